@@ -1,5 +1,5 @@
-//! The two faces of a device: [`BlockDevice`], positional and blocking, and [`Queue`], which reads
-//! and writes many places at once.
+//! The two interfaces of a device: [`BlockDevice`], positional and blocking, and [`Queue`], which
+//! reads and writes many places in parallel.
 //!
 //! ```text
 //!   submit(tag, offset, buffer)        read  ─┐
@@ -7,10 +7,10 @@
 //!   wait(at most) ◀── Completion { tag, buffer, result } ◀──────────────┘
 //! ```
 //!
-//! A write takes its buffer along and brings it back, as a read does; it is durable after the next
-//! [`BlockDevice::flush`]. Transfers of one queue end in any order: who reads what is being written
-//! gets the old or the new. What must not happen (a write to a device that was opened for reading,
-//! a place beyond the end) is the result of that transfer, not of the queue.
+//! A transfer takes its buffer along and returns it; a write is durable after the next
+//! [`BlockDevice::flush`]. Transfers of one queue complete in any order: a read of a place that is
+//! being written returns the old or the new bytes. An invalid transfer (a write to a device opened
+//! for reading, a place beyond the end) fails by itself, without affecting the queue.
 
 use crate::{Buffer, Lateness, Pool};
 use std::fmt::Debug;
@@ -20,23 +20,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::ByteCount;
 
-/// What kind of thing the bytes lie on.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A regular file.
     File,
     /// A block device.
     Block,
-    /// Memory (tests).
+    /// Memory, for tests.
     Memory,
 }
 
-/// What a device says of itself.
+/// The size and block structure of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes, a multiple of `block`.
+    /// The size in bytes, a multiple of `block`.
     pub size: ByteCount,
-    /// Offsets and lengths of every transfer are multiples of this (512 or 4,096).
+    /// The block size: offsets and lengths of every transfer are multiples of it (512 or 4,096).
     pub block: u32,
     /// Whether seeks cost time.
     pub rotational: bool,
@@ -44,7 +44,7 @@ pub struct Geometry {
     pub kind: DeviceKind,
 }
 
-/// Which way bytes go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the device.
@@ -54,7 +54,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// For errors.
+    /// The verb for error messages.
     pub(crate) fn action(self) -> &'static str {
         match self {
             Self::Read => "reading",
@@ -63,30 +63,31 @@ impl Direction {
     }
 }
 
-/// What a [`Queue`] is asked for.
+/// A transfer to be submitted to a [`Queue`].
 #[derive(Debug)]
 pub struct Transfer {
-    /// The caller's name for it, see [`Completion::tag`].
+    /// The caller's identifier, returned as [`Completion::tag`].
     pub tag: u64,
     /// Whether bytes are read or written.
     pub direction: Direction,
     /// Byte offset on the device, a multiple of [`Geometry::block`].
     pub offset: u64,
-    /// Room for what is read, or what is to be written; all of it.
+    /// The memory for the bytes to be read, or the bytes to be written; its whole length is
+    /// transferred.
     pub buffer: Buffer,
 }
 
-/// Where a transfer lies on a device.
+/// The byte range of a transfer on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteSpan {
-    /// Bytes from the start of the device.
+    /// The offset from the start of the device.
     pub(crate) offset: u64,
-    /// Bytes moved.
+    /// The number of bytes.
     pub(crate) len: usize,
 }
 
 impl ByteSpan {
-    /// The place of what has none: a flush, or a failure of the whole device.
+    /// The empty span of an operation without a place: a flush, or a failure of the whole device.
     pub(crate) const NONE: Self = Self::new(0, 0);
 
     pub(crate) const fn new(offset: u64, len: usize) -> Self {
@@ -95,7 +96,7 @@ impl ByteSpan {
 }
 
 impl Transfer {
-    /// Where it lies.
+    /// The byte range of the transfer.
     pub(crate) fn place(&self) -> ByteSpan {
         ByteSpan::new(self.offset, self.buffer.len())
     }
@@ -106,62 +107,62 @@ impl Transfer {
     }
 }
 
-/// A transfer that did not happen.
+/// An error of a device.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The kernel or the disk said no.
+    /// The kernel or the disk reported an error.
     #[error(
         "{action} {length} bytes at {offset} of {}: {source}{}", path.display(), room_hint(source)
     )]
     Io {
-        /// `reading`, `writing`, `flushing`, ...
+        /// The operation: `reading`, `writing`, `flushing`, ...
         action: &'static str,
-        /// Which device.
+        /// The path of the device.
         path: PathBuf,
-        /// Where.
+        /// The offset on the device.
         offset: u64,
-        /// How much.
+        /// The number of bytes.
         length: u64,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// Opening or asking about it failed.
+    /// The device could not be opened or queried.
     #[error("cannot open {}: {source}{}", path.display(), hint)]
     Open {
-        /// Which.
+        /// The path of the device.
         path: PathBuf,
-        /// What to do about it, starting with `; `, or empty.
+        /// The remedy, starting with `; `, or empty.
         hint: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// It is mounted, swap, or part of another device.
+    /// The device is mounted, used as swap, or part of another device.
     #[error("{} is in use: it is {by}; release it first, or name another", path.display())]
     Occupied {
-        /// Which.
+        /// The path of the device.
         path: PathBuf,
-        /// By what, each as [`Use`](crate::DeviceUse) shows it.
+        /// Its users, each as formatted by [`Use`](crate::DeviceUse).
         by: String,
     },
-    /// Another process has it.
+    /// Another process has the device open.
     #[error("{} is in use: {by}", path.display())]
     InUse {
-        /// Which.
+        /// The path of the device.
         path: PathBuf,
-        /// By whom, as far as can be told, and what to do about it.
+        /// The user, as far as it is known, and the remedy.
         by: &'static str,
     },
-    /// It is not something that can be used so.
+    /// The path is not usable as a device.
     #[error("{}: {reason}", path.display())]
     Unusable {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why, and what to do about it.
+        /// The reason and the remedy.
         reason: String,
     },
 }
 
-/// What to do about a write that found no room, starting with `; `; empty for all else.
+/// The remedy for a write that found no space, starting with `; `; empty for other errors.
 pub fn room_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
@@ -181,18 +182,18 @@ impl DeviceError {
         Self::Io { action, path: path.to_owned(), offset, length, source }
     }
 
-    /// It was called off before it began ([`Queue::cancel`]).
+    /// The error of a transfer that was cancelled before it began ([`Queue::cancel`]).
     pub(crate) fn cancelled(direction: Direction, path: &Path, place: ByteSpan) -> Self {
         Self::io(direction.action(), path, place, rustix::io::Errno::CANCELED.into())
     }
 
-    /// Whether it was called off before it began ([`Queue::cancel`]).
+    /// Whether the transfer was cancelled before it began ([`Queue::cancel`]).
     pub fn is_cancelled(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
         rustix::io::Errno::from_io_error(source) == Some(rustix::io::Errno::CANCELED)
     }
 
-    /// The device ends before it should.
+    /// The error of a device that ends before the transfer.
     pub(crate) fn ends_early(
         direction: Direction,
         path: &Path,
@@ -206,8 +207,8 @@ impl DeviceError {
 }
 
 impl Geometry {
-    /// Whether a transfer lies within the device, on block boundaries. Checked by every device, so
-    /// that what works on one works on all.
+    /// Checks that a transfer is within the device and on block boundaries. Every device uses this
+    /// check, so that they all behave alike.
     pub(crate) fn check(
         &self,
         direction: Direction,
@@ -229,30 +230,30 @@ impl Geometry {
     }
 }
 
-/// A device, positional and blocking. Offsets and lengths are multiples of the geometry's block;
-/// memory may lie anywhere (unaligned memory is copied through an aligned buffer).
+/// A device with positional, blocking operations. Offsets and lengths are multiples of the
+/// geometry's block; memory may be at any address (unaligned memory is copied through an aligned
+/// buffer).
 pub trait BlockDevice: Send + Sync + Debug {
-    /// What the device says of itself.
+    /// The size and block structure of the device.
     fn geometry(&self) -> Geometry;
 
-    /// Fills `into` from `offset`, wholly or not at all.
+    /// Fills `into` from `offset`, completely or not at all.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Writes all of `from` at `offset`. Not durable before [`BlockDevice::flush`].
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError>;
 
-    /// Everything written before is durable when this returns.
+    /// Returns when all earlier writes are durable.
     fn flush(&self) -> Result<(), DeviceError>;
 
-    /// The parts of `area` that hold something, in order: a read of any other place does not
-    /// reach the disk (a file system answers it from its own books), so that it says nothing of
-    /// the disk's speed. All of it, where the device cannot tell.
+    /// The parts of `area` that were written, in order: a read of any other place does not reach
+    /// the disk (a file system answers it from its metadata) and tells nothing about the disk's
+    /// speed. Returns all of `area` where the device cannot tell.
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
         Ok(vec![area])
     }
 
-    /// How late it hands out what it reads, if it stands in for a slower device and so keeps times
-    /// of its own.
+    /// The lateness of its completions, for a device that imitates a slower one.
     fn lateness(&self) -> Option<Lateness> {
         None
     }
@@ -261,52 +262,52 @@ pub trait BlockDevice: Send + Sync + Debug {
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError>;
 }
 
-/// A finished transfer.
+/// A completed transfer.
 #[derive(Debug)]
 pub struct Completion {
-    /// As given to [`Queue::submit`].
+    /// The tag of the transfer.
     pub tag: u64,
-    /// What it was.
+    /// The direction of the transfer.
     pub direction: Direction,
-    /// The bytes: what was read, if `result` is good; what was to be written.
+    /// The buffer: the bytes that were read, if `result` is good, or that were to be written.
     pub buffer: Buffer,
-    /// How it went. Of a write that failed any part may have been written.
+    /// The result. Any part of a failed write may have been written.
     pub result: Result<(), DeviceError>,
 }
 
-/// Transfers under way on one device, owned by one thread.
+/// Transfers in flight on one device, owned by one thread.
 pub trait Queue: Send {
-    /// Starts a transfer of all of its buffer; a queue may hold it back until the next
-    /// [`Queue::wait`] (of any time, zero as well), to hand several to the kernel at once. Never
-    /// blocks for the device. The caller keeps at most `depth` transfers in flight.
+    /// Starts a transfer of the whole buffer. A queue may delay it until the next [`Queue::wait`]
+    /// (with any time, also zero), to submit several together. It never blocks for the device. The
+    /// caller keeps at most `depth` transfers in flight.
     fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError>;
 
-    /// [`Queue::start`]s reading `buffer.len()` bytes at `offset`.
+    /// Starts a read of `buffer.len()` bytes at `offset`.
     fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
         self.start(Transfer { tag, direction: Direction::Read, offset, buffer })
     }
 
-    /// [`Queue::start`]s writing the buffer at `offset`. What is flushed after it has ended
-    /// ([`BlockDevice::flush`]) is durable. Of a device that was opened for reading it is refused.
+    /// Starts a write of the buffer at `offset`. It is durable after a [`BlockDevice::flush`] that
+    /// follows its completion. A device that was opened for reading refuses it.
     fn submit_write(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
         self.start(Transfer { tag, direction: Direction::Write, offset, buffer })
     }
 
-    /// Waits until at least one transfer is finished, or `at_most` has passed (`Duration::MAX`: as
-    /// long as it takes), or none is in flight, and appends what is finished to `done`: all of it,
-    /// or a few, where others can be started sooner for it, and the rest at the next call.
+    /// Waits until at least one transfer is complete, `at_most` has passed (`Duration::MAX`: no
+    /// limit), or none is in flight. Appends completed transfers to `done`: all of them, or only a
+    /// few if others can start sooner that way, and the rest in the next call.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError>;
 
-    /// Calls off what has not begun: `wait` hands each back with an error that
-    /// [`DeviceError::is_cancelled`]. What has begun goes on to its end, and a way of reading that
-    /// cannot tell takes all for begun.
+    /// Cancels transfers that have not begun: `wait` returns each with an error for which
+    /// [`DeviceError::is_cancelled`] is true. Others run to their end, and a method that cannot
+    /// tell treats all as begun.
     fn cancel(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    /// Transfers submitted and not yet handed out by `wait`.
+    /// Number of transfers that were submitted and not yet returned by `wait`.
     fn in_flight(&self) -> u32;
 
-    /// How the transfers are made, for reports: `io_uring, direct, registered buffers`.
+    /// The transfer method, for reports: `io_uring, direct, registered buffers`.
     fn method(&self) -> String;
 }

@@ -1,19 +1,19 @@
-//! Aligned memory between a direct file and a caller whose memory lies anywhere.
+//! Aligned memory between a direct file and a caller whose memory is not aligned.
 //!
-//! Costs a copy; the schedule's reads never come here (their buffers are aligned).
+//! It costs a copy; scheduled reads do not use it, because their buffers are aligned.
 
 use crate::DeviceError;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// A few aligned pieces of memory, kept for the next caller.
+/// A few aligned pieces of memory, kept for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Bounce {
     idle: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Bounce {
-    /// Enough for every disk's direct memory access.
+    /// The alignment that suffices for every disk's direct memory access.
     pub(crate) const ALIGNMENT: usize = 4096;
 
     /// Calls `transfer` for consecutive pieces of `length` bytes, with aligned memory of each
@@ -45,8 +45,8 @@ impl Bounce {
     }
 }
 
-/// Large enough that the disk, not the call, is what takes time.
+/// The size of a piece: large enough that the disk and not the call takes the time.
 const PIECE: usize = 1 << 20;
 
-/// Memory kept: this many pieces. More callers at once than that are rare, and only allocate.
+/// The number of pieces that are kept. More callers at a time are rare, and only allocate.
 const MOST_IDLE: usize = 4;

@@ -1,8 +1,8 @@
-//! What the kernel says of a file or block device and of the disk beneath it, and who uses it.
+//! The kernel's description of a file or block device, of the disk beneath it, and of its users.
 //!
-//! Nothing is opened and nothing is read from the disk, so it needs no right to the device. What a
-//! kernel, a driver or a container does not publish is `None`. How fast the disk is, it does not
-//! say: `calibrate` finds that out.
+//! Nothing is opened and nothing is read from the disk, so that no permission for the device is
+//! needed. A value that a kernel, a driver or a container does not publish is `None`. The disk's
+//! speed is not published: `calibrate` measures it.
 
 use crate::kind::kind_of;
 use crate::refusal::cannot_open;
@@ -15,25 +15,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
-/// A file or block device.
+/// The description of a file or block device.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// A file or a block device.
+    /// Whether it is a file or a block device.
     pub kind: DeviceKind,
-    /// Bytes: how long the file is, or how large the device.
+    /// The length of the file or the size of the device.
     pub size: ByteCount,
     /// Bytes of a file that are allocated on disk; a file with less than `size` is sparse.
     pub allocated: Option<ByteCount>,
-    /// The disk or partition that it is, or lies on. `None` on network and layered file systems.
+    /// The disk or partition that it is, or that contains it. `None` for network and layered file
+    /// systems.
     pub disk: Option<DiskFacts>,
-    /// Who uses a block device, or a partition of it. Files: empty.
+    /// The users of a block device, or of a partition of it. Empty for files.
     pub uses: Vec<DeviceUse>,
 }
 
 /// A disk or partition, as the kernel describes it.
 #[derive(Clone, Debug)]
 pub struct DiskFacts {
-    /// The kernel's name: `sda1`.
+    /// The name in the kernel: `sda1`.
     pub name: String,
     /// The whole disk, `sda`, if this is a partition.
     pub partition_of: Option<String>,
@@ -41,53 +42,54 @@ pub struct DiskFacts {
     pub model: Option<String>,
     /// The file beneath a loop device.
     pub backing_file: Option<String>,
-    /// Bytes that every transfer is a multiple of.
+    /// The logical block size, of which every transfer is a multiple.
     pub logical_block: Option<u32>,
-    /// Bytes that the disk writes at once; less is read, changed and written back.
+    /// The physical block size; smaller writes are read, changed and written back.
     pub physical_block: Option<u32>,
-    /// Bytes of the smallest transfer without a penalty (of a RAID: its chunk).
+    /// The smallest transfer in bytes without a penalty (of a RAID: its chunk).
     pub minimum_transfer: Option<u32>,
-    /// Bytes of a transfer that keeps all parts busy (of a RAID: its stripe). `None`: not said.
+    /// The transfer in bytes that keeps all parts busy (of a RAID: its stripe). `None` if unknown.
     pub optimal_transfer: Option<u32>,
     /// Whether seeks cost time.
     pub rotational: bool,
-    /// `none`, `host-aware` or `host-managed`: whether parts must be written from start to end.
+    /// `none`, `host-aware` or `host-managed`: whether zones must be written from start to end.
     pub zoned: Option<String>,
-    /// Bytes of such a part.
+    /// The size of a zone.
     pub zone_size: Option<ByteCount>,
-    /// What the kernel does to requests before the disk sees them.
+    /// The limits on requests to the disk.
     pub queue: QueueLimits,
 }
 
-/// What the kernel does to requests before the disk sees them.
+/// The kernel's limits on requests to a disk.
 #[derive(Clone, Debug, Default)]
 pub struct QueueLimits {
-    /// Bytes of the largest request; larger reads are split.
+    /// The largest request; larger reads are split.
     pub largest_request: Option<ByteCount>,
-    /// Bytes of the largest request that the hardware takes.
+    /// The largest request that the hardware takes.
     pub largest_hardware_request: Option<ByteCount>,
-    /// Pieces of memory in a request at most; a read to scattered memory is split there.
+    /// The largest number of memory segments in a request; a read to scattered memory is split
+    /// there.
     pub segments: Option<u32>,
-    /// Requests that may wait in the kernel.
+    /// The number of requests that may wait in the kernel.
     pub requests: Option<u32>,
-    /// Bytes that the kernel reads ahead of a buffered sequential reader.
+    /// The kernel's read-ahead for buffered sequential reads.
     pub read_ahead: Option<ByteCount>,
-    /// The scheduler in force: `none`, `mq-deadline`, `bfq`.
+    /// The active I/O scheduler: `none`, `mq-deadline`, `bfq`.
     pub scheduler: Option<String>,
-    /// `write back` (flushes count) or `write through`.
+    /// `write back` (flushes are needed) or `write through`.
     pub write_cache: Option<String>,
     /// Whether completions can be polled for.
     pub polls: bool,
 }
 
-/// Somebody who uses a block device.
+/// A user of a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceUse {
-    /// A file system is mounted from it here.
+    /// A file system on it is mounted here.
     Mounted(PathBuf),
     /// The kernel swaps to it.
     Swap,
-    /// Another block device stands on it: RAID, device mapper, ...
+    /// Another block device uses it: RAID, device mapper, ...
     Under(String),
 }
 
@@ -102,16 +104,16 @@ impl fmt::Display for DeviceUse {
 }
 
 impl Description {
-    /// Whether parts of the file have no place on disk: reading them does not reach it.
+    /// Whether parts of the file are not allocated: a read of them does not reach the disk.
     pub fn is_sparse(&self) -> bool {
         self.allocated.is_some_and(|allocated| allocated < self.size)
     }
 }
 
-/// What the kernel says of what lies at `path`.
+/// Describes the file or block device at `path`.
 ///
 /// # Errors
-/// When there is nothing, or neither a regular file nor a block device.
+/// Fails if there is nothing, or neither a regular file nor a block device.
 pub fn describe(path: &Path) -> Result<Description, DeviceError> {
     let about = fs::metadata(path).map_err(|e| cannot_open(path, e))?;
     let kind = kind_of(path, about.file_type())?;
@@ -145,7 +147,7 @@ fn size(kind: DeviceKind, about: &Metadata, disk: Option<&SysfsDisk>) -> ByteCou
 fn facts(disk: &SysfsDisk) -> DiskFacts {
     let zoned: Option<String> = disk.queue("zoned");
     let sectors = disk.queue::<u64>("chunk_sectors");
-    // Of a RAID without zones it is something else.
+    // For a RAID without zones the value has another meaning.
     let zone_size = sectors.filter(|_| zoned.as_ref().is_some_and(|zoned| zoned != "none"));
     let kib = |name: &str| disk.queue::<u64>(name).map(ByteCount::kib);
     let maker: Option<String> = disk.attribute("device/vendor");
@@ -154,7 +156,7 @@ fn facts(disk: &SysfsDisk) -> DiskFacts {
         name: disk.name(),
         partition_of: disk.partition_of(),
         model: match (maker, model) {
-            // Behind a SATA bridge the maker is the bus.
+            // Behind a SATA bridge the maker is the name of the bus.
             (Some(maker), Some(model)) if maker != "ATA" => Some(format!("{maker} {model}")),
             (_, model) => model,
         },
@@ -179,7 +181,7 @@ fn facts(disk: &SysfsDisk) -> DiskFacts {
     }
 }
 
-/// The name in brackets: `mq-deadline` of `none [mq-deadline] kyber`.
+/// The name in brackets: `mq-deadline` in `none [mq-deadline] kyber`.
 fn in_force(all: &str) -> String {
     let marked = all.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     marked.map_or(all, |(name, _)| name).to_owned()
@@ -201,7 +203,7 @@ fn uses(disk: &SysfsDisk) -> Vec<DeviceUse> {
     uses
 }
 
-/// Where file systems of these block devices are mounted.
+/// The mount points of file systems on these block devices.
 fn mounts(table: &str, numbers: &[String]) -> Vec<PathBuf> {
     let mount = |line: &str| {
         let mut fields = line.split(' ');
@@ -214,7 +216,8 @@ fn mounts(table: &str, numbers: &[String]) -> Vec<PathBuf> {
     mounts
 }
 
-/// The kernel writes what would end a field as three octal digits: `\040` is a space.
+/// Decodes the kernel's three octal digits for characters that would end a field: `\040` is a
+/// space.
 fn unescaped(field: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = field.as_bytes();
@@ -235,7 +238,7 @@ fn unescaped(field: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `stat` and sysfs count in these, whatever the disk's block is.
+/// The unit of `stat` and sysfs, whatever the disk's block size.
 pub(crate) const STAT_BLOCK: u64 = 512;
 
 #[cfg(test)]
@@ -243,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_found_by_number_and_their_names_are_readable() {
+    fn mounts_are_found_by_number_and_their_names_are_decoded() {
         let table = "\
 22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
 30 22 8:17 / /mnt/my\\040films rw - xfs /dev/sdb1 rw
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheduler_in_force_is_the_one_in_brackets() {
+    fn the_active_scheduler_is_the_one_in_brackets() {
         assert_eq!(in_force("none [mq-deadline] kyber"), "mq-deadline");
         assert_eq!(in_force("none"), "none");
     }

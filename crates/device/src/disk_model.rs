@@ -3,7 +3,7 @@
 use disk::{DiskModel, Parameters};
 use std::io::ErrorKind;
 
-/// Why there is no such disk model; ends with what to do.
+/// The reason why there is no such disk model, with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskModelError {
     /// Neither a model nor a file has this name.
@@ -15,12 +15,12 @@ pub enum DiskModelError {
     /// The file cannot be read.
     #[error("cannot read {0}: {1}")]
     Read(String, std::io::Error),
-    /// The file is no sound description of a disk.
+    /// The file is no valid description of a disk.
     #[error("{0}: {1}; `tenuto disk models hdd-20tb --toml` prints one that is complete")]
     Parse(String, String),
 }
 
-/// The disk model of this name, or of the parameter file at this path.
+/// The disk model with this name, or the one in the parameter file at this path.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! A device that fails as told: for tests of everything that stands on one.
+//! A device with scripted faults, for tests.
 //!
-//! Faults are scripted by place and kind of access, each a number of times; the first that fits is
-//! used. There is no chance in it: a latency tail counts. Transfers of a queue meet the same script
-//! as blocking ones; a torn write, the reading of what it leaves included, is made when it is
-//! submitted.
+//! Faults are scripted by place and kind of access, each a number of times; the first that applies
+//! is used. Nothing is random: a latency tail counts accesses. Transfers of a queue follow the same
+//! script as blocking ones; a torn write, including the read of the rest of its block, is made when
+//! it is submitted.
 
 use crate::block::ByteSpan;
 use crate::{BlockDevice, Completion, DeviceError, Direction, Geometry, Pool, Queue, Transfer};
@@ -13,48 +13,48 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The kernel says this: `libc::EIO`, `libc::ENOSPC`, ...
+    /// The access fails with this error number: `libc::EIO`, `libc::ENOSPC`, ...
     Errno(i32),
-    /// The byte at this offset of the device reads with these bits flipped.
+    /// The byte at this offset of the device is read with these bits flipped.
     BitRot {
-        /// Where.
+        /// The offset of the byte.
         at: u64,
-        /// Which bits.
+        /// The flipped bits.
         bits: u8,
     },
     /// Only the first `kept` bytes arrive: the read fails as at the end of a device.
     Short {
-        /// How many.
+        /// The number of bytes that arrive.
         kept: usize,
     },
-    /// It takes so much longer.
+    /// The access takes longer by this time.
     Stall(Duration),
-    /// One in so many of the accesses that the rule fits takes so much longer, the last of each
-    /// such number; the others go on to the next rule.
+    /// One in `one_in` of the accesses that the rule applies to takes longer, the last of each such
+    /// number; the others go on to the next rule.
     Tail {
-        /// How many; 100 makes the 99th percentile.
+        /// The period; 100 gives the 99th percentile.
         one_in: u32,
-        /// How much.
+        /// The additional time.
         longer: Duration,
     },
     /// Only the first `kept` bytes of a write arrive, then the device is gone: `EIO`.
     Torn {
-        /// How many.
+        /// The number of bytes that arrive.
         kept: usize,
     },
 }
 
-/// Which access a rule speaks of.
+/// The kind of access that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads, blocking or of a queue.
+    /// Reads, blocking or through a queue.
     Read,
-    /// Writes, blocking or of a queue.
+    /// Writes, blocking or through a queue.
     Write,
-    /// Flushes, of any place.
+    /// Flushes, which have no place.
     Flush,
 }
 
@@ -68,7 +68,7 @@ impl From<Direction> for Access {
 }
 
 impl Access {
-    /// For errors.
+    /// The verb for error messages.
     pub(crate) fn action(self) -> &'static str {
         match self {
             Self::Read => Direction::Read.action(),
@@ -78,20 +78,20 @@ impl Access {
     }
 }
 
-/// A line of the script.
+/// One rule of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultRule {
-    /// The kind of access that the rule is about.
+    /// The kind of access that the rule applies to.
     pub access: Access,
-    /// Accesses that touch these bytes.
+    /// The bytes that the access must touch.
     pub area: Range<u64>,
-    /// How often the rule applies; `u32::MAX`: for ever.
+    /// How often the rule applies; `u32::MAX` for an unlimited number.
     pub times: u32,
-    /// What happens.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// A device that fails as scripted.
+/// A device with scripted faults.
 #[derive(Debug)]
 pub struct Faulty {
     inner: Arc<dyn BlockDevice>,
@@ -99,17 +99,17 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// `device`, without faults so far.
+    /// Wraps `device`, without faults at first.
     pub fn new(device: Arc<dyn BlockDevice>) -> Self {
         Self { inner: device, script: Arc::default() }
     }
 
-    /// Adds a line to the script; it holds from the next access on.
+    /// Adds a rule to the script; it applies from the next access on.
     pub fn add(&self, rule: FaultRule) {
         self.script.add(rule);
     }
 
-    /// All is well again.
+    /// Removes all rules.
     pub fn heal(&self) {
         self.script.lines().clear();
     }
@@ -172,7 +172,7 @@ impl BlockDevice for Faulty {
     }
 }
 
-/// Writes the first `kept` bytes, leaves the rest of their last block as it was, and fails.
+/// Writes the first `kept` bytes, leaves the rest of their last block unchanged, and fails.
 fn tear(
     device: &dyn BlockDevice,
     offset: u64,
@@ -198,7 +198,7 @@ pub(crate) struct FaultScript(Mutex<Vec<ScriptLine>>);
 #[derive(Debug)]
 struct ScriptLine {
     rule: FaultRule,
-    /// Accesses that it fitted.
+    /// The number of accesses that the rule applied to.
     met: u32,
 }
 
@@ -211,7 +211,7 @@ impl FaultScript {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fault that this access meets; it is used up by that.
+    /// The fault of this access, which counts as one use of its rule.
     pub(crate) fn next(&self, access: Access, place: ByteSpan) -> Option<Fault> {
         let end = place.offset.saturating_add(place.len as u64);
         for ScriptLine { rule, met } in self.lines().iter_mut() {
@@ -239,7 +239,7 @@ struct FaultyQueue {
     device: Arc<dyn BlockDevice>,
     inner: Box<dyn Queue>,
     script: Arc<FaultScript>,
-    /// Transfers in the device below that a fault awaits: tag, offset, fault, time of completion.
+    /// Transfers with a fault in the device below: tag, offset, fault, time of completion.
     under_way: Vec<(u64, u64, Fault, Instant)>,
     held: Vec<(Instant, Completion)>,
     fresh: Vec<Completion>,
@@ -324,12 +324,12 @@ impl Queue for FaultyQueue {
     }
 }
 
-/// What the kernel would have said of a transfer.
+/// The error that the kernel would report for a transfer.
 pub(crate) fn failed(name: &str, access: Access, place: ByteSpan, errno: i32) -> DeviceError {
     DeviceError::io(access.action(), Path::new(name), place, io::Error::from_raw_os_error(errno))
 }
 
-/// What a fault makes of a read that went well.
+/// Applies a fault to a read that succeeded.
 pub(crate) fn spoil(
     fault: Option<Fault>,
     path: &Path,
@@ -354,5 +354,5 @@ pub(crate) fn spoil(
     }
 }
 
-/// What errors call it.
+/// The name in error messages.
 const NAME: &str = "(faulty)";

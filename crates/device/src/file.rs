@@ -1,10 +1,10 @@
-//! A regular file or a block device, past the page cache where the kernel allows it.
+//! A regular file or a block device, with direct I/O where the kernel allows it.
 //!
-//! Opening asks the kernel what the thing is (size, logical block, rotational or not) and tries one
-//! read, because some file systems accept `O_DIRECT` and then refuse to read with it. Where they
-//! do, the device is read through the page cache and says so ([`FileDevice::is_direct`],
-//! [`Queue::method`]). How it is opened is in `opening.rs`, making and growing files in
-//! `preallocate.rs`; how the reads of a queue are made in `method/`.
+//! Opening queries the properties (size, logical block, rotational or not) and tries one read,
+//! because some file systems accept `O_DIRECT` and then refuse to read with it. On those the device
+//! is read through the page cache and reports that ([`FileDevice::is_direct`], [`Queue::method`]).
+//! Opening is in `opening.rs`, making and growing files in `preallocate.rs`, and the reads of a
+//! queue in `method/`.
 
 use crate::block::ByteSpan;
 use crate::bounce::Bounce;
@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A regular file or a block device, read and written past the page cache where that is possible.
+/// A regular file or a block device, with direct I/O where that is possible.
 #[derive(Debug)]
 pub struct FileDevice {
     file: Arc<OpenFile>,
@@ -52,31 +52,31 @@ impl FileDevice {
         Ok(Self { file: Arc::new(file), bounce: Bounce::default() })
     }
 
-    /// Where it is.
+    /// The path of the file or device.
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Whether reads and writes go past the page cache.
+    /// Whether direct I/O is used.
     pub fn is_direct(&self) -> bool {
         self.file.direct
     }
 
-    /// Lets the kernel forget what it keeps of it in the page cache, once that is written: what is
-    /// read next comes from the device, or from what caches there are beyond this machine.
+    /// Writes back and drops the file's pages in the page cache: the next read comes from the
+    /// device, or from caches outside of this machine.
     pub fn forget(&self) -> Result<(), DeviceError> {
         forget(&self.file.file).map_err(|error| cannot_open(&self.file.path, error))
     }
 
-    /// The ways of reading, and why this kernel refuses those that it refuses for this file.
+    /// The read methods, each with the kernel's error if it refuses the method for this file.
     pub fn methods(&self) -> Vec<(Method, std::io::Result<()>)> {
         let named = Method::NAMES.into_iter().map(|(_, method)| method);
         let kinds = named.filter(|method| *method != Method::Best);
         kinds.map(|method| (method, method.probe(&self.file))).collect()
     }
 
-    /// As [`BlockDevice::queue`], by a method of the caller's choice; by threads if the kernel
-    /// refuses that one, which [`Queue::method`] then says.
+    /// Makes a queue like [`BlockDevice::queue`] with the given method, or with threads if the
+    /// kernel refuses that one, as [`Queue::method`] then reports.
     pub fn queue_by(
         &self,
         method: Method,
@@ -148,7 +148,7 @@ fn written(file: &File, area: Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
         let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(start) => start,
             Err(Errno::NXIO) => break,
-            // A file system that does not know its holes has none.
+            // A file system that does not report holes has none.
             Err(Errno::INVAL) => return Ok(vec![area]),
             Err(error) => return Err(error),
         };
@@ -165,5 +165,6 @@ fn is_aligned(memory: &[u8]) -> bool {
     memory.as_ptr().align_offset(Bounce::ALIGNMENT) == 0
 }
 
-/// Written ranges of a file reported at most: enough of a fragmented file to calibrate on.
+/// The largest number of written ranges that are reported: enough of a fragmented file for a
+/// calibration.
 const MOST_RANGES: usize = 65_536;

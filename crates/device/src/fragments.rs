@@ -1,12 +1,13 @@
-//! In how many pieces a file lies on its file system, as the file system says (FIEMAP).
+//! The number of extents of a file, as its file system reports it (FIEMAP).
 //!
 //! ```text
 //!   struct fiemap, 32 bytes:  start u64 │ length u64 │ flags u32 │ mapped u32 │ count u32 │ 0
 //!                             all of the file: 0, !0 │ SYNC      │ ◀ answer   │ 0: only count
 //! ```
 //!
-//! A piece longer than the file system's largest extent (128 MiB on ext4) counts as several. What
-//! lies beneath the file system - a volume manager, an array, a disk that remaps - is not asked.
+//! A contiguous part longer than the file system's largest extent (128 MiB on ext4) counts as
+//! several.
+//! Layers beneath the file system (volume managers, arrays, remapping disks) are not considered.
 
 #![expect(unsafe_code, reason = "FIEMAP is an ioctl")]
 
@@ -38,7 +39,7 @@ struct Fiemap {
     reserved: u32,
 }
 
-/// `FIEMAP_FLAG_SYNC`: what has no place yet is given one first.
+/// `FIEMAP_FLAG_SYNC`: delayed allocations are made first.
 const SYNC: u32 = 1;
 
 /// `_IOWR('f', 11, struct fiemap)`; a signed number where the C library is musl.
@@ -49,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hole_is_no_piece_and_a_byte_is_one() {
+    fn a_hole_has_no_extent_and_a_byte_has_one() {
         let path = std::env::temp_dir().join(format!("tenuto-fragments-{}", std::process::id()));
         std::fs::write(&path, b"").unwrap();
         let empty = fragments(&path).unwrap();
         std::fs::write(&path, vec![1; 4096]).unwrap();
         let one = fragments(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        // Some file systems do not say.
+        // Some file systems do not report it.
         assert!(matches!((empty, one), (Some(0), Some(1)) | (None, None)), "{empty:?} {one:?}");
         assert!(fragments(&path).is_err());
     }

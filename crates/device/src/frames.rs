@@ -1,5 +1,4 @@
-//! Which part of a pool's memory is whose: the book-keeping of [`Pool`](crate::Pool), without the
-//! memory.
+//! The allocation of a pool's memory: the bookkeeping of [`Pool`](crate::Pool), without the memory.
 //!
 //! ```text
 //!   frame 0          frame 1                    frame 2
@@ -9,18 +8,19 @@
 //! ```
 //!
 //! A frame is lent whole, or cut into equal parts (powers of two from 4 KiB to half a frame) until
-//! the last of them is back. CutFrame come from the lowest frame that has one free, so that the
-//! others become whole again; but parts that are kept for long can hold on to frames that are
-//! otherwise empty, so that a buffer may not be had although as many bytes are free. Whoever must
-//! have it gives back something else first.
+//! the last of them is returned. Parts come from the lowest frame that has one free, so that the
+//! others become whole again. Parts that are kept for long can still hold on to frames that are
+//! otherwise empty, so that a buffer may not be available although as many bytes are free. A caller
+//! that needs it must return other buffers first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use units::index;
 
 /// A part of the memory that is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameSlot {
     frame: u32,
-    /// Number and size of the part; `None`: the whole frame.
+    /// The number and size of the part; `None` for the whole frame.
     part: Option<(u32, usize)>,
 }
 
@@ -29,7 +29,7 @@ impl FrameSlot {
         self.frame
     }
 
-    /// Bytes from the start of the memory.
+    /// The offset from the start of the memory.
     pub(crate) fn offset(self, frame_size: usize) -> usize {
         let within = self.part.map_or(0, |(number, size)| index(number) * size);
         index(self.frame) * frame_size + within
@@ -41,13 +41,13 @@ impl FrameSlot {
 pub(crate) struct Frames {
     frame_size: usize,
     count: u32,
-    /// Given back, last one on top: its memory is warm.
+    /// Free frames; the last returned is on top, because its memory is warm.
     free: Vec<u32>,
-    /// Frames from here on were never lent: their memory was never touched.
+    /// The first frame that was never lent: the memory from here on was never touched.
     untouched: u32,
     cut: BTreeMap<u32, CutFrame>,
-    /// Part size to the frames that have a free part of it. The lowest is used first, so that
-    /// the others become whole again.
+    /// Frames with a free part, by size of the parts. The lowest frame is used first, so that the
+    /// others become whole again.
     open: BTreeMap<usize, BTreeSet<u32>>,
 }
 
@@ -69,7 +69,7 @@ impl Frames {
         }
     }
 
-    /// Room for `len` bytes, 0 < `len` <= the frame.
+    /// Allocates `len` bytes, 0 < `len` <= the frame.
     pub(crate) fn take(&mut self, len: usize) -> Option<FrameSlot> {
         if len.next_power_of_two() * 2 > self.frame_size {
             return self.take_frame().map(|frame| FrameSlot { frame, part: None });
@@ -87,7 +87,7 @@ impl Frames {
         Some(FrameSlot { frame, part: Some((number, size)) })
     }
 
-    /// Takes back what [`Frames::take`] lent.
+    /// Returns an allocation of [`Frames::take`].
     pub(crate) fn give(&mut self, place: FrameSlot) {
         let Some((number, size)) = place.part else {
             self.free.push(place.frame);
@@ -104,7 +104,7 @@ impl Frames {
         }
     }
 
-    /// Frames that are lent, wholly or in parts.
+    /// Number of frames that are lent, whole or in parts.
     pub(crate) fn lent(&self) -> u32 {
         self.untouched - u32::try_from(self.free.len()).unwrap_or(u32::MAX)
     }
@@ -131,11 +131,7 @@ impl Frames {
     }
 }
 
-pub(crate) fn index(number: u32) -> usize {
-    usize::try_from(number).expect("a machine with 32 bits or more")
-}
-
-/// A page: what direct I/O and registered memory like.
+/// The smallest part, a page: the alignment of direct I/O and registered memory.
 const SMALLEST_PART: usize = 4096;
 
 #[cfg(test)]
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_frame_is_whole_again_when_its_last_part_is_back() {
+    fn a_cut_frame_is_whole_again_when_its_last_part_is_returned() {
         let mut frames = Frames::new(FRAME, 1);
         let parts: Vec<FrameSlot> = (0..8).map(|_| frames.take(128 << 10).unwrap()).collect();
         assert_eq!(frames.take(128 << 10), None);
@@ -177,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_of_half_a_frame_and_less_leave_nothing_over() {
+    fn buffers_of_half_a_frame_and_less_waste_nothing() {
         for len in [512 << 10, 256 << 10, 64 << 10] {
             let mut frames = Frames::new(FRAME, 3);
             let lent = std::iter::from_fn(|| frames.take(len)).count();
@@ -185,9 +181,9 @@ mod tests {
         }
     }
 
-    /// Against the obvious oracle: a list of lent ranges, none of which may overlap.
+    /// Compared with a simple oracle: a list of lent ranges, none of which may overlap.
     #[test]
-    fn nothing_is_lent_twice_and_everything_comes_back() {
+    fn nothing_is_lent_twice_and_everything_is_returned() {
         for seed in 0..50 {
             let mut rng = fastrand::Rng::with_seed(seed);
             let mut frames = Frames::new(FRAME, 8);

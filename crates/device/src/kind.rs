@@ -5,7 +5,7 @@ use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// The kind of device that a file of this type is; an error for directories, sockets and the like.
+/// The kind of device of a file of this type; an error for directories, sockets and others.
 pub(crate) fn kind_of(path: &Path, file_type: FileType) -> Result<DeviceKind, DeviceError> {
     if file_type.is_block_device() {
         Ok(DeviceKind::Block)

@@ -1,21 +1,21 @@
-//! How late a paced device hands out what it reads: the measure of whether it can be believed.
+//! The lateness of a paced device: it shows whether its times can be relied on.
 //!
-//! Counted in buckets a quarter wider each, from 1 us to about 20 minutes, by atomics: no lock on
-//! the way of a read, and always the same memory.
+//! Lateness is counted by atomics in buckets a quarter wider each, from 1 us to about 20 minutes:
+//! no lock in the path of a read, and constant memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What has been counted so far.
+/// The lateness counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Requests handed out.
+    /// Number of requests handed out.
     pub requests: u64,
-    /// Half of them were at most so late, to a quarter.
+    /// The median lateness, to a quarter.
     pub median: Duration,
-    /// 99 of 100.
+    /// The 99th percentile of the lateness.
     pub p99: Duration,
-    /// The worst, exactly.
+    /// The longest lateness, exactly.
     pub longest: Duration,
 }
 
@@ -23,7 +23,7 @@ pub struct Lateness {
 #[derive(Debug)]
 pub(crate) struct LatenessCounter {
     buckets: [AtomicU64; BUCKETS],
-    /// In nanoseconds.
+    /// The longest lateness in nanoseconds.
     longest: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ impl LatenessCounter {
         let counts: Vec<u64> = self.buckets.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         let requests: u64 = counts.iter().sum();
         let longest = Duration::from_nanos(self.longest.load(Ordering::Relaxed));
-        // The upper edge of the bucket in which the so-manieth lies.
+        // The upper edge of the bucket that contains the value of this rank.
         let at = |rank: u64| {
             let mut below = 0;
             let reached = counts.iter().position(|count| {
@@ -58,11 +58,11 @@ impl LatenessCounter {
     }
 }
 
-/// The first whose upper edge is not below.
+/// The first bucket whose upper edge is not below `late`.
 fn bucket(late: Duration) -> usize {
     let micros = u64::try_from(late.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX).max(1);
     let power = usize::try_from(micros.ilog2()).expect("below 64");
-    // Quarters of the way from this power of two to the next.
+    // The quarter of the way from this power of two to the next.
     let quarter = ((micros - (1 << power)) * 4).div_ceil(1 << power);
     (power * 4 + usize::try_from(quarter).expect("at most 4")).min(BUCKETS - 1)
 }
@@ -74,7 +74,7 @@ fn edge(bucket: usize) -> Duration {
     Duration::from_nanos(base + base / 4 * quarter)
 }
 
-/// Up to 2^30 us.
+/// The number of buckets, up to 2^30 us.
 const BUCKETS: usize = 121;
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_holds_what_is_at_most_its_edge() {
+    fn a_bucket_holds_times_up_to_its_edge() {
         for micros in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 44, 140, 1000, 4300, 1_000_000] {
             let late = Duration::from_micros(micros);
             let bucket = bucket(late);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_many() {
+    fn the_quantiles_of_many_times_are_right() {
         let counter = LatenessCounter::default();
         assert_eq!(counter.so_far(), Lateness::default());
         for _ in 0..98 {

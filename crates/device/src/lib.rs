@@ -1,10 +1,10 @@
-//! Reading and writing devices and files, and moving bytes to sockets: everything that talks to
-//! the kernel about bytes, and the only room with `unsafe`.
+//! Reading and writing devices and files, and moving bytes to sockets: all system calls that
+//! transfer bytes, and the only crate with `unsafe`.
 //!
-//! Two faces. [`BlockDevice`] is positional and blocking: the store's catalogue, ingest and tools
-//! use it. [`Queue`] submits and completes, reads and writes: the schedule's reads use it. Wrappers
-//! (throttle, disk model in real time, faults) stand in front of either. It knows nothing of titles
-//! or streams.
+//! There are two interfaces. [`BlockDevice`] is positional and blocking: the store's catalogue,
+//! ingest and tools use it. [`Queue`] submits and completes reads and writes: scheduled reads use
+//! it. Wrappers (throttle, disk model in real time, faults) work with both. The crate knows nothing
+//! of titles or streams.
 
 #![warn(missing_docs)]
 

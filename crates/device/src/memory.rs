@@ -1,4 +1,4 @@
-//! A device in memory, for tests. Its queue reads and writes at once.
+//! A device in memory, for tests. Its queue completes reads and writes immediately.
 
 use crate::block::ByteSpan;
 use crate::{
@@ -105,8 +105,8 @@ impl Queue for MemoryQueue {
     }
 }
 
-/// The strictest block: what works on it works on every disk.
+/// The block size: the largest, so that tests on it are valid for every disk.
 const BLOCK: u32 = 4096;
 
-/// What errors call it.
+/// The name in error messages.
 const NAME: &str = "(memory)";

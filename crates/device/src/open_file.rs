@@ -1,7 +1,7 @@
-//! A file or block device that is open: reading, writing, and what may be done to it.
+//! An open file or block device: checks, reads and writes.
 //!
-//! Shared by a [`FileDevice`](crate::FileDevice) and the queues on it. How it is opened is in
-//! `opening.rs`, how a queue reads it in `method/`.
+//! It is shared by a [`FileDevice`](crate::FileDevice) and its queues. Opening is in `opening.rs`,
+//! the reads of a queue in `method/`.
 
 use crate::block::ByteSpan;
 use crate::{DeviceError, DeviceKind, Direction, Geometry, Transfer};
@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What queues and device share; closed (and unlocked) when the last of them is gone.
+/// The file that queues and device share; closed (and unlocked) with the last of them.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) file: File,
@@ -20,22 +20,22 @@ pub(crate) struct OpenFile {
     pub(crate) direct: bool,
     /// Whether it was opened for writing, too.
     pub(crate) writable: bool,
-    /// Device number (major, minor) of the disk that it is or lies on.
+    /// The device number (major, minor) of the disk that it is, or that contains it.
     pub(crate) number: (u32, u32),
 }
 
 impl Drop for OpenFile {
-    /// By name: a ring that was registered with this file keeps it open, and so locked, until the
-    /// kernel finds time to take the ring down. Whoever opens it next would find it in use.
+    /// Unlocks explicitly: a ring that was registered with this file keeps it open, and so locked,
+    /// until the kernel removes the ring. The next user would find it in use.
     fn drop(&mut self) {
-        // Without a lock there is nothing to give back.
+        // Without a lock there is nothing to release.
         let _ = self.file.unlock();
     }
 }
 
 impl OpenFile {
-    /// Whether a transfer is one that this file can do. Of a write it is asked whether the file is
-    /// still as long as it was: a write beyond its end would make it longer, with a hole in it.
+    /// Checks that this file can do a transfer. For a write it checks that the file has kept its
+    /// length: a write beyond its end would extend it, with a hole.
     pub(crate) fn check(&self, direction: Direction, place: ByteSpan) -> Result<(), DeviceError> {
         self.geometry.check(direction, &self.path, place)?;
         if direction == Direction::Read {
@@ -49,7 +49,7 @@ impl OpenFile {
         self.check_end(direction, place)
     }
 
-    /// Whether it still reaches to the end of this place.
+    /// Checks that the file still reaches to the end of this place.
     pub(crate) fn check_end(
         &self,
         direction: Direction,
@@ -63,7 +63,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Reads into or writes from the transfer's buffer, wholly or not at all.
+    /// Reads into or writes from the transfer's buffer, completely or not at all.
     pub(crate) fn transfer(&self, transfer: &mut Transfer) -> Result<(), DeviceError> {
         match transfer.direction {
             Direction::Read => self.read(transfer.offset, &mut transfer.buffer),
@@ -76,7 +76,7 @@ impl OpenFile {
         read_whole(&self.file, &self.path, offset, into)
     }
 
-    /// Where it ends now; it may have been cut short since it was opened.
+    /// The current end of the file, which may have been truncated since it was opened.
     fn end(&self) -> io::Result<u64> {
         end_of(&self.file, self.geometry.kind)
     }
@@ -87,7 +87,7 @@ impl OpenFile {
         done.map_err(|e| self.failed(Direction::Write, ByteSpan::new(offset, from.len()), e))
     }
 
-    /// What the kernel said of a transfer.
+    /// The error of a transfer.
     pub(crate) fn failed(
         &self,
         direction: Direction,
@@ -98,7 +98,7 @@ impl OpenFile {
     }
 }
 
-/// Fills `into` from `offset`, wholly or not at all.
+/// Fills `into` from `offset`, completely or not at all.
 pub(crate) fn read_whole(
     file: &File,
     path: &Path,
@@ -120,7 +120,7 @@ pub(crate) fn read_whole(
     Ok(())
 }
 
-/// Where it ends now.
+/// The current end of a file or device.
 pub(crate) fn end_of(file: &File, kind: DeviceKind) -> io::Result<u64> {
     match kind {
         DeviceKind::Block => Ok(rustix::fs::seek(file, SeekFrom::End(0))?),

@@ -1,5 +1,5 @@
-//! Opening a file or a block device: with what flags, alone or not, and what the kernel says that
-//! it is. What is done with it then is in `file.rs`.
+//! Opening a file or a block device: the flags, exclusive access, and the properties that the
+//! kernel reports. Its use is in `file.rs`.
 
 use crate::bounce::Bounce;
 use crate::open_file::{OpenFile, end_of};
@@ -15,26 +15,26 @@ use std::path::Path;
 use std::time::Duration;
 use units::ByteCount;
 
-/// How to open a [`FileDevice`].
+/// The options for opening a [`FileDevice`].
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// Past the page cache where the file system can.
+    /// Use direct I/O where the file system allows it.
     pub direct: bool,
-    /// For writing, too.
+    /// Open for writing, too.
     pub write: bool,
-    /// Alone: nobody else who asks for the same gets in while this one is open; a block device
+    /// Exclusive: no other process that asks for the same can open it meanwhile; a block device
     /// that is mounted or otherwise in use is refused.
     pub exclusive: bool,
 }
 
-/// For reading, past the page cache.
+/// Direct I/O, for reading only.
 impl Default for OpenOptions {
     fn default() -> Self {
         Self { direct: true, write: false, exclusive: false }
     }
 }
 
-/// The file, and whether it is direct.
+/// Opens the file; returns also whether it is direct.
 pub(crate) fn open_file(
     path: &Path,
     kind: DeviceKind,
@@ -42,7 +42,8 @@ pub(crate) fn open_file(
 ) -> Result<(File, bool), DeviceError> {
     let mut flags = OFlags::empty();
     if options.exclusive && kind == DeviceKind::Block {
-        // For block devices, without O_CREAT: fails if it is mounted, swap, part of a RAID, ...
+        // For block devices O_EXCL without O_CREAT fails if they are mounted, swap, part of a RAID,
+        // ...
         flags |= OFlags::EXCL;
     }
     let open = |flags: OFlags| {
@@ -75,8 +76,8 @@ pub(crate) fn open_file(
     })
 }
 
-/// Takes the lock. Waits a moment for it, as for a device of one's own: the rings of a process keep
-/// its files open until the kernel has taken them down, a little after the process is gone.
+/// Takes the lock. It waits for a moment, also for a file of an ended process: the kernel removes
+/// the rings of a process, which keep its files open, a little after its end.
 pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
     let mut result = file.try_lock();
     for _ in 0..LOCK_TRIES {
@@ -100,7 +101,7 @@ pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
     }
 }
 
-/// And the number (major, minor) of the disk that it is or lies on.
+/// The geometry, and the number (major, minor) of the disk that it is, or that contains it.
 pub(crate) fn geometry(
     path: &Path,
     file: &File,
@@ -132,7 +133,7 @@ pub(crate) fn geometry(
     Ok((geometry, number))
 }
 
-/// Takes back `O_DIRECT`, keeping the file open and locked.
+/// Switches off `O_DIRECT` while the file stays open and locked.
 pub(crate) fn through_the_cache(file: &mut OpenFile) -> Result<(), DeviceError> {
     let cleared = rustix::fs::fcntl_getfl(&file.file)
         .and_then(|flags| rustix::fs::fcntl_setfl(&file.file, flags.difference(OFlags::DIRECT)));
@@ -142,7 +143,7 @@ pub(crate) fn through_the_cache(file: &mut OpenFile) -> Result<(), DeviceError> 
     Ok(())
 }
 
-/// Whether a direct read works. What fails for another reason will fail, and say why, later.
+/// Whether a direct read works. An error for another reason will show later.
 pub(crate) fn reads_direct(file: &OpenFile) -> bool {
     let length = usize::try_from(file.geometry.block).expect("blocks are small");
     if file.geometry.size.0 < length as u64 {
@@ -155,13 +156,13 @@ pub(crate) fn reads_direct(file: &OpenFile) -> bool {
         .is_none_or(|e| !refused(&e))
 }
 
-/// Half a second in all: a ring was seen to take some tens of milliseconds; and who finds a store
-/// in use by a living process should not wait long to hear it.
+/// The number of attempts, half a second in all: removing a ring takes some tens of milliseconds,
+/// and a user of a store that is in use should not wait long for the error.
 const LOCK_TRIES: u32 = 25;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Where the file system does not say: right for every disk there is.
+/// The block size if the file system does not report it: suitable for every disk.
 const SAFE_BLOCK: u32 = 4096;
 
-/// Some file systems say 1; nothing here is that fine.
+/// The smallest block size in use; some file systems report 1.
 const SMALLEST_BLOCK: u32 = 512;

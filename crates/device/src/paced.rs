@@ -2,12 +2,12 @@
 //! [`Throttled`](crate::Throttled) and [`PacedDisk`](crate::PacedDisk).
 //!
 //! ```text
-//!   asked ─┬─▶ timing: when would it be done? ──────────────┐
-//!          └─▶ the device below does it at once ──▶ done ──▶ held until then ──▶ handed out
+//!   request ─┬─▶ timing: when would it be complete? ───────────┐
+//!            └─▶ the device below makes it now ──▶ complete ──▶ held until then ──▶ returned
 //! ```
 //!
-//! Nothing is handed out early. What the device below delivers late comes late, but the timing goes
-//! on from its own moments, so lateness is not passed on to the next transfer.
+//! No completion is early. A late completion of the device below is returned late, but the timing
+//! continues from its own moments, so that lateness does not accumulate.
 
 use crate::block::ByteSpan;
 use crate::lateness::{Lateness, LatenessCounter};
@@ -21,16 +21,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use units::Moment;
 
-/// When requests are done, in the order in which they are asked for.
+/// The completion times of requests, in the order of their submission.
 pub(crate) trait Timing: Send + fmt::Debug {
-    /// When a transfer of this place, requested now, is done. `now` never decreases.
+    /// The completion time of a transfer of this place that is requested now. `now` never
+    /// decreases.
     fn finish(&mut self, now: Moment, place: ByteSpan, direction: Direction) -> Moment;
 
-    /// When everything written is safe from a power cut, if that is asked for now.
+    /// The time at which all writes are safe from a power cut, if a flush is requested now.
     fn flush(&mut self, now: Moment) -> Moment;
 }
 
-/// A device below, a timing, and the clock that both go by.
+/// A device below, a timing, and their clock.
 pub(crate) struct PacedDevice {
     pub(crate) inner: Arc<dyn BlockDevice>,
     clock: Arc<PacedClock>,
@@ -52,7 +53,7 @@ impl PacedDevice {
         Self { inner, clock: Arc::new(clock) }
     }
 
-    /// How late requests were handed out, so far.
+    /// The lateness of completions so far.
     pub(crate) fn lateness(&self) -> Lateness {
         self.clock.lateness.so_far()
     }
@@ -80,7 +81,7 @@ impl PacedDevice {
         Ok(())
     }
 
-    /// `name`: what reports call this clock.
+    /// Makes a queue. `name` describes the timing in reports.
     pub(crate) fn queue(
         &self,
         name: String,
@@ -118,7 +119,7 @@ impl PacedClock {
 
     fn ask(&self, geometry: &Geometry, direction: Direction, place: ByteSpan) -> Moment {
         let mut timing = self.timing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock, so that moments come in order.
+        // The time is taken under the lock, so that requests are in order.
         let now = self.now();
         if geometry.check(direction, Path::new(""), place).is_err() {
             // The device below will refuse it.
@@ -148,23 +149,23 @@ impl PacedClock {
     }
 }
 
-/// A queue whose transfers are handed out when the timing says so.
+/// A queue whose completions are held until the timing's moment.
 struct PacedQueue {
     inner: Box<dyn Queue>,
     geometry: Geometry,
     clock: Arc<PacedClock>,
     name: String,
     submitted: u64,
-    /// In the device below, by the number it was submitted as: the caller's tag, when it is due.
+    /// Transfers in the device below, by their number there: the caller's tag, and the due time.
     under_way: BTreeMap<u64, (u64, Moment)>,
-    /// Done, not yet due.
+    /// Completed transfers that are not yet due.
     held: Vec<(Moment, Completion)>,
-    /// Scratch of `collect`.
+    /// The reusable memory of `collect`.
     fresh: Vec<Completion>,
 }
 
 impl PacedQueue {
-    /// Takes over what the device below has finished, waiting at most so long for something.
+    /// Collects completions of the device below, waiting at most `at_most` for one.
     fn collect(&mut self, at_most: Duration) -> Result<(), DeviceError> {
         let waited = self.inner.wait(at_most, &mut self.fresh);
         for mut completion in self.fresh.drain(..) {
@@ -179,7 +180,7 @@ impl PacedQueue {
         waited
     }
 
-    /// What is due, in the order in which it fell due.
+    /// Returns due completions in the order of their due times.
     fn hand_out(&mut self, now: Moment, done: &mut Vec<Completion>) {
         self.held.sort_by_key(|(due, _)| *due);
         let due = self.held.partition_point(|(due, _)| *due <= now);
@@ -222,7 +223,7 @@ impl Queue for PacedQueue {
         }
     }
 
-    /// The timing has counted them already; the device below may still be spared.
+    /// Cancels in the device below only: the timing has already counted the transfers.
     fn cancel(&mut self) -> Result<(), DeviceError> {
         self.inner.cancel()
     }
@@ -236,12 +237,12 @@ impl Queue for PacedQueue {
     }
 }
 
-/// Lets this thread's waits end when they should; by default the kernel may add 50 µs to each, to
-/// wake up less often.
+/// Sets this thread's timer slack to its minimum; by default the kernel may add 50 µs to each wait
+/// to save wake-ups.
 pub(crate) fn sharpen_timers() {
     thread_local!(static SHARP: Cell<bool> = const { Cell::new(false) });
     if !SHARP.replace(true) {
-        // Refused: waits end a little later, nothing else.
+        // If the kernel refuses, waits end a little later.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     }
 }

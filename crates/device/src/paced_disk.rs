@@ -1,11 +1,11 @@
-//! A device that takes the time of a modelled disk: real reads and writes, handed out when that
-//! disk would have had them, its seeks, turns, zones and write cache included. Needs no privileges.
+//! A device with the times of a modelled disk: real reads and writes, completed when that disk
+//! would complete them, with seeks, rotation, zones and write cache. Needs no privileges.
 //!
-//! The modelled disk serves one request after another in the order in which they are asked for,
-//! whoever asks. Its first and last byte are those of the device below, however small that is
-//! ([`DiskModel::scaled_to`]). The device below must be faster than the model; what it delivers
-//! late comes late, and [`BlockDevice::lateness`] says how late. The model's moments come from the
-//! clock, so two runs differ by where the platter was.
+//! The modelled disk serves one request after another in the order of submission, over all callers.
+//! Its first and last byte are those of the device below, however small that is
+//! ([`DiskModel::scaled_to`]). The device below must be faster than the model; its late completions
+//! are returned late, and [`BlockDevice::lateness`] counts them. The model's moments come from the
+//! clock, so that two runs differ by the position of the platter.
 
 use crate::block::ByteSpan;
 use crate::paced::{PacedDevice, Timing};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Moment;
 
-/// A device that reads and writes at the pace of a modelled disk, in real time.
+/// A device that reads and writes at the speed of a modelled disk, in real time.
 #[derive(Debug)]
 pub struct PacedDisk {
     paced: PacedDevice,
@@ -25,20 +25,21 @@ pub struct PacedDisk {
 }
 
 impl PacedDisk {
-    /// `device`, as slow as `model`, whose places are stretched over it.
+    /// Wraps `device` with the times of `model`, whose places are stretched over it.
     pub fn new(device: Arc<dyn BlockDevice>, model: &DiskModel) -> Self {
         let model = model.scaled_to(device.geometry().size);
         let paced = PacedDevice::new(device, Box::new(model.head()));
         Self { paced, model, pass_through: AtomicBool::new(false) }
     }
 
-    /// The model as it is applied: scaled to the device.
+    /// The model in use, scaled to the device.
     pub fn model(&self) -> &DiskModel {
         &self.model
     }
 
-    /// While set, blocking reads, writes and flushes go to the device below at its own speed,
-    /// unseen by the model: for filling a store. Queues keep the model's time.
+    /// Switches pass-through: while it is set, blocking reads, writes and flushes have the speed of
+    /// the device below and do not affect the model, for filling a store. Queues keep the model's
+    /// times.
     pub fn set_pass_through(&self, on: bool) {
         self.pass_through.store(on, Ordering::Relaxed);
     }
@@ -75,12 +76,12 @@ impl BlockDevice for PacedDisk {
         self.paced.flush()
     }
 
-    /// Everywhere: the model's time does not depend on what was written.
+    /// All of `area`: the model's time does not depend on what was written.
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
         Ok(vec![area])
     }
 
-    /// After the moments that the model says. Requests that pass through are not counted.
+    /// Lateness after the model's moments. Requests that pass through are not counted.
     fn lateness(&self) -> Option<Lateness> {
         Some(self.paced.lateness())
     }

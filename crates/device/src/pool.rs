@@ -6,21 +6,21 @@
 //!    └─────────────────┴────────────────────────────────────────┘
 //! ```
 //!
-//! All buffers lie in one stretch of memory, reserved when the pool is made and touched only when
-//! used; huge pages where the kernel has them, because a read into scattered small pages is split
-//! by the block layer. Buffers are not cleared between users: a device read overwrites them or
-//! fails, and who writes fills them first.
+//! All buffers are in one stretch of memory, reserved when the pool is made and touched only when
+//! used; in huge pages where the kernel has them, because the block layer splits a read into
+//! scattered small pages. Buffers are not cleared between users: a device read overwrites them or
+//! fails, and a writer fills them first.
 #![expect(unsafe_code, reason = "memory that the kernel writes to is mapped by hand")]
 
-use crate::frames::{FrameSlot, Frames, index};
+use crate::frames::{FrameSlot, Frames};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
-use units::ByteCount;
+use units::{ByteCount, index};
 
-/// Where buffers come from. Clones share the same memory.
+/// A pool of buffers. Clones share the same memory.
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<PoolShared>,
@@ -30,18 +30,18 @@ pub struct Pool {
 struct PoolShared {
     memory: Memory,
     frame_size: usize,
-    /// Frames of a region: what is registered with the kernel at once.
+    /// Number of frames in a region, which is registered with the kernel as a whole.
     region_frames: u32,
     count: u32,
     frames: Mutex<Frames>,
 }
 
 impl Pool {
-    /// A pool that never holds more than `limit` bytes, for buffers of up to `largest` bytes.
-    /// Memory is reserved, not touched.
+    /// A pool with at most `limit` bytes, for buffers of up to `largest` bytes. Memory is reserved,
+    /// not touched.
     ///
     /// # Panics
-    /// When there is no address space of that size.
+    /// Panics if the address space is exhausted.
     pub fn new(limit: ByteCount, largest: ByteCount) -> Self {
         let frame_size =
             usize::try_from(units::align_up(largest.0.max(1), PAGE)).unwrap_or(usize::MAX);
@@ -58,8 +58,8 @@ impl Pool {
         Self { shared: Arc::new(shared) }
     }
 
-    /// A buffer of exactly `len` bytes (a multiple of 4,096, at most `largest`), its address a
-    /// multiple of 4,096; `None` when the pool is empty.
+    /// A buffer of exactly `len` bytes (a multiple of 4,096, at most `largest`), aligned to 4,096;
+    /// `None` when the pool is empty.
     pub fn take(&self, len: usize) -> Option<Buffer> {
         let shared = &self.shared;
         assert!(
@@ -75,24 +75,24 @@ impl Pool {
         Some(Buffer { start, len, place, shared: Arc::clone(shared) })
     }
 
-    /// Bytes of memory lent now: frames that are in use or cut for small buffers. Never above the
+    /// Bytes of memory that are lent: frames in use or cut for small buffers. Never above the
     /// pool's limit.
     pub fn used(&self) -> ByteCount {
         let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
         ByteCount(u64::from(frames.lent()) * self.shared.frame_size as u64)
     }
 
-    /// Bytes of memory there are: the limit, rounded down to whole frames.
+    /// The size of the memory: the limit, rounded down to whole frames.
     pub fn size(&self) -> ByteCount {
         ByteCount(self.shared.memory.len as u64)
     }
 
-    /// How many regions the memory has, see [`Pool::region`].
+    /// Number of regions of the memory, see [`Pool::region`].
     pub(crate) fn regions(&self) -> u32 {
         self.shared.count.div_ceil(self.shared.region_frames)
     }
 
-    /// A stretch of memory that no buffer crosses, to be registered with the kernel at once.
+    /// A stretch of memory that no buffer crosses, to be registered with the kernel as a whole.
     pub(crate) fn region(&self, number: u32) -> (NonNull<u8>, usize) {
         let shared = &self.shared;
         let size = index(shared.region_frames) * shared.frame_size;
@@ -103,7 +103,7 @@ impl Pool {
         (start, size.min(shared.memory.len - offset))
     }
 
-    /// The region that this buffer lies in, if it is of this pool.
+    /// The region of this buffer, if it belongs to this pool.
     pub(crate) fn region_of(&self, buffer: &Buffer) -> Option<u32> {
         Arc::ptr_eq(&self.shared, &buffer.shared)
             .then(|| buffer.place.frame() / self.shared.region_frames)
@@ -129,8 +129,8 @@ impl Buffer {
         SharedBuffer { buffer: Arc::new(self) }
     }
 
-    /// Where its bytes from this one on lie, for the kernel to read or write. Whoever hands this on
-    /// keeps the buffer until the kernel is done.
+    /// The address of its byte `from`, for the kernel to read or write. The caller keeps the buffer
+    /// until the kernel has finished.
     pub(crate) fn place(&self, from: usize) -> NonNull<u8> {
         assert!(from <= self.len, "byte {from} of {}", self.len);
         // SAFETY: within the buffer, or just behind it, asserted above.
@@ -165,7 +165,7 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// A buffer with many readers.
+/// A read-only buffer with several owners.
 #[derive(Clone, Debug)]
 pub struct SharedBuffer {
     buffer: Arc<Buffer>,
@@ -178,7 +178,7 @@ impl Deref for SharedBuffer {
     }
 }
 
-/// A private mapping, its start a multiple of a huge page.
+/// A private mapping, aligned to a huge page.
 #[derive(Debug)]
 struct Memory {
     start: NonNull<u8>,
@@ -194,7 +194,7 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     fn reserve(len: usize) -> Self {
-        // The last huge page is one if half of it is used.
+        // The last huge page is used if half of it is needed.
         let huge = len.max(len.saturating_add(HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE);
         let mapped_len = huge.saturating_add(HUGE_PAGE);
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -207,9 +207,9 @@ impl Memory {
         let mapped = NonNull::new(mapped.cast::<u8>()).expect("a mapping is not at zero");
         // SAFETY: at most a huge page further, and the mapping has one to spare.
         let start = unsafe { mapped.add(mapped.as_ptr().align_offset(HUGE_PAGE)) };
-        // Without huge pages reads are split smaller, nothing else; a child process (FFmpeg) has
-        // no use for the buffers. Kernels built without either say no, which is as well. Both for
-        // the same stretch: a huge page does not cross from one advice to another.
+        // Without huge pages reads are only split smaller; a child process (FFmpeg) does not need
+        // the buffers. A kernel without either advice refuses it, which is no error. Both cover the
+        // same stretch, because a huge page does not cross from one advice to another.
         for advice in [Advice::LinuxHugepage, Advice::LinuxDontFork] {
             // SAFETY: within the mapping, and neither advice changes what the memory holds.
             let _ = unsafe { madvise(start.as_ptr().cast(), huge, advice) };
@@ -226,13 +226,13 @@ impl Drop for Memory {
     }
 }
 
-/// Buffers are multiples of it, in place and length.
+/// The alignment of buffers, in address and length.
 const PAGE: u64 = 4096;
 
-/// The huge page of every machine we run on (x86-64, and arm64 with 4 KiB pages).
+/// The huge page of all supported machines (x86-64, and arm64 with 4 KiB pages).
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Regions of a pool at most: the kernel takes 16,384 registered buffers a ring.
+/// The largest number of regions of a pool: the kernel takes 16,384 registered buffers per ring.
 const MOST_REGIONS: u32 = 4096;
 
 #[cfg(test)]
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(pool.region(0).0.as_ptr().align_offset(HUGE_PAGE), 0);
     }
 
-    /// Where the mapping that this address is in ends, and its flags, as the kernel shows it.
+    /// The end of the mapping that contains this address, and its flags, from the kernel.
     fn mapping_of(address: usize) -> (usize, String) {
         let shown = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut end = None;
@@ -289,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_may_be_huge_pages_where_the_kernel_has_them_also_that_of_a_small_pool() {
+    fn the_memory_may_use_huge_pages_also_in_a_small_pool() {
         testkit::needs!(HugePages);
-        // Several, because it depends on where the kernel puts them.
+        // Several sizes, because the result depends on the kernel's choice of address.
         let sizes = (0..16).flat_map(|_| [1, 2, 7].map(ByteCount::mib));
         let pools: Vec<Pool> = sizes.map(|size| Pool::new(size, ByteCount::MIB)).collect();
         for pool in pools {

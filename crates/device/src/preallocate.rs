@@ -1,4 +1,4 @@
-//! Making room for a store in a file: all of it, before anything is written.
+//! Preallocation of a store's file: all of its space, before anything is written.
 
 use crate::DeviceError;
 use crate::describe::STAT_BLOCK;
@@ -10,9 +10,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use units::ByteCount;
 
-/// Makes the file at `path`, or makes it larger, so that all of its `size` bytes have their place
-/// on disk. What it holds stays; a file that is larger already is left as it is. When there is no
-/// room, the file is as it was before (gone, if it was not there).
+/// Makes or extends the file at `path` so that all of its `size` bytes are allocated. Its content
+/// stays, and a larger file is unchanged. Without enough space the file is as before (removed, if
+/// it did not exist).
 pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     let was_there = path.exists();
     let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
@@ -26,16 +26,16 @@ pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     let has_place = about.blocks() * STAT_BLOCK;
     let reserved = reserve(&file, before, has_place, size.0);
     if let Err(error) = reserved {
-        // The refusal is what matters; what is left over is at worst a few spare blocks.
+        // Only the refusal matters; the remains are at worst a few spare blocks.
         let _ = if was_there { file.set_len(before) } else { std::fs::remove_file(path) };
         return Err(no_room(path, &file, has_place, size, error));
     }
     file.sync_all().map_err(|e| failed(path, size, e))
 }
 
-/// Makes room for a part of a file that is there, where the file system finds it just then; the
-/// file is as long as it must be for that. Where the file system cannot, nothing is done: room is
-/// made when the part is written.
+/// Allocates a part of an existing file, wherever the file system has space, and extends the file
+/// as far as necessary. If the file system does not support it, nothing is done, and space is
+/// allocated when the part is written.
 pub fn preallocate_part(path: &Path, from: u64, size: ByteCount) -> Result<(), DeviceError> {
     let file = File::options().write(true).open(path).map_err(|e| failed(path, size, e))?;
     match fallocate(&file, FallocateFlags::empty(), from, size.0) {
@@ -44,8 +44,8 @@ pub fn preallocate_part(path: &Path, from: u64, size: ByteCount) -> Result<(), D
     }
 }
 
-/// Asks first whether there is room: a file system would find out by taking all there is, and
-/// whoever writes there meanwhile would find none.
+/// Checks the free space first: a file system would otherwise take all of it before it fails, and
+/// other writers would find none.
 fn reserve(file: &File, before: u64, has_place: u64, size: u64) -> io::Result<()> {
     if size == 0 {
         return Ok(());
@@ -60,7 +60,7 @@ fn reserve(file: &File, before: u64, has_place: u64, size: u64) -> io::Result<()
     }
 }
 
-/// Where the file system cannot reserve: slow, and just as good.
+/// Writes zeros where the file system cannot reserve: slower, with the same effect.
 fn write_zeros(file: &File, before: u64, size: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 20];
     let mut at = before;
@@ -90,7 +90,7 @@ fn no_room(
     DeviceError::Unusable { path: path.to_owned(), reason }
 }
 
-/// Bytes that this process may still take there; `None` where the file system does not say.
+/// The free bytes that this process may use there; `None` where the file system does not report it.
 fn free(file: &File) -> Option<u64> {
     let about = fstatvfs(file).ok().filter(|about| about.f_blocks > 0)?;
     Some(about.f_bavail * about.f_frsize)

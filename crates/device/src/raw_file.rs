@@ -1,6 +1,6 @@
-//! A file that is opened with one call and asked nothing else: for who measures what opening,
-//! moving and closing take. Everybody else opens a [`FileDevice`](crate::FileDevice), which looks
-//! at a file before it uses it.
+//! A file that is opened by one call without checks, for measuring the times of opening, reading,
+//! writing and closing. All other code uses a [`FileDevice`](crate::FileDevice), which checks a
+//! file before its use.
 
 use crate::DeviceError;
 use crate::block::ByteSpan;
@@ -19,19 +19,20 @@ pub struct RawFile {
     path: PathBuf,
 }
 
-/// What a [`RawFile`] is opened for.
+/// The purpose for which a [`RawFile`] is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// To be read.
+    /// To read an existing file.
     Read,
-    /// To be read, and written over in places; it is there.
+    /// To read an existing file and overwrite parts of it.
     Update,
-    /// To be written anew; what was there is gone.
+    /// To write a new file; an existing one is truncated.
     Create,
 }
 
 impl RawFile {
-    /// Opens it. `direct`: past the page cache; fails where the file system cannot.
+    /// Opens a file. `direct` requests direct I/O, and fails where the file system does not support
+    /// it.
     pub fn open(path: &Path, opening: OpenMode, direct: bool) -> Result<Self, DeviceError> {
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         let flags = i32::try_from(flags.bits()).expect("open flags are an int");
@@ -48,18 +49,19 @@ impl RawFile {
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// As [`FileDevice::forget`](crate::FileDevice::forget).
+    /// Drops its pages from the page cache like [`FileDevice::forget`](crate::FileDevice::forget).
     pub fn forget(&self) -> Result<(), DeviceError> {
         forget(&self.file).map_err(|error| cannot_open(&self.path, error))
     }
 
-    /// Fills `into` from `offset`, wholly or not at all. Where it was opened direct, place, length
-    /// and memory are whole blocks.
+    /// Fills `into` from `offset`, completely or not at all. With direct I/O, offset, length and
+    /// memory are whole blocks.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         read_whole(&self.file, &self.path, offset, into)
     }
 
-    /// Writes all of `from` at `offset`; as for reading.
+    /// Writes all of `from` at `offset`. With direct I/O, offset, length and memory are whole
+    /// blocks.
     pub fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
         let done = self.file.write_all_at(from, offset);
         done.map_err(|e| {

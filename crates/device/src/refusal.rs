@@ -1,4 +1,4 @@
-//! Why a file or device cannot be opened, and what to do about it.
+//! The reasons why a file or device cannot be opened, with the remedies.
 
 use crate::DeviceError;
 use crate::describe::describe;
@@ -27,7 +27,7 @@ pub(crate) fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
     DeviceError::Open { path, hint: hint.to_owned(), source }
 }
 
-/// The kernel denies it to whoever runs this.
+/// The error of a missing permission.
 pub(crate) fn not_allowed(path: &Path, write: bool, source: io::Error) -> DeviceError {
     let hint = if Errno::from_io_error(&source) == Some(Errno::PERM) {
         FORBIDDEN.to_owned()
@@ -37,7 +37,7 @@ pub(crate) fn not_allowed(path: &Path, write: bool, source: io::Error) -> Device
     DeviceError::Open { path: path.to_owned(), hint, source }
 }
 
-/// Which right it is and who has it, so that one can become one of them.
+/// The missing permission and its holders, so that the user can become one of them.
 fn missing_right(path: &Path, write: bool) -> String {
     let Ok(about) = std::fs::metadata(path) else { return String::new() };
     let (what, of_group) = if write { ("read and write", 0o060) } else { ("read", 0o040) };
@@ -51,7 +51,7 @@ fn missing_right(path: &Path, write: bool) -> String {
     format!("; to {what} it, be user {}{group} (mode {mode:03o}), or run with sudo", about.uid())
 }
 
-/// As `/etc/group` has it, or its number.
+/// The group's name in `/etc/group`, or its number.
 fn group_name(groups: &str, number: u32) -> String {
     let named = groups.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -61,6 +61,6 @@ fn group_name(groups: &str, number: u32) -> String {
     named.map_or(number.to_string(), |name| format!("'{name}'"))
 }
 
-/// Not a matter of the file's mode: whoever asks gets this.
+/// The hint for a refusal that does not depend on the file's mode.
 const FORBIDDEN: &str = "; the machine's rules forbid it to everybody here (a container's list of devices, for \
                          example); allow it there, or use a file";

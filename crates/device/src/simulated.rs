@@ -1,5 +1,5 @@
-//! A disk in virtual time: a modelled disk that owns its clock and never waits, so that years of
-//! reading take seconds and the same requests always take the same time.
+//! A disk in virtual time: a modelled disk with its own clock that never waits, so that years of
+//! reads take seconds and equal requests always take equal times.
 //!
 //! ```text
 //!   ask(offset, len) ──▶ script of faults ──▶ model's head ──▶ done at that moment
@@ -7,21 +7,20 @@
 //!   wait, read_at ◀── the clock is put there, bytes from memory ┘
 //! ```
 //!
-//! A write-back cache, where the model has one, takes writes at once and is emptied while nobody
-//! asks or by a flush, in the model's time. Nothing here loses what is in it: there is no power to
+//! A write-back cache, where the model has one, accepts writes immediately and is emptied while the
+//! disk is idle or by a flush, in the model's time. Its content is never lost: there is no power
 //! cut.
 //!
-//! Requests are served in the order in which they are asked for; there is no reordering in the
-//! drive. Time passes only when somebody waits: a blocking read or write puts the clock to its end,
-//! [`Queue::wait`] to the next end or as far as it is willing to wait,
-//! [`SimulatedDisk::advance_to`] to wherever one likes. Whoever wants the time of a transfer and
-//! not its bytes calls [`SimulatedDisk::ask`] or [`SimulatedDisk::ask_write`], which touch no
-//! memory.
+//! Requests are served in the order of submission, without reordering in the drive. Time advances
+//! only by waiting: a blocking read or write sets the clock to its end, [`Queue::wait`] to the next
+//! completion or its time limit, [`SimulatedDisk::advance_to`] to any moment. To get the time of a
+//! transfer without its bytes, call [`SimulatedDisk::ask`] or [`SimulatedDisk::ask_write`], which
+//! touch no memory.
 //!
-//! Faults come from the same scripts as those of [`Faulty`](crate::Faulty), but time lost is
-//! virtual and is lost for whoever queues behind, as with a drive that tries a sector again. It
-//! holds written pages in memory; places never written read as zeros. It is one disk for all its
-//! clones; threads that share it share its clock, so only one thread gives the same times always.
+//! Faults use the scripts of [`Faulty`](crate::Faulty), but lost time is virtual and delays all
+//! later requests, as in a drive that repeats reads of a sector. Written pages are kept in memory;
+//! places that were never written read as zeros. All clones are one disk; threads that share it
+//! share its clock, so that only a single thread always gives the same times.
 
 use crate::block::ByteSpan;
 use crate::faulty::{FaultRule, FaultScript, failed, spoil};
@@ -37,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::{ByteCount, Moment, nanos};
 
-/// A modelled disk in virtual time: it owns its clock and never waits.
+/// A modelled disk in virtual time, with its own clock that never waits.
 #[derive(Clone)]
 pub struct SimulatedDisk {
     shared: Arc<SimulatedShared>,
@@ -53,19 +52,19 @@ struct SimulatedShared {
 struct SimulatedState {
     clock: Moment,
     head: Head,
-    /// After a fault that took time: nothing is begun before.
+    /// The end of a fault that took time: no service begins before.
     held_until: Moment,
     pages: BTreeMap<u64, Box<[u8]>>,
 }
 
-/// When a request is done, and what goes wrong with it.
+/// The completion time of a request, and its fault.
 struct SimulatedOutcome {
     done: Moment,
     fault: Option<Fault>,
 }
 
 impl SimulatedDisk {
-    /// A disk of this model, all zeros, at rest at its first byte at moment zero.
+    /// A disk of this model, all zeros, with the arm at its first byte at time zero.
     pub fn new(model: &DiskModel) -> Self {
         let geometry = Geometry {
             size: ByteCount(units::align_down(model.capacity().0, BLOCK)),
@@ -90,7 +89,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// What it takes its times from.
+    /// The model of its times.
     pub fn model(&self) -> &DiskModel {
         &self.shared.model
     }
@@ -100,24 +99,24 @@ impl SimulatedDisk {
         self.state().clock
     }
 
-    /// Lets time pass until then; a moment that has passed changes nothing.
+    /// Advances the clock to `moment`; a past moment changes nothing.
     pub fn advance_to(&self, moment: Moment) {
         let mut state = self.state();
         state.clock = state.clock.max(moment);
     }
 
-    /// Adds a line to the script of faults; it holds from the next request on.
+    /// Adds a rule to the script of faults; it applies from the next request on.
     pub fn add(&self, rule: FaultRule) {
         self.shared.script.add(rule);
     }
 
-    /// Asks now for a read of which only the time matters: when it is done. The place need not be
-    /// whole blocks.
+    /// Submits a read of which only the time matters, and returns its completion time. The place
+    /// need not be whole blocks.
     pub fn ask(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
         self.ask_for(Direction::Read, offset, len)
     }
 
-    /// As [`SimulatedDisk::ask`], for a write, of which nothing is kept.
+    /// Submits a write like [`SimulatedDisk::ask`]; its bytes are not kept.
     pub fn ask_write(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
         self.ask_for(Direction::Write, offset, len)
     }
@@ -145,7 +144,7 @@ impl SimulatedDisk {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves a request that lies within the disk (of a flush: no place), asked for now.
+    /// Serves a request within the disk (a flush has no place) that is submitted now.
     fn begin(&self, access: Access, place: ByteSpan) -> SimulatedOutcome {
         let fault = self.shared.script.next(access, place);
         let mut state = self.state();
@@ -169,7 +168,7 @@ impl SimulatedDisk {
         self.shared.geometry.check(direction, Path::new(NAME), place)
     }
 
-    /// The bytes of a read that met this fault.
+    /// Performs a read with this fault.
     fn read(&self, fault: Option<Fault>, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         if let Some(Fault::Errno(errno)) = fault {
             return Err(failed(NAME, Access::Read, ByteSpan::new(offset, into.len()), errno));
@@ -178,7 +177,7 @@ impl SimulatedDisk {
         spoil(fault, Path::new(NAME), offset, into)
     }
 
-    /// The bytes of a write that met this fault.
+    /// Performs a write with this fault.
     fn write(&self, fault: Option<Fault>, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
         let (kept, errno) = match fault {
             Some(Fault::Errno(errno)) => (0, errno),
@@ -255,7 +254,7 @@ impl BlockDevice for SimulatedDisk {
     }
 }
 
-/// Transfers under way, by when they are done and in which order they were asked for.
+/// Transfers in flight, by completion time and order of submission.
 struct SimulatedQueue {
     disk: SimulatedDisk,
     asked: u64,
@@ -263,7 +262,7 @@ struct SimulatedQueue {
 }
 
 impl Queue for SimulatedQueue {
-    /// Bytes are moved now, and time passes later.
+    /// The bytes are transferred now, and time advances later.
     fn start(&mut self, mut transfer: Transfer) -> Result<(), DeviceError> {
         let (disk, place) = (&self.disk, transfer.place());
         let mut done = disk.now();
@@ -303,13 +302,13 @@ impl Queue for SimulatedQueue {
     }
 }
 
-/// What a look takes that does not wait: whoever polls gets there, as with a clock of its own.
+/// The time of a look without waiting, so that a polling caller makes progress.
 const POLL: Duration = Duration::from_micros(1);
 
-/// What errors call it.
+/// The name in error messages.
 const NAME: &str = "(simulated)";
 
-/// The strictest block, and the page that written bytes are kept in.
+/// The block size, which is the largest, and the page in which written bytes are kept.
 const PAGE: usize = 4096;
 const BLOCK: u64 = 4096;
 
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_year_of_reading_takes_the_models_time_and_none_of_ours() {
+    fn a_year_of_reads_takes_the_models_time_and_no_real_time() {
         let (disk, mut done) = (disk(), Moment::ZERO);
         let day = Duration::from_secs(86_400);
         for number in 0..365u64 {
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_times_do_not_depend_on_how_they_are_asked_for() {
+    fn bytes_and_times_do_not_depend_on_the_interface() {
         let (by_queue, by_call, by_ask) = (disk(), disk(), disk());
         let pool = Pool::new(ByteCount::mib(8), ByteCount::MIB);
         let mut queue = by_queue.queue(1, &pool).unwrap();
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_costs_virtual_time() {
+    fn faults_cost_virtual_time() {
         let (well, ill) = (disk(), disk());
         let (second, mut page) = (Duration::from_secs(1), vec![0; 4096]);
         ill.add(rule(0..1, Fault::Stall(second)));
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_as_heavy_as_asked_for() {
+    fn a_latency_tail_has_the_scripted_weight() {
         let disk = disk();
         let longer = Duration::from_secs(1);
         disk.add(FaultRule {
@@ -394,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_write_leaves_what_had_arrived() {
+    fn a_torn_write_leaves_the_bytes_that_had_arrived() {
         let disk = disk();
         let torn = FaultRule {
             access: Access::Write,

@@ -1,4 +1,4 @@
-//! How full a file system is.
+//! The used and free space of a file system.
 
 use crate::DeviceError;
 use crate::refusal::cannot_open;
@@ -8,9 +8,9 @@ use units::ByteCount;
 /// Total and free bytes of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// All of it, without what only the system's administrator may use.
+    /// The total, without the part reserved for the administrator.
     pub total: ByteCount,
-    /// What is free for this user.
+    /// The part that is free for this user.
     pub free: ByteCount,
 }
 

@@ -1,5 +1,5 @@
-//! What the kernel publishes of a block device under `/sys/dev/block`. Values that a kernel does
-//! not publish are `None`; nothing here opens the device.
+//! The properties of a block device under `/sys/dev/block`. Values that a kernel does not publish
+//! are `None`; nothing here opens the device.
 //!
 //! ```text
 //!   /sys/dev/block/8:1 ─▶ .../block/sda/sda1     partition, start, size, holders/
@@ -13,15 +13,15 @@ use std::str::FromStr;
 /// A disk or a partition of one.
 #[derive(Clone, Debug)]
 pub(crate) struct SysfsDisk {
-    /// The device's own directory: a partition's, if it is one.
+    /// The device's own directory: that of the partition, if it is one.
     own: PathBuf,
-    /// The whole disk's directory.
+    /// The directory of the whole disk.
     whole: PathBuf,
 }
 
 impl SysfsDisk {
-    /// The block device with this number; `None` for what lies on no single disk (a network or
-    /// layered file system).
+    /// The block device with this number; `None` if there is no single disk (a network or layered
+    /// file system).
     pub(crate) fn of_number((major, minor): (u32, u32)) -> Option<Self> {
         let own = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
         let whole =
@@ -29,17 +29,17 @@ impl SysfsDisk {
         Some(Self { own, whole })
     }
 
-    /// `sda1`.
+    /// The name in the kernel: `sda1`.
     pub(crate) fn name(&self) -> String {
         file_name(&self.own)
     }
 
-    /// `sda`, for a partition of it.
+    /// The disk of a partition: `sda`.
     pub(crate) fn partition_of(&self) -> Option<String> {
         (self.own != self.whole).then(|| file_name(&self.whole))
     }
 
-    /// Whether seeks cost time. Unknown counts as not.
+    /// Whether seeks cost time; false if unknown.
     pub(crate) fn rotational(&self) -> bool {
         self.queue("rotational") == Some(1)
     }
@@ -54,7 +54,7 @@ impl SysfsDisk {
         value(&self.whole.join("queue").join(name))
     }
 
-    /// Its size in units of 512 bytes.
+    /// The size in units of 512 bytes.
     pub(crate) fn sectors(&self) -> Option<u64> {
         value(&self.own.join("size"))
     }
@@ -64,14 +64,15 @@ impl SysfsDisk {
         value(&self.whole.join(path))
     }
 
-    /// Device mapper, RAID and the like that stand on the disk or on any part of it that is asked
-    /// for: a partition only on itself, a disk on its partitions, too.
+    /// The devices (device mapper, RAID and others) that use the disk: those of a partition itself,
+    /// or those of a disk and its partitions.
     pub(crate) fn holders(&self) -> Vec<String> {
         let all = self.parts().into_iter().flat_map(|part| entries(&part.join("holders")));
         all.map(|holder| file_name(&holder)).collect()
     }
 
-    /// Its number and, of a whole disk, those of its partitions, as the kernel writes them: `8:1`.
+    /// The numbers of the device and, for a whole disk, of its partitions, in the kernel's
+    /// notation: `8:1`.
     pub(crate) fn numbers(&self) -> Vec<String> {
         self.parts().iter().filter_map(|part| value(&part.join("dev"))).collect()
     }

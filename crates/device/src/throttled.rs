@@ -1,5 +1,5 @@
-//! A device slowed down to a rate: reads and writes go one after another through a pipe that
-//! carries so many bits per second. No seeks; [`PacedDisk`](crate::PacedDisk) has those.
+//! A device slowed down to a rate: reads and writes pass one after another through a pipe with this
+//! many bits per second. There are no seeks; [`PacedDisk`](crate::PacedDisk) has those.
 
 use crate::block::ByteSpan;
 use crate::paced::{PacedDevice, Timing};
@@ -16,7 +16,7 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// `device`, no faster than `rate`. A rate of zero would never deliver.
+    /// Wraps `device` with a limit of `rate`. A rate of zero would never deliver.
     pub fn new(device: Arc<dyn BlockDevice>, rate: BitRate) -> Self {
         assert!(rate.0 > 0, "a throttle lets something through");
         let pipe = Pipe { rate, free: Moment::ZERO };
@@ -45,7 +45,7 @@ impl BlockDevice for Throttled {
         self.paced.inner.written(area)
     }
 
-    /// After the moments at which the rate lets them through.
+    /// Lateness after the moments at which the rate allows a completion.
     fn lateness(&self) -> Option<Lateness> {
         Some(self.paced.lateness())
     }
@@ -55,7 +55,7 @@ impl BlockDevice for Throttled {
     }
 }
 
-/// Free from this moment on.
+/// A pipe that is free from a moment on.
 #[derive(Debug)]
 struct Pipe {
     rate: BitRate,
@@ -68,7 +68,7 @@ impl Timing for Pipe {
         self.free
     }
 
-    /// What is written is through the pipe already.
+    /// Completes now: written bytes have already passed the pipe.
     fn flush(&mut self, now: Moment) -> Moment {
         now
     }

@@ -1,5 +1,4 @@
-//! A disk's actuator as measured, and the model that it and the measured zones make, or that a disk
-//! without one makes.
+//! The measured actuator of a disk, and the disk model that follows from a calibration.
 
 use crate::characterization::{Characterization, spinning};
 use crate::parameters::{Parameters, SeekTimes};
@@ -7,28 +6,27 @@ use crate::{Calibration, DiskModel, ReadCost};
 use std::time::Duration;
 use units::{BitRate, ByteCount, float, rounded};
 
-/// What timed reads showed of a disk with an actuator: never quicker than it was.
+/// The actuator of a disk as fitted to timed reads: never faster than observed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Actuator {
-    /// Bytes over which the head moved.
+    /// The bytes over which the head moved.
     pub capacity: ByteCount,
-    /// One turn of the platters.
+    /// The time of one revolution of the platters.
     pub revolution: Duration,
-    /// The time of a movement by the part of the stroke, everything that a command costs before it
-    /// included.
+    /// The time of a seek by the share of the stroke, including the overhead of a command before
+    /// it.
     pub seek: SeekTimes,
-    /// What a read that goes on where the one before ended takes beside its transfer at the rate
-    /// that is sure there, if it was in the device before that one had ended: never less than was
-    /// seen. `None` where that was not measured.
+    /// The largest observed time of a sequential read beside its transfer at the guaranteed rate,
+    /// if the read was in the device before the last one ended. `None` if it was not measured.
     pub following: Option<Duration>,
 }
 
 impl Calibration {
-    /// A disk that is nowhere faster than the one that was measured, if that showed an actuator and
-    /// zones: for what must be certain.
+    /// A disk model that is nowhere faster than the measured disk, for guarantees; `None` without
+    /// an actuator and zones.
     ///
-    /// Rates were measured at places; between two of them the slower one is taken, as rates fall
-    /// inwards, less what a measurement may be wrong by.
+    /// Rates were measured at places. Between two of them the slower one is used, because rates
+    /// fall towards the inner tracks, less the error of a measurement.
     pub fn model(&self) -> Option<DiskModel> {
         let arm = self.actuator?;
         let next = self.zones.iter().skip(1).map(|zone| zone.1);
@@ -36,6 +34,7 @@ impl Calibration {
         let sure = |rate: BitRate| BitRate(rounded(float(rate.0) * SURE_RATE));
         let zones: Vec<(ByteCount, BitRate)> =
             slower.map(|((offset, rate), next)| (*offset, sure((*rate).min(next)))).collect();
+        // The model's zones are shares of the crossed bytes; one beyond them would be empty.
         let inside = zones.iter().skip(1).all(|zone| zone.0 < arm.capacity);
         if zones.is_empty() || !inside || arm.capacity == ByteCount::ZERO {
             return None;
@@ -50,10 +49,9 @@ impl Calibration {
         DiskModel::new(parameters).ok()
     }
 
-    /// The content of a parameter file of a disk of `capacity` like the one that was measured:
-    /// [`Calibration::model`] where an actuator was measured, else a solid-state disk by eq. 1,
-    /// which serves one command after another and writes as it reads. `None` where too little was
-    /// measured.
+    /// The parameters of a disk of `capacity` like the measured one: [`Calibration::model`] where
+    /// an actuator was measured, else a solid-state disk by eq. 1, which serves one command at a
+    /// time and writes as fast as it reads. `None` where too little was measured.
     pub fn parameters(&self, name: &str, capacity: ByteCount) -> Option<Parameters> {
         let parameters = if self.actuator.is_some() {
             self.model()?.parameters().clone()
@@ -73,5 +71,5 @@ impl Calibration {
     }
 }
 
-/// Rates of a few reads are good to a percent.
+/// The factor for the error of a measured rate: rates of a few reads are accurate to a percent.
 const SURE_RATE: f64 = 0.99;

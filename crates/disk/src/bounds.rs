@@ -1,29 +1,29 @@
-//! How many streams a disk holds by the closed forms of the literature.
+//! The number of streams that a disk holds by closed formulas of the literature.
 //!
-//! They are for planning and comparison; admission stands on a [`Calibration`](crate::Calibration).
-//! All speak of equal streams of constant rate, each making one read per round. A million bytes is
-//! 8 Mb here: Alderman and Diallo's figures come out only in one system of units.
+//! They are for planning and comparison; admission uses a [`Calibration`](crate::Calibration). All
+//! assume equal streams of constant rate with one read per round each. A million bytes is 8 Mb
+//! here: Alderman and Diallo's figures agree only in one system of units.
 
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// Özden, Rastogi and Silberschatz's disk, as Alderman and Diallo use it: every read at the inner
-/// tracks' rate, with a whole revolution, the head crossing the disk twice a round.
+/// The disk of Özden, Rastogi and Silberschatz, as Alderman and Diallo use it: every read has the
+/// rate of the inner tracks and a whole revolution, and the head crosses the disk twice a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundCost {
-    /// Transfer.
+    /// The transfer rate (r_disk).
     pub rate: BitRate,
-    /// A revolution (t_rot).
+    /// The time of a revolution (t_rot).
     pub revolution: Duration,
-    /// Settling after a movement (t_settle).
+    /// The settling time after a seek (t_settle).
     pub settle: Duration,
-    /// A full stroke (t_seek).
+    /// The time of a full stroke (t_seek).
     pub full_seek: Duration,
 }
 
 impl RoundCost {
-    /// The largest q with q (d/r_disk + t_rot + t_settle) + 2 t_seek <= d/r_disp, `block` being d
-    /// and `stream` r_disp.
+    /// The largest q with q (d/r_disk + t_rot + t_settle) + 2 t_seek <= d/r_disp, where `block` is
+    /// d and `stream` is r_disp.
     pub fn streams(&self, block: ByteCount, stream: BitRate) -> u64 {
         let each = block.time_at(self.rate).saturating_add(self.revolution + self.settle);
         let round = block.time_at(stream).saturating_sub(self.full_seek * 2);
@@ -31,33 +31,33 @@ impl RoundCost {
     }
 }
 
-/// Transfer alone: the whole streams in `disk` / `stream`.
+/// The number of whole streams in the ratio `disk` / `stream`, which counts transfer only.
 pub fn ratio(disk: BitRate, stream: BitRate) -> u64 {
     disk.0.checked_div(stream.0).unwrap_or(0)
 }
 
-/// Lee and Srivastava's read: t = b/r0 + t0.
+/// The cost of a read by Lee and Srivastava: t = b/r0 + t0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadCost {
     /// The rate of an endless read.
     pub r0: BitRate,
-    /// What each read costs before its first byte.
+    /// The time of each read before its first byte.
     pub t0: Duration,
 }
 
 impl ReadCost {
-    /// Eq. 1: t = b/r0 + t0.
+    /// The time of a read by eq. 1: t = b/r0 + t0.
     pub fn time(&self, bytes: ByteCount) -> Duration {
         bytes.time_at(self.r0).saturating_add(self.t0)
     }
 
-    /// Eq. 2: r = r0 / (1 + r0 t0 / b), the rate of reads of `bytes` one after another.
+    /// The rate of reads of `bytes` one after another by eq. 2: r = r0 / (1 + r0 t0 / b).
     pub fn rate(&self, bytes: ByteCount) -> BitRate {
         BitRate::of(bytes, self.time(bytes))
     }
 
-    /// Eq. 3: T = s r0 t0 / (r0 - s R), the shortest service cycle in which `streams` streams of
-    /// rate `stream` are all read for. `None` when no cycle is long enough.
+    /// The shortest service cycle in which `streams` streams of rate `stream` can be read, by eq.
+    /// 3: T = s r0 t0 / (r0 - s R). `None` when no cycle is long enough.
     pub fn cycle(&self, streams: u32, stream: BitRate) -> Option<Duration> {
         let wanted = u128::from(streams) * u128::from(stream.0);
         let spare = u128::from(self.r0.0).checked_sub(wanted).filter(|spare| *spare > 0)?;
@@ -66,14 +66,15 @@ impl ReadCost {
         u64::try_from(nanos).ok().map(Duration::from_nanos)
     }
 
-    /// Eq. 4: B = R T, what one stream plays during that cycle, and so what is read for it at
-    /// once. (As printed, the equation lacks the factor s that T contains.)
+    /// The buffer of a stream by eq. 4: B = R T, the bytes that it plays in a cycle and that one
+    /// read fetches. (As printed, the equation lacks the factor s that T contains.)
     pub fn buffer(&self, streams: u32, stream: BitRate) -> Option<ByteCount> {
         self.cycle(streams, stream).map(|cycle| stream.bytes_in(cycle))
     }
 
-    /// Eq. 5: S_max < r0 / R, the most streams for which there is a cycle at all.
+    /// The largest number of streams for which a cycle exists, by eq. 5: S_max < r0 / R.
     pub fn streams(&self, stream: BitRate) -> u64 {
+        // The inequality is strict: streams that need all of r0 leave no time for t0.
         self.r0.0.saturating_sub(1).checked_div(stream.0).unwrap_or(0)
     }
 }
@@ -99,11 +100,11 @@ mod tests {
         }
     }
 
-    /// Alderman and Diallo, 5.1: 70 by the bound with the 120 Mb/s they put in for the inner
-    /// tracks, 68 by the ratio with the measured mean (100 MB in 7.8 s), and 44 by the bound with
-    /// the inner tracks' measured rate (100 MB in 10.9 s).
+    /// Alderman and Diallo, 5.1: 70 streams by the bound with their 120 Mb/s for the inner tracks,
+    /// 68 by the ratio with the measured mean (100 MB in 7.8 s), and 44 by the bound with the
+    /// measured rate of the inner tracks (100 MB in 10.9 s).
     #[test]
-    fn the_papers_disk_holds_what_the_paper_says() {
+    fn the_papers_disk_holds_the_papers_number_of_streams() {
         let measured = |secs_x10: u64| BitRate(800_000_000 * 10 / secs_x10);
         assert_eq!(st39183w(BitRate(120_000_000)).streams(MB, MPEG1), 70);
         assert_eq!(ratio(measured(78), MPEG1), 68);

@@ -1,4 +1,4 @@
-//! What calibration learned of one device: the numbers that admission stands on.
+//! The calibration of one device: the numbers on which admission relies.
 
 use crate::bounds::ReadCost;
 use crate::platters::duration;
@@ -9,62 +9,61 @@ use units::{BitRate, ByteCount};
 /// The guarantee for reads of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadGuarantee {
-    /// Bytes of each read.
+    /// The size of each read.
     pub read_size: ByteCount,
     /// Reads completed in any slot under the worst placement tried (`minRead`).
     pub min_read: u32,
-    /// Mean reads per slot over the same runs: what the disk usually does.
+    /// Mean reads per slot over the same runs: the usual performance of the disk.
     pub mean_read: f64,
-    /// The longest single read seen.
+    /// The longest single read observed.
     pub longest_read: Duration,
 }
 
-/// What writes take from the reads that go on beside them.
+/// The disk time that writes take from concurrent reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteCost {
-    /// Bytes of each write, one after another in place.
+    /// The size of each write; writes are sequential.
     pub write_size: ByteCount,
-    /// Disk time that a write, with its share of a flush, takes from the reads: mean.
+    /// The mean disk time that a write, with its share of a flush, takes from the reads.
     pub mean: Duration,
-    /// Time of one write in the worst round measured.
+    /// The time of one write in the worst round measured.
     pub slowest: Duration,
 }
 
 /// A calibration record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// The slot that the guarantees speak of.
+    /// The slot for which the guarantees hold.
     pub slot: Duration,
-    /// Smallest read first.
+    /// The guarantees, smallest read size first.
     pub guarantees: Vec<ReadGuarantee>,
-    /// Reads in the device at once that held the most.
+    /// The queue depth with the best result.
     pub queue_depth: u32,
     /// Fitted `r0` of t = b/r0 + t0 (Lee & Srivastava eq. 1): the rate of an endless read.
     pub r0: BitRate,
-    /// Fitted `t0`: what a read costs before its first byte.
+    /// Fitted `t0`: the time of a read before its first byte.
     pub t0: Duration,
     /// Sequential rate by place: (offset, rate), lowest offset first.
     pub zones: Vec<(ByteCount, BitRate)>,
     /// Seek curve and revolution of a hard disk, where they could be fitted to timed reads.
     pub actuator: Option<Actuator>,
-    /// What a writer beside the readers costs; `None` where nothing could be overwritten to find
-    /// out.
+    /// The cost of a concurrent writer; `None` where nothing could be overwritten to measure it.
     pub writing: Option<WriteCost>,
-    /// How the reads were made, and of what: for people.
+    /// A description of the reads and the device, for the user.
     pub method: String,
-    /// Unix time in seconds.
+    /// The time of the calibration in Unix seconds.
     pub measured_at: u64,
 }
 
 impl Calibration {
-    /// The guarantee that covers reads of `read_size`: that of the next larger reads measured,
-    /// which take no less time. `None` if all were smaller.
+    /// The guarantee that covers reads of `read_size`: that of the next larger measured size, which
+    /// takes at least as long. `None` if all measured sizes are smaller.
     pub fn guarantee_for(&self, read_size: ByteCount) -> Option<ReadGuarantee> {
         self.guarantees.iter().find(|g| g.read_size >= read_size).copied()
     }
 
-    /// What a disk exactly as modelled is guaranteed to do, by arithmetic: nothing was measured,
-    /// and no margin is taken off.
+    /// The guarantees of a disk exactly as modelled, by arithmetic: without measurement and without
+    /// margin.
     pub fn from_model(model: &DiskModel, slot: Duration, read_sizes: &[ByteCount]) -> Self {
         let mut sizes = read_sizes.to_vec();
         sizes.sort_unstable();
@@ -77,7 +76,7 @@ impl Calibration {
             r0: cost.r0,
             t0: cost.t0,
             zones: model.zones(),
-            // The model itself is known, and better.
+            // The model itself is known and more precise.
             actuator: None,
             writing: None,
             method: format!("computed from the model {}", model.name()),
@@ -85,8 +84,8 @@ impl Calibration {
         }
     }
 
-    /// The line through the mean times of these reads, or of twice as large ones too if there is
-    /// only one.
+    /// The line through the mean times of these reads; with only one size, also of reads of twice
+    /// that size.
     fn cost_of(model: &DiskModel, slot: Duration, sizes: &[ByteCount]) -> ReadCost {
         let largest = sizes.last().copied().unwrap_or(ByteCount::MIB);
         let points: Vec<(ByteCount, Duration)> = sizes
@@ -111,14 +110,15 @@ impl DiskModel {
         }
     }
 
-    /// The mean time of a read when as many lie evenly over the disk as a slot has room for.
+    /// The mean time of a read when as many as fit in a slot are spread evenly over the disk.
     fn mean_read(&self, size: ByteCount, slot: Duration) -> Duration {
         let mut time = self.mean_read_time(size, 1);
-        // More reads a sweep are closer together and so quicker; this settles at once.
+        // With more reads in a sweep they are closer together and faster; this converges quickly.
         for _ in 0..4 {
             let count = slot.as_nanos() / time.as_nanos().max(1);
             time = self.mean_read_time(size, u32::try_from(count).unwrap_or(u32::MAX));
         }
+        // Not zero: callers divide by it.
         time.max(duration(1.0))
     }
 }

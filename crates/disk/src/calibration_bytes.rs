@@ -1,5 +1,5 @@
-//! A calibration record as bytes, little-endian. Whoever keeps it guards it with a checksum; a
-//! record that does not hold together is refused here in any case.
+//! The encoding of a calibration record, little-endian. Its owner protects it with a checksum; an
+//! inconsistent record is refused here in any case.
 //!
 //! ```text
 //!   0  magic "TNTOcali"       8  version u16 = 1      10  method length u16 (<= 1,024)
@@ -10,29 +10,29 @@
 //!  then each zone:      offset u64, rate b/s u64                                      (16)
 //!  then what writes cost: write size u64 (0: not measured), mean ns u64, slowest ns u64
 //!  then the actuator:     capacity u64 (0: none seen), revolution ns u64; settle, track, root in
-//!                         ms, knee, full in ms, each f64; what a read that goes on costs
-//!                         beside transfer, ns u64 + 1 (0: not measured) (64)
+//!                         ms, knee, full in ms, each f64; the cost of a sequential read beside its
+//!                         transfer, ns u64 + 1 (0: not measured) (64)
 //! ```
 
 use crate::{Actuator, Calibration, ReadGuarantee, SeekTimes, WriteCost};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Decoder, Encoder, Malformed, nanos};
 
-/// Bytes that are no calibration record.
+/// The reason why bytes are no calibration record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrationError {
-    /// They do not begin as one.
+    /// The magic number is missing.
     #[error("no calibration record")]
     NotOne,
-    /// Written by another Tenuto.
+    /// The record has another version.
     #[error(
         "a calibration record of version {0}, and this program knows version 1; calibrate again"
     )]
     Version(u16),
-    /// They end too early, or go on too long.
+    /// The record is too short or too long.
     #[error("a calibration record of the wrong length; calibrate again")]
     Length,
-    /// They say what cannot be.
+    /// A value is impossible.
     #[error("a calibration record with an impossible {0}; calibrate again")]
     Impossible(&'static str),
 }
@@ -44,8 +44,8 @@ impl From<Malformed> for CalibrationError {
 }
 
 impl Calibration {
-    /// The record's bytes. What is beyond the format's bounds (64 guarantees, 1,024 zones, 1,024
-    /// bytes of method) is left out.
+    /// The bytes of the record. Entries beyond the format's limits (64 guarantees, 1,024 zones,
+    /// 1,024 bytes of method) are left out.
     pub fn encode(&self) -> Vec<u8> {
         let method = front(&self.method, MOST_METHOD);
         let guarantees = &self.guarantees[..self.guarantees.len().min(MOST_GUARANTEES)];
@@ -76,7 +76,7 @@ impl Calibration {
         out.finish()
     }
 
-    /// A record from its bytes, all of them.
+    /// Decodes a record that consists of all of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, CalibrationError> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or(CalibrationError::NotOne)?;
         let mut rest = Decoder::new(rest);
@@ -123,6 +123,7 @@ impl Calibration {
             (sizes_grow, "order of read sizes"),
             (zones_grow, "order of zones"),
             (self.guarantees.iter().all(usual), "number of reads"),
+            // Costs are computed from the actuator's model, so that it must exist.
             (self.actuator.is_none() || self.model().is_some(), "actuator"),
         ] {
             if !holds {
@@ -151,6 +152,7 @@ fn writing(rest: &mut Decoder<'_>) -> Result<Option<WriteCost>, CalibrationError
     let (mean, slowest) = (Duration::from_nanos(mean), Duration::from_nanos(slowest));
     match (write_size, mean, slowest) {
         (0, Duration::ZERO, Duration::ZERO) => Ok(None),
+        // "Not measured" has one encoding.
         (0, ..) => Err(CalibrationError::Impossible("cost of writes")),
         _ => Ok(Some(WriteCost { write_size: ByteCount(write_size), mean, slowest })),
     }
@@ -170,6 +172,7 @@ fn encode_actuator(actuator: Option<Actuator>, out: &mut Encoder) {
     out.u64(capacity.0);
     out.u64(nanos(revolution));
     [settle_ms, track_ms, root_ms, knee, full_ms].into_iter().for_each(|value| out.f64(value));
+    // One more than the time: zero nanoseconds and "not measured" stay apart.
     out.u64(following.map_or(0, |time| nanos(time).saturating_add(1)));
 }
 
@@ -178,7 +181,7 @@ fn actuator(rest: &mut Decoder<'_>) -> Result<Option<Actuator>, CalibrationError
     let words = [rest.u64()?, rest.u64()?, rest.u64()?, rest.u64()?, rest.u64()?];
     let following = rest.u64()?;
     if capacity == ByteCount::ZERO {
-        // One way to write "none": decoding and encoding give the same bytes.
+        // "None" has one encoding, so that decoding and encoding give the same bytes.
         let nothing = (revolution, following) == (0, 0) && words == [0; 5];
         return if nothing { Ok(None) } else { Err(CalibrationError::Impossible("actuator")) };
     }
@@ -188,7 +191,7 @@ fn actuator(rest: &mut Decoder<'_>) -> Result<Option<Actuator>, CalibrationError
     Ok(Some(Actuator { capacity, revolution: Duration::from_nanos(revolution), seek, following }))
 }
 
-/// The whole characters within the first `most` bytes.
+/// The longest prefix of whole characters within `most` bytes.
 fn front(text: &str, most: usize) -> &str {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     &text[..ends.take_while(|end| *end <= most).last().unwrap_or(0)]
@@ -202,11 +205,11 @@ fn within(count: u16, most: usize, what: &'static str) -> Result<usize, Calibrat
 const MAGIC: [u8; 8] = *b"TNTOcali";
 const VERSION: u16 = 1;
 
-/// A record stays below 20 KB: it is kept with the store's books.
+/// The longest method: it keeps a record below 20 KB, as it is stored with the catalogue.
 const MOST_METHOD: usize = 1024;
-/// Read sizes are powers of two or few.
+/// The largest number of guarantees: read sizes are powers of two or few.
 const MOST_GUARANTEES: usize = 64;
-/// No disk has a tenth of it.
+/// The largest number of zones: no disk has a tenth of it.
 const MOST_ZONES: usize = 1024;
 
 #[cfg(test)]
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_as_it_was() {
+    fn a_record_survives_encoding() {
         let record = record();
         assert_eq!(Calibration::decode(&record.encode()), Ok(record.clone()));
         let ms = Duration::from_millis;
@@ -255,14 +258,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_still_read() {
+    fn a_record_beyond_the_limits_is_cut_and_still_decoded() {
         let long = Calibration { method: "µ".repeat(1000), ..record() };
         let short = Calibration::decode(&long.encode()).unwrap();
         assert_eq!(short.method, "µ".repeat(512));
     }
 
     #[test]
-    fn what_is_no_record_is_named() {
+    fn bytes_that_are_no_record_are_refused_with_the_reason() {
         let good = record().encode();
         let changed = |at: usize, to: u8| {
             let mut bytes = good.clone();
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_whatever_are_more_than_refused() {
+    fn no_bytes_cause_more_than_a_refusal() {
         let arm = Actuator {
             capacity: ByteCount(1 << 45),
             revolution: Duration::from_millis(8),

@@ -1,10 +1,10 @@
-//! Which numbers a disk can have: refuses the others by name, so that no model divides by zero,
-//! runs backwards or promises what no disk of its description could do.
+//! The possible parameters of a disk: all others are refused by name, so that no model divides by
+//! zero, runs backwards or gives guarantees that no such disk can keep.
 
 use crate::parameters::{Flash, Mechanics, ParameterError, Parameters, SeekTimes, Spinning, Zone};
 
 impl Parameters {
-    /// Whether there can be such a disk.
+    /// Checks that such a disk is possible.
     pub fn check(&self) -> Result<(), ParameterError> {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(word) {
@@ -35,6 +35,7 @@ impl Spinning {
             ("spinning.head_switch_ms", self.head_switch_ms, revolution),
             ("spinning.cylinder_switch_ms", self.cylinder_switch_ms, revolution),
         ] {
+            // `contains` is false for NaN, so that it is refused, too.
             if !(0.0..=most).contains(&ms) {
                 let wanted = "it is not negative, a switch at most a revolution, an overhead 1000";
                 return impossible(what, ms, wanted);
@@ -106,6 +107,7 @@ fn check_zones(zones: &[Zone]) -> Result<(), ParameterError> {
     }
     let mut start = 0.0;
     for zone in zones {
+        // Each comparison with NaN is false, so that it needs a test of its own.
         if zone.until.is_nan() || zone.until <= start {
             let wanted = "zones end one after the other, as parts of the capacity above 0";
             return impossible("spinning.zones", format!("[{}, ...]", zone.until), wanted);
@@ -132,12 +134,13 @@ fn impossible<T>(
 }
 
 const MIB: u64 = 1 << 20;
-/// Places stay well within what a double holds exactly enough: 2^60 bytes in steps of 256.
+/// The largest capacity: doubles are exact enough for 2^60 bytes in steps of 256.
 const LARGEST: u64 = 1 << 60;
-/// Nothing a disk does takes a second by design; what does is a typing error.
+/// The longest time in ms: no operation of a disk takes a second by design, so that a longer time
+/// is a typing error.
 const LONGEST: f64 = 1000.0;
 const MOST_CACHE: u64 = 64 << 30;
-/// As many as a calibration record holds.
+/// The largest number of zones, as in a calibration record.
 const MOST_ZONES: usize = 1024;
 
 #[cfg(test)]
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_that_cannot_be_is_named() {
+    fn every_impossible_number_is_named() {
         let good = DiskModel::preset_text("hdd-20tb").unwrap();
         for (from, to, wanted) in [
             ("\"hdd-20tb\"", "\"My Disk\"", "name = \"My Disk\", but a name is"),
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_that_come_along_name_their_sources() {
+    fn the_built_in_files_name_their_sources() {
         for (name, text) in TEXTS {
             let parameters = Parameters::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(parameters.name, *name);

@@ -6,7 +6,7 @@ use units::{BitRate, ByteCount, float, rounded};
 
 impl ReadCost {
     /// The straight line t = b/r0 + t0 with the least squared error through (bytes, time of a
-    /// read). `None` without two different sizes, or where larger reads do not take longer.
+    /// read). `None` without two different sizes, or if larger reads do not take longer.
     pub fn fit(reads: &[(ByteCount, Duration)]) -> Option<Self> {
         let count = float(reads.len() as u64);
         let points: Vec<(f64, f64)> =
@@ -19,7 +19,7 @@ impl ReadCost {
         if !slope.is_finite() || slope <= 0.0 {
             return None;
         }
-        // Measured times can put the line a little below zero at no bytes; no read costs less.
+        // Measurement errors can put the line below zero at no bytes; no read has a negative cost.
         let constant = (mean_nanos - slope * mean_bytes).max(0.0);
         Some(Self {
             r0: BitRate(rounded(8e9 / slope)),
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_comes_back_as_it_was_drawn() {
+    fn a_line_is_recovered() {
         let cost = ReadCost { r0: BitRate(1_600_000_000), t0: Duration::from_millis(9) };
         let reads: Vec<_> =
             [1, 2, 4, 8].map(|mib| (ByteCount::mib(mib), cost.time(ByteCount::mib(mib)))).into();
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused() {
+    fn points_without_a_line_are_refused() {
         let (mib, time) = (ByteCount::MIB, Duration::from_millis(5));
         assert_eq!(ReadCost::fit(&[]), None);
         assert_eq!(ReadCost::fit(&[(mib, time), (mib, time * 2)]), None);

@@ -1,12 +1,13 @@
-//! What can be promised of a modelled disk, whatever the places of the reads.
+//! The guarantees of a modelled disk, for any places of the reads.
 //!
-//! The promise is of *sweeps*: a slot's reads are issued in the order of their places, from one end
-//! to the other. Then the head crosses the disk once to come to the first of them and once more to
-//! do them all, in n - 1 movements, which take longest if equally long (the seek curve's concave
-//! bound). Each read may wait a whole revolution and lie in the slowest zone. Where reads overlap
-//! or the disk reads ahead, the head may have to step back by as much; that is counted as well.
+//! A guarantee is about *sweeps*: the reads of a slot are issued in the order of their places, from
+//! one end to the other. Then the head crosses the disk once to reach the first of them and once
+//! more to serve them all, in n - 1 seeks, which take longest if equally long (the seek curve's
+//! concave bound). Each read may wait for a whole revolution and be in the slowest zone. If reads
+//! overlap or the disk reads ahead, the head may have to step back by as much, which is also
+//! counted.
 //!
-//! Nothing is said of writes, of a busy host, or of a disk that is not as modelled.
+//! Writes, a busy host, and disks that differ from their model are not covered.
 
 use crate::DiskModel;
 use crate::model::{Chips, Kind};
@@ -15,20 +16,20 @@ use std::time::Duration;
 use units::{ByteCount, float};
 
 impl DiskModel {
-    /// No single read of `size` bytes takes longer, from when the disk turns to it.
+    /// The longest time of a single read of `size` bytes from the start of its service.
     pub fn worst_read(&self, size: ByteCount) -> Duration {
         duration(self.worst_sweep(size, 1))
     }
 
-    /// How many reads of at most `read_size` bytes are complete within any `slot` that begins with
-    /// the first of them, wherever they lie and wherever the head was (`minRead`). Issued in order
-    /// of place, [`DiskModel::queue_depth`] at once, without pause.
+    /// The number of reads of at most `read_size` bytes that are complete within any `slot` that
+    /// begins with the first of them, at any places and from any position of the head (`minRead`).
+    /// They are issued in order of place with a depth of [`DiskModel::queue_depth`], without pause.
     pub fn guaranteed_reads(&self, read_size: ByteCount, slot: Duration) -> u32 {
         let nanos = float(units::nanos(slot));
         most(|count| self.worst_sweep(read_size, count) <= nanos)
     }
 
-    /// What a read of `size` bytes takes on average, when `per_sweep` reads lie evenly over the
+    /// The mean time of a read of `size` bytes when `per_sweep` reads are spread evenly over the
     /// disk: mean seek, half a revolution, mean rate.
     pub fn mean_read_time(&self, size: ByteCount, per_sweep: u32) -> Duration {
         let bytes = float(size.0);
@@ -44,12 +45,13 @@ impl DiskModel {
         })
     }
 
-    /// Reads to keep in the disk at once: enough that it never waits for the host, and on a
-    /// solid-state disk that latencies are a small part of it all.
+    /// The queue depth at which the disk never waits for the host and, on a solid-state disk,
+    /// latencies are a small part of the time.
     pub fn queue_depth(&self, read_size: ByteCount) -> u32 {
         let Kind::Flash(chips) = &self.kind else { return DEPTH_OF_ARM };
         let transfer = float(read_size.0.max(1)) * chips.read_per_byte;
         let mut depth = 2;
+        // Until a batch transfers for 16 latencies: then waiting is a small part of its time.
         while depth * 2 <= chips.lanes && f64::from(depth) * transfer < 16.0 * float(chips.latency)
         {
             depth *= 2;
@@ -57,8 +59,8 @@ impl DiskModel {
         depth
     }
 
-    /// Nanoseconds within which `count` > 0 reads of one sweep are certainly done. Grows with both
-    /// arguments.
+    /// Nanoseconds within which `count` > 0 reads of one sweep are guaranteed to be complete.
+    /// Monotonic in both arguments.
     fn worst_sweep(&self, size: ByteCount, count: u32) -> f64 {
         match &self.kind {
             Kind::Spinning(platters) => platters.worst_sweep(size.0, count),
@@ -74,7 +76,7 @@ impl Platters {
         self.worst_positioning(size, count) + f64::from(count) * each
     }
 
-    /// All of a sweep but the transfers.
+    /// The time of a sweep without its transfers.
     pub(crate) fn worst_positioning(&self, size: u64, count: u32) -> f64 {
         let each = float(self.overhead + self.revolution) + ROUNDING;
         let moves = f64::from(count.max(1) - 1);
@@ -82,6 +84,8 @@ impl Platters {
         let seeks = if count <= 1 {
             0.0
         } else {
+            // Each step back is crossed forwards again, so that all moves together cover the stroke
+            // and these steps.
             moves * self.seek.bound((1.0 + moves * step_back) / moves)
         };
         self.seek.bound(1.0) + seeks + f64::from(count) * each
@@ -89,8 +93,8 @@ impl Platters {
 }
 
 impl Chips {
-    /// As if the next reads came only when all of the last `depth` were done; they come earlier,
-    /// which makes nothing later.
+    /// The time in batches, as if new reads arrived only after all of the last `depth` were
+    /// complete; they arrive earlier, which delays nothing.
     fn worst_batches(&self, size: u64, count: u32, depth: u32) -> f64 {
         let batch = |reads: u32| {
             let latencies = u64::from(reads.div_ceil(self.lanes)) * self.latency;
@@ -101,7 +105,7 @@ impl Chips {
     }
 }
 
-/// The largest number that fits, where what is smaller than one that fits does as well.
+/// The largest number for which `fits` holds, if it holds for all smaller ones.
 pub(crate) fn most(fits: impl Fn(u32) -> bool) -> u32 {
     let (mut fitting, mut too_many) = (0, 1);
     while too_many < MOST_READS && fits(too_many) {
@@ -118,14 +122,14 @@ pub(crate) fn most(fits: impl Fn(u32) -> bool) -> u32 {
     fitting
 }
 
-/// A head rounds each part of a service up to a nanosecond.
+/// The rounding error in ns: a head rounds each part of a service up to a nanosecond.
 const ROUNDING: f64 = 4.0;
 
-/// With one read in the disk and some waiting behind it, a late host costs nothing; more would only
-/// be asked for earlier than needed.
+/// The queue depth of a disk with an arm: with some reads waiting a late host costs nothing, and
+/// more would only be requested earlier than necessary.
 const DEPTH_OF_ARM: u32 = 4;
 
-/// No disk does more in a slot; keeps the search finite.
+/// The largest number of reads in a slot, a bound of the search.
 const MOST_READS: u32 = 1 << 26;
 
 #[cfg(test)]
@@ -147,8 +151,8 @@ mod tests {
         })
     }
 
-    /// Serves a sweep on a head that has just come from `from`, `depth` reads at once; gives the
-    /// time from its start to its end.
+    /// Serves a sweep on a head that has just come from `from`, with a queue depth of `depth`;
+    /// returns the time from its start to its end.
     fn sweep(model: &DiskModel, from: u64, places: &[u64], size: u64, depth: u32) -> Duration {
         let mut head = model.head();
         let start = head.serve(Moment(12_345_678), from, 4096, false).finish;
@@ -167,7 +171,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
-        fn no_placement_takes_longer_than_promised(
+        fn no_placement_takes_longer_than_guaranteed(
             model in disks(),
             read in 16u64..=(8 << 8),
             slot in 100u64..2000,
@@ -208,7 +212,7 @@ mod tests {
         }
 
         #[test]
-        fn more_time_or_smaller_reads_never_promise_less(
+        fn more_time_or_smaller_reads_never_guarantee_less(
             model in disks(), read in 1u64..1 << 24, slot in 1u64..10_000,
         ) {
             let (size, time) = (ByteCount(read), Duration::from_millis(slot));
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_of_the_disks_that_come_along() {
+    fn guarantees_of_the_built_in_disks() {
         let mut table =
             String::from("reads in 500 ms of   64 KiB    1 MiB    4 MiB   worst 4 MiB\n");
         for model in DiskModel::presets() {
@@ -244,16 +248,16 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_too_slow_for_one_read_promises_none() {
+    fn a_disk_too_slow_for_one_read_guarantees_none() {
         let disk = DiskModel::preset("st39183w").unwrap();
         assert_eq!(disk.guaranteed_reads(ByteCount::mib(16), SLOT), 0);
         assert_eq!(disk.guaranteed_reads(ByteCount::kib(64), Duration::ZERO), 0);
     }
 
-    /// The smaller disk of the VBR paper: its calibration placed 64 KiB reads equally over the
-    /// disk and got 46 to 50 of them done in 500 ms.
+    /// The smaller disk of the VBR paper: its calibration placed 64 KiB reads equally over the disk
+    /// and completed 46 to 50 of them in 500 ms.
     #[test]
-    fn the_stand_in_for_the_atlas_iv_calibrates_as_the_paper_says() {
+    fn the_substitute_for_the_atlas_iv_calibrates_as_in_the_paper() {
         let model = DiskModel::preset("atlas-iv").unwrap();
         let fits = |count: &u64| {
             let step = model.capacity().0 / count;

@@ -1,7 +1,8 @@
 //! Disks as arithmetic: models with one parameter set each, calibration records, bounds.
 //!
-//! Pure: a model says how long a request takes given where the head is; it never waits and never
-//! reads. The simulated disk, the disk model in real time, the planner and admission all use it.
+//! The crate is pure: a model gives the time of a request for a position of the head; it never
+//! waits and never reads. The simulated disk, the disk model in real time, the planner and
+//! admission use it.
 
 #![warn(missing_docs)]
 

@@ -1,6 +1,6 @@
-//! A disk as arithmetic: what it is, where its bytes lie, and how to serve requests on it.
+//! A disk as arithmetic: its properties, the places of its bytes, and the service of requests.
 //!
-//! Holds no state: the moving part is the [`Head`]. What can be *promised* of a disk is in
+//! A model has no state: the moving part is the [`Head`]. The guarantees of a disk are in
 //! `guarantee.rs`.
 
 use crate::Head;
@@ -35,31 +35,31 @@ pub(crate) struct Chips {
 }
 
 impl DiskModel {
-    /// The disk of this name: one of [`DiskModel::presets`].
+    /// The built-in disk with this name: one of [`DiskModel::presets`].
     pub fn preset(name: &str) -> Option<Self> {
         models::all().iter().find(|p| p.name == name).map(|p| Self::of(Arc::clone(p), p.capacity))
     }
 
-    /// All disks that come with Tenuto, oldest first.
+    /// All built-in disks, oldest first.
     pub fn presets() -> Vec<Self> {
         models::all().iter().map(|p| Self::of(Arc::clone(p), p.capacity)).collect()
     }
 
-    /// The parameter file of a disk that comes with Tenuto, as it was written.
+    /// The text of the parameter file of a built-in disk.
     pub fn preset_text(name: &str) -> Option<&'static str> {
         models::TEXTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
-    /// A disk of these parameters, if there can be one.
+    /// A disk with these parameters, if it is possible.
     pub fn new(parameters: Parameters) -> Result<Self, ParameterError> {
         parameters.check()?;
         let capacity = parameters.capacity;
         Ok(Self::of(Arc::new(parameters), capacity))
     }
 
-    /// This disk with the places of `size` bytes stretched evenly over all of it: first to
-    /// last byte is a full stroke through all zones, while a transfer takes what it takes. So a
-    /// small store meets the whole disk's seeks and zones. `size` is not zero.
+    /// This disk with the places of `size` bytes stretched evenly over its whole range: first to
+    /// last byte is a full stroke through all zones, while transfer times are unchanged. So a small
+    /// store has the seeks and zones of the whole disk. `size` is not zero.
     pub fn scaled_to(&self, size: ByteCount) -> Self {
         assert!(size.0 > 0, "a disk has at least one byte");
         Self::of(Arc::clone(&self.parameters), size.0)
@@ -75,22 +75,22 @@ impl DiskModel {
         Self { parameters, capacity, kind }
     }
 
-    /// As typed: `hdd-20tb`.
+    /// The name that users type: `hdd-20tb`.
     pub fn name(&self) -> &str {
         &self.parameters.name
     }
 
-    /// For people.
+    /// A description for users.
     pub fn title(&self) -> &str {
         &self.parameters.title
     }
 
-    /// What the model was made from.
+    /// The parameters of the model.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// Bytes, after scaling.
+    /// The capacity after scaling.
     pub fn capacity(&self) -> ByteCount {
         ByteCount(self.capacity)
     }
@@ -100,7 +100,7 @@ impl DiskModel {
         matches!(self.kind, Kind::Spinning(_))
     }
 
-    /// One revolution; zero without an actuator.
+    /// The time of one revolution; zero without an actuator.
     pub fn revolution(&self) -> Duration {
         match &self.kind {
             Kind::Spinning(platters) => Duration::from_nanos(platters.revolution),
@@ -108,7 +108,7 @@ impl DiskModel {
         }
     }
 
-    /// How many cylinders it has, as capacity, rates and heads imply; none without an actuator.
+    /// The number of cylinders, as capacity, rates and heads imply; zero without an actuator.
     pub fn cylinders(&self) -> u64 {
         match &self.kind {
             Kind::Spinning(platters) => platters.cylinders(),
@@ -116,7 +116,7 @@ impl DiskModel {
         }
     }
 
-    /// The seek time over a part of the stroke (0 to 1): 0 is the shortest movement, to the next
+    /// The time of a seek over a share of the stroke (0 to 1): 0 is the shortest seek, to the next
     /// cylinder. Zero without an actuator.
     pub fn seek_time(&self, part: f64) -> Duration {
         match &self.kind {
@@ -125,9 +125,9 @@ impl DiskModel {
         }
     }
 
-    /// The mean over movements between places that are equally likely anywhere on the stroke.
+    /// The mean time of seeks between uniformly distributed places.
     pub fn mean_seek_time(&self) -> Duration {
-        // Two such places are x apart with density 2 (1 - x).
+        // Two such places have the distance x with density 2 (1 - x).
         let steps = 1000;
         let seek = |i: u32| {
             let x = (f64::from(i) + 0.5) / f64::from(steps);
@@ -136,7 +136,7 @@ impl DiskModel {
         Duration::from_secs_f64((0..steps).map(seek).sum())
     }
 
-    /// Sequential reading by place: (offset, rate), lowest offset first.
+    /// The sequential rate by place: (offset, rate), lowest offset first.
     pub fn zones(&self) -> Vec<(ByteCount, BitRate)> {
         match &self.kind {
             Kind::Spinning(p) => {
@@ -146,7 +146,7 @@ impl DiskModel {
         }
     }
 
-    /// Sequential reading where it is slowest.
+    /// The sequential rate in the slowest zone.
     pub fn slowest_rate(&self) -> BitRate {
         match &self.kind {
             Kind::Spinning(platters) => rate(platters.slowest_per_byte()),
@@ -154,7 +154,7 @@ impl DiskModel {
         }
     }
 
-    /// Sequential reading of the whole disk.
+    /// The mean sequential rate of the whole disk.
     pub fn mean_rate(&self) -> BitRate {
         match &self.kind {
             Kind::Spinning(platters) => rate(platters.mean_per_byte()),
@@ -162,7 +162,7 @@ impl DiskModel {
         }
     }
 
-    /// The moving part, at rest at the first byte at moment zero.
+    /// The head, at rest at the first byte at time zero.
     pub fn head(&self) -> Head {
         Head::new(self.clone())
     }
@@ -190,7 +190,7 @@ mod tests {
     use std::fmt::Write;
 
     #[test]
-    fn the_disks_that_come_along() {
+    fn the_built_in_disks_have_their_published_figures() {
         let mut table = String::new();
         for model in DiskModel::presets() {
             let zones = model.zones();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_store_meets_the_whole_disk() {
+    fn a_small_store_has_the_seeks_of_the_whole_disk() {
         let disk = DiskModel::preset("hdd-20tb").unwrap();
         let small = disk.scaled_to(ByteCount(1 << 30));
         assert_eq!(small.capacity(), ByteCount(1 << 30));

@@ -1,11 +1,11 @@
-//! The disks that come with Tenuto: one parameter file each, its sources in it.
+//! The built-in disks: one parameter file each, with its sources.
 //!
-//! To add one: a file in `models/`, a line in [`TEXTS`], and one in the command table.
+//! To add one, add a file in `models/`, a line in [`TEXTS`], and one in the command table.
 
 use crate::parameters::Parameters;
 use std::sync::{Arc, OnceLock};
 
-/// Each disk's name and parameter file; oldest first, spinning before flash.
+/// The name and the parameter file of each disk; oldest first, spinning before flash.
 pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("st39183w", include_str!("models/st39183w.toml")),
     ("atlas-iv", include_str!("models/atlas-iv.toml")),
@@ -15,7 +15,7 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("ssd-nvme", include_str!("models/ssd-nvme.toml")),
 ];
 
-/// Parsed once; a test parses them all.
+/// All built-in parameters, parsed once; a test parses them all.
 pub(crate) fn all() -> &'static [Arc<Parameters>] {
     static ALL: OnceLock<Vec<Arc<Parameters>>> = OnceLock::new();
     ALL.get_or_init(|| {

@@ -1,11 +1,11 @@
-//! Parameters as the text of a parameter file, for disks that were fitted rather than written.
-//! [`Parameters::parse`] reads it back to the same numbers.
+//! Parameters as the text of a parameter file, for disks that were fitted to measurements.
+//! [`Parameters::parse`] gives the same numbers.
 
 use crate::parameters::{Mechanics, Parameters, Spinning};
 use std::fmt::Write;
 
 impl Parameters {
-    /// A parameter file.
+    /// The text of a parameter file.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         self.write(&mut text).expect("writing to a string cannot fail");
@@ -54,7 +54,7 @@ impl Spinning {
     }
 }
 
-/// A basic string of TOML.
+/// The text as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -72,7 +72,7 @@ mod tests {
     use crate::{DiskModel, Parameters};
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_parameters_are_parsed_to_the_same_numbers() {
         for model in DiskModel::presets() {
             let mut parameters = model.parameters().clone();
             parameters.title += " \"quoted\" \\ and\nbroken";

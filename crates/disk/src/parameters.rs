@@ -1,30 +1,30 @@
-//! What a disk is, in the numbers a data sheet or a measurement gives: the input of a
+//! The parameters of a disk, as in a data sheet or a measurement: the input of a
 //! [`DiskModel`](crate::DiskModel), and the form of a parameter file.
 //!
-//! A parameter file is TOML with the names below; `models/*.toml` are the ones that come along, and
-//! a user's own is read the same way ([`Parameters::parse`]). Numbers are in the units people use
-//! (milliseconds, MB/s of 10^6 bytes, `256KiB`). What cannot be is refused by `checks.rs`. No
-//! arithmetic here.
+//! A parameter file is TOML with the names below; `models/*.toml` are the built-in ones, and users'
+//! files are parsed in the same way ([`Parameters::parse`]). Numbers are in common units
+//! (milliseconds, MB/s of 10^6 bytes, `256KiB`). `checks.rs` refuses impossible numbers. There is
+//! no arithmetic here.
 
 use serde::{Deserialize, Deserializer};
 use units::ByteCount;
 
-/// One disk.
+/// The parameters of one disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// As typed on the command line: `hdd-20tb`.
+    /// The name on the command line: `hdd-20tb`.
     pub name: String,
-    /// For people: maker, family, year.
+    /// A description for users: maker, family, year.
     pub title: String,
-    /// Where each number comes from, for people.
+    /// The source of each number, for users.
     pub sources: Vec<String>,
-    /// Bytes.
+    /// The capacity in bytes.
     pub capacity: u64,
-    /// How it comes to a place.
+    /// The mechanics.
     pub mechanics: Mechanics,
 }
 
-/// Actuator and platters, or chips.
+/// The mechanics of a disk: actuator and platters, or flash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mechanics {
     /// One actuator over spinning platters.
@@ -41,40 +41,40 @@ pub struct Spinning {
     pub rpm: u32,
     /// Surfaces: tracks that the head reaches without moving.
     pub heads: u32,
-    /// From the end of a track to the start of the next in the same cylinder, in ms.
+    /// Time from the end of a track to the start of the next in the same cylinder, in ms.
     pub head_switch_ms: f64,
-    /// From the end of a cylinder to the start of the next, in ms.
+    /// Time from the end of a cylinder to the start of the next, in ms.
     pub cylinder_switch_ms: f64,
-    /// From the command's arrival until the head starts, in ms.
+    /// Time from the command's arrival until the head starts, in ms.
     pub overhead_ms: f64,
     /// The seek time.
     pub seek: SeekTimes,
-    /// What the disk reads on, unasked, after a read, and keeps of what it read: bytes.
+    /// The bytes that the disk reads ahead after a read, and keeps of earlier reads.
     #[serde(deserialize_with = "size")]
     pub read_ahead: u64,
-    /// Writes that the disk calls done while they are only in its memory: bytes. Zero: none.
+    /// The bytes of writes that are complete while they are only in the disk's memory. Zero: none.
     #[serde(default, deserialize_with = "size")]
     pub write_back: u64,
-    /// Rate of the interface in MB/s: transfers between host and the disk's memory.
+    /// The rate of the interface in MB/s: transfers between the host and the disk's memory.
     pub bus_mb_s: f64,
-    /// Outermost first.
+    /// The zones, outermost first.
     pub zones: Vec<Zone>,
 }
 
-/// The time of a seek over `x` of the full stroke (0 < x <= 1): settle +
-/// track + root × √x up to the knee, from there a straight line to `full` at x = 1.
+/// The time of a seek over `x` of the full stroke (0 < x <= 1): settle + track + root × √x up to
+/// the knee, from there a straight line to `full` at x = 1.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekTimes {
-    /// Until the head is quiet enough to read, in ms; part of every movement.
+    /// The settling time of the head in ms; part of every seek.
     pub settle_ms: f64,
-    /// The rest of the shortest movement, in ms.
+    /// The rest of the shortest seek, in ms.
     pub track_ms: f64,
     /// Coefficient of √x, in ms.
     pub root_ms: f64,
-    /// Where the head reaches its full speed, as a part of the stroke.
+    /// The distance at which the head reaches its full speed, as a share of the stroke.
     pub knee: f64,
-    /// The longest movement, settle included, in ms.
+    /// The longest seek, settling included, in ms.
     pub full_ms: f64,
 }
 
@@ -82,9 +82,9 @@ pub struct SeekTimes {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(from = "(f64, f64)")]
 pub struct Zone {
-    /// Where it ends, as a part of the capacity in bytes; the last ends at 1.
+    /// The end of the zone as a share of the capacity; the last ends at 1.
     pub until: f64,
-    /// Sustained, head and cylinder switches included, in MB/s.
+    /// The sustained rate, head and cylinder switches included, in MB/s.
     pub mb_s: f64,
 }
 
@@ -92,36 +92,36 @@ pub struct Zone {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
-    /// From a command's arrival to its first byte, in ms.
+    /// Time from a command's arrival to its first byte, in ms.
     pub latency_ms: f64,
-    /// Commands whose latencies overlap.
+    /// The number of commands whose latencies overlap.
     pub lanes: u32,
-    /// Sequential, in MB/s.
+    /// The sequential read rate in MB/s.
     pub read_mb_s: f64,
-    /// Sequential, in MB/s.
+    /// The sequential write rate in MB/s.
     pub write_mb_s: f64,
 }
 
-/// A parameter file that is none, or one of no possible disk.
+/// An error in a parameter file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
-    /// Not TOML, a name that is not one of ours, or one that is missing.
+    /// The text is not TOML, or has an unknown or a missing name.
     #[error("no parameter file of a disk: {0}")]
     Form(String),
-    /// A number that no disk has.
+    /// A number is impossible.
     #[error("{what} = {given}, but {wanted}")]
     Impossible {
-        /// As in the file: `spinning.rpm`.
+        /// The name in the file: `spinning.rpm`.
         what: String,
-        /// What stands there.
+        /// The value in the file.
         given: String,
-        /// What would be possible.
+        /// The possible values.
         wanted: &'static str,
     },
 }
 
 impl Parameters {
-    /// Reads a parameter file's text.
+    /// Parses the text of a parameter file.
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
         let file: File = toml::from_str(text).map_err(|error| {
             ParameterError::Form(error.to_string().trim_end().replace('\n', "\n  "))
@@ -165,7 +165,7 @@ impl From<(f64, f64)> for Zone {
     }
 }
 
-/// `"2MiB"`, or a bare number of bytes.
+/// Parses a size such as `"2MiB"`, or a plain number of bytes.
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a size such as \"256KiB\", or a number of bytes")]

@@ -1,19 +1,19 @@
-//! How many equal streams of constant rate a disk holds, by each bound, for each size of read.
+//! The number of equal streams of constant rate that a disk holds, by each bound and read size.
 //!
 //! Every stream makes one read of `d` bytes a round, and a round lasts as long as those bytes play:
-//! T = d / R. What the bounds differ in is what a read is taken to cost:
+//! T = d / R. The bounds differ in the cost of a read:
 //!
-//! | bound | transfer | rotation | seeks | a promise |
+//! | bound | transfer | rotation | seeks | guaranteed |
 //! |---|---|---|---|---|
-//! | ratio | mean rate | none | none | no: nothing else is ever paid |
+//! | ratio | mean rate | none | none | no: no other cost is counted |
 //! | S_max (Lee & Srivastava eq. 5) | fitted r0 | none | none | no |
-//! | usual | mean rate | half a turn | n at 1/n of the stroke | no: what happens on average |
-//! | zone-exact | each read at its own place | a turn | worst for n in one sweep | yes, for reads all over the disk |
-//! | any place | slowest zone | a turn | worst for n in one sweep | yes, wherever they lie |
-//! | Özden | slowest zone | a turn, settle | two strokes, settle each | as good as its figures |
+//! | usual | mean rate | half a revolution | n at 1/n of the stroke | no: the mean |
+//! | zone-exact | own place of each read | a revolution | worst of a sweep | yes, if spread evenly |
+//! | any place | slowest zone | a revolution | worst of a sweep | yes |
+//! | Özden | slowest zone | a revolution, settle | two strokes, settle each | if its figures hold |
 //!
-//! Of a calibrated disk only what was measured is known: the ratio, S_max, and the usual. Which
-//! streams a *policy* lets in is the scheduler's to say.
+//! For a calibrated disk only the measured bounds exist: the ratio, S_max, and the usual. The
+//! scheduler decides which streams a *policy* admits.
 
 use crate::bounds::{ReadCost, RoundCost, ratio};
 use crate::guarantee::most;
@@ -24,49 +24,51 @@ use crate::{Calibration, DiskModel};
 use std::time::Duration;
 use units::{BitRate, ByteCount, float};
 
-/// What is known of the disk that is planned with.
+/// The data on the disk that a plan is for.
 #[derive(Clone, Copy, Debug)]
 pub enum DiskSource<'a> {
-    /// Everything.
+    /// A complete model.
     Model(&'a DiskModel),
-    /// What was measured.
+    /// A calibration.
     Measured(&'a Calibration),
 }
 
-/// What does not depend on the size of a read.
+/// The plan for a disk; its fields other than `rows` do not depend on the read size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityPlan {
     /// Lee and Srivastava's r0 and t0 of this disk.
     pub cost: ReadCost,
-    /// The disk's mean rate over the streams'.
+    /// The disk's mean rate divided by that of a stream.
     pub ratio: u64,
-    /// Eq. 5.
+    /// The largest number of streams by eq. 5.
     pub s_max: u64,
-    /// By size of read, as asked.
+    /// The rows by read size, in the requested order.
     pub rows: Vec<PlanRow>,
 }
 
-/// Streams held with reads of one size. `None`: not known of this disk.
+/// The number of streams held with reads of one size; `None` where the bound is unknown for this
+/// disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanRow {
-    /// d, what is read for a stream at once.
+    /// d: the size of a read.
     pub read: ByteCount,
-    /// d / R, how long that plays: the round.
+    /// d / R: the play-out time of a read, which is the round.
     pub lasts: Duration,
-    /// By mean times.
+    /// The number of streams by mean times.
     pub usual: Option<u64>,
-    /// Certainly, if the streams lie evenly over the disk.
+    /// The guaranteed number if the streams are spread evenly over the disk.
     pub zone_exact: Option<u64>,
-    /// Certainly, wherever they lie.
+    /// The guaranteed number for any places.
     pub any_place: Option<u64>,
-    /// By Özden, Rastogi and Silberschatz.
+    /// The number by Özden, Rastogi and Silberschatz.
     pub ozden: Option<u64>,
-    /// For whom the memory suffices: one read being filled, one being sent. `None`: not bounded.
+    /// The number for which the memory suffices: one read being filled, one being sent. `None` if
+    /// memory is unlimited.
     pub in_memory: Option<u64>,
 }
 
-/// Plans for streams of rate `stream` with reads of these sizes and, if bounded, `memory` for this
-/// disk's buffers. A measured disk is planned with at the sizes that a guarantee covers.
+/// Plans streams of rate `stream` with reads of these sizes and, if limited, `memory` for this
+/// disk's buffers. A calibrated disk is planned for the sizes that a guarantee covers.
 pub fn plan(
     disk: DiskSource<'_>,
     stream: BitRate,
@@ -93,8 +95,9 @@ pub fn plan(
     }
 }
 
-/// Alderman and Diallo, 5.3: while a round is read, the round before is being sent, so each stream
-/// takes two reads. (10 disks × 60 streams × 1 MB × 2 = 1.2 GB.)
+/// The memory for double buffers (Alderman and Diallo, 5.3): while a round is read, the round
+/// before is being sent, so that each stream needs two reads. (10 disks × 60 streams × 1 MB × 2 =
+/// 1.2 GB.)
 pub fn memory_needed(read: ByteCount, streams: u64) -> ByteCount {
     ByteCount(double_buffer(read).0.saturating_mul(streams))
 }
@@ -133,6 +136,7 @@ impl DiskSource<'_> {
             Self::Model(model) => model.mean_rate(),
             Self::Measured(record) => {
                 let rates: u64 = record.zones.iter().map(|(_, rate)| rate.0).sum();
+                // Without zones the fitted rate of an endless read is the best known mean.
                 BitRate(rates.checked_div(record.zones.len() as u64).unwrap_or(record.r0.0))
             }
         }
@@ -152,7 +156,7 @@ impl DiskSource<'_> {
 }
 
 impl DiskModel {
-    /// This disk as Özden, Rastogi and Silberschatz's equation takes it.
+    /// This disk as in the equation of Özden, Rastogi and Silberschatz.
     pub fn round_cost(&self) -> RoundCost {
         let millis = |ms: f64| Duration::from_secs_f64(ms / 1e3);
         let (settle, full_seek) = match &self.parameters().mechanics {
@@ -162,8 +166,8 @@ impl DiskModel {
         RoundCost { rate: self.slowest_rate(), revolution: self.revolution(), settle, full_seek }
     }
 
-    /// The most streams of rate `stream` whose reads of `read` bytes take, on average, no longer
-    /// than they play.
+    /// The largest number of streams of rate `stream` whose reads of `read` bytes take on average
+    /// at most their play-out time.
     pub fn usual_streams(&self, read: ByteCount, stream: BitRate) -> u64 {
         let round = read.time_at(stream);
         let fits =
@@ -171,9 +175,9 @@ impl DiskModel {
         u64::from(most(fits))
     }
 
-    /// The most streams, lying evenly over the disk, whose reads of `read` bytes are certainly done
-    /// within the time they play: as [`DiskModel::guaranteed_reads`], but each at its own zone's
-    /// rate.
+    /// The largest number of streams, spread evenly over the disk, whose reads of `read` bytes are
+    /// guaranteed within their play-out time: like [`DiskModel::guaranteed_reads`], but each read
+    /// at the rate of its own zone.
     pub fn zone_exact_streams(&self, read: ByteCount, stream: BitRate) -> u64 {
         let round = read.time_at(stream);
         match &self.kind {
@@ -188,10 +192,12 @@ impl DiskModel {
 }
 
 impl Platters {
-    /// Nanoseconds within which `count` reads, evenly over the disk, are certainly done.
+    /// Nanoseconds within which `count` reads, spread evenly over the disk, are guaranteed to be
+    /// complete.
     fn even_sweep(&self, size: u64, count: u32) -> f64 {
         let size = size.min(self.capacity);
         let room = self.capacity - size;
+        // A single read is at the start; two or more divide the room between first and last byte.
         let place = |i: u32| room / u64::from(count.max(2) - 1) * u64::from(i);
         let transfer = |i: u32| {
             let media = self.streamed(place(i) + size) - self.streamed(place(i));
@@ -201,10 +207,11 @@ impl Platters {
     }
 }
 
-/// The slot that a model's mean times are taken for: more reads a sweep are closer together.
+/// The slot for which a model's mean times are calculated: with more reads in a sweep they are
+/// closer together.
 const SLOT: Duration = Duration::from_millis(500);
 
-/// No actuator serves as many; bounds a sum over all of them.
+/// The largest number of streams, a bound on a sum over all of them: no actuator serves as many.
 const MOST_STREAMS: u32 = 1 << 17;
 
 #[cfg(test)]
@@ -222,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_of_today() {
+    fn a_plan_for_a_current_disk() {
         let mut table = String::from(" read  usual  zone-exact  any place  Özden  in memory\n");
         for row in rows("hdd-20tb", VIDEO, &[1, 2, 4, 8, 16]) {
             let PlanRow { usual, zone_exact, any_place, ozden, in_memory, .. } = row;
@@ -251,9 +258,9 @@ mod tests {
         .assert_eq(&table);
     }
 
-    /// What certainty costs where the zone of every read is known.
+    /// The cost of a guarantee when the zone of every read is known.
     #[test]
-    fn certain_is_nearly_as_much_as_usual_with_large_reads() {
+    fn the_guarantee_is_near_the_usual_with_large_reads() {
         for (mib, least) in [(4, 0.85), (8, 0.9)] {
             let row = rows("hdd-20tb", VIDEO, &[mib])[0];
             let (certain, usual) = (row.zone_exact.unwrap(), row.usual.unwrap());
@@ -261,10 +268,10 @@ mod tests {
         }
     }
 
-    /// Alderman and Diallo's disk: the model's own inner rate gives what the paper's measured one
-    /// does, and its mean rate the paper's ratio.
+    /// Alderman and Diallo's disk: the model's inner rate gives the result of the paper's measured
+    /// one, and its mean rate the paper's ratio.
     #[test]
-    fn the_papers_disk() {
+    fn a_plan_for_the_papers_disk() {
         let model = DiskModel::preset("st39183w").unwrap();
         let (mb, mpeg1) = (ByteCount(1_000_000), BitRate(1_500_000));
         let plan = plan(DiskSource::Model(&model), mpeg1, &[mb], None);
@@ -273,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measured_disk_is_planned_with_what_was_measured() {
+    fn a_measured_disk_is_planned_with_its_measured_values() {
         let model = DiskModel::preset("hdd-20tb").unwrap();
         let sizes = [ByteCount::MIB, ByteCount::mib(4)];
         let record = Calibration::from_model(&model, SLOT, &sizes);
@@ -287,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_questions_have_answers() {
+    fn extreme_arguments_have_results() {
         for row in rows("hdd-20tb", BitRate(0), &[1]) {
             assert_eq!(row.lasts, Duration::MAX);
         }

@@ -1,9 +1,9 @@
-//! Where a byte lies on spinning platters, and when it passes the head.
+//! The geometry of spinning platters: where a byte is, and when it passes the head.
 //!
-//! One number says both: the *streamed* time of an offset, the nanoseconds in which a disk that
-//! reads from its first byte on, never interrupted, would come to it. Between tracks it switches
-//! heads, between cylinders it moves the head by one; tracks are skewed by just that much, so that
-//! the next one's first byte comes along when the head is ready.
+//! One number gives both: the *streamed* time of an offset, the nanoseconds in which a disk that
+//! reads without interruption from its first byte reaches it. Between tracks the disk switches
+//! heads, between cylinders it moves the head by one; tracks are skewed by exactly that time, so
+//! that the first byte of the next track arrives when the head is ready.
 //!
 //! ```text
 //!   ├─ track ─┤hs├─ track ─┤hs├─ track ─┤cs├─ track ─ ...      streamed time, track = revolution
@@ -14,16 +14,17 @@
 //!   angle of a          =  streamed(a) mod one revolution
 //! ```
 //!
-//! A zone's sustained rate says how many bytes its tracks have: those that pass in a revolution
+//! The sustained rate of a zone determines the bytes of its tracks: those that pass in a revolution
 //! and the mean switch. A read of n bytes takes at most n at the sustained rate and one cylinder
-//! switch: a window of the picture above deviates by no more, as a cylinder switch is the longest.
+//! switch: a window of the picture above deviates by no more, because a cylinder switch is the
+//! longest.
 
 use crate::parameters::Spinning;
 use crate::seek::SeekCurve;
 use std::time::Duration;
 use units::{BitRate, float, rounded};
 
-/// The geometry of a spinning disk, ready for arithmetic. Times in nanoseconds.
+/// The geometry of a spinning disk, precomputed. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Platters {
     pub(crate) revolution: u64,
@@ -33,7 +34,7 @@ pub(crate) struct Platters {
     pub(crate) write_back: u64,
     pub(crate) bus_per_byte: f64,
     pub(crate) capacity: u64,
-    /// No transfer takes longer than its bytes at the sustained rate and this.
+    /// The largest excess of a transfer over its bytes at the sustained rate.
     pub(crate) cylinder_switch: f64,
     head_switch: f64,
     heads: f64,
@@ -47,14 +48,14 @@ pub(crate) struct Platters {
 struct ZoneStart {
     offset: u64,
     streamed: f64,
-    /// Sustained.
+    /// The sustained time per byte.
     per_byte: f64,
     track_bytes: f64,
 }
 
 impl Platters {
-    /// `capacity` may differ from the disk's `native`: zones and stroke are then stretched over
-    /// it; rates and tracks stay.
+    /// Makes the geometry. `capacity` may differ from the disk's `native` one: zones and stroke are
+    /// then stretched over it; rates and tracks stay.
     pub(crate) fn new(spinning: &Spinning, native: u64, capacity: u64) -> Self {
         let revolution = 60_000_000_000 / u64::from(spinning.rpm);
         let heads = f64::from(spinning.heads);
@@ -82,6 +83,7 @@ impl Platters {
             cylinder_switch,
             head_switch,
             heads,
+            // From the native capacity: a scaled disk has as many cylinders, so that seeks stay.
             cylinders: (whole_disk / cylinder_time).round().max(1.0),
             zones: Vec::with_capacity(spinning.zones.len()),
             streamed_total: 0.0,
@@ -103,61 +105,63 @@ impl Platters {
         platters
     }
 
-    /// Nanoseconds that the platters stream from byte 0 to `offset`, which is not above the
-    /// capacity.
+    /// The streamed time from byte 0 to `offset`, which is at most the capacity.
     pub(crate) fn streamed(&self, offset: u64) -> f64 {
         let zone = self.zone(offset);
         zone.streamed + self.within(zone, offset)
     }
 
-    /// Streamed time from the zone's start; every zone begins a cylinder.
+    /// The streamed time from the zone's start; every zone begins a cylinder.
     fn within(&self, zone: &ZoneStart, offset: u64) -> f64 {
         let tracks = float(offset - zone.offset) / zone.track_bytes;
         let passed = tracks.floor();
         let cylinders = (passed / self.heads).floor();
         passed * self.head_switch
+            // The line before counts a head switch after each track; a cylinder's last track has
+            // the longer one.
             + cylinders * (self.cylinder_switch - self.head_switch)
             + tracks * float(self.revolution)
     }
 
-    /// The cylinder at a streamed time, as a part of the stroke (in steps of one cylinder).
+    /// The cylinder at a streamed time, as a share of the stroke (in steps of one cylinder).
     pub(crate) fn place(&self, streamed: f64) -> f64 {
         (streamed / self.streamed_total * self.cylinders).floor() / self.cylinders
     }
 
-    /// Nanoseconds from `now` until the byte at this streamed time next passes the head, less
-    /// than a revolution.
+    /// Nanoseconds from `now` until the byte at this streamed time passes the head next, less than
+    /// a revolution.
     pub(crate) fn rotation(&self, now: u64, streamed: f64) -> f64 {
+        // The byte may have just passed: then it comes with the next revolution.
         (streamed - float(now % self.revolution)).rem_euclid(float(self.revolution))
     }
 
-    /// Nanoseconds a byte, where it takes longest.
+    /// The longest time per byte of any zone, in nanoseconds.
     pub(crate) fn slowest_per_byte(&self) -> f64 {
         self.zones.iter().map(|z| z.per_byte).fold(0.0, f64::max)
     }
 
-    /// Nanoseconds a byte, where it takes least.
+    /// The shortest time per byte of any zone, in nanoseconds.
     pub(crate) fn quickest_per_byte(&self) -> f64 {
         self.zones.iter().map(|z| z.per_byte).fold(f64::INFINITY, f64::min)
     }
 
-    /// Nanoseconds a byte, over the whole disk.
+    /// The mean time per byte over the whole disk, in nanoseconds.
     pub(crate) fn mean_per_byte(&self) -> f64 {
         self.sustained_total / float(self.capacity)
     }
 
-    /// The largest part of the stroke that `length` contiguous bytes cover.
+    /// The largest share of the stroke that `length` contiguous bytes cover.
     pub(crate) fn widest(&self, length: u64) -> f64 {
         let time = float(length) * self.slowest_per_byte() + self.cylinder_switch;
         (time / self.streamed_total).min(1.0)
     }
 
-    /// How many cylinders the disk has, whatever it is scaled to.
+    /// The number of cylinders of the disk, whatever it is scaled to.
     pub(crate) fn cylinders(&self) -> u64 {
         rounded(self.cylinders)
     }
 
-    /// (offset, rate) of each zone, outermost first.
+    /// The offset and rate of each zone, outermost first.
     pub(crate) fn zone_rates(&self) -> Vec<(u64, BitRate)> {
         self.zones.iter().map(|z| (z.offset, BitRate(rounded(8e9 / z.per_byte)))).collect()
     }
@@ -169,11 +173,12 @@ impl Platters {
     }
 }
 
-/// Nanoseconds as a duration, rounded up: a model never promises a moment too early.
+/// Nanoseconds as a duration, rounded up: a model's guarantee must not be too early.
 pub(crate) fn duration(nanos: f64) -> Duration {
     Duration::from_nanos(rounded(nanos.ceil()))
 }
 
 fn part_of(capacity: u64, part: f64) -> u64 {
+    // Exact for the last zone: a product of floats could miss the capacity by some bytes.
     if part >= 1.0 { capacity } else { rounded(float(capacity) * part).min(capacity) }
 }

@@ -12,14 +12,14 @@
 
 use crate::parameters::SeekTimes;
 
-/// A seek curve in nanoseconds over the part of the stroke that is crossed.
+/// A seek curve in nanoseconds over the share of the stroke that is crossed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SeekCurve {
     shortest: f64,
     root: f64,
     knee: f64,
     full: f64,
-    /// Where the concave bound leaves the root for a straight line to `full`.
+    /// The point where the concave bound leaves the root for a straight line to `full`.
     tangent: f64,
 }
 
@@ -31,7 +31,7 @@ impl SeekCurve {
         Self { shortest, root, knee, full, tangent }
     }
 
-    /// Nanoseconds to cross `x` of the stroke, 0 <= x <= 1; nothing for nothing.
+    /// Nanoseconds of a seek over `x` of the stroke, 0 <= x <= 1; zero for zero.
     pub(crate) fn time(&self, x: f64) -> f64 {
         if x <= 0.0 { 0.0 } else { self.root_then_line(x, self.knee) }
     }
@@ -41,8 +41,9 @@ impl SeekCurve {
         self.root_then_line(x.clamp(0.0, 1.0), self.tangent)
     }
 
-    /// The most nanoseconds for a stroke by which the bound rises from `x` on.
+    /// The steepest slope of the bound from `x` on, in nanoseconds per stroke.
     pub(crate) fn steepest_from(&self, x: f64) -> f64 {
+        // The root is infinitely steep at zero, so that the distance must stay positive.
         let at_tangent = x.clamp(f64::MIN_POSITIVE, self.tangent.max(f64::MIN_POSITIVE));
         let line =
             (self.full - self.bound(self.tangent)) / (1.0 - self.tangent).max(f64::MIN_POSITIVE);
@@ -59,13 +60,14 @@ impl SeekCurve {
     }
 }
 
-/// Where the line from (1, `rise`) touches root × √x: the smaller solution of
-/// root u² - 2 rise u + root = 0, u = √x. Where the root at 1 is above `rise` there is none
-/// before 1, and the curve as given (up to its knee) is concave.
+/// The point where the line from (1, `rise`) touches root × √x: the smaller solution of root u² - 2
+/// rise u + root = 0, u = √x. If the root at 1 is above `rise`, there is none before 1, and the
+/// curve as given (up to its knee) is concave.
 fn tangent(rise: f64, root: f64) -> f64 {
     if root <= 0.0 || rise <= root {
         return 1.0;
     }
+    // The larger solution lies beyond the full stroke.
     let u = (rise - (rise * rise - root * root).sqrt()) / root;
     u * u
 }

@@ -1,26 +1,26 @@
-//! Writes that a disk has called done and not yet put on the platter.
+//! The writes in a disk's cache that are not on the platter yet.
 //!
-//! A set of areas, nothing more: when they are written is up to the [`Head`](crate::Head), which
-//! does it while nobody asks for anything, when the memory is full, and at a flush. Takes the areas
-//! in the order of place from the head on, and from the front again (C-SCAN).
+//! It is only a set of areas: the [`Head`](crate::Head) decides when they are written, namely while
+//! the disk is idle, when the memory is full, and at a flush. Areas are written in the order of
+//! their places from the head on, and then from the front again (C-SCAN).
 
 use std::collections::BTreeMap;
 
-/// What is in the disk's memory.
+/// The areas in the disk's memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteCache {
-    /// Offset to end. Areas do not overlap.
+    /// The end of each area by its offset. Areas do not overlap.
     dirty: BTreeMap<u64, u64>,
     bytes: u64,
 }
 
 impl WriteCache {
-    /// Bytes waiting.
+    /// The number of cached bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether all of [offset, end) is here.
+    /// Whether all of [offset, end) is cached.
     pub(crate) fn holds(&self, offset: u64, end: u64) -> bool {
         let mut from = offset;
         while from < end {
@@ -32,7 +32,7 @@ impl WriteCache {
         true
     }
 
-    /// Takes [offset, end) in, in place of what was here of it.
+    /// Adds [offset, end), replacing cached parts of it.
     pub(crate) fn insert(&mut self, offset: u64, end: u64) {
         self.cut(offset, end);
         self.bytes += end - offset;
@@ -44,7 +44,7 @@ impl WriteCache {
         }
     }
 
-    /// The next area to be written by a head at `at`; it leaves the memory.
+    /// Removes and returns the next area to be written by a head at `at`.
     pub(crate) fn next(&mut self, at: u64) -> Option<(u64, u64)> {
         let ahead = self.dirty.range(at..).next();
         let (offset, end) = ahead.or_else(|| self.dirty.iter().next()).map(|(o, e)| (*o, *e))?;
@@ -53,11 +53,12 @@ impl WriteCache {
         Some((offset, end))
     }
 
-    /// Forgets [offset, end), and keeps what sticks out on either side.
+    /// Removes [offset, end), and keeps the parts of areas outside of it.
     fn cut(&mut self, offset: u64, end: u64) {
         let before = self.dirty.range(..offset).next_back().map(|(o, e)| (*o, *e));
         let inside: Vec<(u64, u64)> =
             self.dirty.range(offset..end).map(|(o, e)| (*o, *e)).collect();
+        // The area before may reach into the range, or beyond its end.
         for (start, until) in before.into_iter().filter(|(_, e)| *e > offset).chain(inside) {
             self.dirty.remove(&start);
             self.bytes -= until - start;
@@ -71,16 +72,16 @@ impl WriteCache {
     }
 }
 
-/// An area grows no longer than this by being written on, so that a read never waits long for it.
+/// The longest area to which later writes are joined, so that a read never waits long for it.
 const LONGEST: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Against a plain list of bytes.
+    /// Compared with a plain list of bytes.
     #[test]
-    fn holds_what_was_put_in_and_not_yet_taken() {
+    fn the_cache_holds_inserted_areas_until_they_are_taken() {
         for seed in 0..200 {
             let mut rng = fastrand::Rng::with_seed(seed);
             let (mut cache, mut plain) = (WriteCache::default(), [false; 64]);

@@ -1,8 +1,8 @@
-//! The model against measurement: Alderman and Diallo's rounds on the ST39183W.
+//! The model compared with measurements: Alderman and Diallo's rounds on the ST39183W.
 //!
-//! N streams of 1.5 Mb/s, each reading 1 MB (10^6 bytes) a round in order of place; a round lasts
-//! as long as 1 MB plays. The most streams with at most one late round in 100. The paper measured
-//! 63 with reads from the raw disk.
+//! N streams of 1.5 Mb/s each read 1 MB (10^6 bytes) a round in order of place; a round lasts as
+//! long as 1 MB plays. The result is the largest number with at most one late round in 100. The
+//! paper measured 63 with reads from the raw disk.
 
 use disk::DiskModel;
 use std::time::Duration;
@@ -18,11 +18,11 @@ enum Order {
     Random,
 }
 
-/// Rounds in which the last read came late; each round starts when it is due or the one before is
-/// done, whichever is later.
+/// The number of rounds whose last read was late; each round starts when it is due or the one
+/// before is complete, whichever is later.
 fn late_rounds(model: &DiskModel, streams: u64, order: Order, rng: &mut fastrand::Rng) -> u64 {
     let round = ByteCount(BLOCK).time_at(STREAM);
-    // Spread over the disk: each stream starts somewhere in its own share.
+    // Spread over the disk: each stream starts at a random place in its own share.
     let share = model.capacity().0 / BLOCK / streams;
     let mut places: Vec<u64> = (0..streams)
         .map(|i| (i * share + rng.u64(0..=share.saturating_sub(ROUNDS))) * BLOCK)
@@ -54,7 +54,7 @@ fn most_streams(order: Order, seed: u64) -> u64 {
 }
 
 #[test]
-fn rounds_in_order_of_place_hold_what_the_paper_measured() {
+fn rounds_in_order_of_place_hold_the_papers_number() {
     for seed in 0..5 {
         let streams = most_streams(Order::ByPlace, seed);
         assert!((62..=64).contains(&streams), "seed {seed}: {streams}, the paper has 63");

@@ -1,9 +1,8 @@
-//! What a sample entry says: the RFC 6381 codec string, channels, sampling rate, QuickTime or
+//! The content of a sample entry: the RFC 6381 codec string, channels, sampling rate, QuickTime or
 //! ISO.
 //!
-//! It looks for what players must be told beforehand and no further; the entry itself goes
-//! through the store byte for byte. What cannot be made out is left at what the entry's plain
-//! fields say.
+//! Only the values that players need beforehand are parsed; the entry itself is kept byte for byte.
+//! If a configuration cannot be parsed, the entry's plain fields are used.
 //!
 //! ```text
 //! any entry    8 header, 6 reserved, 2 data reference, then
@@ -15,12 +14,12 @@
 
 use crate::boxes::{be_u16, be_u32, be_u64, boxes, find};
 
-/// A sample entry, whole.
+/// A complete sample entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleEntry<'a>(pub(crate) &'a [u8]);
 
 impl<'a> SampleEntry<'a> {
-    /// Its four characters.
+    /// The four-character code of the entry.
     pub(crate) fn kind(self) -> [u8; 4] {
         self.0.get(4..8).map_or(*b"    ", |kind| kind.try_into().expect("four bytes"))
     }
@@ -30,24 +29,25 @@ impl<'a> SampleEntry<'a> {
         matches!(&self.kind(), b"encv" | b"enca" | b"drms" | b"drmi" | b"p608")
     }
 
-    /// Whether it only makes sense in a QuickTime file.
+    /// Whether the entry is only valid in a QuickTime file.
     pub(crate) fn is_quicktime(self) -> bool {
         !ISO_KINDS.contains(&&self.kind())
+            // Versions 1 and 2 of sound entries, and the box `wave`, exist in QuickTime files only.
             || (self.is_sound_kind() && self.sound_version() != 0)
             || self.child(b"wave").is_some()
     }
 
-    /// Whether the payload is PCM, of which QuickTime counts every instant as a sample.
+    /// Whether the payload is PCM, in which QuickTime counts every instant as a sample.
     pub(crate) fn is_pcm(self) -> bool {
         PCM_KINDS.contains(&&self.kind())
     }
 
-    /// RFC 6381; what it has no form for, by its four characters.
+    /// The RFC 6381 codec string; the four-character code where the RFC has no form.
     pub(crate) fn codec(self) -> String {
         self.known_codec().unwrap_or_else(|| printable(&self.kind()))
     }
 
-    /// Samples per second of sound.
+    /// Samples per second of audio.
     pub(crate) fn sample_rate(self) -> Option<u32> {
         if self.sound_version() == 2 {
             let rate = f64::from_bits(be_u64(self.0, 40)?);
@@ -58,11 +58,12 @@ impl<'a> SampleEntry<'a> {
             )]
             return (1.0..=4e9).contains(&rate).then_some(rate as u32);
         }
+        // Rates above 65,535 Hz do not fit into 16.16 and are written as zero.
         Some(be_u32(self.0, 32)? >> 16).filter(|&rate| rate > 0)
     }
 
-    /// Channels of sound: from the codec's configuration, else the entry's own field, which
-    /// FFmpeg fills with 2 whatever there is.
+    /// The channels of audio: from the codec's configuration, else from the entry's own field, in
+    /// which FFmpeg always writes 2.
     pub(crate) fn channels(self) -> Option<u16> {
         self.configured_channels().or_else(|| match self.sound_version() {
             2 => u16::try_from(be_u32(self.0, 48)?).ok(),
@@ -78,13 +79,14 @@ impl<'a> SampleEntry<'a> {
         be_u16(self.0, 16).unwrap_or(0)
     }
 
-    /// A child box's payload, also from inside QuickTime's `wave`.
+    /// The payload of a child box, also inside QuickTime's `wave`.
     fn child(self, kind: &[u8; 4]) -> Option<&'a [u8]> {
         let sound = match self.sound_version() {
             1 => 52,
             2 => 72,
             _ => 36,
         };
+        // The kind of the entry may be unknown: children are sought at both places.
         [86, sound].into_iter().filter_map(|at| self.0.get(at..)).find_map(|children| {
             let inside = find(children, b"wave").and_then(|wave| find(wave.payload, kind));
             find(children, kind).or(inside).map(|found| found.payload)
@@ -103,7 +105,7 @@ impl<'a> SampleEntry<'a> {
             b"hvc1" | b"hev1" => hevc(&name, self.child(b"hvcC")?),
             b"av01" => av1(self.child(b"av1C")?),
             b"vp09" | b"vp08" => {
-                // A full box: four bytes of version and flags come first.
+                // A full box begins with four bytes of version and flags.
                 let [profile, level, depth] = self.child(b"vpcC")?.get(4..)?.first_chunk()?;
                 Some(format!("{name}.{profile:02}.{level:02}.{:02}", depth >> 4))
             }
@@ -119,6 +121,7 @@ impl<'a> SampleEntry<'a> {
     fn configured_channels(self) -> Option<u16> {
         match &self.kind() {
             b"mp4a" => {
+                // Other object types (MP3, for example) have no configuration of this form.
                 let config = self.descriptor().filter(|c| c.object_type == AAC)?;
                 aac_config(config.specific)?.1
             }
@@ -136,12 +139,13 @@ impl<'a> SampleEntry<'a> {
     }
 }
 
-/// ISO/IEC 14496-15, annex E.3: profile, compatibility bits reversed, tier and level,
-/// constraints without trailing zero bytes.
+/// The codec string of HEVC by ISO/IEC 14496-15, annex E.3: profile, compatibility bits reversed,
+/// tier and level, constraints without trailing zero bytes.
 fn hevc(name: &str, record: &[u8]) -> Option<String> {
     let profile = *record.get(1)?;
     let space = ["", "A", "B", "C"][usize::from(profile >> 6)];
     let tier = if profile & 0x20 == 0 { 'L' } else { 'H' };
+    // Annex E.3 lists the flags from the lowest bit on, the record from the highest.
     let compatible = be_u32(record, 2)?.reverse_bits();
     let level = *record.get(12)?;
     let mut codec = format!("{name}.{space}{}.{compatible:X}.{tier}{level}", profile & 0x1f);
@@ -153,7 +157,7 @@ fn hevc(name: &str, record: &[u8]) -> Option<String> {
     Some(codec)
 }
 
-/// AV1 in ISO BMFF, section 5: profile, level and tier, bit depth.
+/// The codec string of AV1 by its ISO BMFF binding, section 5: profile, level and tier, bit depth.
 fn av1(record: &[u8]) -> Option<String> {
     let [_, level, depth] = record.first_chunk()?;
     let (profile, level) = (level >> 5, level & 0x1f);
@@ -166,7 +170,8 @@ fn av1(record: &[u8]) -> Option<String> {
     Some(format!("av01.{profile}.{level:02}{tier}.{depth:02}"))
 }
 
-/// RFC 6381, 3.3: the object type, then what the codec's own configuration adds.
+/// The codec string of MPEG-4 codecs by RFC 6381, 3.3: the object type, then the codec's own
+/// configuration.
 fn mpeg4(name: &str, config: DecoderConfig<'_>) -> Option<String> {
     let object_type = config.object_type;
     match object_type {
@@ -182,7 +187,7 @@ fn mpeg4(name: &str, config: DecoderConfig<'_>) -> Option<String> {
     }
 }
 
-/// `DecoderConfigDescriptor` of ISO/IEC 14496-1.
+/// The `DecoderConfigDescriptor` of ISO/IEC 14496-1.
 #[derive(Clone, Copy, Debug)]
 struct DecoderConfig<'a> {
     object_type: u8,
@@ -193,6 +198,7 @@ fn decoder_config(es: &[u8]) -> Option<DecoderConfig<'_>> {
     let es = descriptor(es, 0x03)?;
     let flags = *es.get(2)?;
     let mut rest = es.get(3..)?;
+    // Three optional fields, by flags: number of another stream, address, number of a clock stream.
     if flags & 0x80 != 0 {
         rest = rest.get(2..)?;
     }
@@ -203,16 +209,18 @@ fn decoder_config(es: &[u8]) -> Option<DecoderConfig<'_>> {
         rest = rest.get(2..)?;
     }
     let config = descriptor(rest, 0x04)?;
+    // 13 bytes precede: object type, stream type and buffer size (1 + 4), two bit rates (4 each).
     let specific = config.get(13..).and_then(|rest| descriptor(rest, 0x05)).unwrap_or(&[]);
     Some(DecoderConfig { object_type: *config.first()?, specific })
 }
 
-/// The content of the descriptor with this tag that `bytes` begin with.
+/// The content of the descriptor with this tag at the beginning of `bytes`.
 fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     if *bytes.first()? != tag {
         return None;
     }
     let mut length = 0;
+    // A length has up to four bytes of seven bits; the top bit is set if another one follows.
     for (i, byte) in bytes.get(1..)?.iter().take(4).enumerate() {
         length = length << 7 | usize::from(byte & 0x7f);
         if byte & 0x80 == 0 {
@@ -223,21 +231,24 @@ fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     None
 }
 
-/// Audio object type and, where it is said, the number of channels (ISO/IEC 14496-3, 1.6.2).
+/// The audio object type and, if present, the number of channels (ISO/IEC 14496-3, 1.6.2).
 fn aac_config(config: &[u8]) -> Option<(u8, Option<u16>)> {
     let mut bits = Bits { bytes: config, at: 0 };
     let mut object_type = bits.take(5)?;
+    // 31 is the escape for the types from 32 on.
     if object_type == 31 {
         object_type = 32 + bits.take(6)?;
     }
     let object_type = u8::try_from(object_type).ok()?;
     let channels = || {
         let mut bits = bits.clone();
+        // 15 is the escape for a rate that is not in the table: 24 bits with the rate follow.
         if bits.take(4)? == 15 {
             bits.take(24)?;
         }
         match bits.take(4)? {
             n @ 1..=6 => u16::try_from(n).ok(),
+            // Configuration 7 is 7.1: eight channels.
             7 => Some(8),
             _ => None,
         }
@@ -263,19 +274,19 @@ impl Bits<'_> {
     }
 }
 
-/// Audio coding mode and low-frequency channel of ETSI TS 102 366.
+/// The number of channels by the audio coding mode and low-frequency channel of ETSI TS 102 366.
 fn ac3_channels(mode: u8, low: u8) -> Option<u16> {
     let full = [2, 1, 2, 3, 3, 4, 4, 5][usize::from(mode & 7)];
     Some(full + u16::from(low))
 }
 
-/// Four characters fit for a playlist's quotes.
+/// The four-character code with characters that are valid in a playlist's quotes.
 fn printable(kind: &[u8; 4]) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
     kind.iter().map(|&byte| keep(char::from(byte))).collect::<String>().trim_end().to_owned()
 }
 
-/// Whether `entry` is one box and no more.
+/// Whether `entry` is exactly one box.
 pub(crate) fn is_one_box(entry: &[u8]) -> bool {
     boxes(entry).next().is_some_and(|first| first.is_ok_and(|b| b.whole.len() == entry.len()))
 }
@@ -284,7 +295,7 @@ const AAC: u8 = 0x40;
 const MPEG4_VISUAL: u8 = 0x20;
 const VISUAL_SEQUENCE_START: [u8; 4] = [0, 0, 1, 0xb0];
 
-/// Entries that ISO files may have and that FFmpeg writes; all others make a file QuickTime.
+/// Entries that are valid in ISO files and that FFmpeg writes; all others make a file QuickTime.
 const ISO_KINDS: &[&[u8; 4]] = &[
     b"avc1", b"avc3", b"hvc1", b"hev1", b"av01", b"vp08", b"vp09", b"mp4v", b"mp4a", b"ac-3",
     b"ec-3", b"Opus", b"fLaC", b"alac", b"dtsc", b"dtsh", b"dtse", b"mlpa", b"vc-1", b"samr",
@@ -311,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn codec_strings_as_browsers_want_them() {
+    fn codec_strings_have_the_form_that_browsers_require() {
         let avc = picture(b"avc1", b"avcC", &[1, 0x64, 0, 0x1f, 0xff]);
         assert_eq!(avc, "avc1.64001f");
         let hvcc = [1, 0x01, 0x60, 0, 0, 0, 0x90, 0, 0, 0, 0, 0, 93];
@@ -326,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_is_described_by_its_configuration() {
+    fn audio_is_described_by_its_configuration() {
         let esds = |object_type, specific: &[u8]| {
             let mut es = vec![0, 0, 0, 0, 0x03, 0x80, 0x80, 0x80, 22, 0, 1, 0];
             es.extend_from_slice(&[0x04, 17, object_type, 0x15]);

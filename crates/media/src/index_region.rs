@@ -1,8 +1,8 @@
 //! The index region: a title's tracks, LDU indexes and checksums as bytes on disk.
 //!
-//! Written once when a title is sealed, read whole when it opens. Explicit little-endian; every
-//! byte is under a CRC-32C, so a flipped one is found before anything is believed. It knows
-//! nothing of chunks or extents: what lies behind its own length is ignored.
+//! It is written once when a title is sealed, and read whole when it is opened. It is explicitly
+//! little-endian, and every byte is covered by a CRC-32C, so that changed bytes are found before
+//! they are used. Chunks and extents are unknown here: bytes behind its own length are ignored.
 //!
 //! ```text
 //! header, 32 bytes
@@ -28,27 +28,27 @@ use crate::title::{
 };
 use units::{Decoder, Encoder, Malformed, MediaTime, Timescale};
 
-/// Why bytes are no index region.
+/// The reason why bytes are no index region.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// Something else lies there.
+    /// The magic number is missing.
     #[error("no index region: it does not start with its magic")]
     NotAnIndex,
-    /// Written by a newer program.
+    /// The region was written by a newer program.
     #[error("index region of version {0}; this program reads version {VERSION}: update it")]
     Version(u16),
-    /// Fewer bytes than it says it has.
+    /// There are fewer bytes than the header declares.
     #[error("index region cut short: {given} of {wanted} bytes")]
     CutShort {
-        /// Bytes that it should have.
+        /// The declared number of bytes.
         wanted: u64,
-        /// Bytes that there are.
+        /// The available number of bytes.
         given: u64,
     },
-    /// A checksum does not match: the bytes are not those written.
+    /// A checksum does not match: the bytes have changed since they were written.
     #[error("index region damaged: the checksum of {0} does not match")]
     Checksum(Section),
-    /// The checksum matches but the content contradicts itself.
+    /// The checksum matches, but the content is inconsistent.
     #[error("index region malformed in {0}")]
     Malformed(Section),
 }
@@ -77,15 +77,15 @@ impl std::fmt::Display for Section {
     }
 }
 
-/// CRC-32C (Castagnoli), the one kept for each [`CHECKSUM_SPAN`] of data.
+/// The CRC-32C (Castagnoli) that is kept for each [`CHECKSUM_SPAN`] of data.
 pub fn checksum(bytes: &[u8]) -> u32 {
     u32::try_from(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes))
         .expect("a 32-bit checksum")
 }
 
 impl TitleIndex {
-    /// The index region of this title. Panics if a track's checksums do not cover its data, or
-    /// its LDUs are not its data: such an index was never sealed.
+    /// The index region of this title. Panics if a track's checksums or LDUs do not match its data:
+    /// such an index cannot have been sealed.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();
         out.bytes(&MAGIC);
@@ -111,7 +111,7 @@ impl TitleIndex {
         out.finish()
     }
 
-    /// Reads an index region; bytes behind its end are ignored.
+    /// Decodes an index region; bytes behind its end are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
         let (kind, tracks, bytes) = decode_header(bytes)?;
         let mut rest = Decoder::new(&bytes[HEADER_LEN..]);
@@ -130,11 +130,12 @@ impl TitleIndex {
     }
 }
 
-/// Whether LDUs, data length and checksums speak of the same data.
+/// Whether LDUs, data length and checksums match.
 fn is_consistent(kind: TitleKind, track: &TrackIndex) -> bool {
     let spans = track.data_len.div_ceil(CHECKSUM_SPAN);
     track.checksums.len() as u64 == spans
         && track.description.timescale.0 != 0
+        // A file has no LDUs; its length is bounded by its checksums alone.
         && (kind == TitleKind::File || track.ldus.data_len() == track.data_len)
 }
 
@@ -150,7 +151,7 @@ fn section(out: &mut Encoder, tag: u32, payload: impl FnOnce(&mut Encoder)) {
     out.overwrite(start + 12, &crc.to_le_bytes());
 }
 
-/// Over the section without the checksum itself.
+/// The checksum of a section without the checksum itself.
 fn section_checksum(section: &[u8]) -> u32 {
     let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
     digest.update(&section[..12]);
@@ -188,7 +189,7 @@ fn encode_checksums(track: &TrackIndex, out: &mut Encoder) {
     track.checksums.iter().for_each(|&crc| out.u32(crc));
 }
 
-/// Kind, count of tracks, and exactly the bytes of the region.
+/// The kind, the number of tracks, and exactly the bytes of the region.
 fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
     if !bytes.starts_with(&MAGIC) {
         return Err(IndexError::NotAnIndex);
@@ -203,6 +204,7 @@ fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
     reader.bytes(5).map_err(malformed)?;
     let tracks = reader.u32().map_err(malformed)?;
     let length = reader.u64().map_err(malformed)?;
+    // Before the version: a damaged header must not be reported as one of a newer program.
     if reader.u32().map_err(malformed)? != checksum(&header[..28]) {
         return Err(IndexError::Checksum(Section::Header));
     }
@@ -229,7 +231,7 @@ fn decode_track(rest: &mut Decoder<'_>, number: u32) -> Result<TrackIndex, Index
     Ok(TrackIndex { description, ldus, data_len, checksums })
 }
 
-/// Verifies the next section and has its whole payload read by `payload`.
+/// Verifies the next section and lets `payload` decode its whole payload.
 fn decode_section<'a, T>(
     rest: &mut Decoder<'a>,
     tag: u32,
@@ -243,10 +245,12 @@ fn decode_section<'a, T>(
     let crc = rest.u32().map_err(malformed)?;
     let length = usize::try_from(length).map_err(|_| IndexError::Malformed(name))?;
     let mut bytes = Decoder::new(rest.bytes(length).map_err(malformed)?);
+    // Before decoding: damage must be reported as damage, not as a malformed index.
     if crc != section_checksum(&whole[..SECTION_LEN + length]) {
         return Err(IndexError::Checksum(name));
     }
     let value = payload(&mut bytes).map_err(malformed)?;
+    // The checksum covers the tag, so that a wrong tag is an error of the writer.
     if given_tag != tag || !bytes.is_empty() {
         return Err(IndexError::Malformed(name));
     }
@@ -308,6 +312,7 @@ fn decode_edit(reader: &mut Decoder<'_>) -> Result<Edit, Malformed> {
         _ => return Err(IMPOSSIBLE),
     };
     let has_media_time = decode_bool(reader)?;
+    // The field is always present; the flag before it says whether it counts.
     let media_time = Some(reader.i64()?).filter(|_| has_media_time);
     Ok(Edit { duration, media_time })
 }

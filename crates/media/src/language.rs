@@ -1,8 +1,9 @@
-//! Language codes: as media headers pack them and as playlists want them.
+//! Language codes: as packed in media headers and as tags in playlists.
 //!
-//! Codes are passed on, not judged: an unknown one stays what it is.
+//! Codes are passed on without checks: an unknown one is unchanged.
 
-/// From `mdhd`: three letters of five bits each, or a Macintosh code in QuickTime files.
+/// Unpacks the code of `mdhd`: three letters of five bits each, or a Macintosh code in QuickTime
+/// files.
 pub(crate) fn unpack(code: u16) -> String {
     if code < MACINTOSH_LIMIT || code == MACINTOSH_UNSPECIFIED {
         let known = MACINTOSH.get(usize::from(code)).filter(|name| !name.is_empty());
@@ -10,6 +11,7 @@ pub(crate) fn unpack(code: u16) -> String {
     }
     [10, 5, 0]
         .map(|shift| {
+            // Letters are stored from 1 for `a`; other values must not break the playlist's syntax.
             let letter = u8::try_from(code >> shift & 0x1f).expect("five bits") + 0x60;
             if letter.is_ascii_lowercase() { char::from(letter) } else { '_' }
         })
@@ -17,7 +19,7 @@ pub(crate) fn unpack(code: u16) -> String {
         .collect()
 }
 
-/// For `mdhd`; what is no three-letter code becomes `und`.
+/// Packs a code for `mdhd`; anything but a three-letter code becomes `und`.
 pub(crate) fn pack(language: &str) -> u16 {
     let letters = language.as_bytes();
     let fits = letters.len() == 3 && letters.iter().all(u8::is_ascii_lowercase);
@@ -25,7 +27,7 @@ pub(crate) fn pack(language: &str) -> u16 {
     letters.iter().fold(0, |code, letter| code << 5 | u16::from(letter - 0x60))
 }
 
-/// The shortest tag of BCP 47, as HLS wants it: `en` for `eng`; `None` if unknown.
+/// The shortest tag of BCP 47, as HLS requires: `en` for `eng`; `None` if unknown.
 pub(crate) fn tag(language: &str) -> Option<&str> {
     if matches!(language, "und" | "mis" | "zxx" | "mul" | "") {
         return None;
@@ -50,7 +52,7 @@ const MACINTOSH: [&str; 95] = [
     "nya", "mlg", "epo",
 ];
 
-/// ISO 639-2 (both forms) to ISO 639-1, for what players offer in their menus.
+/// ISO 639-2 codes (both forms) with their ISO 639-1 codes, for players' menus.
 #[rustfmt::skip]
 const SHORT: [(&str, &str); 52] = [
     ("eng", "en"), ("fra", "fr"), ("fre", "fr"), ("deu", "de"), ("ger", "de"), ("ita", "it"),
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn languages_of_both_families() {
+    fn languages_of_both_families_are_converted() {
         assert_eq!(
             [0x55c4, 0x15c7, 0, 11, 0x7fff, 29].map(unpack),
             ["und", "eng", "eng", "jpn", "und", "und"]

@@ -1,4 +1,4 @@
-//! LDU indexes in few bytes: 4 to 5 for a video frame, 1 to 4 for an audio packet.
+//! A compact encoding of LDU indexes: 4 to 5 bytes for a video frame, 1 to 4 for an audio packet.
 //!
 //! ```text
 //! count  u32      LDUs
@@ -18,16 +18,16 @@
 //!     duration    varint, unless as before
 //!     composition zigzag varint, unless as before
 //! ```
-//! A group starts at a sync LDU; "before" is zero at its start. Where every LDU is sync, or none
-//! for long, groups have a fixed length.
+//! A group starts at a sync LDU; "before" is zero at its start. If every LDU is sync, or none for a
+//! long time, groups have a fixed length.
 
 use crate::title::{Ldu, LduIndex};
 use units::{Decoder, Encoder, Malformed};
 
-/// An index that contradicts itself.
+/// The error of an index that contradicts itself.
 pub(crate) const IMPOSSIBLE: Malformed = Malformed("values that no writer makes");
 
-/// Where a group starts.
+/// The start of a group.
 struct Anchor {
     first: usize,
     at: usize,
@@ -43,12 +43,13 @@ struct Before {
     composition: i32,
 }
 
-/// Appends the coded index.
+/// Appends the encoded index.
 pub(crate) fn encode(index: &LduIndex, out: &mut Encoder) {
     let mut anchors: Vec<Anchor> = Vec::new();
     let mut codes = Encoder::default();
     let mut before = Before::default();
     for (i, ldu) in index.iter().enumerate() {
+        // The first LDU always begins a group.
         let run = anchors.last().map_or(usize::MAX, |a| i - a.first);
         if run >= GROUP_MAX || (ldu.sync && run >= GROUP_MIN) {
             let (offset, time) = (ldu.offset, ldu.decode_time);
@@ -68,7 +69,7 @@ pub(crate) fn encode(index: &LduIndex, out: &mut Encoder) {
     out.bytes(codes.written());
 }
 
-/// Reads all that `reader` holds as one coded index.
+/// Decodes all remaining bytes as one index.
 pub(crate) fn decode(reader: &mut Decoder<'_>) -> Result<LduIndex, Malformed> {
     let count = reader.count32(1)?;
     let groups = reader.count32(ANCHOR_LEN)?;
@@ -82,6 +83,8 @@ pub(crate) fn decode(reader: &mut Decoder<'_>) -> Result<LduIndex, Malformed> {
     for i in 0..count {
         if let Some(anchor) = next.as_ref().filter(|a| a.first == i) {
             let at = codes_len - reader.len();
+            // An anchor repeats what the codes before it add up to. A reader that begins at it
+            // relies on it.
             let truth = (at, index.data_len(), index.duration_ticks());
             if truth != (anchor.at, anchor.offset, anchor.time) {
                 return Err(IMPOSSIBLE);
@@ -152,6 +155,7 @@ fn decode_ldu(
     let composition = match head >> COMPOSITION_SHIFT {
         AS_BEFORE => before.composition,
         IN_DURATIONS => {
+            // The encoder uses this form only for durations that fit.
             let duration = i32::try_from(duration).map_err(|_| IMPOSSIBLE)?;
             reader.zigzag()?.checked_mul(duration).ok_or(IMPOSSIBLE)?
         }
@@ -174,7 +178,7 @@ const IN_DURATIONS: u8 = 1;
 const IN_TICKS: u8 = 2;
 
 const ANCHOR_LEN: usize = 24;
-/// An anchor costs 24 bytes: at least this many LDUs share one, under a byte each.
+/// The smallest group: an anchor costs 24 bytes, less than one per LDU.
 const GROUP_MIN: usize = 32;
-/// No LDU is further than this from an anchor, also where key frames are rare.
+/// The largest group: no LDU is further than this from an anchor, also if key frames are rare.
 const GROUP_MAX: usize = 256;

@@ -1,9 +1,9 @@
-//! What a title's bytes mean: the index of its logical data units (LDUs), reading what FFmpeg
-//! remuxes, and packaging for players (HLS with fragmented MP4, progressive MP4).
+//! The meaning of a title's bytes: the index of its logical data units (LDUs), parsing of FFmpeg's
+//! remux, and packaging for players (HLS with fragmented MP4, progressive MP4).
 //!
-//! Pure: bytes and numbers in, bytes and numbers out. It never decodes a picture, never sees a
-//! device or a socket, and never holds a title's payload: a response is a [`Body`], a list of
-//! slices that either were generated here or lie in the store.
+//! The crate is pure: bytes and numbers in, bytes and numbers out. It never decodes a picture,
+//! never uses a device or a socket, and never holds a title's payload: a response is a [`Body`], a
+//! list of slices that were generated here or are in the store.
 
 #![warn(missing_docs)]
 

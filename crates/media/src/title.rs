@@ -1,15 +1,15 @@
-//! A title as the store keeps it: tracks, each with the index of its LDUs.
+//! A title in the store: tracks, each with the index of its LDUs.
 //!
-//! Only the meaning in memory; how it lies on disk is `index_region`.
+//! These are the types in memory; `index_region` has their encoding.
 
 use std::ops::Range;
 use units::{MediaTime, Timescale};
 
-/// Each CRC-32C in [`TrackIndex::checksums`] covers this many bytes of track data (the last one
-/// what is left).
+/// The number of bytes of track data that each CRC-32C in [`TrackIndex::checksums`] covers; the
+/// last one covers the rest.
 pub const CHECKSUM_SPAN: u64 = 64 * 1024;
 
-/// What a track carries.
+/// The kind of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrackKind {
     /// Pictures.
@@ -20,7 +20,7 @@ pub enum TrackKind {
     File,
 }
 
-/// How a title was taken in.
+/// The kind of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TitleKind {
     /// Tracks with times; can be packaged for players.
@@ -34,28 +34,28 @@ pub enum TitleKind {
 pub struct Edit {
     /// How long the edit plays, in nanoseconds; `None`: to the end of the track.
     pub duration: Option<MediaTime>,
-    /// Where in the track's own time it starts, in track ticks; `None`: an empty edit (a wait).
+    /// The start in the track's own time, in ticks; `None`: an empty edit (a wait).
     pub media_time: Option<i64>,
 }
 
-/// Everything about a track that is not its LDUs.
+/// The properties of a track without its LDUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackDescription {
-    /// What it carries.
+    /// The kind of the track.
     pub kind: TrackKind,
     /// Ticks per second of the LDUs' times.
     pub timescale: Timescale,
     /// The sample entry box (of `stsd`) as the muxer wrote it, byte for byte: codec and its
     /// configuration. Empty for [`TrackKind::File`].
     pub sample_entry: Vec<u8>,
-    /// RFC 6381 codec string (`avc1.64001f`), or the sample entry's four characters where the
-    /// RFC has none.
+    /// RFC 6381 codec string (`avc1.64001f`), or the sample entry's four characters where the RFC
+    /// has none.
     pub codec: String,
     /// ISO 639-2 code, `und` if unknown.
     pub language: String,
-    /// Picture size as shown in pixels (track header); zero for sound.
+    /// The width of the picture as shown, in pixels (track header); zero for audio.
     pub width: u32,
-    /// See `width`.
+    /// The height of the picture as shown, in pixels; zero for audio.
     pub height: u32,
     /// Track header's transformation matrix (rotation), as ISO BMFF fixed-point.
     pub matrix: [i32; 9],
@@ -63,36 +63,36 @@ pub struct TrackDescription {
     pub sample_rate: u32,
     /// Channels of sound; zero for pictures.
     pub channels: u16,
-    /// Edit list, as needed to play the track from the right place.
+    /// The edit list, with which playback begins at the right place.
     pub edits: Vec<Edit>,
-    /// Whether a player should choose it unasked.
+    /// Whether players should select it by default.
     pub default: bool,
 }
 
 /// One logical data unit: a video frame, an audio packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ldu {
-    /// Where it starts in the track's data.
+    /// The offset in the track's data.
     pub offset: u64,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u32,
     /// Decode time in track ticks from the track's start.
     pub decode_time: u64,
-    /// Ticks until the next LDU's decode time (the last one's own duration).
+    /// Ticks until the next LDU's decode time (for the last one, its own duration).
     pub duration: u32,
     /// Presentation minus decode time, in ticks.
     pub composition_offset: i32,
-    /// Decoding may start here.
+    /// Whether decoding may start here.
     pub sync: bool,
-    /// Nothing else depends on it.
+    /// Whether no other LDU depends on it.
     pub droppable: bool,
 }
 
 /// The LDUs of one track in decode order, back to back: an LDU starts where the one before ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LduIndex {
-    // Structure of arrays: 3 h of 25 fps video are 270,000 entries; one array of `Ldu` would
-    // take 32 bytes each, this takes 21.
+    // Structure of arrays: 3 h of video at 25 fps are 270,000 entries with 21 bytes each; an array
+    // of `Ldu` would take 32.
     sizes: Vec<u32>,
     ends: Vec<u64>,
     durations: Vec<u32>,
@@ -128,30 +128,31 @@ impl LduIndex {
         self.duration_ticks += u64::from(duration);
     }
 
-    /// Sets right how long the last LDU lasts, once it is known when the next one comes.
+    /// Corrects the duration of the last LDU, once the time of the next one is known.
     pub(crate) fn set_last_duration(&mut self, duration: u32) {
+        // `sparse_times` stays valid: none of its entries lies after the last LDU.
         if let Some(last) = self.durations.last_mut() {
             self.duration_ticks = self.duration_ticks - u64::from(*last) + u64::from(duration);
             *last = duration;
         }
     }
 
-    /// How many LDUs.
+    /// The number of LDUs.
     pub fn len(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no LDUs.
     pub fn is_empty(&self) -> bool {
         self.sizes.is_empty()
     }
 
-    /// Bytes of all LDUs together.
+    /// The bytes of all LDUs together.
     pub fn data_len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Sum of all durations, in ticks.
+    /// The sum of all durations, in ticks.
     pub fn duration_ticks(&self) -> u64 {
         self.duration_ticks
     }
@@ -180,8 +181,9 @@ impl LduIndex {
         self.range(0..self.len())
     }
 
-    /// Some LDUs in decode order. Panics beyond the end, like a slice.
+    /// A range of LDUs in decode order. Panics beyond the end, like a slice.
     pub fn range(&self, ldus: Range<usize>) -> impl Iterator<Item = Ldu> + '_ {
+        // Looked up once and then added up: a look-up per LDU costs up to 63 additions.
         let mut decode_time = if ldus.is_empty() { 0 } else { self.decode_time(ldus.start) };
         ldus.map(move |i| {
             let ldu = Ldu {
@@ -198,7 +200,7 @@ impl LduIndex {
         })
     }
 
-    /// Bytes of memory that the index takes.
+    /// The memory of the index in bytes.
     pub fn memory(&self) -> u64 {
         (self.sizes.len() * 21 + self.sparse_times.len() * 8) as u64
     }
@@ -207,22 +209,22 @@ impl LduIndex {
 /// One track: description, LDUs, checksums of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackIndex {
-    /// Everything but the LDUs.
+    /// The properties without the LDUs.
     pub description: TrackDescription,
     /// The LDUs. Empty for [`TrackKind::File`].
     pub ldus: LduIndex,
-    /// Bytes of data in the store (for media: `ldus.data_len()`).
+    /// The bytes of data in the store (for media: `ldus.data_len()`).
     pub data_len: u64,
-    /// CRC-32C of each [`CHECKSUM_SPAN`] bytes of data.
+    /// The CRC-32C of each [`CHECKSUM_SPAN`] bytes of data.
     pub checksums: Vec<u32>,
 }
 
-/// A title's index region: what must be known to read and package it.
+/// A title's index region: the data needed to read and package it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TitleIndex {
     /// Media or file.
     pub kind: TitleKind,
-    /// In the order in which they lie on disk.
+    /// The tracks in their order on disk.
     pub tracks: Vec<TrackIndex>,
 }
 
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_ldu_is_found_as_by_walking() {
+    fn any_ldu_equals_the_one_found_by_iterating() {
         let mut index = LduIndex::default();
         for i in 0..1000u32 {
             index.push(i % 7, 40 + i % 3, 0, i % 25 == 0, i % 2 == 1);

@@ -1,19 +1,19 @@
-//! What the meter itself costs: operations a second on one core against a target that is nothing,
-//! with every operation in the log, the histograms of service and response time (and of the meter's
-//! own lateness), and a deadline check for each.
+//! The cost of the meter itself: operations a second on one core against a target that does
+//! nothing, with every operation in the log, the histograms of service and response time (and of
+//! the meter's own lateness), and a deadline check for each.
 //!
-//! `cargo bench -p meter --bench null` prints, for streams asked for faster than they can be:
+//! `cargo bench -p meter --bench null` prints figures for streams that demand more than the machine
+//! can deliver:
 //!
-//! - `ring`: records into a ring in memory, as they are put before anything is written;
-//! - `parquet`: into the log as `meter run --out` has it, written behind by another thread into
-//!   memory (`/dev/shm`), with what it lost named;
-//! - `whole`: the same where the meter waits for the log, which then has every operation: what can
-//!   be logged for as long as one likes.
+//! - `ring`: records go to a ring in memory;
+//! - `parquet`: records go to the log of `meter run --out`, which another thread writes to memory
+//!   (`/dev/shm`); lost records are counted;
+//! - `whole`: as `parquet`, but the meter waits for the log, which then has every operation: the
+//!   rate that can be logged without a time limit.
 //!
-//! Operations a second by the clock on the wall, and for a second of processor time of the
-//! measuring thread: on a machine that others use the second is the meter, the first the
-//! neighbours. The best of several runs.
-//!
+//! The figures are operations a second of wall-clock time, and of processor time of the measuring
+//! thread. On a shared machine the second figure describes the meter, the first also its
+//! neighbours. The best of several runs is printed.
 //! `null --count N` makes N operations in virtual time: the same instructions every time.
 //! `benches/meter.sh` counts them. fio's own null engine, without a log, to compare with: `fio
 //! --name=n --thread --ioengine=null --size=8g --bs=4k --rw=randread --norandommap --time_based
@@ -29,7 +29,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use units::ByteCount;
 
-/// Overwrites its oldest record.
+/// A ring of records that overwrites the oldest one.
 struct Ring {
     records: Vec<Record>,
     next: usize,
@@ -48,10 +48,10 @@ impl Ring {
     }
 }
 
-/// A run, by both clocks.
+/// A run, timed by the wall clock and by processor time.
 struct Ran {
     outcome: StreamsOutcome,
-    /// Zero where the run was over before anybody looked.
+    /// Processor time; zero where the run was too short to be counted.
     on_processor: Duration,
 }
 
@@ -104,14 +104,14 @@ fn count_of(operations: u32) {
     println!("{} operations, {} late", outcome.reads.operations, outcome.late);
 }
 
-/// A thousand streams that ask for more than any machine does.
+/// A thousand streams that demand more than any machine delivers.
 fn plan(duration: Duration) -> StreamsPlan {
     let profile: Profile = PROFILE.parse().expect("a profile");
     let shape = FileSet::one(ByteCount(4096 * 64 * u64::from(STREAMS)));
     StreamsPlan::new(&profile, STREAMS, 64, duration, shape).expect("it can be run")
 }
 
-/// Stops at the end of its time: what never came is not worth the waiting.
+/// Runs until the end of its time; operations still outstanding then are dropped.
 fn ran(plan: &StreamsPlan, log: &mut dyn RecordSink) -> Ran {
     let mut port = NullPort::new(Instant::now());
     let began = processor_time();
@@ -145,12 +145,13 @@ const PROFILE: &str = "name = \"null\"\ntitle = \"Null\"\nbytes = 4096\nfps = \"
 
 const STREAMS: u32 = 1000;
 
-/// 24 MiB.
+/// The number of records in the ring (24 MiB).
 const RING: usize = 1 << 18;
 
 const BLOCKS: usize = 512;
 
-/// So few that what is in memory at the end of a run is a small part of it.
+/// A small number of blocks, so that what is in memory at the end of a run is a small part of the
+/// log.
 const FEW_BLOCKS: usize = 4;
 
 const RUNS: u32 = 7;
@@ -158,5 +159,5 @@ const RUNS: u32 = 7;
 /// The frame rate of [`PROFILE`].
 const FPS: u64 = 40_000;
 
-/// A bit longer than a look at a real clock takes: the streams then ask for as much as there is.
+/// A little more than one read of a real clock takes, so that the streams demand the maximum rate.
 const TICK: Duration = Duration::from_nanos(100);

@@ -1,5 +1,5 @@
-//! The bottleneck on the path to a storage: the same streams on more and more of the path, to see
-//! which part of it ends first.
+//! The bottleneck on the path to a storage: the same streams over longer and longer parts of the
+//! path, to find the part that limits them.
 //!
 //! ```text
 //!   client    the meter alone, with nothing behind it            this program, this processor
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each stage is a search for the largest number of streams ([`capacity`](crate::capacity)). The
-//! bottleneck is the first stage that holds no more than the last does; [`First`] says what was
-//! full there. This module makes no run and does not know how a stage is set up.
+//! bottleneck is the first stage that holds no more than the last; [`First`] names the resource
+//! that was full there. This module runs nothing and does not know how a stage is set up.
 
 use crate::blame::First;
 use serde::Serialize;
@@ -21,11 +21,11 @@ use serde::Serialize;
 pub(crate) enum PathStage {
     /// The meter alone.
     Client,
-    /// This machine's memory answers.
+    /// Answers from this machine's memory.
     Cached,
-    /// The server's memory answers.
+    /// Answers from the server's memory.
     Network,
-    /// All of it.
+    /// The whole path, with data that is in no memory.
     Cold,
 }
 
@@ -38,16 +38,16 @@ pub(crate) struct StageCapacity {
     pub(crate) streams: u32,
     /// Whether that number held again for longer.
     pub(crate) confirmed: bool,
-    /// It may hold more: there was no room for more, or the meter itself could do no more.
+    /// It may hold more: the search was at its upper limit, or the meter at its own.
     pub(crate) at_least: bool,
-    /// The resource that was full in the run that was too much.
+    /// The resource that was full in the smallest run that failed.
     pub(crate) first: Option<First>,
 }
 
 /// The result of the search at each stage of the path, and which stage limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Bottleneck {
-    /// The stage that ends first; `None` where no stage was at its end.
+    /// The stage that limits; `None` where no stage reached its limit.
     pub(crate) stage: Option<PathStage>,
     /// The finding in words.
     pub(crate) sentence: String,
@@ -75,7 +75,7 @@ impl PathStage {
     }
 }
 
-/// Which part of the way ends first. `held` is in the order of the path.
+/// The stage that limits the path. `held` is in the order of the path.
 pub(crate) fn bottleneck(held: &[StageCapacity]) -> Bottleneck {
     let Some(last) = held.last() else {
         return Bottleneck { stage: None, sentence: "nothing was measured".to_owned() };
@@ -105,14 +105,15 @@ pub(crate) fn bottleneck(held: &[StageCapacity]) -> Bottleneck {
     Bottleneck { stage: Some(end.stage), sentence }
 }
 
-/// Two stages whose numbers differ by less count as equal: on a busy machine a search is no finer.
+/// Two stages count as equal when their numbers differ by less than this factor: on a busy machine
+/// a search is not more precise.
 const NO_MORE: f64 = 1.1;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Which, how many, and whether it may hold more.
+    /// Stages with their number of streams and whether they may hold more.
     type Counts<'a> = &'a [(PathStage, u32, bool)];
 
     fn ladder(counts: Counts<'_>) -> Bottleneck {
@@ -142,7 +143,7 @@ mod tests {
                 ],
                 Some(Network),
             ),
-            // A stage that may hold more is no limit, however few it was asked for.
+            // A stage that may hold more is no limit, however low its number.
             (&[(Client, 4096, true), (Cached, 7, true), (Cold, 7, false)], Some(Cold)),
             (&[(Client, 4096, true), (Cached, 7, true), (Cold, 7, true)], None),
             (&[], None),

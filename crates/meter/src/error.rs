@@ -1,7 +1,7 @@
-//! Why an experiment failed, or why its figures are not valid.
+//! Errors of experiments, and results that are not valid.
 //!
-//! The text has no full stop; the hint says what to do. Errors of other modules end with
-//! `; do this`: [`MeterError::of`] makes a hint of that part.
+//! The message has no full stop; the hint names the remedy. Errors of other modules end with
+//! `; do this`: [`MeterError::of`] turns that part into a hint.
 
 use crate::compare::TooShort;
 use crate::fleet::{FleetError, NotAllowed, TokenError};
@@ -18,32 +18,32 @@ use device::DeviceError;
 use std::fmt::Display;
 use std::path::Path;
 
-/// Why an experiment failed, or why its figures are not valid, and what to do about it.
+/// Why an experiment failed, or why its results are not valid, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterError {
     /// What kind of error it is.
     pub kind: MeterErrorKind,
     /// One sentence without a full stop.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub hint: Option<String>,
 }
 
 /// The kind of a [`MeterError`], from which a program derives its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterErrorKind {
-    /// The experiment was tried and did not work.
+    /// The experiment was tried and failed.
     Failed,
     /// The configuration is wrong.
     Usage,
-    /// The experiment ran, but its figures cannot be relied on.
+    /// The experiment ran, but its results cannot be relied on.
     Invalid,
     /// The user interrupted the experiment; the figures until then are reported.
     Interrupted,
 }
 
 impl MeterError {
-    /// An experiment that did not work.
+    /// An experiment that failed.
     pub fn new(message: impl Into<String>) -> Self {
         Self { kind: MeterErrorKind::Failed, message: message.into(), hint: None }
     }
@@ -58,7 +58,7 @@ impl MeterError {
         Self { kind: MeterErrorKind::Interrupted, ..Self::new(message) }
     }
 
-    /// Another module's error, whose text may end with `; do this`.
+    /// Takes another module's error, whose text may end with `; do this`.
     pub fn of(error: &dyn Display) -> Self {
         let text = error.to_string();
         let (message, hint) = units::split_hint(&text);
@@ -72,7 +72,7 @@ impl MeterError {
         self
     }
 
-    /// Makes this error one of invalid figures.
+    /// Turns this error into one about invalid results.
     pub(crate) fn invalid(self) -> Self {
         Self { kind: MeterErrorKind::Invalid, ..self }
     }

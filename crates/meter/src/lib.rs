@@ -1,20 +1,30 @@
-//! The storage meter: how much a storage delivers to its clients, counted from outside.
+//! The storage meter: the rate that a storage delivers to its clients, measured from outside.
 //!
 //! ```text
 //!   XConfig ──▶ run_x(&config, &observer) ──▶ ExperimentReport     experiment/
 //!                   │
-//!                   ├─ streams, transfers, rounds, viewer          how reads and players are timed
-//!                   ├─ target, s3, emulated                        what is measured
-//!                   ├─ capacity, compare, study, bottleneck        what is inferred
-//!                   ├─ blame, log, live                            what is recorded beside
+//!                   ├─ streams, transfers, rounds, viewer          the timing of reads and players
+//!                   ├─ target, s3, emulated                        the storage that is measured
+//!                   ├─ capacity, compare, study, bottleneck        the conclusions
+//!                   ├─ blame, log, live                            records of a run
 //!                   └─ report                                      text, JSON, HTML with plots
 //! ```
 //!
-//! The functions and types at this root are what a program needs to run experiments and to show
-//! their reports. [`fleet`] runs one on many machines; [`profiles`] describe the streams of known
-//! formats.
+//! The path of `tenuto meter run`, in reading order:
 //!
-//! The meter knows nothing of the store's format and shares no code with the server: its figures of
+//! ```text
+//!   tenuto: commands/meter/streams.rs    arguments to a configuration, and the report on screen
+//!   experiment/streams.rs                prepares, runs, checks and saves
+//!   experiment/port.rs                   the interface to the target
+//!   streams/mod.rs                       the loop: submit, wait, judge
+//!   experiment/run_report.rs             text, JSON and page
+//! ```
+//!
+//! The functions and types at this root are those that a program needs to run experiments and to
+//! show their reports. [`fleet`] runs one experiment on many machines; [`profiles`] describe the
+//! streams of known formats.
+//!
+//! The meter does not know the store's format and shares no code with the server: its figures of
 //! the server are those that any other client would measure. It prints nothing.
 
 mod blame;
@@ -50,7 +60,7 @@ pub use experiment::{
     StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script, compare_runs,
     compare_variants, load_profile, load_profile_text, load_script, read_token, recount_runs,
     run_fleet, run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers,
-    search_players, search_streams, serve_agent, serve_agent_stdio, study_network,
+    run_worker, search_players, search_streams, serve_agent, serve_agent_stdio, study_network,
 };
 pub use observer::Observer;
 pub use ramp::Script;

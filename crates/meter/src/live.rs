@@ -6,10 +6,10 @@
 //!   GET /metrics ──▶ Endpoint ───────▶ Live
 //! ```
 //!
-//! Counters go up over all runs of a program (a search makes many); what is of the run that is on
-//! is a gauge. What viewers and agents tell is a sum so far: counters take what is new of it. One
-//! scrape at a time. It has no TLS and asks for no password: it says nothing but counts, at the
-//! address that the user names.
+//! Counters increase over all runs of a program (a search makes many); the state of the current run
+//! is a gauge. Viewers and agents report totals of the current run: a counter grows by the
+//! difference from the last total. One scrape is served at a time. The endpoint has no TLS and no
+//! password: it serves counters only, at the address that the user names.
 
 use crate::fleet::Seen;
 use crate::log::{NONE, OperationKind, Record, RecordSink};
@@ -28,13 +28,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The counts.
+/// The metrics.
 #[derive(Debug)]
 pub(crate) struct Live {
     registry: Registry,
     runs: Counter,
     clients: Gauge,
-    /// By kind.
+    /// Operations by kind, reads first.
     operations: [Counter; 2],
     bytes: [Counter; 2],
     failed: Counter,
@@ -42,16 +42,16 @@ pub(crate) struct Live {
     late_by_storage: Counter,
     late_by_meter: Counter,
     response: Histogram,
-    /// By state.
+    /// Viewers by state.
     viewers: Family<Labels, Gauge>,
     stalls: Counter,
-    /// By state.
+    /// Agents by state.
     agents: Family<Labels, Gauge>,
-    /// The counters of the current run, as reported so far.
+    /// The last totals that were reported in the current run.
     told: Mutex<Told>,
 }
 
-/// The last sums reported by a source that reports sums.
+/// Totals of the current run as a source last reported them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     bytes: u64,
@@ -66,32 +66,32 @@ impl Default for Live {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("tenuto_meter");
         let (runs, clients) = (Counter::default(), Gauge::default());
-        registry.register("runs", "Runs that have begun", runs.clone());
-        registry.register("clients", "Streams or clients of the run that is on", clients.clone());
+        registry.register("runs", "Runs started", runs.clone());
+        registry.register("clients", "Streams or clients of the current run", clients.clone());
         let operations = Family::<Labels, Counter>::default();
-        registry.register("operations", "Reads and writes that are over", operations.clone());
+        registry.register("operations", "Completed reads and writes", operations.clone());
         let bytes = Family::<Labels, Counter>::default();
-        registry.register_with_unit("moved", "Read and written", Unit::Bytes, bytes.clone());
+        registry.register_with_unit("moved", "Bytes read and written", Unit::Bytes, bytes.clone());
         let failed = Counter::default();
         registry.register("failed", "Reads and writes that failed", failed.clone());
         let frames = Counter::default();
-        registry.register("frames", "Frames known to be late or not", frames.clone());
+        registry.register("frames", "Frames that were judged", frames.clone());
         let late = Family::<Labels, Counter>::default();
-        registry.register("late_frames", "Of these, late, by whose fault it is", late.clone());
-        // From half a millisecond to 16 seconds.
+        registry.register("late_frames", "Late frames by cause", late.clone());
+        // Buckets from half a millisecond to 16 seconds.
         let response = Histogram::new(exponential_buckets(0.0005, 2.0, 16));
         registry.register_with_unit(
             "response",
-            "From when an operation was to be asked for until it was over",
+            "Time from the intended start of an operation to its completion",
             Unit::Seconds,
             response.clone(),
         );
         let viewers = Family::<Labels, Gauge>::default();
-        registry.register("viewers", "Viewers of a title, by what they are at", viewers.clone());
+        registry.register("viewers", "Viewers of a title by state", viewers.clone());
         let stalls = Counter::default();
-        registry.register("stalls", "Times that a viewer's picture began to stand", stalls.clone());
+        registry.register("stalls", "Stalls of viewers", stalls.clone());
         let agents = Family::<Labels, Gauge>::default();
-        registry.register("agents", "Agents of a fleet, by what they are at", agents.clone());
+        registry.register("agents", "Agents of a fleet by state", agents.clone());
         let of = |family: &Family<Labels, Counter>, kind: OperationKind| {
             family.get_or_create(&[("kind", kind.word())]).clone()
         };
@@ -130,7 +130,7 @@ impl Live {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the viewers of the run that is on are at.
+    /// Sets the states of the current run's viewers.
     pub(crate) fn viewers(&self, sample: &ViewerSample) {
         let ViewerSample { waiting, playing, stalled, refused, failed, gone, .. } = *sample;
         let states = [
@@ -150,7 +150,7 @@ impl Live {
         (told.stalls, told.bytes) = (sample.stalls, sample.bytes);
     }
 
-    /// What the agents of the run that is on are at, and have counted.
+    /// Sets the states of the current run's agents, and adds what they have counted.
     pub(crate) fn agents(&self, seen: &[Seen]) {
         let mut counts = [("preparing", 0), ("running", 0), ("done", 0), ("lost", 0)];
         for agent in seen {
@@ -173,7 +173,7 @@ impl Live {
         (told.frames, told.late) = (frames, late);
     }
 
-    /// One more operation is over, or never will be.
+    /// Counts an operation that completed or never will.
     pub(crate) fn count(&self, record: &Record) {
         let kind = usize::from(record.kind == OperationKind::Write);
         let came = record.end != NONE && record.errno == 0;
@@ -195,7 +195,7 @@ impl Live {
         }
     }
 
-    /// All metrics at this time.
+    /// The current value of all metrics, as text.
     pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
@@ -203,11 +203,11 @@ impl Live {
     }
 }
 
-/// A log whose records are counted, if there is one.
+/// A log that also counts its records, if a [`Live`] is given.
 pub(crate) struct Metered<'a> {
-    /// Where they go.
+    /// The sink of the records.
     pub(crate) log: &'a mut dyn RecordSink,
-    /// Who counts.
+    /// The metrics.
     pub(crate) live: Option<&'a Live>,
 }
 
@@ -220,7 +220,7 @@ impl RecordSink for Metered<'_> {
     }
 }
 
-/// Answers until it is dropped.
+/// Serves requests until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     address: SocketAddr,
@@ -229,7 +229,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens at `listen`; port 0 is any that is free.
+    /// Listens at `listen`; port 0 means any free port.
     pub(crate) fn open(listen: SocketAddr, live: Arc<Live>) -> io::Result<Self> {
         let listener = TcpListener::bind(listen)?;
         listener.set_nonblocking(true)?;
@@ -241,7 +241,7 @@ impl Endpoint {
         Ok(Self { address, over, thread: Some(thread) })
     }
 
-    /// Where.
+    /// The bound address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -264,7 +264,7 @@ fn serve(listener: &TcpListener, live: &Live, over: &AtomicBool) {
     }
 }
 
-/// One request, then it is closed.
+/// Answers one request and closes the connection.
 fn answer(mut stream: TcpStream, live: &Live) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -294,10 +294,10 @@ fn answer(mut stream: TcpStream, live: &Live) -> io::Result<()> {
     )
 }
 
-/// The interval at which new connections are looked for: it delays a scrape, and never the run.
+/// The interval at which new connections are accepted: it delays a scrape, and never the run.
 const NAP: Duration = Duration::from_millis(50);
 
-/// A scraper that is slower holds up the next one.
+/// The time limit of a scraper, which holds up the next one.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const LONGEST_HEAD: usize = 8 << 10;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_counted_and_can_be_scraped() {
+    fn records_are_counted_and_can_be_scraped() {
         let live = Arc::new(Live::default());
         let endpoint = Endpoint::open("127.0.0.1:0".parse().unwrap(), Arc::clone(&live)).unwrap();
         live.begin(3);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_viewers_are_at_is_a_gauge_and_what_is_new_of_it_is_counted() {
+    fn the_state_of_viewers_is_a_gauge_and_new_events_are_counted() {
         let live = Live::default();
         live.begin(3);
         let sample = ViewerSample {
@@ -375,7 +375,7 @@ mod tests {
         let (stalls, bytes) = ("tenuto_meter_stalls_total", "tenuto_meter_moved_bytes_total");
         let bytes = format!("{bytes}{{kind=\"read\"}}");
         shows(&live, &[state, &format!("{stalls} 4"), &format!("{bytes} 700")]);
-        // The next run of a search begins at nothing again.
+        // The totals of the next run of a search start from zero.
         live.begin(4);
         live.viewers(&ViewerSample { gone: 4, stalls: 1, bytes: 50, ..ViewerSample::default() });
         let state = "tenuto_meter_viewers{state=\"playing\"} 0";
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_are_at_is_a_gauge_and_what_they_count_is_counted_once() {
+    fn the_state_of_agents_is_a_gauge_and_their_counts_are_added_once() {
         let live = Live::default();
         live.begin(4);
         let agent = Seen { workers: 2, ready: 2, frames: 100, late: 3, ..Seen::default() };

@@ -1,15 +1,15 @@
-//! The face that a running experiment has towards the program that started it.
+//! The interface of a running experiment to the program that started it.
 
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Receives what an experiment reports while it runs, and tells it when to stop.
+/// Receives the reports of a running experiment, and tells it when to stop.
 ///
 /// The meter itself never prints: the command line implements this with a progress bar and standard
 /// error, a test with vectors.
 pub trait Observer {
-    /// The present state in one line, which replaces the line before; called up to some hundred
+    /// The current state in one line, which replaces the line before; called up to some hundred
     /// times a second.
     fn status(&self, line: &str);
 

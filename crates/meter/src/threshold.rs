@@ -1,43 +1,44 @@
-//! A threshold for the mean rate within a buffer's time, told the moment it is crossed (EBU TECH
-//! 3362, section 9.2).
+//! A threshold for the mean rate within a buffer's time, reported as soon as it is crossed (EBU
+//! TECH 3362, section 9.2).
 //!
 //! ```text
 //!   bytes over  ▁▃▅▅▅▅▁▁▁▁▅▅▅▅      mean of the last `window` against `rate`
-//!               └window┘                  ▲ below: told     ▲ above again: told
+//!               └window┘                  ▲ below: report   ▲ above again: report
 //! ```
 //!
-//! It is fed with what is over and when, and asked whenever time has passed: a storage that stands
-//! still sends nothing. Before the first whole window nothing is told. It knows no clock.
+//! It receives completions with their times, and is called whenever time has passed, because a
+//! storage that hangs completes nothing. Before the first full window it reports nothing. It has no
+//! clock of its own.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// What is watched for.
+/// The condition that is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Threshold {
-    /// Less than this is too little.
+    /// The lowest rate that is sufficient.
     pub(crate) rate: BitRate,
-    /// In the mean of so long: what a player's buffer bridges. More than zero.
+    /// The time over which the mean is taken, as long as a player's buffer. More than zero.
     pub(crate) window: Duration,
 }
 
-/// The mean went below the threshold, or came back.
+/// An event: the mean fell below the threshold, or rose above it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Crossing {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub(crate) at: Duration,
-    /// Whether it is below now.
+    /// Whether the mean is below the threshold now.
     pub(crate) below: bool,
-    /// The mean at that moment.
+    /// The mean at that time.
     pub(crate) mean: BitRate,
 }
 
-/// Watches one run.
+/// The watch of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct ThresholdWatch {
     threshold: Threshold,
-    /// What is over within the window, in order of time.
+    /// Completions within the window, in order of time.
     recent: VecDeque<(Duration, u64)>,
     sum: u64,
     below: bool,
@@ -46,7 +47,7 @@ pub(crate) struct ThresholdWatch {
 }
 
 impl ThresholdWatch {
-    /// From moment zero on.
+    /// A watch that begins at time zero.
     pub(crate) fn new(threshold: Threshold) -> Self {
         Self {
             threshold,
@@ -65,7 +66,7 @@ impl ThresholdWatch {
         self.sum += bytes.0;
     }
 
-    /// It is `now`; a crossing, if there is one.
+    /// Advances to `now`; returns a crossing, if there is one.
     pub(crate) fn look(&mut self, now: Duration) -> Option<Crossing> {
         let from = now.checked_sub(self.threshold.window)?;
         while let Some((at, bytes)) = self.recent.front().copied()
@@ -86,12 +87,12 @@ impl ThresholdWatch {
         Some(crossing)
     }
 
-    /// All there were.
+    /// All crossings so far.
     pub(crate) fn crossings(&self) -> &[Crossing] {
         &self.crossings
     }
 
-    /// The least mean of any window; `None` before the first.
+    /// The smallest mean of any window; `None` before the first.
     pub(crate) fn least(&self) -> Option<BitRate> {
         self.least
     }
@@ -101,9 +102,9 @@ impl ThresholdWatch {
 mod tests {
     use super::*;
 
-    /// 1 MB every 100 ms but for a pause: 80 Mb/s, watched at 40 Mb/s within a second.
+    /// 1 MB every 100 ms except for a pause: 80 Mb/s, watched at 40 Mb/s within a second.
     #[test]
-    fn a_pause_is_told_when_the_buffer_is_half_empty_and_its_end_when_it_is_half_full() {
+    fn a_pause_is_reported_when_the_buffer_is_half_empty_and_its_end_when_half_full() {
         let (rate, window) = (BitRate(40_000_000), Duration::from_secs(1));
         let mut watch = ThresholdWatch::new(Threshold { rate, window });
         let mut told = Vec::new();
@@ -114,14 +115,14 @@ mod tests {
             }
             told.extend(watch.look(now).map(|crossing| (crossing.below, tick)));
         }
-        // At 3.6 s four megabytes of the last second are left; at 5.4 s five have come.
+        // At 3.6 s four megabytes of the last second remain; at 5.4 s five have arrived.
         assert_eq!(told, [(true, 36), (false, 54)]);
         assert_eq!(watch.crossings().len(), 2);
         assert_eq!(watch.least(), Some(BitRate(0)));
     }
 
     #[test]
-    fn nothing_is_told_before_the_first_window_is_over() {
+    fn nothing_is_reported_before_the_first_full_window() {
         let (rate, window) = (BitRate(1), Duration::from_secs(10));
         let mut watch = ThresholdWatch::new(Threshold { rate, window });
         assert_eq!(watch.look(Duration::from_millis(9_999)), None);

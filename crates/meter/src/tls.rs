@@ -1,16 +1,16 @@
-//! Who is believed to be the server it says it is, and what to do where nobody is.
+//! The trust in servers' certificates, and explanations of failed TLS handshakes.
 //!
 //! ```text
 //!   Trust ─┬─ System   what this machine trusts: /etc/ssl/certs, or SSL_CERT_FILE, SSL_CERT_DIR
-//!          ├─ File     these authorities, or this very certificate's, and no others
-//!          └─ Anybody  whoever answers (encrypted all the same)
+//!          ├─ File     these authorities, or this certificate, and no others
+//!          └─ Anybody  any server (the connection is encrypted all the same)
 //!              ▼
-//!          ClientConfig: TLS 1.3 and 1.2, HTTP/1.1, every connection with a whole handshake
+//!          ClientConfig: TLS 1.3 and 1.2, HTTP/1.1, a full handshake for every connection
 //! ```
 //!
-//! No session is resumed: each of many viewers is somebody else, and would not have the ticket of
-//! another. What a client shows of itself is [`Identity`]'s; all viewers of a run show the same. It
-//! looks up no revocations.
+//! No session is resumed: each viewer represents another client, which would not have the ticket of
+//! the first. The client's own certificate is an [`Identity`]; all viewers of a run use the same.
+//! Revocations are not checked.
 
 mod identity;
 
@@ -28,39 +28,39 @@ use rustls::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whom to believe. See the head of this file.
+/// The servers that are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Whom this machine believes.
+    /// Servers whose certificates this machine trusts.
     #[default]
     System,
-    /// Whom the PEM certificates in this file have signed.
+    /// Servers whose certificates the PEM certificates in this file have signed.
     File(PathBuf),
-    /// Everybody.
+    /// All servers.
     Anybody,
 }
 
-/// There is no trusted certificate.
+/// An error in loading trusted certificates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
-    /// A machine without authorities.
+    /// The machine has no certificate authorities.
     #[error(
         "this machine trusts no certificate authority{0}; install ca-certificates, or name one's \
          certificate with --ca-file"
     )]
     Nobody(String),
-    /// The file has the wrong contents.
+    /// The file has no usable certificates.
     #[error("{}: {reason}; --ca-file is a file of certificates in PEM", path.display())]
     File {
-        /// As given.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Trust {
-    /// The authorities; none for everybody.
+    /// The authorities; none if all servers are trusted.
     pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, TrustError> {
         match self {
             Self::Anybody => Ok(Vec::new()),
@@ -78,7 +78,7 @@ impl Trust {
         }
     }
 
-    /// How to talk to a server, and what to show it where it asks.
+    /// The configuration of connections, with the client's own certificate if it has one.
     pub(crate) fn config(&self, own: Option<Proof>) -> Result<Arc<ClientConfig>, TrustError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -89,7 +89,7 @@ impl Trust {
             builder.dangerous().with_custom_certificate_verifier(anybody)
         } else {
             let mut roots = RootCertStore::empty();
-            // One that makes no sense signs nothing.
+            // An authority's certificate that cannot be parsed is skipped: it could verify nothing.
             roots.add_parsable_certificates(self.roots()?);
             builder.with_root_certificates(roots)
         };
@@ -116,12 +116,12 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(certificates)
 }
 
-/// What went wrong between two that wanted to talk in private, and what to do about it.
+/// The reason of a failed TLS handshake, and the remedy.
 pub(crate) fn explain(error: &rustls::Error) -> String {
     use rustls::Error as Tls;
     let days = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs()) / DAY;
     match error {
-        // A bad signature is that of a stranger by the name of somebody who is trusted.
+        // A bad signature means a server that uses a trusted name with another key.
         Tls::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => "its certificate is signed by \
@@ -149,7 +149,7 @@ pub(crate) fn explain(error: &rustls::Error) -> String {
             names(presented),
             expected.to_str()
         ),
-        // The library behind has this as text only.
+        // The library reports this as text only.
         Tls::InvalidCertificate(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is an authority's own (CA:TRUE), which a server may not use; make one \
              that is signed by it, or measure whoever answers with --insecure"
@@ -190,12 +190,12 @@ fn is_about_certificates(alert: AlertDescription) -> bool {
             | Alert::CertificateUnknown
             | Alert::UnknownCA
             | Alert::AccessDenied
-            // The signature under it is not its authority's.
+            // The signature does not match the authority's key.
             | Alert::DecryptError
     )
 }
 
-/// Without what the library puts around each: `DnsName("films.example")`.
+/// The names without the library's notation around each: `DnsName("films.example")`.
 fn names(presented: &[String]) -> String {
     let bare = |name: &String| {
         let inside = name.split_once('(').map_or(name.as_str(), |(_, inside)| inside);
@@ -214,7 +214,7 @@ pub(crate) fn explain_io(error: &std::io::Error) -> Option<String> {
 
 const DAY: u64 = 24 * 3600;
 
-/// Believes everybody to be who it says; that it holds the key of its certificate it must show.
+/// Accepts every certificate; only the possession of its key is verified.
 #[derive(Debug)]
 struct AcceptAnyCert(Arc<CryptoProvider>);
 

@@ -1,8 +1,8 @@
-//! Published results on an emulated disk, from the first file system made to the last thing taken
-//! down: on a disk of 64 MiB that runs twenty times as fast, so that it takes seconds. What is held
-//! is not judged: that is the machine's.
+//! Published results on an emulated disk, from making the first file system to removing the last
+//! mount: on a disk of 64 MiB that runs twenty times as fast, so that it takes seconds. The number
+//! of streams is not judged, because it depends on the machine.
 //!
-//! Needs root, /dev/fuse and e2fsprogs, and says so where it does not have them.
+//! Needs root, /dev/fuse and e2fsprogs; without them the tests are skipped.
 
 use device::DiskStop;
 use meter::emulated::{
@@ -16,7 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::ByteCount;
 
-/// One at a time: what is left is looked for in the whole list of mounts.
+/// A lock that runs these tests one at a time: each searches the whole list of mounts for
+/// leftovers.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,7 +47,7 @@ fn nothing_is_left(backing: &Path) {
 }
 
 #[test]
-fn tables_are_made_from_end_to_end_and_nothing_is_left() {
+fn tables_are_complete_and_nothing_is_left() {
     testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     for (name, rows) in [("alderman-table1", [12, 12, 2].as_slice()), ("alderman-rounds", &[2])] {
@@ -72,9 +73,9 @@ fn tables_are_made_from_end_to_end_and_nothing_is_left() {
     }
 }
 
-/// As Ctrl-C does: at once, and when something was found on a file system that is mounted.
+/// Interrupted as by Ctrl-C: immediately, and after a first result on a mounted file system.
 #[test]
-fn an_interrupted_one_tells_what_it_found_and_leaves_nothing() {
+fn an_interrupted_run_reports_its_results_and_leaves_nothing() {
     testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     let one = Reproduction::named("alderman-table1").unwrap();
@@ -99,9 +100,9 @@ fn an_interrupted_one_tells_what_it_found_and_leaves_nothing() {
     nothing_is_left(&options.backing);
 }
 
-/// As a first, a second and a third Ctrl-C do, 50 ms apart, whatever it is at.
+/// Interrupted as by three Ctrl-C, 50 ms apart, in any phase.
 #[test]
-fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
+fn a_run_interrupted_three_times_ends_in_any_phase_and_leaves_nothing() {
     testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     let one = Reproduction::named("alderman-table1").unwrap();
@@ -116,14 +117,14 @@ fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
         if matches!(system, System::On(kind) if kind.available().is_err()) {
             continue;
         }
-        // As small as the largest of them can be made on.
+        // The smallest disk on which the largest of the file systems can be made.
         let size = Some(ByteCount::mib(320));
         let systems = vec![system];
         let options = EmulatedOptions { size, systems, ..options("hurried") };
         let (stop, (told, hear)) = (&DiskStop::default(), channel());
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                hear.recv().expect("it comes to that");
+                hear.recv().expect("the run reaches this phase");
                 stop.ask();
                 for _ in 0..2 {
                     std::thread::sleep(Duration::from_millis(50));
@@ -132,7 +133,7 @@ fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
             });
             let mut there = move |progress: EmulatedProgress<'_>| {
                 if progress.what.contains(at) {
-                    // Nobody hears it twice.
+                    // The receiver may be gone after the first message.
                     let _ = told.send(());
                 }
             };
@@ -147,9 +148,9 @@ fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
     }
 }
 
-/// Killed while its own threads wait for its own disk, and a file system is mounted from it.
+/// Killed while its own threads wait for its own disk, with a file system mounted from it.
 #[test]
-fn a_killed_one_ends_and_the_next_takes_down_what_it_left() {
+fn a_killed_run_ends_and_the_next_one_removes_its_remains() {
     testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     for systems in ["raw", "ext2"] {
@@ -176,7 +177,7 @@ fn a_killed_one_ends_and_the_next_takes_down_what_it_left() {
     nothing_is_left(&next.backing);
 }
 
-/// This program again, as what is to be killed.
+/// Starts this program again as the process to be killed.
 fn killed_later(systems: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "is_killed", "--ignored", "--nocapture"])
@@ -192,7 +193,7 @@ fn killed_later(systems: &str) -> Child {
 fn is_killed() {
     let Ok(systems) = std::env::var(KILLED) else { return };
     let systems = vec![systems.parse().unwrap()];
-    // At the disk's own speed, so that whoever reads it waits.
+    // At the disk's own speed, so that every reader waits.
     let options = EmulatedOptions { systems, speed: 1, ..options("killed") };
     let one = Reproduction::named("alderman-table1").unwrap();
     let mut tell = |progress: EmulatedProgress<'_>| {
@@ -201,14 +202,14 @@ fn is_killed() {
     let _ = one.run(&options, &mut tell, &DiskStop::default());
 }
 
-/// What [`is_killed`] reads.
+/// The variable that gives [`is_killed`] its systems.
 const KILLED: &str = "TENUTO_TEST_SYSTEMS";
 
-/// A dead process is gone long before.
+/// The number of checks whether the process has ended.
 const LOOKS: u32 = 600;
 
 #[test]
-fn more_than_a_streams_file_is_refused_before_anything_is_made() {
+fn rounds_longer_than_a_streams_file_are_refused_before_anything_is_made() {
     let one = Reproduction::named("alderman-rounds").unwrap();
     let many = EmulatedOptions { rounds: 100, ..options("refused") };
     for (options, what) in [

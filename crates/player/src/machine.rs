@@ -74,8 +74,8 @@ pub enum Action {
     Ended,
 }
 
-/// A pull player as a state machine: buffering, play-out clock, stalls and seeks. The driver
-/// passes the time and the arrivals, and executes its [`Action`]s.
+/// A pull player as a state machine: buffering, play-out clock, stalls and seeks. The driver passes
+/// the time and the arrivals, and executes its [`Action`]s.
 #[derive(Clone, Debug)]
 pub struct Player {
     timeline: Arc<Timeline>,
@@ -178,6 +178,7 @@ impl Player {
         self.advance(now);
         let open = self.buffers[fetch.track].in_flight.take().expect("an arrival follows a fetch");
         assert_eq!(open.piece, fetch.piece, "a track has one open request");
+        // The request is closed in any case, so that the track can fetch again.
         if open.stale || self.is_over() {
             return;
         }
@@ -268,6 +269,7 @@ impl Player {
         let mut played = self.played;
         match self.state {
             State::Stalled { since } => {
+                // On a copy: the stall goes on, and is recorded when it ends.
                 stalls.add(self.now.since(since), self.options.dead_band);
             }
             State::Playing { anchor, .. } => played += self.now.since(anchor),
@@ -289,6 +291,7 @@ impl Player {
     fn advance(&mut self, time: Moment) {
         let now = time.max(self.now);
         while !self.is_over() {
+            // An overdue action happens now: time never runs back.
             let step = self.steps.front().map(|step| (self.started + step.at).max(self.now));
             // An empty buffer exactly at `now` is no stall yet: the missing piece may arrive at
             // this moment. The end of the title needs no piece and counts at once.
@@ -327,6 +330,7 @@ impl Player {
         {
             while buffer.rendered < buffer.arrived && track.start(buffer.rendered) <= position {
                 buffer.rendered += 1;
+                // Drift is measured on the first track only.
                 if number == 0 {
                     self.drift.push(i64::try_from(self.stalled.as_nanos()).unwrap_or(i64::MAX));
                 }
@@ -339,9 +343,12 @@ impl Player {
         let start = self.timeline.tracks[fetch.track].start(fetch.piece);
         let margin = match self.state {
             State::Playing { anchor, media } => {
+                // Play-out would be stalled if the piece were late, so that this margin is not
+                // negative.
                 let due = anchor + start.saturating_sub(media);
                 signed(due.since(self.now))
             }
+            // Only the piece that play-out waits for is late.
             State::Stalled { since } if start <= self.position => -signed(self.now.since(since)),
             _ => return,
         };
@@ -352,6 +359,7 @@ impl Player {
     fn position_now(&self) -> Duration {
         match self.state {
             State::Playing { anchor, media } => {
+                // The clock stops at the end of the buffered media, also if the driver polls late.
                 (media + self.now.since(anchor)).min(self.limit().max(media))
             }
             _ => self.position,
@@ -383,6 +391,7 @@ impl Player {
         tracks
             .filter(|(buffer, track)| buffer.in_flight.is_none() && buffer.arrived < track.len())
             .map(|(buffer, track)| {
+                // A piece may be fetched when play-out comes within a buffer's length of its start.
                 let horizon = track.start(buffer.arrived).saturating_sub(self.options.buffer);
                 anchor + horizon.saturating_sub(media)
             })

@@ -77,6 +77,7 @@ struct Situation<'a> {
 
 /// Index of the rendition to fetch.
 fn next(situation: &Situation<'_>) -> usize {
+    // With an empty buffer no fetch is without a stall.
     if !situation.ahead.is_zero()
         && let Some(best) = highest_within(situation, Duration::ZERO)
     {
@@ -92,17 +93,21 @@ fn highest_within(situation: &Situation<'_>, stall: Duration) -> Option<usize> {
     let is_safe = stall.is_zero() && ahead >= piece * 2;
     offers.iter().enumerate().rev().find_map(|(number, offer)| {
         let percent = if number > previous { UP_PERCENT } else { STAY_PERCENT };
+        // In two parts, so that the product does not overflow.
         let usable = BitRate(rate.0 / 100 * percent + rate.0 % 100 * percent / 100);
         let needed = if is_safe { offer.mean } else { offer.peak };
         let listing = if offer.listed { Duration::ZERO } else { wait + list };
         let fetching = needed.bytes_in(piece).time_at(usable).saturating_add(wait + listing);
         let fits = usable >= needed && usable.0 > 0;
+        // As in hls.js, a fetch that takes no longer than the wait for its first byte always
+        // passes.
         (fits && (fetching <= wait || fetching < ahead + stall)).then_some(number)
     })
 }
 
 /// Index of the rendition of the first piece; `listed_first` is the first in the server's list.
 fn first(offers: &[Rendition], listed_first: usize) -> usize {
+    // The lowest rendition is always possible, whatever rate is assumed.
     let rate = offers[listed_first].peak.min(MOST_AT_FIRST).max(LEAST_AT_FIRST).max(offers[0].peak);
     offers.iter().rposition(|offer| offer.peak <= rate).unwrap_or(0)
 }
@@ -152,6 +157,7 @@ impl RenditionSelector {
                 let (offers, wait, list) = (&self.offers, self.throughput.wait(), self.list);
                 next(&Situation { offers, previous, rate, wait, list, ahead, piece })
             }
+            // Nothing is known of the network path before the first piece.
             _ => self.begin,
         }
     }

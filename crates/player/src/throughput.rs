@@ -47,6 +47,8 @@ impl Throughput {
         // Long waits are exceptions and weigh less.
         let weight = std::f64::consts::SQRT_2 * (-waited * waited / 2.0).exp();
         self.wait.add(weight, waited.max(LEAST_WAIT));
+        // This response may have begun sooner than the mean: its transfer must not look shorter
+        // than it was.
         let wait = self.wait().min(transfer.waited);
         let took = transfer.took.saturating_sub(wait).max(LEAST_TIME).as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "bytes of a piece")]
@@ -140,10 +142,10 @@ mod tests {
         assert_eq!((throughput.rate(), throughput.wait()), (None, UNKNOWN_WAIT));
     }
 
-    /// By hand. Three seconds at 8 Mb/s: both averages are 8. Then three at 2 Mb/s: fast is
-    /// (8 x 1/2 x 1/2 + 2 x 1/2) / (3/4) = 4; slow, with k = 2^(-1/3), (8k + 2) / (1 + k) = 4.655.
-    /// Then three at 8: fast (4 x 3/4 x 1/2 + 8 x 1/2) / (7/8) = 6.286; slow
-    /// (8k^2 + 2k + 8) / (k^2 + k + 1) = 6.035, which is the lesser.
+    /// By hand. Three seconds at 8 Mb/s: both averages are 8. Then three at 2 Mb/s: fast is (8 x
+    /// 1/2 x 1/2 + 2 x 1/2) / (3/4) = 4; slow, with k = 2^(-1/3), (8k + 2) / (1 + k) = 4.655. Then
+    /// three at 8: fast (4 x 3/4 x 1/2 + 8 x 1/2) / (7/8) = 6.286; slow (8k^2 + 2k + 8) / (k^2 + k
+    /// + 1) = 6.035, which is the lesser.
     #[test]
     fn the_estimate_falls_at_once_and_rises_slowly() {
         let seconds = [transfer(3000, 3000, 0), transfer(750, 3000, 0), transfer(3000, 3000, 0)];

@@ -84,6 +84,7 @@ impl TrackTimeline {
 
     /// The piece rendered at `time`; `len()` from the end of the track on.
     pub fn piece_at(&self, time: Duration) -> usize {
+        // By the ends: a piece without duration is never the one that is rendered.
         self.bounds[1..].partition_point(|end| *end <= time)
     }
 }

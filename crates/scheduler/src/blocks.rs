@@ -36,6 +36,7 @@ impl Block {
         mut loads: &[SlotLoad],
     ) -> impl Iterator<Item = (SlotIndex, Self)> {
         let (mut number, begun) = (Self::number(first), first.0 % BLOCK as u64);
+        // The first slot may be in the middle of its block; all later blocks are whole.
         let mut slots = BLOCK - usize::try_from(begun).expect("of a block");
         std::iter::from_fn(move || {
             let (block, rest) = loads.split_at(slots.min(loads.len()));

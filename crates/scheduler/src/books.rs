@@ -56,6 +56,8 @@ impl DiskBooks {
         self.follow(piece);
         self.planned.add(piece.due, planned(piece));
         self.unread += u64::from(piece.len);
+        // The release is booked with the read: an evaluation counts what an unread piece frees
+        // later.
         self.ledger.add(piece.release, freed(piece.len));
     }
 
@@ -75,6 +77,8 @@ impl DiskBooks {
         self.blocks.sub(Block::number(piece.due), Block::of_piece(&piece));
         self.unfollow(piece);
         self.unread -= u64::from(piece.len);
+        // `planned` and the release stay booked: a policy without credit for reading ahead still
+        // counts the piece, and the clock still frees its buffer.
         self.held += u64::from(piece.len);
     }
 
@@ -216,6 +220,7 @@ impl NetworkBooks {
 
     /// Takes them off, if their slot is not over.
     pub fn unbook(&mut self, piece: PieceDue) {
+        // `advance` has forgotten past slots, so their bytes cannot be taken off again.
         if piece.due >= self.ledger.current() {
             self.ledger.sub(piece.due, u64::from(piece.len));
         }
@@ -240,6 +245,7 @@ impl NetworkBooks {
             let ours =
                 i.checked_sub(lead).and_then(|i| demand.slots().get(usize::try_from(i).ok()?));
             let due = theirs + ours.map_or(0, |load| load.bytes);
+            // Players buffer only so much, so unused supply is not carried forward without limit.
             let supply = ahead.saturating_add(per_slot).min(most);
             ahead = supply.checked_sub(due).ok_or((current + i, due.saturating_sub(supply)))?;
             least = least.min(ahead);

@@ -85,6 +85,8 @@ impl CapacitySim<'_> {
         let mut last_admission = SlotIndex(0);
         for slot in (0..).map(SlotIndex) {
             let supply = self.supply(Moment::ZERO);
+            // By count, a slot's batch is chosen at its start, before requests arrive. By time, an
+            // accepted request replaces the plan, so requests come before the sweeps.
             if !by_time {
                 state.disk.read_by_count(&supply);
             }
@@ -147,10 +149,12 @@ impl<'a> CapacityState<'a> {
             for track in 0..sim.tracks.len() {
                 self.demand.add_track(timing.pieces(self.curve(track), 0));
             }
+            // An idle disk has been free for some time, but reading cannot begin in the past.
             let supply = sim.supply(self.disk.free_at().max(origin));
             match policy.verdict(self.disk.books(), &supply, &self.demand) {
                 Verdict::Admit { plan, .. } => self.admit(plan, timing),
                 Verdict::Refuse(shortage) => {
+                    // Every request of this slot is the same, so one refusal answers the rest.
                     self.result.short_of = Some(shortage.resource);
                     break;
                 }

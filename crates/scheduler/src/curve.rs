@@ -58,6 +58,8 @@ impl ServiceCurve {
     /// The fewest reads in any `slots` slots one after another.
     pub fn least(&self, slots: u64) -> u64 {
         let longest = self.longest();
+        // A longer stretch consists of measured ones, and the fewest reads of its parts add up to a
+        // lower bound for the whole.
         let (whole, rest) = (slots / longest, slots % longest);
         let of = |slots: u64| match usize::try_from(slots) {
             Ok(at) if (1..=self.least.len()).contains(&at) => self.least[at - 1],

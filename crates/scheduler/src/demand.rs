@@ -68,6 +68,7 @@ impl SubAssign for RateSummary {
 impl Demand {
     /// Begins an empty demand, decided on in slot `current`.
     pub fn begin(&mut self, current: SlotIndex) {
+        // `first` is not reset: `reach` sets it with the first piece.
         self.slots.clear();
         self.blocks.clear();
         (self.current, self.shifted) = (current, 0);
@@ -81,6 +82,8 @@ impl Demand {
         let (mut slot, mut in_slot, mut reads, mut bytes) = (SlotIndex(0), 0, 0, 0);
         let (mut number, mut block) = (Block::number(self.current), Block::default());
         for piece in pieces {
+            // An overdue piece is summed into the current slot (`at`), so it counts in that slot's
+            // block.
             let of = Block::number(piece.due.max(self.current));
             // Pieces come in order of their due slots, so a block is complete when the next begins.
             if of != number {
@@ -96,6 +99,7 @@ impl Demand {
             self.add_piece(piece);
         }
         self.add_block(number, block);
+        // A track that is due at once has no slots to divide by.
         let slots = slot.0.saturating_sub(self.current.0).max(1);
         summary.mean = (reads * MEAN_UNIT).div_ceil(slots);
         summary.rate = bytes.div_ceil(slots);
@@ -131,6 +135,7 @@ impl Demand {
         let (alone, beside) = booked.split_at(lead.min(booked.len()));
         self.slots.extend_from_slice(alone);
         if !ours.is_empty() {
+            // Only where the other demand has slots: the gap would otherwise be trailing zeros.
             self.slots.resize(lead, SlotLoad::default());
         }
         let both = beside.len().min(ours.len());
@@ -181,6 +186,7 @@ impl Demand {
 
     #[inline]
     fn at(&mut self, slot: SlotIndex) -> &mut SlotLoad {
+        // A slot before `first` wraps to a huge index, so one comparison covers both ends.
         let at = slot.0.wrapping_sub(self.first.0);
         match usize::try_from(at) {
             Ok(at) if at < self.slots.len() => &mut self.slots[at],
@@ -216,6 +222,7 @@ impl Demand {
 
     /// The sums from [`Demand::first`] on, without zeros at the end.
     pub fn slots(&self) -> &[SlotLoad] {
+        // `reach` grows by REACH slots at once; callers take the length for the end of the demand.
         let zeros =
             self.slots.iter().rev().take_while(|load| **load == SlotLoad::default()).count();
         &self.slots[..self.slots.len() - zeros]
@@ -224,6 +231,8 @@ impl Demand {
     /// The sums by blocks of slots, and the first block's number; `None` where a shift has put
     /// other slots together.
     pub(crate) fn blocks(&self) -> Option<(SlotIndex, &[Block])> {
+        // A shift by whole blocks moves the first block's number; any other shift would split
+        // blocks.
         let whole = self.shifted.is_multiple_of(BLOCK as u64);
         let first = Block::number(self.current) + self.shifted / BLOCK as u64;
         whole.then_some((first, self.blocks.as_slice()))

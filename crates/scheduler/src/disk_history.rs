@@ -117,8 +117,11 @@ impl DiskHistory {
         let guard = Guard::of_words(key.min_read, [rest.u64()?, rest.u64()?]);
         let time_guard = TimeGuard::of_words([rest.u64()?, rest.u64()?]);
         let observed_curve = decode_observed_curve(&mut rest)?;
+        // A full block wraps to zero, so `filled` never reaches BLOCK.
         let filled = number(&mut rest, busy::BLOCK - 1)?;
         let busy_slots = BusySlots { blocks: numbers(&mut rest, busy::BLOCKS)?, filled };
+        // A checksum only shows that these bytes were written. A state that no sequence of slots
+        // leads to would break the invariants of the guards.
         let whole = rest.is_empty() && observed_curve.is_sound() && busy_slots.is_sound();
         match (guard, time_guard) {
             (Some(guard), Some(time_guard)) if whole => {
@@ -161,6 +164,7 @@ fn number(rest: &mut Decoder<'_>, most: u32) -> Result<u32, HistoryError> {
 /// A counted list of at most `most` numbers.
 fn numbers(rest: &mut Decoder<'_>, most: usize) -> Result<VecDeque<u32>, HistoryError> {
     let count = usize::try_from(rest.u64()?).ok().filter(|count| *count <= most);
+    // The count is bounded before the list is allocated.
     let count = count.ok_or(HistoryError::Malformed)?;
     (0..count).map(|_| number(rest, u32::MAX)).collect()
 }

@@ -92,6 +92,7 @@ impl DiskTimings {
 
     /// `reads` made fewer by the slowdown.
     pub(crate) fn shrink(&self, reads: u64) -> u64 {
+        // Rounded down: a guarantee is never overstated.
         let shrunk = u128::from(reads) * 1024 / (1024 + u128::from(self.slowdown));
         u64::try_from(shrunk).expect("not above what it was")
     }

@@ -125,6 +125,8 @@ impl Failover {
         let apart = replica.is_none_or(|(replica, _)| replica != home);
         assert!(apart && disks.len() == self.disks, "a replica is another disk");
         let refused = |lost, at, shortage| FailoverVerdict::Refuse { lost, at, shortage };
+        // The test without a loss gives the plan and the slack; the tests after it only accept or
+        // refuse.
         let DiskState { books, supply, .. } = &disks[home];
         let (slack, plan) = match policy.verdict(books, supply, at_home) {
             Verdict::Admit { slack, plan } => (slack, plan),
@@ -132,6 +134,7 @@ impl Failover {
         };
         // The candidate's home must do its work beside the standby work for each other disk.
         for lost in (0..self.disks).filter(|lost| *lost != home && !disks[*lost].lost) {
+            // Without standby work, this loss only adds memory to a schedule that fits already.
             if self.standby[lost * self.disks + home].is_empty() {
                 continue;
             }
@@ -139,6 +142,7 @@ impl Failover {
                 return refused(Some(lost), home, shortage);
             }
         }
+        // No disk takes this stream over, so no other disk changes with it.
         let Some((replica, at_replica)) = replica else {
             return FailoverVerdict::Admit { slack, plan };
         };
@@ -188,6 +192,8 @@ impl Failover {
         if !is_slower(&supply, home) {
             return None;
         }
+        // A slower replica must read its standby in the slot in which it is due. Nothing read ahead
+        // is credited, hence empty books and a policy without carry-over.
         let mut nothing = DiskBooks::default();
         nothing.advance(disks[to].books.current());
         // Only the disk's time is asked about here; memory was tested with the policy.
@@ -212,11 +218,14 @@ fn inheritance(disks: &[DiskState<'_>], lost: usize) -> u64 {
 fn is_slower(one: &Supply<'_>, other: &Supply<'_>) -> bool {
     match (&one.timings.costs, &other.timings.costs) {
         (Some(one), Some(other)) => {
+            // Two cost curves may cross, so sweeps of several sizes are compared, with none, half
+            // and all but one of the reads sequential.
             let sweeps = [1, 8, 64].into_iter().flat_map(|n| [(n, 0), (n, n / 2), (n, n - 1)]);
             let cost = |costs: &Costs, (reads, follow)| costs.sweep(reads, follow, 0);
             sweeps.into_iter().any(|sweep| cost(one, sweep) > cost(other, sweep))
         }
         (None, None) => one.min_read < other.min_read,
+        // Reads and nanoseconds are not comparable: the stricter test applies.
         _ => true,
     }
 }

@@ -51,6 +51,8 @@ impl Guard {
         if done < asked {
             self.good_slots = 0;
             let gentle = self.effective - self.effective.div_ceil(SHRINK_PART);
+            // A small batch may miss its slot with more reads done than are guaranteed now: min()
+            // keeps a late slot from raising the guarantee.
             self.effective = done.max(gentle).max(self.floor()).min(self.effective);
         } else if self.effective < self.calibrated {
             self.good_slots += 1;
@@ -103,6 +105,7 @@ impl TimeGuard {
             self.good_sweeps += 1;
             if self.good_sweeps >= GOOD_SLOTS_TO_GROW {
                 self.good_sweeps = 0;
+                // Rounded up, so that the slowdown reaches zero.
                 self.slowdown -= self.slowdown.div_ceil(16);
             }
         }
@@ -130,6 +133,7 @@ impl TimeGuard {
     fn tightened(&mut self, charged: u64, took: u64) -> bool {
         let over = u128::from(took.saturating_sub(charged)) * 1024 / u128::from(charged.max(1));
         let over = u64::try_from(over).unwrap_or(u64::MAX);
+        // Slower than calibrated, but no slower than assumed: no reason to tighten.
         if over <= self.slowdown {
             return false;
         }

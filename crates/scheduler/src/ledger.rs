@@ -114,6 +114,7 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
 
     /// Puts `amount` on `slot`; on the past if the slot is over.
     pub fn add(&mut self, slot: SlotIndex, amount: T) {
+        // A zero must not lengthen the list: its length is how far bookings reach.
         if amount == T::default() {
             return;
         }
@@ -133,6 +134,7 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
         if amounts.len() == 0 {
             return;
         }
+        // A demand is booked in the slot in which it was decided on, and begins there or later.
         let from = self.start + self.ahead(first).expect("only slots to come");
         let end = from + amounts.len();
         if end > self.slots.len() {
@@ -141,6 +143,7 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
         for (sum, amount) in self.slots[from..end].iter_mut().zip(amounts) {
             *sum += amount;
         }
+        // The amounts may end in zeros, and the list has no trailing zeros.
         self.trim();
     }
 
@@ -153,6 +156,7 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
             self.past -= amount;
             return;
         };
+        // The index exists as long as the books balance: what is taken off here was added here.
         self.slots[self.start + ahead] -= amount;
         self.trim();
     }
@@ -167,6 +171,7 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
     pub fn advance(&mut self, slot: SlotIndex) {
         let steps = usize::try_from(slot.0.saturating_sub(self.current.0)).unwrap_or(usize::MAX);
         let cut = steps.min(self.slots.len() - self.start);
+        // Past sums are kept: an overdue read is still taken off with its own numbers.
         for i in self.start..self.start + cut {
             self.past += self.slots[i];
         }
@@ -176,6 +181,8 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
             self.slots.clear();
             self.start = 0;
         } else if self.start > COMPACT_AFTER && self.start * 2 > self.slots.len() {
+            // What is moved is shorter than what was cut off, so the copy costs constant time per
+            // slot.
             self.slots.drain(..self.start);
             self.start = 0;
         }

@@ -50,6 +50,7 @@ impl ObservedCurve {
         if self.last.len() == LONGEST {
             self.last.pop_front();
         }
+        // A fast slot must not make up for a slow one: observations never exceed the guarantee.
         self.last.push_back(reads.min(guaranteed));
         if self.filled == 0 {
             if self.blocks.len() == BLOCKS as usize {
@@ -60,6 +61,7 @@ impl ObservedCurve {
         self.filled = (self.filled + 1) % BLOCK;
         let block = self.blocks.back_mut().expect("pushed when it was begun");
         let mut sum = 0;
+        // Every stretch that ends with this slot, the shortest first.
         for (fewest, reads) in block.iter_mut().zip(self.last.iter().rev()) {
             sum += u64::from(*reads);
             *fewest = sum.min(*fewest);

@@ -52,12 +52,14 @@ impl TrackPieces<'_> {
     /// Nanoseconds that the disk transfers for `piece`; nothing where that is not counted.
     pub fn transfer(&self, piece: u32) -> u32 {
         let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        // One entry serves a track whose pieces all take the same transfer.
         self.transfer.get(i).or(self.transfer.last()).copied().unwrap_or(0)
     }
 
     /// Whether the next piece goes on where `piece` ends.
     pub fn is_followed(&self, piece: u32) -> bool {
         let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        // The last piece has no next one, whatever the list says.
         self.followed.get(i).copied().unwrap_or(false) && piece.saturating_add(1) < self.pieces()
     }
 
@@ -84,6 +86,7 @@ impl TrackPieces<'_> {
         let Some(last_due) = after.checked_sub(1).map(|i| self.due[i]) else { return 0 };
         let first = self.due.partition_point(|due| *due < last_due).saturating_sub(1);
         let pieces = self.pieces();
+        // A due list that is longer than the track must not name a piece beyond its end.
         u32::try_from(first).unwrap_or(u32::MAX).min(pieces.saturating_sub(1))
     }
 
@@ -133,12 +136,14 @@ impl PlayoutClock {
     /// The last slot that ends by the deadline, or so much earlier.
     pub fn due_slot(&self, due_ms: u32) -> SlotIndex {
         let last = SlotIndex::at(self.deadline(due_ms), self.slot).0;
+        // The slot that contains the deadline ends after it, so the one before is the last in time.
         SlotIndex(last.saturating_sub(1 + u64::from(self.early)))
     }
 
     /// At the end of which slot the buffer of `piece` is let go if nobody came for it.
     pub fn release_slot(&self, curve: &TrackPieces<'_>, piece: u32) -> SlotIndex {
         let next = piece.saturating_add(1).min(curve.pieces().saturating_sub(1)).max(piece);
+        // Reads are made early, but the player does not play early: releases ignore `early`.
         Self { early: 0, ..self.kept() }.due_slot(curve.due(next)) + HOLD_SLOTS
     }
 
@@ -160,6 +165,8 @@ impl PlayoutClock {
         curve: TrackPieces<'a>,
         first: u32,
     ) -> impl Iterator<Item = PieceDue> + use<'a> {
+        // `early` is subtracted from due slots at the end, because releases are computed without
+        // it.
         let (early, walked) = (u64::from(self.early), Self { early: 0, ..*self });
         let mut walk = SlotWalk::new(walked);
         // Usually the same walk.
@@ -223,6 +230,8 @@ impl SlotWalk {
             startup: nanos(timing.startup),
             horizon: nanos(timing.horizon()),
             slot,
+            // `slot` stays the last that ends by the deadline until slot + 1 ends, where slot + 2
+            // starts.
             next_start: (slot.0 + 2).saturating_mul(slot_nanos),
         }
     }
@@ -235,7 +244,9 @@ impl SlotWalk {
 
     fn slot(&mut self, due_ms: u32) -> SlotIndex {
         let deadline = self.deadline(due_ms);
+        // At u64::MAX the start has saturated: the walk stays in the last slot that it can name.
         if deadline >= self.next_start && self.next_start != u64::MAX {
+            // One division costs fewer instructions than a loop over slots.
             let slots = (deadline - self.next_start) / self.slot_nanos + 1;
             self.slot = self.slot + slots;
             self.next_start = self.next_start.saturating_add(slots.saturating_mul(self.slot_nanos));

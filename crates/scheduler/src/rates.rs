@@ -49,6 +49,7 @@ impl Rates {
         }
         let per_mib = u64::try_from(per_mib).ok()?;
         let bytes = Self { per_mib, ..Self::default() }.nanos(0, size);
+        // `nanos` rounds the time of bytes down; one nanosecond more keeps the line above.
         let each = whole.saturating_sub(bytes) + 1;
         let once = nanos(top.longest_read).saturating_sub(whole);
         Some(Self { each, per_mib, once, writing: 0 })
@@ -59,6 +60,8 @@ impl Rates {
         let size = largest.0.max(1);
         let per_mib = (u128::from(costs.slowest_transfer(size)) << 20).div_ceil(u128::from(size));
         let each = costs.positioning(MANY).div_ceil(MANY) + ROUNDING;
+        // A read costs less positioning in a longer sweep. The line through a long sweep is too low
+        // for short ones, by at most `once`.
         let beyond = |n: u64| costs.positioning(n).saturating_sub(n.saturating_mul(each));
         let once = (1..=MANY).map(beyond).max().unwrap_or(0);
         Self { each, per_mib: u64::try_from(per_mib).unwrap_or(u64::MAX), once, writing: 0 }

@@ -32,6 +32,7 @@ impl SequentialReads {
     /// One that follows a read due `slots` before.
     #[inline]
     pub(crate) fn one(slots: u8) -> Self {
+        // Counted in each class that is wide enough, so that `since` reads one number, not a sum.
         Self(CLASSES.map(|class| u32::from(slots <= class)))
     }
 
@@ -54,6 +55,8 @@ impl Since {
 
     #[inline(always)]
     pub(crate) fn slots(slots: usize) -> Self {
+        // Between two classes the narrower one is taken: a follower that is missed is charged a
+        // visit too many, never too few.
         CLASS_OF.get(slots).map_or(Self::EVER, |class| Self(usize::from(*class)))
     }
 }

@@ -151,6 +151,7 @@ impl WindowPlan {
 }
 
 fn on_time(sweep: Swept, supply: &Supply<'_>, deadline: Moment) -> bool {
+    // Without costs no sweep is shown to be in time, so windows are never joined.
     let Some(costs) = &supply.timings.costs else { return false };
     let takes = costs.sweep(sweep.reads, sweep.follows, sweep.transfer);
     supply.free_at.0.saturating_add(takes) <= deadline.0
@@ -172,6 +173,7 @@ fn due(books: &DiskBooks, first: SlotIndex, from: SlotIndex, last: SlotIndex) ->
     let (from, until) = (ahead(from), ahead(last.next()));
     let mut sum = Swept::default();
     for (load, slot) in books.ahead_of_now()[from..until].iter().zip(from..) {
+        // A sequential read needs no positioning only if the read before it is in this sweep.
         sum = sum.and(Swept::of(load, Since::slots(slot - ahead(first))));
     }
     sum
@@ -182,6 +184,7 @@ fn freed_by(books: &DiskBooks, missing: u64, before: SlotIndex) -> Option<SlotIn
     let mut freed = 0;
     for (load, ahead) in books.ahead_of_now().iter().zip(0..) {
         let slot = books.current() + ahead;
+        // Memory that is freed at the end of `before` comes too late for a read due then.
         if slot >= before {
             return None;
         }

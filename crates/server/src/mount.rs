@@ -39,7 +39,6 @@ pub(crate) fn open(
     memory: ByteCount,
 ) -> Result<PreparedStore, ServerError> {
     let failed = |reason: String| ServerError::Store { path: path.to_owned(), reason };
-    // Direct: the engine manages read memory itself. Exclusive: one process owns a store.
     let options = OpenOptions { direct: true, write: true, exclusive: true };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
@@ -52,7 +51,6 @@ pub(crate) fn open(
         Err(StoreError::Owned { .. }) => return Err(in_use(path)),
         Err(error) => return Err(failed(error.to_string())),
     };
-    // From here on, reads are on schedule.
     if let Some(slow) = &slowdown.as_disk {
         slow.set_pass_through(false);
     }
@@ -115,6 +113,8 @@ pub(crate) fn adopt(
     read_size: ByteCount,
     calibration: &Calibration,
 ) -> Result<Option<(DiskGuarantee, DiskTimings)>, StoreError> {
+    // A slowed disk's calibration follows from the configuration; a later start without it must not
+    // find that with the store.
     if arithmetic(config, store.device().geometry().size).is_none() {
         store.set_calibration(calibration)?;
     }
@@ -136,6 +136,7 @@ fn timings(
 ) -> DiskTimings {
     let DiskGuarantee { read_size, queue_depth, .. } = *guarantee;
     match &config.as_disk {
+        // Behind a throttle a read takes longer than the model's times.
         Some(model) if config.throttle.is_none() => {
             DiskTimings::of_model(&model.scaled_to(size), read_size, queue_depth)
         }

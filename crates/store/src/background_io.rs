@@ -1,5 +1,5 @@
-//! How best-effort work (ingest, export, check) gets permission to use the disk, and reports its
-//! progress.
+//! The interface through which best-effort work (ingest, export, check) gets permission to use the
+//! disk, and reports its progress.
 //!
 //! The store schedules nothing: a server passes a [`BackgroundIo`] that waits for a slot with room.
 
@@ -9,11 +9,11 @@ use units::ByteCount;
 
 /// Grants best-effort work permission for each of its reads and writes.
 pub trait BackgroundIo: Sync {
-    /// Blocks until `bytes` may be moved. The caller drops the permit when they have been.
+    /// Blocks until `bytes` may be transferred. The caller drops the permit after the transfer.
     fn acquire(&self, bytes: ByteCount) -> Permit;
 }
 
-/// Permission for one piece of best-effort work, held while the disk does it.
+/// Permission for one transfer of best-effort work, held while the disk performs it.
 #[must_use = "dropping it ends the permission"]
 pub struct Permit {
     _held: Option<Box<dyn Any>>,
@@ -37,7 +37,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// Grants everything at once: for a store that no server has open.
+/// Grants all requests immediately: for a store that no server has open.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unthrottled;
 
@@ -50,10 +50,10 @@ impl BackgroundIo for Unthrottled {
 /// Progress of a long piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProgress {
-    /// What is being done: `probing`, `copying`, `sealing`, `exporting`, `checking`, ...
+    /// The current phase: `probing`, `copying`, `sealing`, `exporting`, `checking`, ...
     pub stage: &'static str,
     /// Bytes done.
     pub done: u64,
-    /// Bytes in all, where that is known.
+    /// The total of bytes, where it is known.
     pub total: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! From a place in a track's data (or an index region) to places on the device.
+//! Translates offsets in a track's data (or an index region) to offsets on the device.
 //!
 //! ```text
 //!   data    │0          a│a     b│b        end│
@@ -13,8 +13,8 @@ pub(crate) fn runs(extents: &[Extent], chunk: u64) -> Vec<Range<u64>> {
     extents.iter().map(|e| e.start.0 * chunk..e.end().0 * chunk).collect()
 }
 
-/// Where `length` bytes from `offset` on lie: (place on the device, which of the bytes), in order.
-/// Panics if the runs do not hold them.
+/// The device ranges of `length` bytes from `offset`, in order: the offset on the device, and the
+/// range of the bytes. Panics if the runs do not hold them.
 pub(crate) fn pieces(runs: &[Range<u64>], offset: u64, length: usize) -> Vec<(u64, Range<usize>)> {
     let mut pieces = Vec::new();
     let (mut skip, mut done) = (offset, 0);

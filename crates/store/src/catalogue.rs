@@ -1,5 +1,5 @@
-//! The catalogue in memory: all titles, by id and by name. Changes only by applying records, so
-//! that replaying the journal and running are the same thing.
+//! The catalogue in memory: all titles, by id and by name. It changes only by applying records, so
+//! that replaying the journal and normal operation are the same code.
 
 use crate::format::bytes::Malformed;
 use crate::format::layout::StoreLayout;
@@ -11,7 +11,7 @@ use disk::Calibration;
 use std::collections::BTreeMap;
 use units::Encoder;
 
-/// All that the journal and the checkpoints are about.
+/// The state that the journal and the checkpoints record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Catalogue {
     titles: BTreeMap<TitleId, TitleRecord>,
@@ -19,7 +19,7 @@ pub(crate) struct Catalogue {
     next_id: u64,
     calibration: Option<Calibration>,
     disk_history: Option<Vec<u8>>,
-    /// Bytes of all records in a checkpoint.
+    /// The length of all records in a checkpoint, in bytes.
     encoded: u64,
 }
 
@@ -32,7 +32,7 @@ impl Catalogue {
         self.titles.get(&id)
     }
 
-    /// By name.
+    /// All titles in the order of their names.
     pub(crate) fn titles(&self) -> impl Iterator<Item = &TitleRecord> {
         self.names.values().map(|id| &self.titles[id])
     }
@@ -54,12 +54,13 @@ impl Catalogue {
         TitleId(self.next_id)
     }
 
-    /// Bytes of a checkpoint of this catalogue, at most: renamings are counted generously.
+    /// An upper bound of the length of a checkpoint of this catalogue: renamed titles count with
+    /// the longest name.
     pub(crate) fn checkpoint_bytes(&self) -> u64 {
         checkpoint::HEADER + NEXT_ID_BYTES + self.encoded
     }
 
-    /// Applies one change; nothing is changed if it contradicts what is there.
+    /// Applies one change; changes nothing if it contradicts the current state.
     pub(crate) fn apply(&mut self, record: Record) -> Result<(), Malformed> {
         let grows = record.encoded_len();
         match record {
@@ -68,6 +69,7 @@ impl Catalogue {
                     return Err(Malformed(format!("title '{}' twice", title.name)));
                 }
                 let next = title.id.0.checked_add(1).ok_or("an id beyond all bounds")?;
+                // An identifier is never used again, even after its title was removed.
                 self.next_id = self.next_id.max(next);
                 self.encoded += grows;
                 self.names.insert(title.name.clone(), title.id);
@@ -109,6 +111,7 @@ impl Catalogue {
     /// The records of a checkpoint.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();
+        // The titles alone would not tell the identifiers of those removed.
         Record::NextId(self.next_id()).encode(&mut out);
         if let Some(calibration) = &self.calibration {
             Record::Calibration(calibration.clone()).encode(&mut out);
@@ -122,7 +125,8 @@ impl Catalogue {
         out.finish()
     }
 
-    /// What its titles leave free; an error names the first title whose extents cannot be.
+    /// The chunks that its titles leave free; an error names the first title whose extents are
+    /// invalid.
     pub(crate) fn free_map(&self, layout: &StoreLayout) -> Result<FreeMap, Malformed> {
         let mut free = FreeMap::new(&layout.data());
         for title in self.titles.values() {
@@ -132,7 +136,8 @@ impl Catalogue {
     }
 }
 
-/// Whether a title's extents are data, nobody else's, and hold what the record says; takes them.
+/// Checks that a title's extents are in the data area, overlap no other title, and hold as many
+/// bytes as the record says; takes them.
 pub(crate) fn check_extents(
     title: &TitleRecord,
     layout: &StoreLayout,
@@ -162,5 +167,5 @@ pub(crate) fn check_extents(
     Ok(())
 }
 
-/// Bytes of a record of the next id.
+/// The length of a next-id record in bytes.
 const NEXT_ID_BYTES: u64 = 9;

@@ -1,5 +1,5 @@
-//! Looking for damage: everything that is on the disk twice is compared, everything that has a
-//! checksum is verified. Nothing is written; what can be healed was healed at open.
+//! The search for damage: everything that is on the disk twice is compared, and everything with a
+//! checksum is verified. Nothing is written; repairs are made when the store is opened.
 
 use crate::format::bytes::Malformed;
 use crate::format::label;
@@ -10,36 +10,36 @@ use crate::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What to look at.
+/// The extent of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// Read all data, too, and compare it with its checksums.
+    /// Also read all data and compare it with its checksums.
     pub scrub: bool,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Damage found now.
     pub findings: Vec<Finding>,
-    /// What was put right from a good copy when the store was opened. A power cut in the middle
-    /// of a write leaves such a thing behind, and so does a rotten sector.
+    /// Damage that was repaired from a good copy when the store was opened. A power cut during a
+    /// write causes it, and so does a bad sector.
     pub healed: Vec<Finding>,
-    /// Titles looked at.
+    /// Number of checked titles.
     pub titles: u64,
-    /// Bytes of indexes and data read.
+    /// Bytes of indexes and data that were read.
     pub bytes_read: u64,
 }
 
 impl CheckReport {
-    /// Whether there is nothing to repair.
+    /// Whether there is no damage left to repair.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 }
 
 impl Store {
-    /// Looks for damage at once, without asking for permits.
+    /// Checks the store without asking for permits.
     pub fn check(
         &self,
         options: &CheckOptions,
@@ -48,7 +48,7 @@ impl Store {
         self.check_with(options, &Unthrottled, progress, &AtomicBool::new(false))
     }
 
-    /// Looks for damage, asking `io` before each read of titles.
+    /// Checks the store and asks `io` for a permit before each read of titles.
     pub fn check_with(
         &self,
         options: &CheckOptions,
@@ -59,11 +59,11 @@ impl Store {
         check(self, options, io, progress, cancel)
     }
 
-    /// Whether the device still holds this store: the metadata is read again and compared with
-    /// memory, and three places of each track of the first 32 titles with their checksums.
+    /// Checks quickly that the device still holds this store: compares the metadata with memory,
+    /// and three spans of each track of the first 32 titles with their checksums.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] with the first difference; errors of reading as they are.
+    /// [`StoreError::Damaged`] with the first difference; read errors unchanged.
     pub fn probe(&self) -> Result<(), StoreError> {
         probe(self)
     }
@@ -93,7 +93,8 @@ fn check(
         };
         let found = check_title(store, title, options, io, &mut seen)?;
         report.titles += 1;
-        // Removed meanwhile: its chunks may be another's, and what was read, too.
+        // A title removed during the check may have been overwritten by another, which is no
+        // damage.
         if store.record(title.id).is_ok() {
             report.findings.extend(found);
         }
@@ -110,7 +111,7 @@ fn probe(store: &Store) -> Result<(), StoreError> {
     for title in store.titles().iter().take(PROBED_TITLES) {
         let mut reader = match store.reader(title.id, &Unthrottled) {
             Ok(reader) => reader,
-            // Removed meanwhile.
+            // The title was removed during the probe.
             Err(StoreError::NoTitle { .. }) => continue,
             Err(error) => return Err(error),
         };
@@ -125,11 +126,12 @@ fn probe(store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Titles of which a probe reads some: enough to see that they are what they were.
+/// Number of titles of which a probe reads spans.
 const PROBED_TITLES: usize = 32;
 
-/// Reads superblocks, checkpoints and journal again and compares with what is in memory.
+/// Reads superblocks, checkpoints and journal again and compares them with memory.
 fn check_metadata(store: &Store, report: &mut CheckReport) {
+    // The lock keeps the log from changing during the comparison.
     let log = store.log();
     let loaded = match log::load(Arc::clone(store.device())) {
         Ok(loaded) => loaded,
@@ -169,6 +171,7 @@ fn check_title(
     }
     let mut reader = match reader {
         Ok(reader) => reader,
+        // The title was removed meanwhile, which is no damage.
         Err(StoreError::NoTitle { .. }) => return Ok(Vec::new()),
         Err(error) => {
             found.push(finding(FindingKind::Index, error.to_string()));
@@ -182,14 +185,15 @@ fn check_title(
             Ok(damage) => found
                 .extend(damage.iter().map(|error| finding(FindingKind::Data, error.to_string()))),
             Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
+            // A track that cannot be read is a finding: the check goes on with the others.
             Err(error) => found.push(finding(FindingKind::Data, error.to_string())),
         }
     }
     Ok(found)
 }
 
-/// What is wrong with a title's label. Playing does not need it, so nothing else would notice until
-/// the catalogue is lost, too.
+/// The damage of a title's label. Playing does not use the label, so that otherwise its damage
+/// would only be noticed after the loss of the catalogue.
 fn label_damage(store: &Store, title: &TitleRecord, io: &dyn BackgroundIo) -> Option<String> {
     let mut bytes = vec![0; label::SIZE];
     let place = title.index.first()?.start.0 * store.layout().chunk;

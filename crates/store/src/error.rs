@@ -1,43 +1,43 @@
-//! What can go wrong with a store, each said so that a person knows what to do next.
+//! Errors of a store, each with a text that tells the user the next step.
 
 use device::DeviceError;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::{ByteCount, show_duration};
 
-/// A failure of the store, or its refusal to do what was asked. After any of them but
-/// [`StoreError::Stopped`]'s cause the store is as it was before the call.
+/// A failure of the store, or a refusal of an operation. After any of them, except for the cause of
+/// [`StoreError::Stopped`], the store is as it was before the call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The device or file beneath failed.
+    /// The device or file beneath the store failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A file (the store's own, or one read by ingest or written by export) failed.
     #[error("cannot {action} {}: {source}{}", path.display(), device::room_hint(source))]
     File {
-        /// `open`, `create`, `read`, ...
+        /// The operation: `open`, `create`, `read`, ...
         action: &'static str,
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// Nothing on it looks like a store.
+    /// The device or file contains no store.
     #[error("{what} is not a Tenuto store; `tenuto format` makes one")]
     NotAStore {
         /// The device or file.
         what: String,
     },
-    /// A store, but of another format version.
+    /// The store has another format version.
     #[error(
         "the store has format version {found}, this program knows version {known}; \
          use the version of Tenuto that made it"
     )]
     Version {
-        /// As found.
+        /// The version of the store.
         found: u32,
-        /// As known here.
+        /// The version that this program knows.
         known: u32,
     },
     /// The device or file is shorter than the store on it.
@@ -46,112 +46,112 @@ pub enum StoreError {
          give the device or file its old length back"
     )]
     Shrunk {
-        /// As formatted.
+        /// The length at format.
         formatted: ByteCount,
-        /// As it is.
+        /// The length now.
         found: ByteCount,
     },
-    /// Not enough room for a store.
+    /// The device or file is too small for a store.
     #[error("{size} are too few for a store with chunks of {chunk}; at least {needed} are needed")]
     TooSmall {
-        /// What there is.
+        /// The available size.
         size: ByteCount,
-        /// The chunk asked for.
+        /// The requested chunk size.
         chunk: ByteCount,
-        /// The least that would do.
+        /// The smallest sufficient size.
         needed: ByteCount,
     },
-    /// A chunk size that cannot be.
+    /// The chunk size is invalid.
     #[error("a chunk of {chunk} cannot be: it must be a power of two from 64 KiB to 64 MiB")]
     BadChunk {
-        /// As asked.
+        /// The requested chunk size.
         chunk: ByteCount,
     },
     /// A new file needs a size.
     #[error("{} does not exist; give its size to create it", path.display())]
     SizeNeeded {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// Something is there already.
+    /// The device or file is not empty.
     #[error("{what} would be overwritten; if that is meant, allow it with --destroy")]
     WouldDestroy {
-        /// What is there.
+        /// A description of its content.
         what: String,
     },
-    /// The catalogue or its superblock cannot be trusted.
+    /// The catalogue or its superblock is damaged.
     #[error("the store is damaged: {what}")]
     Damaged {
-        /// What was found, and where.
+        /// The damage and its position.
         what: String,
     },
-    /// Another process has it.
+    /// Another process has the store open.
     #[error("{} is in use by another process", path.display())]
     Owned {
-        /// Which.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// No such title.
+    /// There is no title with this name.
     #[error("there is no title '{name}'")]
     NoTitle {
-        /// As asked.
+        /// The requested name.
         name: String,
     },
-    /// The name is taken, or a writer is at work under it.
+    /// The name is in use by a title, or by a writer.
     #[error("there is a title '{name}' already; remove or rename it first, or choose another name")]
     Exists {
-        /// The name.
+        /// The requested name.
         name: String,
     },
-    /// A name that cannot be.
+    /// The name is invalid.
     #[error("'{}' cannot be a title's name: {reason}; choose another name", name.escape_debug())]
     BadName {
-        /// As asked.
+        /// The requested name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// No room for a title.
+    /// There is not enough space for a title.
     #[error("the store is full: {missing} more are needed, {free} are free; remove titles first")]
     Full {
-        /// How much more would be needed at least.
+        /// The additional space needed, at least.
         missing: ByteCount,
-        /// What is free.
+        /// The free space.
         free: ByteCount,
     },
-    /// The free space lies in more pieces than a track may have.
+    /// The free space is in more pieces than a track may have.
     #[error(
         "the free space lies in too many pieces for one track (at most {limit} extents); \
          remove titles first"
     )]
     TooManyPieces {
-        /// Extents that a track may have.
+        /// The largest number of extents of a track.
         limit: usize,
     },
     /// The metadata region is full.
     #[error("the store's catalogue is full: {needed} are needed, it holds {holds}; remove titles")]
     CatalogueFull {
-        /// What the next checkpoint would take.
+        /// The size of the next checkpoint.
         needed: ByteCount,
-        /// What a checkpoint may take.
+        /// The largest size of a checkpoint.
         holds: ByteCount,
     },
-    /// More than the format has room for.
+    /// Something exceeds a limit of the format.
     #[error("the store's format has no room for {what}; take less")]
     TooMuch {
-        /// What there is too much of, and the limit.
+        /// A description with the limit.
         what: String,
     },
-    /// A calibration that could not be read back from the store.
+    /// A calibration that the store could not read back.
     #[error("the calibration cannot be kept: {reason}; calibrate again, with fewer read sizes")]
     BadCalibration {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// What a writer was told of a title does not fit what it was given.
+    /// The description of a title does not match the data that was written.
     #[error("the title does not fit its index: {what}")]
     Mismatch {
-        /// How they differ.
+        /// The difference.
         what: String,
     },
     /// A write or flush failed before, so that nothing more is written.
@@ -160,7 +160,7 @@ pub enum StoreError {
          look after the disk, then open the store again"
     )]
     Stopped {
-        /// The failure.
+        /// The error of that write or flush.
         why: String,
     },
     /// Data that does not match its checksum.
@@ -171,46 +171,46 @@ pub enum StoreError {
         title: String,
         /// Track number.
         track: u16,
-        /// Where in the track's data.
+        /// The offset in the track's data.
         offset: u64,
-        /// How many bytes one checksum covers there.
+        /// The number of bytes that the checksum covers.
         length: u64,
-        /// When in the title it plays; `None` for files.
+        /// The play-out time of the data; `None` for files.
         time: Option<Duration>,
     },
-    /// A file that is not taken in, and why.
+    /// A file was refused at ingest.
     #[error("{} is not taken in: {reason}", file.display())]
     Refused {
         /// The file.
         file: PathBuf,
-        /// Why, and what to do about it.
+        /// The reason and the remedy.
         reason: String,
     },
     /// A program that ingest needs could not be run.
     #[error("cannot run {program}: {source}{hint}")]
     Tool {
-        /// `ffmpeg` or `ffprobe`.
+        /// The program: `ffmpeg` or `ffprobe`.
         program: &'static str,
-        /// What to do, starting with `; `, or empty.
+        /// The remedy, starting with `; `, or empty.
         hint: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// The title cannot be exported as it was asked for.
+    /// The title cannot be exported in the requested form.
     #[error("title '{title}' cannot be exported: {reason}")]
     NotExported {
         /// The title's name.
         title: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Whoever asked for the work called it off.
+    /// The caller cancelled the operation.
     #[error("cancelled")]
     Cancelled,
 }
 
 impl StoreError {
-    /// One stable word per kind of failure, for programs.
+    /// A stable word for the kind of failure, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Device(_) => "device",
@@ -242,7 +242,7 @@ impl StoreError {
         }
     }
 
-    /// Whether it means that bytes on the disk are not what was written.
+    /// Whether the error means that bytes on the disk differ from what was written.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::DataDamaged { .. })
     }

@@ -1,8 +1,7 @@
-//! Giving titles back as files.
+//! Export of titles as files.
 //!
-//! Written under a name of its own beside the file asked for, made durable, then given its name:
-//! there is never half an export under the name that was asked for, and never one in place of a
-//! file that was there.
+//! A file is written under a temporary name beside its final one, made durable, and then renamed:
+//! the final name never contains an incomplete export, and never replaces an existing file.
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleReader};
 use media::{Packaging, PackagingOptions, Slice, TitleKind};
@@ -12,22 +11,22 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A title given back.
+/// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportReport {
     /// The title's name.
     pub title: String,
-    /// The file made.
+    /// The path of the new file.
     pub out: PathBuf,
-    /// Its bytes.
+    /// The length of the file.
     pub bytes: u64,
-    /// What a person should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Writes a title to a new file: media as a playable MP4 or MOV, files bit for bit. Never
-/// overwrites. Checksums are verified on the way: [`StoreError::DataDamaged`] names the span that
-/// does not match, and then there is no file.
+/// Writes a title to a new file: media as a playable MP4 or MOV, files bit for bit. It never
+/// overwrites. Checksums are verified: [`StoreError::DataDamaged`] names the first damaged span,
+/// and then no file is left.
 pub fn export(
     store: &Store,
     name: &str,
@@ -44,6 +43,7 @@ pub fn export(
     let mut reader = store.reader(title.id, io)?;
     let slices = slices(&reader)?;
     let total: u64 = slices.iter().map(Slice::len).sum();
+    // The name appears only when the file is complete.
     let temporary = TempFile::create(out)?;
     let mut file = BufWriter::with_capacity(BUFFER, &temporary.file);
     let mut done = 0;
@@ -64,7 +64,7 @@ pub fn export(
     Ok(ExportReport { title: title.name, out: out.to_owned(), bytes: total, notes: notes(&reader) })
 }
 
-/// What the file consists of.
+/// The parts of the file.
 fn slices(reader: &TitleReader<'_>) -> Result<Vec<Slice>, StoreError> {
     let record = reader.record();
     if record.kind == TitleKind::File {
@@ -111,7 +111,7 @@ fn notes(reader: &TitleReader<'_>) -> Vec<String> {
     reader.record().tracks.iter().enumerate().filter_map(empty).collect()
 }
 
-/// A file that is gone unless it is kept.
+/// A temporary file that is removed unless it is kept.
 struct TempFile {
     path: PathBuf,
     file: File,
@@ -123,21 +123,21 @@ impl TempFile {
         let mut name = OsString::from(".");
         name.push(out.file_name().unwrap_or_default());
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        // A server may export to one file for two clients at once.
+        // A server may export to one path for two clients at the same time.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         name.push(format!(".{}-{number}.part", std::process::id()));
         let path = out.with_file_name(name);
-        // What a killed export left behind under this very name is nobody's.
+        // A killed export of an earlier process with the same number may have left the file.
         let _ = fs::remove_file(&path);
         let file = File::options().write(true).create_new(true).open(&path);
         let file = file.map_err(|source| file_error("create", &path, source))?;
         Ok(Self { path, file, kept: false })
     }
 
-    /// Makes it durable under its own name; an error if that is taken by now.
+    /// Makes the file durable under its final name; an error if that name is in use by now.
     fn keep(mut self, out: &Path) -> Result<(), StoreError> {
         self.file.sync_all().map_err(|source| file_error("write", out, source))?;
-        // A link, unlike a renaming, fails where a file is; some file systems have no links.
+        // Unlike a rename, a link fails if the name exists; some file systems have no links.
         match fs::hard_link(&self.path, out) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -158,7 +158,7 @@ impl TempFile {
 impl Drop for TempFile {
     fn drop(&mut self) {
         if !self.kept {
-            // At worst a file named `.part` is left, which says what it is.
+            // If the removal fails, the name `.part` shows that the file is incomplete.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -168,5 +168,5 @@ fn file_error(action: &'static str, path: &Path, source: io::Error) -> StoreErro
     StoreError::File { action, path: path.to_owned(), source }
 }
 
-/// Small slices (an audio packet's second) join into writes of this size.
+/// The size of the buffer that joins small slices (an audio packet's second).
 const BUFFER: usize = 1 << 20;

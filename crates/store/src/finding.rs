@@ -1,6 +1,6 @@
-//! A piece of damage, as `check` reports it and as opening a store heals it.
+//! One piece of damage, as reported by `check` and by the repair at open.
 
-/// Where on a store damage was found.
+/// The part of a store in which damage was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingKind {
     /// A superblock copy.
@@ -11,7 +11,7 @@ pub enum FindingKind {
     Checkpoint,
     /// Extents out of range, or overlapping.
     Extents,
-    /// A title's index region, the label in front of it included.
+    /// A title's index region, including the label in front of it.
     Index,
     /// A title's data.
     Data,
@@ -20,16 +20,16 @@ pub enum FindingKind {
 /// One piece of damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where it was found.
+    /// The damaged part.
     pub kind: FindingKind,
     /// The title that it belongs to; `None` for the store's own metadata.
     pub title: Option<String>,
-    /// What is damaged and at which place, for people.
+    /// The damage and its position, for the user.
     pub text: String,
 }
 
 impl Finding {
-    /// Damage of the store's own metadata.
+    /// Damage in the store's own metadata.
     pub(crate) fn of_store(kind: FindingKind, text: impl Into<String>) -> Self {
         Self { kind, title: None, text: text.into() }
     }

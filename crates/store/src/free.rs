@@ -1,26 +1,26 @@
-//! Which chunks are free. Derived from the catalogue when the store opens, never stored.
+//! The map of free chunks. Derived from the catalogue when the store opens, never stored.
 //!
 //! ```text
 //!   chunks   0 1 2 3 4 5 6 7 8 9
 //!            . A A . . B . . . C        holes: 3 → 2, 6 → 3
 //! ```
 //!
-//! First fit: what is asked for goes into the first hole that holds it whole. Only when none does,
-//! the largest holes are used up, so that the pieces are few.
+//! First fit: a request takes the first hole that holds it whole. Only when there is none, it takes
+//! the largest holes, so that the number of extents stays small.
 
 use std::collections::BTreeMap;
 use units::{ChunkIndex, Extent};
 
-/// Why chunks cannot be had.
+/// The reason for a failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllocError {
-    /// This many chunks more would be needed.
+    /// The number of chunks that are missing.
     Missing(u64),
-    /// There are enough, but in more pieces than allowed.
+    /// There are enough chunks, but in more extents than allowed.
     Pieces,
 }
 
-/// The free chunks, as holes: start → length. No two holes touch.
+/// The free chunks, as holes by start with their length. No two holes touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FreeMap {
     holes: BTreeMap<u64, u64>,
@@ -28,7 +28,7 @@ pub(crate) struct FreeMap {
 }
 
 impl FreeMap {
-    /// All of these runs are free.
+    /// A map in which all of these runs are free.
     pub(crate) fn new(runs: &[Extent]) -> Self {
         let mut map = Self::default();
         for run in runs {
@@ -37,17 +37,17 @@ impl FreeMap {
         map
     }
 
-    /// Free chunks.
+    /// Number of free chunks.
     pub(crate) fn free(&self) -> u64 {
         self.free
     }
 
-    /// Length of the largest hole.
+    /// The length of the largest hole.
     pub(crate) fn largest(&self) -> u64 {
         self.holes.values().copied().max().unwrap_or(0)
     }
 
-    /// Takes exactly these chunks; `false` and nothing taken if they are not all free.
+    /// Takes exactly these chunks; returns `false` and takes nothing if they are not all free.
     pub(crate) fn take(&mut self, extent: Extent) -> bool {
         let (start, end) = (extent.start.0, extent.end().0);
         let Some((&hole, &length)) = self.holes.range(..=start).next_back() else { return false };
@@ -65,12 +65,13 @@ impl FreeMap {
         true
     }
 
-    /// Gives chunks back. They were taken before.
+    /// Frees chunks that were taken before.
     pub(crate) fn give(&mut self, extent: Extent) {
         let (mut start, mut end) = (extent.start.0, extent.end().0);
         if start == end {
             return;
         }
+        // Holes that touch become one, or first fit would miss the room.
         if let Some((&hole, &length)) = self.holes.range(..end).next_back() {
             assert!(hole + length <= start, "chunks given back twice: {extent:?}");
             if hole + length == start {
@@ -85,15 +86,15 @@ impl FreeMap {
         self.free += extent.chunks;
     }
 
-    /// One extent by first fit.
+    /// Allocates one extent by first fit.
     pub(crate) fn first_fit(&mut self, chunks: u64) -> Option<Extent> {
         let start = self.holes.iter().find(|(_, length)| **length >= chunks)?.0;
         let extent = Extent { start: ChunkIndex(*start), chunks };
         self.take(extent).then_some(extent)
     }
 
-    /// One extent by first fit, else as few as possible, largest holes first, in the order of
-    /// their places. Nothing is taken on failure.
+    /// Allocates one extent by first fit, else as few extents as possible, largest holes first, in
+    /// the order of their positions. Takes nothing on failure.
     pub(crate) fn allocate(
         &mut self,
         chunks: u64,
@@ -109,6 +110,7 @@ impl FreeMap {
             return Ok(vec![extent]);
         }
         let mut holes: Vec<(u64, u64)> = self.holes.iter().map(|(s, l)| (*s, *l)).collect();
+        // The largest first: few extents mean few seeks.
         holes.sort_by_key(|(start, length)| (std::cmp::Reverse(*length), *start));
         let mut missing = chunks;
         let mut chosen = Vec::new();
@@ -130,7 +132,7 @@ impl FreeMap {
         Ok(chosen)
     }
 
-    /// Up to `chunks` chunks right behind `end`; zero if that place is taken.
+    /// Takes up to `chunks` chunks directly behind `end`; returns how many were free.
     pub(crate) fn extend(&mut self, end: ChunkIndex, chunks: u64) -> u64 {
         let taken = self.holes.get(&end.0).map_or(0, |length| chunks.min(*length));
         if taken > 0 {
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn one_extent_if_any_hole_is_large_enough_else_the_largest() {
+    fn one_extent_is_used_if_a_hole_is_large_enough_else_the_largest_holes() {
         // Holes of 2, 5, 3 and 8 chunks.
         let map = FreeMap::new(&[extent(0, 2), extent(10, 5), extent(20, 3), extent(30, 8)]);
         let table = [(1, 4), (3, 4), (6, 4), (9, 4), (13, 4), (18, 4), (18, 3), (19, 4)];
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn random_takes_and_gives_agree_with_a_bitmap() {
+    fn random_operations_agree_with_a_bitmap() {
         for seed in 0..200 {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut map = FreeMap::new(&[extent(3, 40), extent(50, 30)]);
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn extending_stops_at_the_next_owner() {
+    fn extending_stops_at_the_next_taken_chunk() {
         let mut map = FreeMap::new(&[extent(0, 10)]);
         assert!(map.take(extent(0, 2)) && map.take(extent(5, 1)));
         assert_eq!(map.extend(ChunkIndex(2), 9), 3);

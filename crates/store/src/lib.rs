@@ -1,9 +1,9 @@
 //! Media on a raw disk or in one preallocated file: format, allocation, catalogue, ingest, export,
 //! check.
 //!
-//! Devices only through `device::BlockDevice`. It schedules nothing: whoever serves computes from
-//! [`Store::runs`] where to read, and writers ask a [`BackgroundIo`] before each piece of disk
-//! work.
+//! All device access is through `device::BlockDevice`. The store schedules nothing: the server
+//! computes from [`Store::runs`] where to read, and writers ask a [`BackgroundIo`] before each
+//! transfer.
 
 #![warn(missing_docs)]
 

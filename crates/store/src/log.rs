@@ -1,15 +1,15 @@
-//! Making changes of the catalogue durable: journal entries, checkpoints, superblocks.
+//! Durable changes of the catalogue: journal entries, checkpoints, superblocks.
 //!
-//! What holds at any moment, power cut or not:
-//! 1. At least two superblock copies are whole and alike; they name two checkpoints.
-//! 2. At least one of the named checkpoints is whole (both, but while one is being rewritten).
+//! Invariants that hold at any moment, also after a power cut:
+//! 1. At least two superblock copies are whole and equal; they refer to two checkpoints.
+//! 2. At least one of these checkpoints is whole (both, except while one is being rewritten).
 //! 3. The ring holds all entries since the *older* checkpoint, so that either one, with the
-//!    entries behind it, is the whole truth.
-//! 4. An entry is written only when everything it speaks of is durable, and acknowledged only when
-//!    it is durable itself.
+//!    entries after it, gives the complete catalogue.
+//! 4. An entry is written only after everything that it refers to is durable, and acknowledged
+//!    only after it is durable itself.
 //!
-//! To keep 3, a checkpoint is written whenever the entries since the newest one would take more
-//! than half of the ring.
+//! To keep invariant 3, a checkpoint is written whenever the entries since the newest one would
+//! take more than half of the ring.
 
 use crate::catalogue::Catalogue;
 use crate::format::bytes::Malformed;
@@ -33,7 +33,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Starts a new store: both checkpoints hold `catalogue`, then the superblocks.
+    /// Starts a new store: writes `catalogue` to both checkpoints, then the superblocks.
     pub(crate) fn create(
         device: Arc<dyn BlockDevice>,
         superblock: Superblock,
@@ -50,7 +50,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Whether an entry of so many bytes of records needs a checkpoint first.
+    /// Whether an entry with this many bytes of records needs a checkpoint first.
     pub(crate) fn needs_checkpoint(&self, records: usize) -> bool {
         let ring = self.ring();
         let bytes = journal::footprint(records);
@@ -62,6 +62,7 @@ impl Log {
     pub(crate) fn append(&mut self, records: &[u8]) -> Result<(), StoreError> {
         assert!(records.len() <= journal::MAX_ENTRY, "an entry holds one record at a time");
         let entry = journal::encode(&self.head, self.ring(), self.superblock.uuid, records);
+        // Positions grow for ever; the place on the disk goes round.
         let at = self.superblock.layout.journal.start + entry.start % self.ring();
         self.device.write_at(at, &entry.bytes)?;
         self.device.flush()?;
@@ -73,6 +74,7 @@ impl Log {
     pub(crate) fn checkpoint(&mut self, catalogue: &[u8]) -> Result<(), StoreError> {
         let [newest, before] = self.superblock.checkpoints;
         let written = self.write_checkpoint(before.slot, catalogue)?;
+        // The checkpoint must be durable before a superblock refers to it.
         self.device.flush()?;
         self.superblock.parent = self.superblock.checksum();
         self.superblock.sequence += 1;
@@ -96,13 +98,14 @@ impl Log {
         Ok(CheckpointRef { slot, checksum, bytes: length, next: self.head })
     }
 
-    /// Writes all four copies, two by two.
+    /// Writes all four copies, two at a time.
     pub(crate) fn write_superblocks(&self) -> Result<(), StoreError> {
         let bytes = self.superblock.encode();
         for pair in superblock_places(self.superblock.layout.size).chunks(2) {
             for place in pair {
                 self.device.write_at(*place, &bytes)?;
             }
+            // A crash during the writes damages at most two copies.
             self.device.flush()?;
         }
         Ok(())
@@ -113,14 +116,15 @@ impl Log {
     }
 }
 
-/// What was read from a device that holds a store.
+/// The state read from a device with a store.
 #[derive(Debug)]
 pub(crate) struct LoadedLog {
     pub(crate) log: Log,
     pub(crate) catalogue: Catalogue,
-    /// What was not as it should be although nothing is lost.
+    /// Defects without loss of data.
     pub(crate) findings: Vec<Finding>,
-    /// The newest checkpoint could not be read; the one before and the journal made up for it.
+    /// Whether the newest checkpoint could not be read, and the one before it and the journal
+    /// replaced it.
     pub(crate) newest_is_bad: bool,
 }
 
@@ -140,6 +144,7 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError
             findings.push(Finding::of_store(FindingKind::Checkpoint, text));
         })
     });
+    // The journal still holds the changes since the older checkpoint.
     let from = if newest.is_ok() { 0 } else { 1 };
     let Ok(mut catalogue) = newest.or(before) else {
         return Err(StoreError::Damaged { what: "neither checkpoint can be read".to_owned() });
@@ -147,6 +152,7 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError
     let ring = read_range(device.as_ref(), &superblock.layout.journal)?;
     let mut head = superblock.checkpoints[from].next;
     replay(&ring, &mut head, &mut catalogue, &superblock, &mut findings)?;
+    // Acknowledged changes are missing: opening would lose them silently.
     if head.sequence < superblock.checkpoints[0].next.sequence {
         let what = format!("the journal ends at entry {}, before the checkpoint", head.sequence);
         return Err(StoreError::Damaged { what });
@@ -192,6 +198,7 @@ fn replay(
         }
         *head = entry.after;
     }
+    // An entry beyond the end of the journal proves that one before it was lost.
     match journal::newest_beyond(ring, head.sequence, superblock.uuid) {
         None => Ok(()),
         Some(newest) => Err(StoreError::Damaged {
@@ -203,7 +210,7 @@ fn replay(
     }
 }
 
-/// The newest superblock of which two copies are valid. Copies that differ from it are findings.
+/// The newest superblock with two valid copies. Copies that differ from it are findings.
 pub(crate) fn read_superblock(
     device: &dyn BlockDevice,
     findings: &mut Vec<Finding>,
@@ -216,8 +223,8 @@ pub(crate) fn read_superblock(
         }
         Superblock::decode(&block)
     };
-    // A store smaller than its device has its middle and end where the front says they are; one
-    // that has lost its front, where the device's size says.
+    // A store may be smaller than its device: its front gives the places of the other copies. If
+    // the front is lost, the device's size gives them.
     let front = superblock_places(size).map(read);
     let said = front.iter().find_map(|copy| match copy {
         SuperblockCopy::Valid(superblock) => Some(superblock.layout.size),
@@ -285,5 +292,5 @@ fn usize_of(bytes: u64) -> usize {
     usize::try_from(bytes).expect("metadata fits in memory")
 }
 
-/// Metadata is read and written in pieces of this size.
+/// The size of the pieces in which metadata is read and written.
 const WRITE: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Making, opening and looking at stores: paths, files, locks.
+//! Making, opening and inspecting stores: paths, files, locks.
 
 use crate::catalogue::Catalogue;
 use crate::format::BLOCK;
@@ -16,12 +16,12 @@ use units::{ByteCount, align_down};
 use uuid::Uuid;
 
 impl Store {
-    /// Makes a store on a block device or in a file, which is created (and all of it allocated) if
-    /// it does not exist. What is there already is kept unless `options.destroy`.
+    /// Makes a store on a block device or in a file, which is created (and fully allocated) if it
+    /// does not exist. Existing content is kept unless `options.destroy` is set.
     pub fn format(path: &Path, options: &FormatOptions) -> Result<StoreInfo, StoreError> {
         let size = options.size.map(|size| ByteCount(align_down(size.0, BLOCK)));
         let options = &FormatOptions { size, ..options.clone() };
-        // Before a file is made or changed for nothing.
+        // An impossible layout fails before a file is made or changed.
         StoreLayout::plan(options.size.map_or(1 << 40, |size| size.0), options.chunk.0)?;
         let about = match std::fs::metadata(path) {
             Ok(about) => Some(about),
@@ -32,15 +32,15 @@ impl Store {
             let size = options.size.ok_or(StoreError::SizeNeeded { path: path.to_owned() })?;
             preallocate(path, size)?;
             return format_path(path, options).inspect_err(|_| {
-                // It was made a moment ago and holds nothing.
+                // The file was made a moment ago and is empty.
                 let _ = std::fs::remove_file(path);
             });
         };
         if about.is_file() {
             let before = open_device(path, true)?;
             if !options.destroy {
-                // A device has whole blocks; what is shorter than one is somebody's file all the
-                // same.
+                // A file shorter than a block is not blank either, although the device shows no
+                // block of it.
                 if (1..BLOCK).contains(&about.len()) {
                     let what = format!("what is in {}", path.display());
                     return Err(StoreError::WouldDestroy { what });
@@ -70,7 +70,7 @@ impl Store {
         if !options.destroy {
             refuse_if_used(device.as_ref(), "the device")?;
         }
-        // Without its superblocks an older store is gone at once, instead of being half there.
+        // Without its superblocks an older store is invalid as a whole, and not in part.
         for place in superblock_places(layout.size).into_iter().chain(superblock_places(given.0)) {
             device.write_at(place, &[0; SIZE])?;
         }
@@ -89,7 +89,8 @@ impl Store {
         Ok(Self::open_on(device)?.info())
     }
 
-    /// Opens a store for this process alone; [`StoreError::Owned`] when another process has it.
+    /// Opens a store for this process alone; fails with [`StoreError::Owned`] if another process
+    /// has it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let device = open_device(path, true)?;
         open_with(device, is_sparse(path)).map_err(|error| named(error, path))
@@ -100,7 +101,7 @@ impl Store {
         open_with(device, false)
     }
 
-    /// Reads the superblock only, without taking the store: to find the owner by uuid.
+    /// Reads the superblock without locking the store, to find its owner by uuid.
     pub fn peek(path: &Path) -> Result<StoreIdentity, StoreError> {
         let options = OpenOptions { direct: false, write: false, exclusive: false };
         let device = FileDevice::open(path, options)?;
@@ -119,13 +120,13 @@ fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreE
     let damaged = |error: crate::format::bytes::Malformed| StoreError::Damaged { what: error.0 };
     let free = loaded.catalogue.free_map(&loaded.log.superblock.layout).map_err(damaged)?;
     heal(&mut loaded)?;
-    // An entry that was replayed may never have been flushed (the process was killed, not the
-    // power cut): from now on it is shown, so from now on it stays.
+    // A replayed entry may never have been flushed (if the process was killed). Its change becomes
+    // visible now, so it must be durable now.
     device.flush()?;
     Ok(Store::new(loaded, free, device, sparse))
 }
 
-/// Writes anew whatever was not whole, from what was.
+/// Rewrites damaged metadata from the good copies.
 fn heal(loaded: &mut LoadedLog) -> Result<(), StoreError> {
     let found = |kind| loaded.findings.iter().any(|finding| finding.kind == kind);
     if found(FindingKind::Superblock) {
@@ -134,10 +135,10 @@ fn heal(loaded: &mut LoadedLog) -> Result<(), StoreError> {
     if found(FindingKind::Checkpoint) || found(FindingKind::Journal) {
         let catalogue = loaded.catalogue.encode();
         if loaded.newest_is_bad {
-            // The next checkpoint goes where the first named is not: spare the good one.
+            // The next checkpoint overwrites the second named: the good one must not be that.
             loaded.log.superblock.checkpoints.swap(0, 1);
         }
-        // Twice, so that both are new and the journal before them is not needed any more.
+        // Two checkpoints, so that the damaged journal before them is no longer needed.
         loaded.log.checkpoint(&catalogue)?;
         loaded.log.checkpoint(&catalogue)?;
     }
@@ -150,7 +151,7 @@ fn format_path(path: &Path, options: &FormatOptions) -> Result<StoreInfo, StoreE
     if !is_file && !options.destroy {
         refuse_if_used(device.as_ref(), &path.display().to_string())?;
     }
-    // What a file holds was looked at before it was resized.
+    // The file's content was checked before it was resized.
     let options = FormatOptions { destroy: true, ..options.clone() };
     let mut info = Store::format_on(device, &options)?;
     info.sparse = is_file && is_sparse(path);
@@ -166,7 +167,7 @@ pub(crate) fn open_device(path: &Path, write: bool) -> Result<Arc<dyn BlockDevic
     }
 }
 
-/// Refuses a device on which there is anything.
+/// Refuses a device that is not blank.
 fn refuse_if_used(device: &dyn BlockDevice, name: &str) -> Result<(), StoreError> {
     let what = match read_superblock(device, &mut Vec::new()) {
         Ok(store) if store.label.is_empty() => format!("the store on {name}"),
@@ -178,8 +179,8 @@ fn refuse_if_used(device: &dyn BlockDevice, name: &str) -> Result<(), StoreError
     Err(StoreError::WouldDestroy { what })
 }
 
-/// Whether a file has never been written, or both ends of a device are all zeros (partition
-/// tables, file systems and RAID members have something at one of them).
+/// Whether a file has never been written, or both ends of a device are zeros (partition tables,
+/// file systems and RAID members use at least one of them).
 fn is_blank(device: &dyn BlockDevice) -> Result<bool, StoreError> {
     let geometry = device.geometry();
     let size = geometry.size.0;
@@ -209,7 +210,7 @@ fn resize(path: &Path, size: u64) -> Result<(), StoreError> {
     Ok(preallocate(path, ByteCount(size))?)
 }
 
-/// Whether a regular file has fewer blocks than bytes.
+/// Whether a regular file has fewer allocated blocks than its length.
 fn is_sparse(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.blocks() * 512 < about.len())
 }

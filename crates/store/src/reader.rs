@@ -1,4 +1,4 @@
-//! Reading a title's data so that nothing damaged passes for good.
+//! Verified reads of a title's data, which never return damaged bytes.
 
 use crate::byte_runs::{pieces, runs};
 use crate::format::BLOCK;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{ByteCount, MediaTime};
 
-/// Reads tracks of one title, verified, a window per track: made for export and scrubbing, which
-/// go through each track from its start.
+/// A reader of one title's tracks that verifies checksums, with a window for each track: made for
+/// export and scrubbing, which read each track from its start.
 pub struct TitleReader<'a> {
     store: &'a Store,
     record: TitleRecord,
@@ -25,7 +25,7 @@ pub struct TitleReader<'a> {
 struct ReadWindow {
     start: u64,
     bytes: Vec<u8>,
-    /// Spans whose checksum does not match, as offsets in the track.
+    /// The offsets in the track of spans whose checksum does not match.
     damaged: Vec<u64>,
 }
 
@@ -51,18 +51,18 @@ impl<'a> TitleReader<'a> {
         Self { store, record, index, io, windows }
     }
 
-    /// The title.
+    /// The title's record.
     pub fn record(&self) -> &TitleRecord {
         &self.record
     }
 
-    /// Its index.
+    /// The title's index.
     pub fn index(&self) -> &Arc<TitleIndex> {
         &self.index
     }
 
     /// Fills `into` from `offset` of a track's data. [`StoreError::DataDamaged`] names the first
-    /// span in the way that does not match its checksum. Panics beyond the track's end.
+    /// span in the range whose checksum does not match. Panics beyond the track's end.
     pub fn read(&mut self, track: u16, offset: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let mut done = 0;
         while done < into.len() {
@@ -74,7 +74,7 @@ impl<'a> TitleReader<'a> {
         Ok(())
     }
 
-    /// Some of the bytes from `offset` on, at least one and at most `most`.
+    /// A part of the bytes from `offset`, at least one and at most `most`.
     pub fn piece(&mut self, track: u16, offset: u64, most: usize) -> Result<&[u8], StoreError> {
         self.load(track, offset)?;
         let window = &self.windows[usize::from(track)];
@@ -91,7 +91,8 @@ impl<'a> TitleReader<'a> {
         }
     }
 
-    /// Reads a whole track and returns every damaged span; `seen` hears of each piece's bytes.
+    /// Reads a whole track and returns every damaged span; `seen` receives the length of each
+    /// piece.
     pub(crate) fn scrub(
         &mut self,
         track: u16,
@@ -108,7 +109,7 @@ impl<'a> TitleReader<'a> {
         Ok(found)
     }
 
-    /// Makes the track's window the one around `offset`.
+    /// Loads the track's window around `offset`.
     fn load(&mut self, track: u16, offset: u64) -> Result<(), StoreError> {
         let number = usize::from(track);
         let bytes = self.record.tracks[number].bytes;
@@ -137,7 +138,7 @@ impl<'a> TitleReader<'a> {
     }
 
     fn damage(&self, track: u16, span: u64) -> StoreError {
-        // Removed meanwhile: its chunks may be another's, and so may be what was read.
+        // A title removed meanwhile may have been overwritten by another, which is no damage.
         if self.store.record(self.record.id).is_err() {
             return StoreError::NoTitle { name: self.record.name.clone() };
         }
@@ -170,7 +171,7 @@ fn damaged_spans(index: &TrackIndex, start: u64, bytes: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-/// When the LDU at `offset` is decoded, from the track's start.
+/// The decoding time of the LDU at `offset`, from the track's start.
 fn time_at(index: &TrackIndex, offset: u64) -> Option<Duration> {
     let (mut low, mut high) = (0, index.ldus.len());
     if high == 0 {
@@ -184,7 +185,7 @@ fn time_at(index: &TrackIndex, offset: u64) -> Option<Duration> {
     Some(MediaTime::from_ticks(ticks, index.description.timescale).since_start())
 }
 
-/// Bytes of one read: best-effort work takes the disk for a short time only.
+/// Bytes of one read: best-effort work must use the disk for a short time only.
 const WINDOW: usize = 1 << 20;
 
 #[expect(clippy::cast_possible_truncation, reason = "64 KiB")]

@@ -1,18 +1,18 @@
-//! Making a new catalogue for a store that lost its own, from the titles' labels.
+//! Makes a new catalogue from the titles' labels, for a store whose catalogue is lost.
 //!
 //! ```text
 //!   every chunk ──read 16 KiB──▶ label? ──newest first──▶ chunks free, index whole? ──▶ catalogue
-//!                                                          no: given up, with the reason
+//!                                                          otherwise: given up, with the reason
 //! ```
 //!
-//! Each title's index region begins with a label that holds the title's whole record. A scan over
-//! all chunks finds the labels; those whose index still decodes and whose chunks no newer title has
-//! become titles again. Two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`] replaces the
-//! catalogue.
+//! Each title's index region begins with a label that holds the title's complete record. A scan
+//! over all chunks finds the labels; those whose index is valid and whose chunks belong to no newer
+//! title become titles again. There are two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`]
+//! replaces the catalogue.
 //!
-//! What does not come back: names given by renaming (a label keeps the first name), the calibration
-//! and the disk history. A removed title may come back: its label is overwritten when its chunks
-//! are freed, but a power cut at that moment can leave the label.
+//! Not restored are new names of renamed titles (a label keeps the first name), the calibration and
+//! the disk history. A removed title may reappear: its label is overwritten when its chunks are
+//! freed, but a power cut at that moment can leave the label.
 
 use crate::catalogue::{Catalogue, check_extents};
 use crate::format::bytes::Malformed;
@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A catalogue made from labels, not yet written.
+/// A catalogue made from labels that has not been written yet.
 #[derive(Debug)]
 pub struct Rebuild {
     device: Arc<dyn BlockDevice>,
@@ -40,10 +40,10 @@ pub struct Rebuild {
     report: RebuildReport,
 }
 
-/// What a rebuild finds.
+/// The result of a scan for labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RebuildReport {
-    /// Titles of the new catalogue, by name.
+    /// The titles of the new catalogue, by name.
     pub titles: Vec<TitleRecord>,
     /// Labels that do not become titles.
     pub given_up: Vec<GivenUp>,
@@ -54,18 +54,18 @@ pub struct RebuildReport {
 pub struct GivenUp {
     /// The title's first name.
     pub name: String,
-    /// Why the title cannot be had back.
+    /// The reason why the title cannot be restored.
     pub reason: String,
 }
 
 impl Rebuild {
-    /// Why the catalogue of the store at `path` cannot be used; `None`: it can, and there is
-    /// nothing to rebuild. Reads the store's metadata and writes nothing.
+    /// The reason why the catalogue of the store at `path` cannot be used; `None` if it can, and a
+    /// rebuild is unnecessary. Reads the store's metadata and writes nothing.
     pub fn needed(path: &Path) -> Result<Option<String>, StoreError> {
         Self::needed_on(open_device(path, true)?)
     }
 
-    /// As [`Rebuild::needed`], on an open device.
+    /// Checks an open device like [`Rebuild::needed`].
     pub fn needed_on(device: Arc<dyn BlockDevice>) -> Result<Option<String>, StoreError> {
         let superblock = read_superblock(device.as_ref(), &mut Vec::new())?;
         Ok(match load(device) {
@@ -75,8 +75,8 @@ impl Rebuild {
         })
     }
 
-    /// Reads the labels of the store at `path` and decides which titles a new catalogue would have.
-    /// Writes nothing.
+    /// Reads the labels of the store at `path` and decides which titles a new catalogue has. Writes
+    /// nothing.
     ///
     /// # Errors
     /// [`StoreError::Owned`] while another process has the store; [`StoreError::Damaged`] when not
@@ -89,7 +89,7 @@ impl Rebuild {
         Self::scan_on(open_device(path, true)?, progress, cancel)
     }
 
-    /// As [`Rebuild::scan`], on an open device.
+    /// Scans an open device like [`Rebuild::scan`].
     pub fn scan_on(
         device: Arc<dyn BlockDevice>,
         progress: &mut dyn FnMut(JobProgress),
@@ -108,21 +108,22 @@ impl Rebuild {
         Ok(Self { device, superblock, catalogue, report })
     }
 
-    /// The titles that the new catalogue has, and the labels given up.
+    /// The titles of the new catalogue, and the labels that were given up.
     pub fn report(&self) -> &RebuildReport {
         &self.report
     }
 
-    /// Replaces the store's catalogue by the new one: the old journal and checkpoints are given up.
+    /// Replaces the store's catalogue by the new one: the old journal and checkpoints are
+    /// discarded.
     pub fn write(self) -> Result<RebuildReport, StoreError> {
         write_new_log(Arc::clone(&self.device), self.superblock, &self.catalogue)?;
-        // Opening verifies what was written.
+        // Opening the store verifies the written metadata.
         Store::open_on(self.device)?;
         Ok(self.report)
     }
 }
 
-/// The records of all labels on the device. A chunk that cannot be read has no label.
+/// The records of all labels on the device. A chunk that cannot be read counts as having no label.
 fn labels_on(
     device: &dyn BlockDevice,
     superblock: &Superblock,
@@ -140,8 +141,8 @@ fn labels_on(
             }
             let read = device.read_at(chunk * layout.chunk, &mut bytes);
             let title = read.ok().and_then(|()| label::decode(&bytes, superblock.uuid));
-            // A file that was taken in may itself hold a copy of this store: its labels name other
-            // chunks than the one they lie in.
+            // An ingested file may contain a copy of this store, whose labels refer to other chunks
+            // than the one that they are in.
             let in_place = |title: &TitleRecord| {
                 title.index.first().is_some_and(|first| first.start.0 == chunk)
             };
@@ -160,12 +161,11 @@ fn choose(
     layout: &StoreLayout,
     given_up: &mut Vec<GivenUp>,
 ) -> Catalogue {
-    // The newest first, so that a title whose chunks were used again loses to the one that has
-    // them.
+    // The newest title goes first, so that an older one whose chunks were used again is given up.
     labels.sort_by_key(|title| std::cmp::Reverse(title.id));
     let mut free = FreeMap::new(&layout.data());
     let mut catalogue = Catalogue::default();
-    // A title given up keeps its label on the disk: no new title may get its id.
+    // A title that is given up keeps its label on the disk: no new title may get its id.
     let next_id = labels.first().map_or(0, |newest| newest.id.0.saturating_add(1));
     catalogue.apply(Record::NextId(TitleId(next_id))).expect("an id contradicts nothing");
     for mut title in labels {
@@ -181,7 +181,7 @@ fn choose(
             given_up.push(GivenUp { name, reason: error.to_string() });
             continue;
         }
-        // A title with a broken index keeps its chunks here: an older one that overlaps it was
+        // A title with a damaged index keeps its chunks here: an older title that overlaps it was
         // overwritten by it.
         let entered = read_index(device, layout.chunk, &title)
             .map_err(|error| error.to_string())
@@ -193,8 +193,8 @@ fn choose(
     catalogue
 }
 
-/// Writes checkpoints and superblocks as at format, at a place in the journal beyond all that is
-/// there, so that no old entry is replayed.
+/// Writes checkpoints and superblocks as at format, at a journal place beyond all existing entries,
+/// so that no old entry is replayed.
 fn write_new_log(
     device: Arc<dyn BlockDevice>,
     mut superblock: Superblock,

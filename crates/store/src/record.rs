@@ -1,4 +1,4 @@
-//! What the catalogue knows of a store and of its titles.
+//! The records of a store and of its titles.
 
 use device::DeviceKind;
 use media::TitleKind;
@@ -7,30 +7,30 @@ use std::time::Duration;
 use units::{ByteCount, Extent};
 use uuid::Uuid;
 
-/// A title of one store; never used twice there.
+/// The identifier of a title in one store, where it is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TitleId(pub u64);
 
-/// A title as the catalogue has it: the inode.
+/// A title in the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TitleRecord {
-    /// Stays the same when the title is renamed.
+    /// The identifier, which renaming does not change.
     pub id: TitleId,
-    /// Unique in the store.
+    /// The name, unique in the store.
     pub name: String,
     /// Media or file.
     pub kind: TitleKind,
-    /// Unix time in seconds of the moment it was sealed.
+    /// The Unix time in seconds at which it was sealed.
     pub created: u64,
-    /// Bytes of all tracks' data.
+    /// The length of all tracks' data in bytes.
     pub bytes: u64,
-    /// Play-out time; zero for files.
+    /// The play-out time; zero for files.
     pub duration: Duration,
-    /// In the order of the title's index.
+    /// The tracks in the order of the title's index.
     pub tracks: Vec<TrackRecord>,
-    /// Where the index region lies.
+    /// The extents of the index region.
     pub index: Vec<Extent>,
-    /// Bytes of the encoded index.
+    /// The length of the encoded index.
     pub index_bytes: u64,
     /// CRC-32C of the encoded index.
     pub index_checksum: u32,
@@ -42,7 +42,7 @@ impl TitleRecord {
         self.tracks.iter().flat_map(|track| &track.extents).chain(&self.index).copied()
     }
 
-    /// What it holds, to be compared with others.
+    /// The identity of its content, to be compared with other titles.
     pub fn content(&self) -> Content {
         Content {
             file: self.kind == TitleKind::File,
@@ -53,16 +53,17 @@ impl TitleRecord {
         }
     }
 
-    /// Chunks that it occupies.
+    /// The number of chunks that it occupies.
     pub fn chunks(&self) -> u64 {
         self.extents().map(|extent| extent.chunks).sum()
     }
 }
 
-/// What a title holds, whatever its name and its place: two that agree in this are copies.
+/// The identity of a title's content, independent of name and position: titles with equal values
+/// are copies.
 ///
-/// Their indexes are the same byte for byte (CRC-32C), and an index has the checksum of every 64
-/// KiB of every track, so that what is read of one copy is verified by the index of the other.
+/// Their indexes are equal byte for byte (CRC-32C), and an index has the checksum of every 64 KiB
+/// of every track, so that data read from one copy can be verified by the index of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Content {
     file: bool,
@@ -80,64 +81,64 @@ impl fmt::Display for Content {
     }
 }
 
-/// One track of a title: where its data lies.
+/// One track of a title with the extents of its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrackRecord {
-    /// Bytes of data.
+    /// The length of the data in bytes.
     pub bytes: u64,
-    /// In order; the data fills all but the last chunk of the last one.
+    /// The extents in order; the data fills all but the last chunk of the last one.
     pub extents: Vec<Extent>,
 }
 
-/// What a superblock alone tells of a store.
+/// The identity of a store, as in its superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreIdentity {
-    /// Made at format.
+    /// The unique identifier, made at format.
     pub uuid: Uuid,
-    /// For people.
+    /// The name that the user gave the store.
     pub label: String,
-    /// Bytes of the device or file that the store takes.
+    /// The bytes of the device or file that the store uses.
     pub size: ByteCount,
     /// The allocation unit.
     pub chunk: ByteCount,
 }
 
-/// What an open store tells of itself.
+/// The state of an open store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreInfo {
-    /// Made at format.
+    /// The unique identifier, made at format.
     pub uuid: Uuid,
-    /// For people.
+    /// The name that the user gave the store.
     pub label: String,
-    /// Bytes of the device or file that the store takes.
+    /// The bytes of the device or file that the store uses.
     pub size: ByteCount,
     /// The allocation unit.
     pub chunk: ByteCount,
-    /// Chunks that titles can have.
+    /// Number of chunks that are available to titles.
     pub data_chunks: u64,
-    /// Chunks that no title, writer or reader has.
+    /// Number of chunks that no title, writer or reader uses.
     pub free_chunks: u64,
     /// The longest run of free chunks.
     pub largest_free: u64,
-    /// Titles in the catalogue.
+    /// Number of titles in the catalogue.
     pub titles: u64,
-    /// What it lies on.
+    /// The kind of the device beneath the store.
     pub kind: DeviceKind,
-    /// A regular file whose blocks are not all allocated: writes may find the file system full,
-    /// and extents are contiguous in the file only.
+    /// Whether it is a regular file whose blocks are not all allocated: writes may fill the file
+    /// system, and extents are contiguous in the file only.
     pub sparse: bool,
 }
 
-/// How [`crate::Store::format`] makes a store.
+/// The options of [`crate::Store::format`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatOptions {
-    /// Creates the file so long, or changes its length; `None`: as long as it is.
+    /// The length to which the file is created or changed; `None` keeps the length.
     pub size: Option<ByteCount>,
     /// The allocation unit: a power of two from 64 KiB to 64 MiB.
     pub chunk: ByteCount,
-    /// For people; at most 64 bytes are kept.
+    /// The name of the store, of which at most 64 bytes are kept.
     pub label: String,
-    /// Overwrite what is there.
+    /// Overwrite existing content.
     pub destroy: bool,
 }
 

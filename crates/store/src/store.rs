@@ -1,4 +1,4 @@
-//! An open store: the catalogue for many readers, changes one at a time.
+//! An open store: the catalogue for many readers, with one change at a time.
 //!
 //! ```text
 //!   titles, title, runs, index ──read──▶ StoreState { catalogue, free map, hidden, pending }
@@ -6,9 +6,9 @@
 //!   seal, hide, rename, calibration ──▶ Log: journal entry, flush ─┘ applied when durable
 //! ```
 //!
-//! The log's lock is held across a commit, the shared lock never across any I/O: who plays does not
-//! wait for who writes. After a write or flush that failed nothing more is written, because what is
-//! on the disk is then not known (what was acknowledged is safe).
+//! The log's lock is held during a commit, the state's lock never during I/O: readers do not wait
+//! for writers. After a failed write or flush nothing more is written, because the content of the
+//! disk is then unknown (acknowledged changes are safe).
 
 use crate::byte_runs::{pieces, runs};
 use crate::catalogue::Catalogue;
@@ -41,26 +41,26 @@ pub struct Store {
     healed: Vec<Finding>,
     log: Mutex<Log>,
     state: RwLock<StoreState>,
-    /// Why nothing more is written.
+    /// The reason why nothing more is written.
     stopped: OnceLock<String>,
 }
 
-/// What is known in memory.
+/// The state in memory.
 #[derive(Debug)]
 pub(crate) struct StoreState {
     pub(crate) catalogue: Catalogue,
-    /// What neither the catalogue, a hidden title nor a writer has.
+    /// The chunks that belong to no title, hidden title or writer.
     pub(crate) free: FreeMap,
-    /// Out of the catalogue, still being read.
+    /// Titles that are out of the catalogue and still being read.
     pub(crate) hidden: BTreeMap<TitleId, TitleRecord>,
-    /// Names of titles being written.
+    /// The names of titles that are being written.
     pub(crate) pending: BTreeSet<String>,
-    /// The id that the next writer gets.
+    /// The identifier of the next title to be written.
     pub(crate) next_id: u64,
 }
 
 impl Store {
-    /// What the store tells of itself.
+    /// The state of the store.
     pub fn info(&self) -> StoreInfo {
         let state = self.state();
         StoreInfo {
@@ -77,12 +77,12 @@ impl Store {
         }
     }
 
-    /// What it lies on.
+    /// The device beneath the store.
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         &self.device
     }
 
-    /// Bytes of the device that calibration may overwrite; empty on small stores.
+    /// The range of the device that calibration may overwrite; empty on small stores.
     pub fn scratch(&self) -> Range<u64> {
         self.layout.scratch.clone()
     }
@@ -92,28 +92,28 @@ impl Store {
         self.state().catalogue.titles().cloned().collect()
     }
 
-    /// One title.
+    /// The title with this name.
     pub fn title(&self, name: &str) -> Option<TitleRecord> {
         self.state().catalogue.title(name).cloned()
     }
 
-    /// The index of a title, hidden or not: read whole and verified. Nothing is cached.
+    /// The index of a title, hidden or not: read whole and verified. It is not cached.
     pub fn index(&self, id: TitleId) -> Result<Arc<TitleIndex>, StoreError> {
         let record = self.record(id)?;
         read_index(self.device.as_ref(), self.layout.chunk, &record).map(Arc::new).map_err(
-            // Removed meanwhile: its chunks may hold another title, and the damage is none.
+            // A title removed meanwhile may have been overwritten by another, which is no damage.
             |error| if self.record(id).is_ok() { error } else { no_title(&record.name) },
         )
     }
 
-    /// The track's extents as byte ranges of the device, in order. Also of a hidden title.
+    /// The track's extents as byte ranges of the device, in order. Also works for a hidden title.
     pub fn runs(&self, id: TitleId, track: u16) -> Option<Vec<Range<u64>>> {
         let record = self.record(id).ok()?;
         Some(runs(&record.tracks.get(usize::from(track))?.extents, self.layout.chunk))
     }
 
-    /// Reads a track's data at any alignment, unverified; verified: [`Store::reader`]. Panics
-    /// beyond the track's end, like a slice.
+    /// Reads a track's data at any alignment without verification ([`Store::reader`] verifies).
+    /// Panics beyond the track's end, like a slice.
     pub fn read(
         &self,
         id: TitleId,
@@ -125,6 +125,7 @@ impl Store {
         let track = &record.tracks[usize::from(track)];
         let end = offset + into.len() as u64;
         assert!(end <= track.bytes, "a read up to {end} of {}", track.bytes);
+        // Devices are read in whole blocks.
         let start = align_down(offset, BLOCK);
         let skip = usize::try_from(offset - start).expect("less than a block");
         let length = usize::try_from(align_up(end, BLOCK) - start).expect("as much as asked for");
@@ -136,7 +137,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a title out of the catalogue, durably; its space is kept until [`Store::release`].
+    /// Takes a title out of the catalogue durably; its space is kept until [`Store::release`].
     pub fn hide(&self, name: &str) -> Result<TitleRecord, StoreError> {
         let mut hidden = None;
         self.change(
@@ -149,10 +150,10 @@ impl Store {
         Ok(hidden.expect("found above"))
     }
 
-    /// The last reader of a hidden title is gone: its chunks are free.
+    /// Frees the chunks of a hidden title after its last reader.
     pub fn release(&self, id: TitleId) {
         let Some(title) = self.state().hidden.get(&id).cloned() else { return };
-        // So that a rebuilding scan does not find it. Its chunks are still nobody else's.
+        // A rebuilding scan must not find the title. Its chunks belong to no other title yet.
         if let (Some(first), None) = (title.index.first(), self.stopped.get()) {
             let zeros = [0; label::SIZE];
             let place = first.start.0 * self.layout.chunk;
@@ -160,6 +161,7 @@ impl Store {
                 self.stop(&StoreError::from(error));
             }
         }
+        // The chunks become free only now: a writer could otherwise lose its label to the zeros.
         let mut state = self.state_mut();
         if state.hidden.remove(&id).is_some() {
             for extent in title.extents() {
@@ -175,7 +177,7 @@ impl Store {
         Ok(title)
     }
 
-    /// Gives a title another name. To its own name: nothing happens.
+    /// Renames a title. A rename to its own name does nothing.
     pub fn rename(&self, old: &str, new: &str) -> Result<(), StoreError> {
         check_name(new)?;
         if old == new {
@@ -184,6 +186,7 @@ impl Store {
         self.change(
             |state| {
                 let title = state.catalogue.title(old).ok_or_else(|| no_title(old))?;
+                // A title that is being written has reserved its name.
                 if state.catalogue.title(new).is_some() || state.pending.contains(new) {
                     return Err(StoreError::Exists { name: new.to_owned() });
                 }
@@ -193,7 +196,7 @@ impl Store {
         )
     }
 
-    /// The calibration kept with the store.
+    /// The calibration that is kept with the store.
     pub fn calibration(&self) -> Option<Calibration> {
         self.state().catalogue.calibration().cloned()
     }
@@ -204,12 +207,12 @@ impl Store {
         self.change(|_| Ok(Record::Calibration(calibration.clone())), |_| {})
     }
 
-    /// How the disk performed in use, as [`Store::set_disk_history`] kept it last.
+    /// The disk's performance history, as [`Store::set_disk_history`] wrote it last.
     pub fn disk_history(&self) -> Option<Vec<u8>> {
         self.state().catalogue.disk_history().map(<[u8]>::to_vec)
     }
 
-    /// Keeps the server's record of how the disk performed: at most 4,096 bytes, which the store
+    /// Keeps the server's history of the disk's performance: at most 4,096 bytes, which the store
     /// does not interpret.
     pub fn set_disk_history(&self, bytes: &[u8]) -> Result<(), StoreError> {
         check_disk_history(bytes)?;
@@ -217,7 +220,7 @@ impl Store {
     }
 }
 
-/// For the rest of this crate.
+/// Methods for the other modules of this crate.
 impl Store {
     pub(crate) fn new(
         loaded: LoadedLog,
@@ -270,7 +273,7 @@ impl Store {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A title in the catalogue or hidden.
+    /// The record of a title in the catalogue or hidden.
     pub(crate) fn record(&self, id: TitleId) -> Result<TitleRecord, StoreError> {
         let state = self.state();
         let found = state.catalogue.by_id(id).or_else(|| state.hidden.get(&id));
@@ -284,7 +287,7 @@ impl Store {
         }
     }
 
-    /// Writes data that no record speaks of yet.
+    /// Writes data that no record refers to yet.
     pub(crate) fn write_data(&self, place: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.refuse_if_stopped()?;
         self.stop_on(self.device.write_at(place, bytes))
@@ -300,12 +303,12 @@ impl Store {
     }
 
     fn stop(&self, error: &StoreError) {
-        // Only the first reason is kept: the others follow from it.
+        // The first error is the reason; later ones follow from it.
         let _ = self.stopped.set(error.to_string());
     }
 
-    /// Makes one change durable and applies it: `make` decides on the record, `then` runs with the
-    /// change applied, in the same breath.
+    /// Makes one change durable and applies it: `make` decides on the record, and `then` runs after
+    /// the change was applied, under one lock.
     pub(crate) fn change(
         &self,
         make: impl FnOnce(&StoreState) -> Result<Record, StoreError>,
@@ -313,6 +316,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut log = self.log();
         self.refuse_if_stopped()?;
+        // Readers are shut out only while deciding and applying, never during the writes between.
         let (record, whole) = {
             let state = self.state();
             let record = make(&state)?;
@@ -323,6 +327,7 @@ impl Store {
         let bytes = bytes.finish();
         let slot = &self.layout.checkpoints[0];
         let (needed, holds) = (whole + bytes.len() as u64, slot.end - slot.start);
+        // Removals are possible even when the catalogue is full: they are the way out.
         if needed > holds && !matches!(record, Record::Removal(_)) {
             let (needed, holds) = (ByteCount(needed), ByteCount(holds));
             return Err(StoreError::CatalogueFull { needed, holds });
@@ -334,13 +339,15 @@ impl Store {
             }
             log.append(&bytes)
         })();
+        // The entry may or may not be on the disk, so the memory can no longer follow it.
         written.inspect_err(|error| self.stop(error))?;
         let mut state = self.state_mut();
+        // Readers of the title go on: its space is freed by `release`.
         if let Record::Removal(id) = &record {
-            let title = state.catalogue.by_id(*id).expect("just decided on").clone();
+            let title = state.catalogue.by_id(*id).expect("`make` found it").clone();
             state.hidden.insert(*id, title);
         }
-        state.catalogue.apply(record).expect("decided on the same catalogue");
+        state.catalogue.apply(record).expect("`make` saw the same catalogue");
         then(&mut state);
         Ok(())
     }

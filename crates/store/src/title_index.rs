@@ -1,4 +1,4 @@
-//! Reading a title's index from its index region, for an open store and for a rebuild.
+//! Reads a title's index from its index region, for an open store and for a rebuild.
 
 use crate::byte_runs::{pieces, runs};
 use crate::format::{BLOCK, label};
@@ -6,7 +6,7 @@ use crate::{StoreError, TitleRecord};
 use device::BlockDevice;
 use media::{CHECKSUM_SPAN, TitleIndex, checksum};
 
-/// Reads and verifies the index that `record` names; chunks are of `chunk` bytes.
+/// Reads and verifies the index that `record` refers to; chunks have `chunk` bytes.
 pub(crate) fn read_index(
     device: &dyn BlockDevice,
     chunk: u64,
@@ -25,7 +25,7 @@ pub(crate) fn read_index(
         return Err(damaged("does not match its checksum"));
     }
     let index = TitleIndex::decode(&bytes).map_err(|error| damaged(&error.to_string()))?;
-    // A whole index of another title: the record or the index region is not the one it seems.
+    // A valid index may still belong to another title, if the record or the region is wrong.
     let fits = index.kind == record.kind
         && index.tracks.len() == record.tracks.len()
         && index.tracks.iter().zip(&record.tracks).all(|(index, track)| {

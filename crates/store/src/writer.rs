@@ -1,14 +1,15 @@
-//! Writing a title: reserve, write, seal; or drop it, and nothing was.
+//! Writing a title: reserve, write, seal; a dropped writer leaves nothing.
 //!
 //! ```text
 //!   declare     │ audio │ video                        │  one extent if any hole is large enough
 //!   write       │AAAA   │VVVVVVVVVVVVVVV...            │  1 MiB at a time, CRC-32C per 64 KiB
-//!   grow        │       │                              │VV in place if what follows is free
+//!   grow        │       │                              │VV in place if the following chunks are
+//! free
 //!   seal        │AAAA│  │VVVVVVVVVVVVVVVVVVVVVVVVVVVVV│ │  trimmed; index region; flush; catalogue
 //! ```
 //!
-//! Nothing enters the catalogue until all of it is durable. What is reserved but not sealed is
-//! known in memory only: after a crash it is free again.
+//! A title enters the catalogue after all of its data is durable. Reservations that are not sealed
+//! are in memory only: after a crash the space is free again.
 
 use crate::byte_runs::{pieces, runs};
 use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_name};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::{ByteCount, Extent};
 
-/// A title being written. Dropped before [`TitleWriter::seal`], it leaves nothing behind.
+/// A title that is being written. Dropped before [`TitleWriter::seal`], it leaves nothing behind.
 pub struct TitleWriter<'a> {
     store: &'a Store,
     io: &'a dyn BackgroundIo,
@@ -38,23 +39,22 @@ pub struct TitleWriter<'a> {
     sealed: bool,
 }
 
-/// A track being written.
+/// A track that is being written.
 #[derive(Default)]
 struct TrackBuffer {
     extents: Vec<Extent>,
-    /// Bytes that the extents hold.
+    /// The bytes that the extents hold.
     capacity: u64,
-    /// Bytes on the device; a multiple of [`WRITE`] until the last write.
+    /// The bytes on the device; a multiple of [`WRITE`] until the last write.
     written: u64,
-    /// Bytes not yet there.
+    /// The bytes that are not on the device yet.
     buffer: Option<Buffer>,
     filled: usize,
     checksums: Vec<u32>,
 }
 
 impl Store {
-    /// Begins a title. Its name is taken from now on; dropping the writer gives name and space
-    /// back.
+    /// Begins a title. Its name is reserved from now on; dropping the writer frees name and space.
     pub fn begin(&self, name: &str, kind: TitleKind) -> Result<TitleWriter<'_>, StoreError> {
         check_name(name)?;
         self.refuse_if_stopped()?;
@@ -83,15 +83,15 @@ impl<'a> TitleWriter<'a> {
         }
     }
 
-    /// Asks `io` for a permit before each write.
+    /// Makes the writer ask `io` for a permit before each write.
     pub fn with_io(mut self, io: &'a dyn BackgroundIo) -> Self {
         self.io = io;
         self
     }
 
-    /// Declares the tracks in the order of their numbers, once, and reserves what they are expected
-    /// to take (zero: unknown): side by side, the smallest first, so that what a wrong guess
-    /// leaves over lies behind the largest.
+    /// Declares the tracks in the order of their numbers, once, and reserves their expected size
+    /// (zero: unknown): side by side, the smallest first, so that space left over by a wrong
+    /// estimate is behind the largest.
     pub fn declare(&mut self, expected: &[ByteCount]) -> Result<(), StoreError> {
         assert!(self.tracks.is_empty(), "tracks are declared once");
         if expected.is_empty() || expected.len() > MAX_TRACKS {
@@ -109,6 +109,7 @@ impl<'a> TitleWriter<'a> {
         if total > free.free() {
             return Err(full(AllocError::Missing(total - free.free()), free, chunk));
         }
+        // Tracks side by side cost the shortest seeks while the title is played.
         let mut together = if total > 0 { free.first_fit(total) } else { None };
         for number in order {
             let track = &mut self.tracks[number];
@@ -119,6 +120,7 @@ impl<'a> TitleWriter<'a> {
                 rest.chunks -= wanted;
                 continue;
             }
+            // Many extents cost seeks, so they are only the last resort.
             match free.allocate(wanted, FEW_EXTENTS).or_else(|_| free.allocate(wanted, MAX_EXTENTS))
             {
                 Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),
@@ -148,13 +150,13 @@ impl<'a> TitleWriter<'a> {
         Ok(())
     }
 
-    /// Bytes of data that a track has so far.
+    /// The length of a track's data so far.
     pub fn written(&self, track: u16) -> u64 {
         self.tracks.get(usize::from(track)).map_or(0, TrackBuffer::bytes)
     }
 
-    /// Makes it durable and enters it into the catalogue. `tracks` in the order of their numbers;
-    /// of media, the indexes add up to what was written.
+    /// Makes the title durable and enters it into the catalogue. `tracks` are in the order of their
+    /// numbers; for media, the lengths in the indexes must match the written data.
     pub fn seal(
         mut self,
         tracks: Vec<(TrackDescription, LduIndex)>,
@@ -169,6 +171,7 @@ impl<'a> TitleWriter<'a> {
         let mut region = label::encode(&record, self.store.uuid());
         region.extend(&bytes);
         self.write_region(region)?;
+        // Data and index must be durable before the catalogue refers to them.
         self.store.flush()?;
         self.store.change(
             |_| Ok(Record::Title(record.clone())),
@@ -180,7 +183,7 @@ impl<'a> TitleWriter<'a> {
         Ok(record)
     }
 
-    /// Writes a track's buffer to its place.
+    /// Writes a track's buffer to the device.
     fn write_out(&mut self, number: usize) -> Result<(), StoreError> {
         let missing = {
             let track = &self.tracks[number];
@@ -193,6 +196,7 @@ impl<'a> TitleWriter<'a> {
         let Some(buffer) = track.buffer.as_mut().filter(|_| track.filled > 0) else {
             return Ok(());
         };
+        // Devices are written in whole blocks.
         let padded = track.filled.next_multiple_of(BLOCK_SIZE);
         buffer[track.filled..padded].fill(0);
         track.checksums.extend(buffer[..track.filled].chunks(SPAN).map(checksum));
@@ -203,18 +207,20 @@ impl<'a> TitleWriter<'a> {
         }
         track.written += track.filled as u64;
         track.filled = 0;
+        // A part of a buffer is only written at the end of the track.
         if padded < WRITE {
             track.buffer = None;
         }
         Ok(())
     }
 
-    /// Finds room for at least `missing` more bytes: in place if what follows is free, else
-    /// elsewhere.
+    /// Finds room for at least `missing` more bytes: in place if the following chunks are free,
+    /// else elsewhere.
     fn grow(&mut self, number: usize, missing: u64) -> Result<(), StoreError> {
         let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
         let mut needed = missing.div_ceil(chunk);
+        // Grows by a part of the size, so that the number of extents stays small.
         let step =
             needed.max((track.capacity / GROWTH_PART).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
         let mut state = self.store.state_mut();
@@ -240,14 +246,14 @@ impl<'a> TitleWriter<'a> {
         Ok(())
     }
 
-    /// Gives back the chunks that a track's data does not reach.
+    /// Frees the chunks behind the end of a track's data.
     fn trim(&mut self, number: usize) {
         let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
         let mut surplus = track.capacity / chunk - track.written.div_ceil(chunk);
         let mut state = self.store.state_mut();
         while surplus > 0 {
-            let last = track.extents.last_mut().expect("a surplus is in some extent");
+            let last = track.extents.last_mut().expect("a surplus means that there is an extent");
             let cut = surplus.min(last.chunks);
             last.chunks -= cut;
             state.free.give(Extent { start: last.end(), chunks: cut });
@@ -281,7 +287,7 @@ impl<'a> TitleWriter<'a> {
         Ok(TitleIndex { kind: self.kind, tracks: described })
     }
 
-    /// Reserves the index region and writes down the title's record.
+    /// Reserves the index region and makes the title's record.
     fn place_index(
         &mut self,
         index: &Arc<TitleIndex>,
@@ -333,7 +339,7 @@ impl TrackBuffer {
         self.written + self.filled as u64
     }
 
-    /// Takes one more extent, merged with the last if they touch.
+    /// Adds one more extent, merged with the last if they touch.
     fn add(&mut self, extent: Extent, chunk: u64) {
         if extent.chunks == 0 {
             return;
@@ -376,16 +382,17 @@ fn full(error: AllocError, free: &FreeMap, chunk: u64) -> StoreError {
     }
 }
 
-/// Play-out time as players are told it; zero for what is not played.
+/// The play-out time that players see; zero for files.
 fn duration(index: &Arc<TitleIndex>) -> Duration {
     Packaging::new(Arc::clone(index), &PackagingOptions::default())
         .map_or(Duration::ZERO, |packaging| packaging.duration())
 }
 
-/// Bytes of one write: what a disk writes at nearly its full rate, and no more in memory per track.
+/// Bytes of one write: a disk writes at nearly its full rate with it, and it bounds the memory of a
+/// track.
 const WRITE: usize = 1 << 20;
 
-/// No write ends in the middle of a checksum's span but the last.
+// No write but the last ends in the middle of a checksum's span.
 const _: () = assert!(WRITE.is_multiple_of(SPAN));
 
 #[expect(clippy::cast_possible_truncation, reason = "64 KiB")]
@@ -394,11 +401,11 @@ const SPAN: usize = CHECKSUM_SPAN as usize;
 #[expect(clippy::cast_possible_truncation, reason = "4,096")]
 const BLOCK_SIZE: usize = BLOCK as usize;
 
-/// Extents that a track of known size should do with at most.
+/// The number of extents that a track of known size should not exceed.
 const FEW_EXTENTS: usize = 4;
 
-/// A track that outgrows its place gets an eighth of its size more, in steps that make few extents
-/// and are trimmed at the end.
+/// A track that outgrows its reservation gets an eighth of its size more, in steps that make few
+/// extents and are trimmed at the end.
 const GROWTH_PART: u64 = 8;
 const GROWTH_LEAST: u64 = 8 << 20;
 const GROWTH_MOST: u64 = 1 << 30;

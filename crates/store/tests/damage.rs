@@ -1,5 +1,5 @@
-//! Bits rot. Whatever bit flips in what a store needs, it is found, and nothing damaged passes for
-//! good; whatever bytes stand where a store should be, nothing panics.
+//! Damaged bits: whatever bit changes in the needed parts of a store, it is found, and no damaged
+//! data is returned; whatever bytes a device holds, nothing panics.
 
 mod common;
 
@@ -13,10 +13,10 @@ use units::ByteCount;
 
 const CHUNK: usize = 64 << 10;
 
-/// On a store of 3 MiB with such chunks: superblock copy, journal, two checkpoints.
+/// The chunks of the metadata on a store of 3 MiB: superblock copy, journal, two checkpoints.
 const MIDDLE: std::ops::Range<usize> = 24 * CHUNK..31 * CHUNK;
 
-/// A store with some history: titles written, removed and renamed, more than one checkpoint.
+/// A store with a history: titles written, removed and renamed, and more than one checkpoint.
 fn image() -> (Vec<u8>, Model, Vec<TitleRecord>) {
     let mut random = fastrand::Rng::with_seed(1);
     let device = PowerCutDevice::new(ByteCount::mib(3));
@@ -65,7 +65,7 @@ fn one_bit_anywhere_in_the_metadata_is_found_and_nothing_is_lost() {
         needed += usize::from(!told.is_empty());
         kinds.extend(told);
     }
-    // Blocks that are not needed any more (the journal before both checkpoints) may rot unseen.
+    // Blocks that are no longer needed (the journal before both checkpoints) may be damaged unseen.
     assert!(needed > 20, "only {needed} blocks are looked at");
     let kinds: Vec<String> = kinds.into_iter().collect();
     assert_eq!(kinds, ["Checkpoint", "Journal", "Superblock"]);
@@ -114,14 +114,14 @@ fn one_bit_in_a_label_is_found_and_the_title_still_plays() {
         let report = store.check(&CheckOptions::default(), &mut |_| {}).unwrap();
         let [finding] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
         assert!(finding.text.contains("label"), "{}", finding.text);
-        // Under whatever name it has now.
+        // The finding has the title's current name.
         assert_eq!(finding.title.as_ref(), Some(&title.name));
         assert!(holdings(&store).unwrap() == model);
     }
 }
 
 #[test]
-fn a_span_that_is_damaged_is_named_with_its_time() {
+fn a_damaged_span_is_named_with_its_time() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
     // 1,000 bytes in each 1/25 s.
@@ -141,7 +141,7 @@ fn a_span_that_is_damaged_is_named_with_its_time() {
 }
 
 #[test]
-fn both_copies_of_an_entry_in_the_middle_of_the_journal_gone_is_damage_not_silence() {
+fn a_lost_entry_in_the_middle_of_the_journal_is_reported_as_damage() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
     for i in 0..3 {
@@ -156,7 +156,7 @@ fn both_copies_of_an_entry_in_the_middle_of_the_journal_gone_is_damage_not_silen
 }
 
 #[test]
-fn two_superblocks_gone_are_healed_three_are_damage() {
+fn two_lost_superblocks_are_repaired_and_three_are_damage() {
     let (image, model, _) = image();
     let places = [0, CHUNK, 3 << 19, (3 << 20) - CHUNK];
     for lost in 0..16u32 {
@@ -174,7 +174,7 @@ fn two_superblocks_gone_are_healed_three_are_damage() {
                 drop(store);
                 let again = Store::open_on(device).unwrap();
                 let report = again.check(&CheckOptions::default(), &mut |_| {}).unwrap();
-                assert_eq!(report.healed, [], "healed for good");
+                assert_eq!(report.healed, [], "repaired permanently");
             }
             Err(error) => {
                 let expected = if lost == 15 { "not-a-store" } else { "damaged" };
@@ -193,7 +193,7 @@ fn hostile_images_are_refused_without_panic() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut hostile = image.clone();
         match seed % 4 {
-            // Fields changed and every checksum made right again.
+            // Fields are changed and every checksum is made valid again.
             0 | 1 => {
                 for _ in 0..random.usize(1..4) {
                     let at = random.usize(16..280);
@@ -242,7 +242,7 @@ fn a_rebuild_is_needed_only_without_a_catalogue_and_names_what_it_gives_up() {
     let (image, mut model, titles) = image();
     let device = PowerCutDevice::from_image(image);
     assert_eq!(Rebuild::needed_on(device.clone()).unwrap(), None, "the catalogue is whole");
-    // One title's index rots before the catalogue is lost.
+    // One title's index is damaged before the catalogue is lost.
     let at = usize::try_from(titles[0].index[0].start.0).unwrap() * CHUNK + (16 << 10);
     device.tamper(|bytes| {
         bytes[at] ^= 1;
@@ -260,7 +260,7 @@ fn a_rebuild_is_needed_only_without_a_catalogue_and_names_what_it_gives_up() {
 fn a_lost_catalogue_is_rebuilt_from_the_titles() {
     let (image, model, _) = image();
     let device = PowerCutDevice::from_image(image);
-    // Journal and both checkpoints.
+    // The journal and both checkpoints are lost.
     device.tamper(|bytes| bytes[25 * CHUNK..31 * CHUNK].fill(0xee));
     let error = Store::open_on(device.clone()).unwrap_err();
     assert_eq!(error.code(), "damaged", "{error}");
@@ -278,7 +278,7 @@ fn a_lost_catalogue_is_rebuilt_from_the_titles() {
 }
 
 #[test]
-fn rebuilding_brings_back_what_is_whole_and_nothing_else() {
+fn a_rebuild_restores_whole_titles_and_nothing_else() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let device = PowerCutDevice::new(ByteCount::mib(3));
@@ -294,7 +294,7 @@ fn rebuilding_brings_back_what_is_whole_and_nothing_else() {
         let store = Store::open_on(device).unwrap();
         let held = holdings(&store).unwrap();
         assert_holds(&store, &held, &format!("seed {seed}"));
-        // Under their first names, if not their last.
+        // Titles have their first names after a rebuild.
         assert_eq!(held.into_values().collect::<BTreeSet<_>>(), expected, "seed {seed}");
     }
 }

@@ -1,7 +1,7 @@
-//! Real files through FFmpeg into a store and out again: what players decode of the export is what
-//! they decode of the source; what cannot be taken in is refused by name and leaves nothing.
+//! Ingest of real files through FFmpeg, and export: the decoded frames of an export are those of
+//! its source; a file that cannot be ingested is refused by name and leaves nothing.
 //!
-//! The clips are made with FFmpeg, which must be installed (it is what ingest needs, too).
+//! The clips are made with FFmpeg, which must be installed, as for ingest.
 
 #![expect(clippy::cast_possible_truncation, reason = "times and sizes of clips of two seconds")]
 
@@ -20,7 +20,7 @@ use temp_dir::TempDir;
 use units::ByteCount;
 
 impl TempDir {
-    /// Makes a clip; `arguments` between the test pictures and tone and the file's name.
+    /// Makes a clip; `arguments` are those between the test inputs and the file's name.
     fn clip(&self, name: &str, arguments: &str) -> PathBuf {
         let inputs = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=2 \
                       -f lavfi -i sine=frequency=440:sample_rate=48000:duration=2";
@@ -60,7 +60,7 @@ fn give(store: &Store, name: &str, out: &Path) -> Result<(), StoreError> {
 
 /// A decoded frame.
 struct DecodedFrame {
-    /// From the file's first frame.
+    /// The time from the file's first frame.
     ms: i64,
     bytes: u64,
     checksum: String,
@@ -68,12 +68,12 @@ struct DecodedFrame {
 
 type DecodedStreams = BTreeMap<String, Vec<DecodedFrame>>;
 
-/// What a decoder makes of a file, per stream.
+/// The decoded frames of a file, by stream.
 fn decoded(file: &Path) -> DecodedStreams {
     let sound = match file.to_string_lossy() {
-        // In MP4 FFmpeg takes MPEG-1 layer II for layer III, whose decoder rounds otherwise.
+        // In MP4 FFmpeg takes MPEG-1 layer II for layer III, whose decoder rounds differently.
         name if name.contains("mp2") => "-c:a copy",
-        // PCM has no frames of its own; every container cuts it as it likes.
+        // PCM has no frames of its own, so that containers divide it differently.
         name if name.contains("pcm") => "-af asetnsamples=n=1024:p=0",
         _ => "",
     };
@@ -113,9 +113,9 @@ fn decoded(file: &Path) -> DecodedStreams {
     streams
 }
 
-/// Same streams, same frames in the same order, times within a millisecond of each other. Matroska
-/// can say that the last packet of sound is not to be heard to its end; FFmpeg's MP4 reader does
-/// not heed what MP4 has for that, so there the last frame may be longer.
+/// Asserts that streams and frames are equal and in the same order, with times within a
+/// millisecond. Matroska can mark the end of the last audio packet as not to be played; FFmpeg's
+/// MP4 reader ignores the equivalent in MP4, so that the last frame may be longer there.
 fn assert_same(source: &Path, exported: &Path, context: &str) {
     let (source, exported) = (decoded(source), decoded(exported));
     let counts = |streams: &DecodedStreams| -> Vec<String> {
@@ -132,7 +132,7 @@ fn assert_same(source: &Path, exported: &Path, context: &str) {
     }
 }
 
-/// Every codec and container that is promised: name, and how to make it.
+/// A clip for every supported codec and container: its name, and how to make it.
 const CLIPS: &[(&str, &str)] = &[
     ("h264-aac.mp4", "-c:v libx264 -bf 2 -g 12 -c:a aac"),
     ("h264-mp3.mkv", "-c:v libx264 -bf 2 -g 12 -c:a libmp3lame"),
@@ -164,7 +164,7 @@ const CLIPS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_comes_out_decodes_as_what_went_in() {
+fn exported_frames_are_those_of_the_source() {
     let dir = TempDir::new("codecs");
     let store = dir.store();
     let mut taken = Vec::new();
@@ -191,12 +191,12 @@ fn what_comes_out_decodes_as_what_went_in() {
 }
 
 #[test]
-fn turned_and_edited_files_play_as_before() {
+fn rotated_and_edited_files_play_as_before() {
     let dir = TempDir::new("edits");
     let store = dir.store();
     let plain = dir.clip("plain.mp4", "-c:v libx264 -bf 2 -g 12 -c:a aac");
     let turned = dir.ffmpeg("-i plain.mp4 -c copy -metadata:s:v rotate=90", "turned.mp4");
-    // Cut in the middle of a group of pictures: an edit list hides what decoding needs before it.
+    // Cut in the middle of a group of pictures: an edit list hides the pictures before it.
     let edited = dir.ffmpeg("-ss 0.7 -i plain.mp4 -c copy", "edited.mp4");
     for source in [plain, turned, edited] {
         let report = take(&store, &source).unwrap();
@@ -207,7 +207,7 @@ fn turned_and_edited_files_play_as_before() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_left_out_by_name() {
+fn unsupported_streams_are_left_out_by_name() {
     let dir = TempDir::new("left-out");
     let store = dir.store();
     std::fs::write(dir.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
@@ -299,7 +299,7 @@ fn bad_files_are_refused_by_name_and_leave_nothing() {
 }
 
 #[test]
-fn a_full_store_says_what_is_missing_and_stays_as_it_was() {
+fn a_full_store_reports_the_missing_space_and_stays_unchanged() {
     let dir = TempDir::new("full");
     let options = FormatOptions {
         size: Some(ByteCount::mib(4)),
@@ -321,7 +321,7 @@ fn a_full_store_says_what_is_missing_and_stays_as_it_was() {
 }
 
 #[test]
-fn any_file_comes_back_bit_for_bit() {
+fn any_file_is_exported_bit_for_bit() {
     let dir = TempDir::new("files");
     let store = dir.store();
     let mut random = fastrand::Rng::with_seed(7);
@@ -348,7 +348,7 @@ fn any_file_comes_back_bit_for_bit() {
 }
 
 #[test]
-fn work_that_is_called_off_leaves_nothing() {
+fn cancelled_work_leaves_nothing() {
     let dir = TempDir::new("cancel");
     let store = dir.store();
     let before = store.info();

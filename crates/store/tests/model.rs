@@ -1,5 +1,5 @@
-//! The catalogue against a map: random steps, the store closed and opened again in between; and the
-//! ways in which opening, formatting and naming are refused.
+//! The catalogue compared with a map: random steps with reopening in between; and the refusals of
+//! opening, formatting and naming.
 
 mod common;
 mod temp_dir;
@@ -49,7 +49,7 @@ fn a_hidden_title_can_be_read_until_it_is_released() {
     assert_eq!(get(&store, &title).unwrap(), tracks);
     assert_eq!(store.runs(title.id, 0).unwrap().len(), 1);
     assert_eq!(store.info().free_chunks, free, "its space is kept");
-    // Its name is free at once.
+    // The name is free immediately.
     put(&store, "going", &[vec![6; 10]]).unwrap();
     store.release(title.id);
     assert_eq!(store.info().free_chunks, free + title.chunks() - 2);
@@ -59,7 +59,7 @@ fn a_hidden_title_can_be_read_until_it_is_released() {
 }
 
 #[test]
-fn tracks_lie_side_by_side_in_one_extent_each_if_any_hole_holds_them() {
+fn tracks_are_side_by_side_in_one_extent_each_if_a_hole_holds_them() {
     let device = PowerCutDevice::new(ByteCount::mib(8));
     let store = formatted(&device);
     let chunks = |n: usize| vec![1u8; n << 16];
@@ -145,7 +145,7 @@ fn a_calibration_is_kept() {
 }
 
 #[test]
-fn what_a_disk_was_seen_to_do_is_kept_as_it_is_and_is_not_too_much() {
+fn a_disk_history_is_kept_unchanged_and_its_length_is_limited() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
     assert_eq!(store.disk_history(), None);
@@ -164,7 +164,7 @@ fn what_a_disk_was_seen_to_do_is_kept_as_it_is_and_is_not_too_much() {
 }
 
 #[test]
-fn two_writers_cannot_have_one_name_and_a_dropped_one_gives_it_back() {
+fn two_writers_cannot_have_one_name_and_a_dropped_one_frees_it() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
     let mut first = store.begin("name", TitleKind::Media).unwrap();
@@ -208,7 +208,7 @@ fn sized(mib: u64) -> FormatOptions {
 }
 
 #[test]
-fn a_file_becomes_a_store_only_if_nothing_is_lost() {
+fn a_file_becomes_a_store_only_if_no_content_is_lost() {
     let dir = TempDir::new("format");
     let path = dir.0.join("store");
     let format = |options: &FormatOptions| code(Store::format(&path, options));
@@ -247,7 +247,7 @@ fn a_file_becomes_a_store_only_if_nothing_is_lost() {
 }
 
 #[test]
-fn a_device_that_has_shrunk_or_is_of_another_version_is_named() {
+fn a_device_that_shrank_or_has_another_version_is_reported() {
     let whole = PowerCutDevice::new(ByteCount::mib(3));
     drop(formatted(&whole));
     let mut image = whole.image();

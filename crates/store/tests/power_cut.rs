@@ -1,8 +1,8 @@
-//! Power may fail at any write, at any sector. What was acknowledged is there afterwards; what was
-//! not is there whole or not at all; `check` finds nothing; no space is lost; and the store goes
-//! on.
+//! Power cuts at any write and any sector. Acknowledged changes are there afterwards; others are
+//! there whole or not at all; `check` finds nothing; no space is lost; and the store continues to
+//! work.
 //!
-//! One seed is one random workload on a small store, recorded write by write. Every place in the
+//! One seed is one random workload on a small store, recorded write by write. Every position in the
 //! recording is cut several times. To run one again: `TENUTO_SEED=n cargo test -p store --test
 //! power_cut`.
 
@@ -15,7 +15,7 @@ use units::ByteCount;
 
 /// A recorded workload.
 struct RecordedRun {
-    /// The device when the recording starts; all of it durable.
+    /// The device when the recording starts; all of it is durable.
     image: Vec<u8>,
     events: Vec<DeviceEvent>,
     /// The model after each acknowledged step; the first is the empty store's.
@@ -40,7 +40,8 @@ fn record(seed: u64, steps: usize) -> RecordedRun {
     RecordedRun { image, events: device.take_events(), states, steps: told }
 }
 
-/// Opens what is left after a cut; the state is that of the last acknowledged step or the next.
+/// Opens the remains after a power cut; the state is that of the last acknowledged step or the
+/// next.
 fn assert_recovers(image: Vec<u8>, recording: &RecordedRun, acknowledged: usize, context: &str) {
     let device = PowerCutDevice::from_image(image.clone());
     let store = Store::open_on(device.clone()).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -54,7 +55,7 @@ fn assert_recovers(image: Vec<u8>, recording: &RecordedRun, acknowledged: usize,
         );
     };
     assert_holds(&store, expected, context);
-    // Whatever opening wrote to heal the store can be cut, too.
+    // The writes that repair the store at open can be cut, too.
     let healing = device.take_events();
     drop(store);
     for until in 0..healing.len() {
@@ -109,7 +110,7 @@ fn cut_everywhere(seed: u64, steps: usize, cuts_per_place: u64) -> u64 {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_else_leaves_a_trace() {
+fn acknowledged_changes_survive_and_others_leave_no_trace() {
     let seeds = match std::env::var("TENUTO_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
         Err(_) => (0..6).collect(),
@@ -119,7 +120,7 @@ fn nothing_acknowledged_is_lost_and_nothing_else_leaves_a_trace() {
 }
 
 #[test]
-fn formatting_can_be_cut_and_done_again() {
+fn an_interrupted_format_can_be_repeated() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let before = device.image();
     drop(formatted(&device));
@@ -138,7 +139,7 @@ fn formatting_can_be_cut_and_done_again() {
 
 #[test]
 fn a_failed_write_stops_all_writing_and_loses_nothing() {
-    // Fails at the n-th write or flush of a seal, for every n.
+    // The n-th write or flush of a seal fails, for every n.
     for operations in 0..20 {
         let device = PowerCutDevice::new(ByteCount::mib(3));
         let store = formatted(&device);
@@ -162,7 +163,7 @@ fn a_failed_write_stops_all_writing_and_loses_nothing() {
         let store = Store::open_on(device).unwrap();
         let held = holdings(&store).unwrap();
         if held.len() == 2 {
-            // The entry was written; only its flush failed.
+            // The entry was written, and only its flush failed.
             model.insert("new".to_owned(), tracks);
         }
         assert_holds(&store, &model, &format!("failed after {operations}"));

@@ -1,4 +1,4 @@
-//! Several files as one title in several sizes; and which files cannot be that.
+//! Several files as one title in several sizes, and files that cannot be combined.
 //!
 //! The clips are made with FFmpeg, which must be installed (it is what ingest needs, too).
 
@@ -44,7 +44,7 @@ const X264: &str = "-c:v libx264 -preset ultrafast -g 25 -sc_threshold 0 -c:a aa
 fn files_with_the_same_key_frames_become_one_title() {
     let dir = TempDir::new("renditions");
     let large = dir.clip("large.mp4", "640x360", X264);
-    // Another container, another clock.
+    // Another container with another timescale.
     let small = dir.clip("small.mkv", "320x180", X264);
     let tiny = dir.clip("tiny.mp4", "160x90", "-an -c:v libx264 -g 25 -sc_threshold 0 -bf 2");
     let store = dir.store();
@@ -62,7 +62,7 @@ fn files_with_the_same_key_frames_become_one_title() {
 }
 
 #[test]
-fn files_that_cannot_stand_in_for_each_other_are_refused_and_leave_nothing() {
+fn files_with_other_key_frames_are_refused_and_leave_nothing() {
     let dir = TempDir::new("no-renditions");
     let large = dir.clip("large.mp4", "640x360", X264);
     let other = dir.clip("other.mp4", "320x180", &X264.replace("-g 25", "-g 24"));

@@ -1,12 +1,12 @@
 //! The one binary codec of all formats: little-endian numbers, varints, and counted bytes.
 //!
-//! Decoding is for bytes that may be anything: each step says what is missing, and a count is
-//! compared with the bytes that follow (or with the format's limit) before memory is reserved.
-//! Big-endian MP4 boxes are read where MP4 is understood.
+//! Decoding accepts any bytes: each step reports what is missing, and a count is compared with the
+//! number of following bytes (or with the format's limit) before memory is reserved. Big-endian MP4
+//! boxes are parsed in the media crate.
 
 use std::fmt;
 
-/// Bytes that do not hold what was expected. Ends with what is wrong, such as "it ends too early".
+/// The error of bytes without the expected content, with the reason, such as "it ends too early".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -43,10 +43,10 @@ impl Encoder {
         &self.0
     }
 
-    /// The field that a format draws at this offset comes next.
+    /// Asserts that the next field begins at this offset, as the format is drawn.
     ///
     /// # Panics
-    /// When the fields before it do not end there: drawing and code differ.
+    /// Panics if it does not: then drawing and code differ.
     pub fn at(&mut self, offset: usize) -> &mut Self {
         assert_eq!(self.0.len(), offset, "a field lies where the format draws it");
         self
@@ -77,39 +77,39 @@ impl Encoder {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// An IEEE 754 double, bit for bit.
+    /// Appends an IEEE 754 double, bit for bit.
     pub fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
     }
 
-    /// Bytes without a length before them.
+    /// Appends bytes without their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// A count in 16 bits. Panics above 65,535: the caller keeps the format's limits.
+    /// Appends a count in 16 bits. Panics above 65,535: the caller keeps the format's limits.
     pub fn count16(&mut self, count: usize) {
         self.u16(u16::try_from(count).expect("bounded by the format's limits"));
     }
 
-    /// A count in 32 bits. Panics above 2^32 - 1: the caller keeps the format's limits.
+    /// Appends a count in 32 bits. Panics above 2^32 - 1: the caller keeps the format's limits.
     pub fn count32(&mut self, count: usize) {
         self.u32(u32::try_from(count).expect("bounded by the format's limits"));
     }
 
-    /// Length of `text` in 16 bits, then its UTF-8 bytes.
+    /// Appends the length of `text` in 16 bits, then its UTF-8 bytes.
     pub fn text16(&mut self, text: &str) {
         self.count16(text.len());
         self.bytes(text.as_bytes());
     }
 
-    /// Length of `bytes` in 32 bits, then the bytes.
+    /// Appends the length of `bytes` in 32 bits, then the bytes.
     pub fn bytes32(&mut self, bytes: &[u8]) {
         self.count32(bytes.len());
         self.bytes(bytes);
     }
 
-    /// Seven bits a byte, low ones first; the top bit is set if more follow (LEB128).
+    /// Appends seven bits per byte, low ones first; the top bit is set if more follow (LEB128).
     pub fn varint(&mut self, mut value: u32) {
         while value >= 0x80 {
             self.0.push(low_byte(value) | 0x80);
@@ -118,7 +118,7 @@ impl Encoder {
         self.0.push(low_byte(value));
     }
 
-    /// A signed number as varint in the order 0, -1, 1, -2, ...
+    /// Appends a signed number as a varint in the order 0, -1, 1, -2, ...
     pub fn zigzag(&mut self, value: i32) {
         self.varint(((value << 1) ^ (value >> 31)).cast_unsigned());
     }
@@ -184,43 +184,45 @@ impl<'a> Decoder<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// An IEEE 754 double, bit for bit: it may be infinite or not a number.
+    /// Takes an IEEE 754 double, bit for bit: it may be infinite or not a number.
     pub fn f64(&mut self) -> Result<f64, Malformed> {
         self.u64().map(f64::from_bits)
     }
 
-    /// A count in 16 bits, at most `limit`; `too_many` is the error beyond it.
+    /// Takes a count in 16 bits, at most `limit`; `too_many` is the error beyond it.
     pub fn count16(&mut self, limit: usize, too_many: &'static str) -> Result<usize, Malformed> {
         let count = usize::from(self.u16()?);
         if count > limit { Err(Malformed(too_many)) } else { Ok(count) }
     }
 
-    /// A count in 32 bits of items that take at least `item_len` bytes each (not zero): refused if
+    /// Takes a count in 32 bits of items with at least `item_len` bytes each (not zero): refused if
     /// fewer bytes follow.
     pub fn count32(&mut self, item_len: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.u32()?).map_err(|_| TOO_SHORT)?;
         if count > self.0.len() / item_len { Err(TOO_SHORT) } else { Ok(count) }
     }
 
-    /// A text with its length in 16 bits, at most `limit` bytes.
+    /// Takes a text with its length in 16 bits, at most `limit` bytes.
     pub fn text16(&mut self, limit: usize) -> Result<&'a str, Malformed> {
         let length = self.count16(limit, "a text that is too long")?;
         str::from_utf8(self.bytes(length)?).map_err(|_| Malformed("a text that is not UTF-8"))
     }
 
-    /// Bytes with their length in 32 bits.
+    /// Takes bytes with their length in 32 bits.
     pub fn bytes32(&mut self) -> Result<&'a [u8], Malformed> {
         let count = self.count32(1)?;
         self.bytes(count)
     }
 
-    /// A varint in its shortest form only: one value has one encoding.
+    /// Takes a varint in its shortest form only: one value has one encoding.
     pub fn varint(&mut self) -> Result<u32, Malformed> {
         let mut value = 0u64;
+        // 32 bits need five bytes; the fifth may hold bits beyond them, hence the conversion below.
         for shift in (0..35).step_by(7) {
             let byte = self.u8()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
+                // A last byte of zero adds nothing, except to the number zero itself.
                 let shortest = byte != 0 || shift == 0;
                 return u32::try_from(value).ok().filter(|_| shortest).ok_or(BAD_VARINT);
             }
@@ -228,7 +230,7 @@ impl<'a> Decoder<'a> {
         Err(BAD_VARINT)
     }
 
-    /// A signed number as [`Encoder::zigzag`] writes it.
+    /// Takes a signed number in the form of [`Encoder::zigzag`].
     pub fn zigzag(&mut self) -> Result<i32, Malformed> {
         let value = self.varint()?;
         Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_come_back_and_have_one_form() {
+    fn varints_survive_encoding_and_have_one_form() {
         let edges = [0, 1, 127, 128, 16_383, 16_384, u32::MAX - 1, u32::MAX];
         for value in edges {
             let mut encoder = Encoder::default();

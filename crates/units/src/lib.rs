@@ -1,8 +1,8 @@
 //! The quantities that all other crates share (bytes, bit rates, media time, moments, slots,
 //! chunks), one binary codec, and number conversions.
 //!
-//! One type per meaning, so that an index, a count and a size cannot be mixed up. Nothing here
-//! knows of disks, tracks or clocks; a [`Moment`] is only a number that some clock once produced.
+//! There is one type per meaning, so that an index, a count and a size cannot be mixed up. Nothing
+//! here depends on disks, tracks or clocks; a [`Moment`] is only a number that came from a clock.
 
 mod bytes;
 mod number;
@@ -12,7 +12,7 @@ mod text;
 mod time;
 
 pub use bytes::{Decoder, Encoder, Malformed};
-pub use number::{float, nanos, rounded};
+pub use number::{float, index, millis, nanos, rounded};
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
 pub use show::split_hint;
 pub use text::{ParseQuantityError, parse_duration, show_duration};

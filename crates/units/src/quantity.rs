@@ -1,4 +1,4 @@
-//! Sizes, rates and places.
+//! Sizes, rates and positions.
 
 use std::fmt;
 use std::iter::Sum;
@@ -27,7 +27,7 @@ impl ByteCount {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// How long this many bytes take at `rate`. Zero rate takes for ever: `Duration::MAX`.
+    /// The time of this many bytes at `rate`; `Duration::MAX` at a rate of zero.
     pub fn time_at(self, rate: BitRate) -> Duration {
         if rate.0 == 0 {
             return Duration::MAX;
@@ -63,7 +63,7 @@ impl Sum for ByteCount {
     }
 }
 
-/// Shown in binary units with at most one decimal: `1.5 GiB`.
+/// Formatted in binary units with at most one decimal: `1.5 GiB`.
 impl fmt::Display for ByteCount {
     #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +73,7 @@ impl fmt::Display for ByteCount {
         }
         let mut value = self.0 as f64 / 1024.0;
         let mut unit = 0;
+        // From here on one decimal would be shown as 1024.0 of the smaller unit.
         while value >= 1023.95 && unit + 1 < UNITS.len() {
             value /= 1024.0;
             unit += 1;
@@ -87,7 +88,7 @@ impl fmt::Display for ByteCount {
 pub struct BitRate(pub u64);
 
 impl BitRate {
-    /// The rate that moves `bytes` in `time`; zero time gives zero.
+    /// The rate that transfers `bytes` in `time`; zero for no time.
     pub fn of(bytes: ByteCount, time: Duration) -> Self {
         if time.is_zero() {
             return Self(0);
@@ -96,14 +97,14 @@ impl BitRate {
         Self(u64::try_from(bits).unwrap_or(u64::MAX))
     }
 
-    /// Whole bytes moved in `time`.
+    /// The whole bytes transferred in `time`.
     pub fn bytes_in(self, time: Duration) -> ByteCount {
         let bytes = u128::from(self.0) * time.as_nanos() / 8 / 1_000_000_000;
         ByteCount(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 }
 
-/// Shown in decimal units: `8.5 Mb/s`.
+/// Formatted in decimal units: `8.5 Mb/s`.
 impl fmt::Display for BitRate {
     #[expect(clippy::cast_precision_loss, reason = "shown with two decimals")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,7 +129,7 @@ pub struct ChunkIndex(pub u64);
 pub struct Extent {
     /// The first chunk.
     pub start: ChunkIndex,
-    /// How many chunks.
+    /// The number of chunks.
     pub chunks: u64,
 }
 
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_rates_read_as_a_person_writes_them() {
+    fn sizes_and_rates_have_their_usual_notation() {
         let shown: Vec<String> = [0, 1023, 1024, 1536, 1 << 20, 3 << 29, u64::MAX]
             .map(|n| ByteCount(n).to_string())
             .into();

@@ -1,12 +1,14 @@
-//! Numbers and texts as people read them.
+//! Numbers and texts in the form in which users read them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-/// A film's length: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
+/// The length of a film: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
 pub fn length(seconds: f64) -> String {
     if seconds < 60.0 {
         return format!("{seconds:.1} s");
     }
+    // Rounded before it is split, so that 59.6 s does not become 60 seconds of a minute.
     let whole = Duration::try_from_secs_f64(seconds.round()).unwrap_or_default().as_secs();
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
     match hours {
@@ -65,16 +67,26 @@ fn broken(paragraph: &str, width: usize) -> String {
     lines
 }
 
-/// Splits an error's text that ends with `; do this` into the sentence and what to do.
+/// Text with control characters escaped. File names, and what other programs print, are untrusted:
+/// nothing in them may control a terminal or look like a line of this program.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// Splits an error's text that ends with `; do this` into the message and the remedy.
 pub fn split_hint(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once("; ") {
-        // A quote left open before it: the semicolon belongs to a name.
+        // An open quote before the semicolon means that it belongs to a name.
         Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => (sentence, Some(hint)),
         _ => (text, None),
     }
 }
 
-/// Quotes around names, without the apostrophes in words.
+/// The number of quotes around names, without the apostrophes in words.
 fn quotes(text: &str) -> usize {
     let ends_word = |before: &str| before.ends_with(char::is_alphanumeric);
     let starts_word = |after: &str| after.starts_with(char::is_alphanumeric);

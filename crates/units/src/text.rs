@@ -1,10 +1,10 @@
-//! Quantities as people type them: `40GiB`, `8.5Mbps`, `500ms`.
+//! Quantities in the form in which users type them: `40GiB`, `8.5Mbps`, `500ms`.
 
 use crate::{BitRate, ByteCount};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A quantity that could not be read; says what would have been.
+/// A quantity that could not be parsed, with the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError {
     given: String,
@@ -19,7 +19,8 @@ impl std::fmt::Display for ParseQuantityError {
 
 impl std::error::Error for ParseQuantityError {}
 
-/// `1024`, `64KiB`, `1.5GiB`, `2TB`: binary with `i`, decimal without; bare numbers are bytes.
+/// Parses `1024`, `64KiB`, `1.5GiB`, `2TB`: binary with `i`, decimal without; plain numbers are
+/// bytes.
 impl FromStr for ByteCount {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -39,7 +40,7 @@ impl FromStr for ByteCount {
     }
 }
 
-/// `1500000`, `800kbps`, `8.5Mbps`, `10Gb/s`; bare numbers are bits per second.
+/// Parses `1500000`, `800kbps`, `8.5Mbps`, `10Gb/s`; plain numbers are bits per second.
 impl FromStr for BitRate {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -58,14 +59,14 @@ impl FromStr for BitRate {
     }
 }
 
-/// `500ms`, `2s`, `1.5min`, `1h`. A unit is required.
+/// Parses `500ms`, `2s`, `1.5min`, `1h`. A unit is required.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
     const UNITS: &[(&str, f64)] =
         &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
     parse(text, UNITS, "a time such as 500ms, 2s or 1h").map(Duration::from_nanos)
 }
 
-/// A duration as a person would write it: `500ms`, `2s`, `1h`.
+/// A duration in the form in which users type it: `500ms`, `2s`, `1h`.
 pub fn show_duration(time: Duration) -> String {
     let nanos = time.as_nanos();
     for (unit, size) in [("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)] {
@@ -93,11 +94,13 @@ fn parse(
     let (number, unit) = text.split_at(split);
     let unit = unit.trim().to_ascii_lowercase();
     let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(error)?.1;
+    // Whole numbers stay exact: a float loses digits beyond 2^53.
     if factor == 1.0 {
         return number.parse().map_err(|_| error());
     }
     let value: f64 = number.parse().map_err(|_| error())?;
     let product = value * factor;
+    // The cast below would saturate without an error.
     if !product.is_finite() || product >= 9.0e18 {
         return Err(error());
     }
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_as_typed() {
+    fn quantities_are_parsed_as_typed() {
         assert_eq!("40GiB".parse(), Ok(ByteCount(40 << 30)));
         assert_eq!("1.5 MiB".parse(), Ok(ByteCount(3 << 19)));
         assert_eq!("2TB".parse(), Ok(ByteCount(2_000_000_000_000)));
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_named() {
+    fn texts_that_are_no_quantity_are_refused() {
         for text in ["", "GiB", "-1", "1e9", "12QiB", "1..5MiB", "99999999999TiB"] {
             let error = text.parse::<ByteCount>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("'{text}' is not a size")), "{error}");
@@ -135,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_as_shown() {
+    fn durations_are_formatted_as_typed() {
         let shown =
             [500, 2_000, 2_500, 3_600_000].map(|ms| show_duration(Duration::from_millis(ms)));
         assert_eq!(shown, ["500ms", "2s", "2.50s", "1h"]);

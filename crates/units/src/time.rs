@@ -1,4 +1,4 @@
-//! Time: of media, of clocks, of the schedule.
+//! Time: of media, of clocks, and of the schedule.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -7,20 +7,21 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timescale(pub u32);
 
-/// A place in a title, in nanoseconds from its start. Negative before it (priming, pre-roll).
+/// A position in a title, in nanoseconds from its start. Negative before it (priming, pre-roll).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MediaTime(pub i64);
 
 impl MediaTime {
     pub const ZERO: Self = Self(0);
 
-    /// From ticks of `scale`, rounded towards the past so that nothing is due after its time.
+    /// Converts from ticks of `scale`, rounded down so that nothing is due after its time.
     pub fn from_ticks(ticks: i64, scale: Timescale) -> Self {
+        // `div_euclid` also rounds down before zero, where a division rounds up.
         let nanos = (i128::from(ticks) * 1_000_000_000).div_euclid(i128::from(scale.0));
         Self(i64::try_from(nanos).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX }))
     }
 
-    /// To ticks of `scale`, rounded down.
+    /// Converts to ticks of `scale`, rounded down.
     pub fn to_ticks(self, scale: Timescale) -> i64 {
         let ticks = (i128::from(self.0) * i128::from(scale.0)).div_euclid(1_000_000_000);
         i64::try_from(ticks).unwrap_or(if self.0 < 0 { i64::MIN } else { i64::MAX })
@@ -51,9 +52,9 @@ impl Sub for MediaTime {
     }
 }
 
-/// A moment of the clock that drives an engine: nanoseconds from that clock's own zero.
+/// A moment of an engine's clock, in nanoseconds from the zero of that clock.
 ///
-/// A real clock, the simulator's or a test's; the number alone does not say which.
+/// The clock may be a real one, the simulator's or a test's; the number alone does not tell which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u64);
 
@@ -69,7 +70,7 @@ impl Moment {
         Self(millis * 1_000_000)
     }
 
-    /// Time from `earlier` to here; zero if `earlier` is in fact later.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -94,17 +95,17 @@ impl Sub<Duration> for Moment {
     }
 }
 
-/// A scheduling period, counted from the engine clock's zero.
+/// A scheduling period, counted from the zero of the engine's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotIndex(pub u64);
 
 impl SlotIndex {
-    /// The slot that `moment` falls in. `slot` (the period) is not zero.
+    /// The slot that contains `moment`. `slot` (the period) is not zero.
     pub fn at(moment: Moment, slot: Duration) -> Self {
         Self(moment.0 / crate::nanos(slot))
     }
 
-    /// When this slot starts.
+    /// The start of this slot.
     pub fn start(self, slot: Duration) -> Moment {
         Moment(self.0.saturating_mul(crate::nanos(slot)))
     }
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_there_and_back() {
+    fn ticks_are_converted_in_both_directions() {
         let scale = Timescale(90_000);
         assert_eq!(MediaTime::from_ticks(90_000, scale), MediaTime(1_000_000_000));
         assert_eq!(MediaTime::from_ticks(-1, scale), MediaTime(-11_112));
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_start_where_they_say() {
+    fn slots_start_at_multiples_of_the_period() {
         let slot = Duration::from_millis(500);
         assert_eq!(SlotIndex::at(Moment::from_millis(1499), slot), SlotIndex(2));
         assert_eq!(SlotIndex(2).start(slot), Moment::from_secs(1));

@@ -1,4 +1,4 @@
-//! fio's side, as its JSON report tells it.
+//! The side of fio, from its JSON report.
 
 use crate::{Course, Used};
 use serde_json::Value;

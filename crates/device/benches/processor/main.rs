@@ -1,21 +1,20 @@
-//! Processor time of a direct read by io_uring, beside fio's with the same options: the figures of
-//! `docs/reference/figures.md`.
+//! Processor time of a direct read by io_uring, beside that of fio with the same options: the
+//! figures of `docs/reference/figures.md`.
 //!
 //! ```text
 //! cargo bench -p device --bench processor -- FILE [--depth 8] [--size 1024] [--turns 9] [--huge]
 //! ```
 //!
-//! Both read FILE (made and filled, 1 GiB, if it is not there) from its front to its end, four
-//! times a turn, in pieces of `--size` KiB with `--depth` of them under way: past the page cache,
-//! one registered file, registered buffers. Ours lie in huge pages wherever the kernel has some to
-//! spare; fio's with `--huge`, which takes some that were put aside for it (`sysctl
-//! vm.nr_hugepages=64`). They take turns, so that what else the machine does falls on both. Neither
-//! side's beginning is counted: fio leaves it out of what it says of its job; ours (probes, ring,
-//! and memory touched for the first time and registered) is told at the end. Of ours the whole
-//! process is counted, with what the kernel's workers did for it; of fio, as it reports it, the
-//! thread that reads.
+//! Both read FILE (made and filled with 1 GiB if it does not exist) from its front to its end, four
+//! times a turn, in pieces of `--size` KiB with `--depth` of them in flight: direct I/O, one
+//! registered file, registered buffers. Our buffers are in huge pages wherever the kernel has some;
+//! those of fio with `--huge`, which takes reserved ones (`sysctl vm.nr_hugepages=64`). The sides
+//! alternate, so that other work of the machine affects both. Start-up is not counted: fio leaves
+//! it out of its report; ours (probes, ring, memory touched for the first time and registered) is
+//! printed at the end. Our figure covers the whole process including the kernel's workers for it;
+//! that of fio, as in its report, the reading thread.
 //!
-//! Needs fio. It is not a test: nothing is judged, all is printed.
+//! Needs fio. It is not a test: it prints figures and judges none.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -25,18 +24,18 @@ mod ours;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What one side used for a turn.
+/// The cost of one turn on one side.
 #[derive(Clone, Copy, Debug)]
 struct Used {
-    /// Microseconds of processor time, user's and system's, for each read.
+    /// Microseconds of processor time, user and system, for each read.
     micros: f64,
-    /// Bytes that came in a second.
+    /// Bytes read per second.
     rate: f64,
-    /// Processor time before the first read that counts, where it is known.
+    /// Processor time before the first counted read, where it is known.
     beginning: Option<Duration>,
 }
 
-/// What is read, and how.
+/// The parameters of a turn.
 #[derive(Clone, Debug)]
 struct Course {
     file: PathBuf,
@@ -48,7 +47,7 @@ struct Course {
 }
 
 fn main() {
-    // cargo adds --bench.
+    // cargo passes `--bench` as an argument.
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
     let Some(file) = words.next() else {
         println!("skipped; say which FILE to read, the head of the bench says how");
@@ -74,7 +73,7 @@ fn main() {
     compare(&course, turns);
 }
 
-/// A file whose every block has been written, so that all of it is read from the disk.
+/// Makes a file whose every block is written, so that all of it is read from the disk.
 fn make(file: &Path) {
     if file.exists() {
         return;
@@ -96,7 +95,7 @@ fn compare(course: &Course, turns: u64) {
     println!("|---|---|---|---|---|---|");
     let mut pairs = Vec::new();
     for turn in 0..turns {
-        // Who comes first changes, too.
+        // The order of the sides alternates, too.
         let (ours, theirs) = if turn % 2 == 0 {
             let ours = ours::turn(course);
             (ours, fio::turn(course))

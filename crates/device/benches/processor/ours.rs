@@ -1,4 +1,4 @@
-//! Our side: the queue as the server uses it.
+//! Our side: the queue in the way the server uses it.
 
 use crate::{Course, Used};
 use device::{BlockDevice, FileDevice, Method, OpenOptions, Pool, Queue};
@@ -23,7 +23,7 @@ pub(crate) fn turn(course: &Course) -> Used {
     }
 }
 
-/// How it reads, for the report.
+/// The read method, for the report.
 pub(crate) fn method(course: &Course) -> String {
     Reader::new(course).queue.method()
 }
@@ -32,7 +32,7 @@ struct Reader<'a> {
     course: &'a Course,
     pool: Pool,
     queue: Box<dyn Queue>,
-    /// Reads in the file.
+    /// Number of reads in the file.
     pieces: u64,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         Self { course, pool, queue, pieces }
     }
 
-    /// From the front, round and round.
+    /// Reads from the front of the file to its end, repeatedly.
     fn read(&mut self, wanted: u64) {
         let Self { course: Course { depth, size, .. }, pool, queue, pieces } = self;
         let length = usize::try_from(*size).expect("a read fits in memory");
@@ -65,14 +65,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Processor time of something.
+/// The processor time and the result of `of`.
 fn cost<T>(of: impl FnOnce() -> T) -> (Duration, T) {
     let before = processor_time();
     let made = of();
     (processor_time() - before, made)
 }
 
-/// Processor time of this process with all its threads, the kernel's workers for it included.
+/// The processor time of this process with all its threads, including the kernel's workers for it.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(time).expect("a time since the process began")

@@ -1,4 +1,4 @@
-//! Real reads and writes against the real clock.
+//! Reads and writes on a real device, timed by the real clock.
 
 use super::DiskAccess;
 use super::procedure::{ReadTimer, RoundTimes, WriteBatch};
@@ -8,7 +8,7 @@ use std::any::Any;
 use std::time::{Duration, Instant};
 use units::ByteCount;
 
-/// Makes reads and writes on a real device and times them by the real clock.
+/// Makes reads and writes on a real device and times them.
 pub(super) struct DeviceTimer<'a> {
     device: &'a dyn BlockDevice,
     queue: Box<dyn Queue>,
@@ -29,7 +29,7 @@ impl<'a> DeviceTimer<'a> {
         Self { device, queue, pool, turns, start, done: Vec::new() }
     }
 
-    /// The clock starts now.
+    /// Restarts the clock.
     pub(super) fn restart(&mut self) {
         self.start = Instant::now();
     }
@@ -41,7 +41,7 @@ impl<'a> DeviceTimer<'a> {
         }
     }
 
-    /// How many of `left` reads one permit covers.
+    /// The number of reads that one permit covers, of `left` remaining ones.
     fn at_once(&self, left: usize, size: u64) -> usize {
         match self.turns {
             DiskAccess::Exclusive => left,
@@ -52,7 +52,7 @@ impl<'a> DeviceTimer<'a> {
         }
     }
 
-    /// Without a pause.
+    /// Reads all places without a pause.
     fn read(&mut self, places: &[u64], size: u64, depth: u32) -> Result<RoundTimes, DeviceError> {
         let size = usize::try_from(size).expect("reads fit in memory");
         let start = Instant::now();
@@ -115,7 +115,7 @@ impl ReadTimer for DeviceTimer<'_> {
         while !rest.is_empty() {
             let (now, later) = rest.split_at(self.at_once(rest.len(), size).min(ALONE_A_TURN));
             let turn = self.turn(now.len() as u64 * size);
-            // Others may have moved the arm before a turn.
+            // Other users of the disk may have moved the arm since the last permit.
             let mut after = None;
             for place in now {
                 let time = self.read(&[*place], size, 1)?.took;
@@ -153,7 +153,7 @@ impl ReadTimer for DeviceTimer<'_> {
     }
 }
 
-/// What no disk makes smaller.
+/// Incompressible bytes.
 fn noise(size: u64) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let words = std::iter::repeat_with(move || {
@@ -171,11 +171,11 @@ fn no_buffers(size: usize) -> DeviceError {
     DeviceError::Unusable { path: "the buffer pool".into(), reason }
 }
 
-/// One wait; longer stalls only go round once more.
+/// The longest wait for the queue; longer stalls only repeat the wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Small reads of a turn, for the same time.
+/// The number of single reads per permit, which take about as long as the bytes below.
 const ALONE_A_TURN: usize = 4;
 
-/// Bytes of a turn: what a slow disk reads in a few hundredths of a second.
+/// Bytes of reads per permit: a slow disk reads them in a few hundredths of a second.
 const A_TURN: u64 = 4 << 20;

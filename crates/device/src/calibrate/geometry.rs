@@ -1,14 +1,14 @@
-//! What a disk is made of: rates by place, and the arm, from reads that are timed one by one.
+//! The geometry of a disk: its rates by place and its arm, from reads that are timed one by one.
 //!
 //! ```text
-//!   zones   a few reads, one after another, at places all over the area     → rate of the place,
-//!                                                          and what a read that goes on takes
+//!   zones   a few sequential reads at places all over the area              → rate of the place,
+//!                                                          and the time of a sequential read
 //!   turns   a place, the one before it, the one before that                 → one revolution
-//!   seeks   from place to place, as many near as far                        → the seek curve
+//!   seeks   from place to place, short and long distances alike             → the seek curve
 //! ```
 //!
-//! Without a revolution there is no arm to be seen, and no seeks are timed. Where there is one,
-//! places at which the rate changes much from one to the next get another between them.
+//! Without a revolution there is no arm, and no seeks are timed. With one, places between which the
+//! rate changes much get another place between them.
 
 use super::procedure::{Procedure, SequentialReads, reads_in};
 use crate::DeviceError;
@@ -19,8 +19,8 @@ use units::{BitRate, ByteCount};
 type Zones = Vec<(ByteCount, BitRate)>;
 
 impl Procedure<'_> {
-    /// Sequential reading at places all over the area. A first read brings the arm there and is
-    /// not counted.
+    /// Times sequential reads at places all over the area. The first read at a place moves the arm
+    /// there and is not counted.
     pub(super) fn zones(&mut self, depth: u32) -> Result<Vec<(ByteCount, BitRate)>, DeviceError> {
         let share = self.options.budget.mul_f64(ZONES / f64::from(ZONE_PLACES));
         let largest = self.options.read_sizes.iter().max().copied().unwrap_or_default();
@@ -47,7 +47,7 @@ impl Procedure<'_> {
         Ok(zones)
     }
 
-    // How long the rest of a run takes when the arm is there.
+    // The rest of a run, timed when the arm is already there.
     fn time_run(
         &mut self,
         first: u64,
@@ -66,10 +66,10 @@ impl Procedure<'_> {
         Ok(round.took.max(Duration::from_nanos(1)))
     }
 
-    /// What a read that goes on costs beside its transfer, as admission will count that: the most
-    /// that was seen, and a shortest movement with all that a command costs once more. Rates are
-    /// means of a few reads: one may have a switch more than its share, and smaller ones have more
-    /// commands.
+    /// Adds the cost of a sequential read beside its transfer, as admission counts it: the largest
+    /// one that was seen, plus one shortest seek with the overhead of a command. The margin is
+    /// needed because rates are means of a few reads: one read may have an additional head switch,
+    /// and smaller reads have more commands.
     pub(super) fn with_following(&self, calibration: Calibration) -> Calibration {
         let Some(arm) = calibration.actuator else { return calibration };
         let beyond = |run: &SequentialReads| {
@@ -84,7 +84,7 @@ impl Procedure<'_> {
         Calibration { actuator: Some(Actuator { following, ..arm }), ..calibration }
     }
 
-    /// The arm, if there is one, and zones as exact as it needs them.
+    /// Fits the arm, if there is one, and refines the zones as far as the arm needs it.
     pub(super) fn arm(
         &mut self,
         zones: Zones,
@@ -102,7 +102,8 @@ impl Procedure<'_> {
         Ok((zones, arm))
     }
 
-    /// Each a few blocks back from the one before: the platter must come round for it.
+    /// Times reads that are each a few blocks before the last one, for which the platter must make
+    /// a full turn.
     fn turns(&mut self) -> Result<Vec<TimedRead>, DeviceError> {
         self.report("turns");
         let mut reads = Vec::new();
@@ -114,7 +115,8 @@ impl Procedure<'_> {
         Ok(reads)
     }
 
-    /// From place to place, distances evenly by their root: the curve is steepest at its start.
+    /// Times seeks from place to place. Distances are evenly spaced by their square root, because
+    /// the curve is steepest at its start.
     fn seeks(&mut self) -> Result<Vec<TimedRead>, DeviceError> {
         let until = self.bench.elapsed() + self.options.budget.mul_f64(ARM);
         let (mut reads, mut at) = (Vec::new(), 0.5);
@@ -125,7 +127,7 @@ impl Procedure<'_> {
             let mut parts = Vec::new();
             for _ in 0..SEEKS_AT_ONCE {
                 let distance = self.random.next().powi(2);
-                // Where it does not fit either way, from the nearer end on.
+                // A distance that fits in neither direction starts at the nearer end.
                 if at + distance > 1.0 && distance > at {
                     at = f64::from(at > 0.5);
                     parts.push(at);
@@ -166,38 +168,38 @@ impl Procedure<'_> {
     }
 }
 
-/// Part of the budget for measuring zones.
+/// The share of the budget for zones.
 const ZONES: f64 = 0.2;
 
-/// Enough to see a hard disk's zones; they change slowly.
+/// Number of places: enough to show a hard disk's zones, which change slowly.
 const ZONE_PLACES: u32 = 16;
 
-/// Enough that one late completion does not make the rate.
+/// Number of reads at a place: enough that one late completion does not determine the rate.
 const ZONE_READS: u32 = 9;
 
-/// Neighbours that differ by less are told well enough.
+/// The relative difference of rates below which two places need none between them.
 const SAME_RATE: f64 = 0.02;
 
-/// Between two places that are known: enough that what the disk had read ahead does not count.
+/// Number of reads between two known places: enough to exceed what the disk has read ahead.
 const BETWEEN_READS: u32 = ZONE_READS + 4;
 
-/// Beside the budget, where there is an arm.
+/// The share of the budget for the arm, in addition to the budget itself.
 const ARM: f64 = 0.3;
 
-/// Hardly any transfer.
+/// The size of a read with hardly any transfer time.
 const SMALL: u64 = 4096;
 
-/// Blocks back from a place.
+/// The distance of two reads, in blocks.
 const TURNS: u64 = 4;
 
-/// Each gives one less than that turns.
+/// Number of reads per place; each gives one time less than this number of turns.
 const TURN_PLACES: u32 = 8;
 
-/// The curve needs eight in each of its groups.
+/// The smallest number of seeks: the curve needs eight in each of its groups.
 const FEWEST_SEEKS: usize = 240;
 
-/// More say nothing new.
+/// The largest number of seeks; more give no more precision.
 const MOST_SEEKS: usize = 1200;
 
-/// Between two looks at the clock.
+/// The number of seeks between two readings of the clock.
 const SEEKS_AT_ONCE: usize = 16;

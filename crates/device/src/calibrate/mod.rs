@@ -1,15 +1,14 @@
-//! Finds out what a device holds, by reading from it: the record that admission stands on.
+//! Calibration: measures by reads what a device can do, for the record on which admission relies.
 //!
-//! Four parts, within a budget of time: how many reads to keep in the device at once; sweeps of
-//! reads in the placements that hurt most (`offsets.rs`), for each read size; sequential reading by
-//! place, and where that shows platters that turn, timed single reads from which the arm is fitted
-//! (`geometry.rs`). All of them only read. A last one, what a writer beside the readers costs, is
-//! made only where the caller names a part that may be overwritten. The order of things and the
-//! arithmetic are in `procedure.rs`, which knows no clock; here the reads are made and timed
-//! (`device_timer.rs`).
+//! It has four parts within a time budget: the queue depth; sweeps of reads in the worst placements
+//! (`offsets.rs`) for each read size; sequential reads by place; and, on a rotating disk, timed
+//! single reads from which the arm is fitted (`geometry.rs`). All of them only read. A last part,
+//! the cost of a writer beside the readers, is measured only where the caller names a range that
+//! may be overwritten. The order and the arithmetic are in `procedure.rs`, which has no clock;
+//! reads are made and timed in `device_timer.rs`.
 //!
-//! On a disk that others use, too, each few reads wait for a permit ([`DiskAccess`]), and only the
-//! time under permits counts.
+//! On a shared disk every few reads wait for a permit ([`DiskAccess`]), and only the time under
+//! permits counts.
 
 mod device_timer;
 mod geometry;
@@ -27,34 +26,34 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 use units::ByteCount;
 
-/// How to calibrate.
+/// The options of a calibration.
 #[derive(Clone, Debug)]
 pub struct CalibrateOptions {
     /// The scheduling period that the guarantee is for.
     pub slot: Duration,
     /// Sizes of reads to measure, each a multiple of 4,096 and at most the pool's largest buffer.
     pub read_sizes: Vec<ByteCount>,
-    /// Numbers of reads in the device at once to try.
+    /// The queue depths to try.
     pub depths: Vec<u32>,
-    /// About how long it may take. Every measurement is made at least once, so that it takes
-    /// longer on a slow disk with many read sizes.
+    /// The approximate duration. Every measurement is made at least once, so that a slow disk with
+    /// many read sizes takes longer.
     pub budget: Duration,
-    /// The part of the device to read from; what is beyond its end is left out.
+    /// The part of the device to read from; a part beyond its end is left out.
     pub area: Range<u64>,
-    /// What may be overwritten to find out what writes cost; too small or `None`: that part is
-    /// left out.
+    /// The range that may be overwritten to measure the cost of writes; without one, or if it is
+    /// too small, that part is left out.
     pub scratch: Option<Range<u64>>,
-    /// Seed of the random placements: equal seeds read the same places.
+    /// The seed of the random placements: equal seeds read at equal places.
     pub seed: u64,
 }
 
-/// What `tenuto calibrate` and a server's first start do: 12 s over the whole device.
+/// The options of `tenuto calibrate` and of a server's first start: 12 s over the whole device.
 impl Default for CalibrateOptions {
     fn default() -> Self {
         Self {
             slot: Duration::from_millis(500),
             read_sizes: vec![ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4)],
-            // Not 1: the disk would idle whenever the host is late.
+            // Not 1: the disk would be idle whenever the host is late.
             depths: vec![2, 4, 8, 16, 32],
             budget: Duration::from_secs(12),
             area: 0..u64::MAX,
@@ -67,9 +66,9 @@ impl Default for CalibrateOptions {
 /// Progress of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CalibrateProgress {
-    /// What is being measured.
+    /// The current measurement.
     pub stage: &'static str,
-    /// Part of the whole calibration that is done, from 0 to 1.
+    /// The share of the whole calibration that is complete, from 0 to 1.
     pub done: f64,
 }
 
@@ -78,8 +77,8 @@ pub struct CalibrateProgress {
 pub enum DiskAccess<'a> {
     /// Nothing else uses the disk.
     Exclusive,
-    /// The disk serves others, too: this is called with the bytes of the next few reads and blocks
-    /// until they may begin; the permit that it returns is dropped when they are done.
+    /// Others use the disk, too: this function is called with the bytes of the next few reads and
+    /// blocks until they may begin; its permit is dropped when they are complete.
     Shared(&'a dyn Fn(ByteCount) -> Box<dyn Any>),
 }
 
@@ -96,14 +95,15 @@ impl fmt::Debug for DiskAccess<'_> {
 /// ```
 ///
 /// where a round is one sweep of about minRead reads and starts with the arm at the far end. The
-/// longest read is taken off as a margin: what is under way when a slot begins must end first.
+/// longest read is subtracted as a margin, because a read that is in flight when a slot begins must
+/// end first.
 ///
-/// Sizes of which no whole read was ever written in the area are left out: reading what was never
-/// written does not reach the disk.
+/// Sizes larger than every written part of the area are left out, because a read of unwritten bytes
+/// does not reach the disk.
 ///
 /// # Errors
-/// When a read fails; when of no size enough was written; when the pool has no buffer of the
-/// sizes asked for.
+/// Fails when a read fails, when too little was written for every size, or when the pool has no
+/// buffers of the requested sizes.
 pub fn calibrate(
     device: &dyn BlockDevice,
     pool: &Pool,
@@ -116,7 +116,7 @@ pub fn calibrate(
     let (places, options) = measurable(device, options)?;
     let method = format!("{}{}", queue.method(), places.remark());
     let mut bench = DeviceTimer::new(device, queue, pool, turns);
-    // Wakes a sleeping disk, and touches the buffers.
+    // A first read wakes a sleeping disk and touches the buffers.
     bench.round(
         &places.spread(0.0..1.0, 4, LARGEST_BLOCK, &mut offsets::Random::new(0)),
         LARGEST_BLOCK,
@@ -184,5 +184,5 @@ fn places_of(
     )
 }
 
-/// The largest block of any disk, in bytes: a read of it is whole blocks everywhere.
+/// The largest block of any disk in bytes: reads of this size are whole blocks on all disks.
 const LARGEST_BLOCK: u64 = 4096;

@@ -1,15 +1,15 @@
-//! Where to read: the placements that hurt a disk most.
+//! The places of calibration reads: the placements that are worst for a disk.
 //!
 //! ```text
-//!   spread      |  |  |  |  |  |  |  |    equally far apart: the longest seeks a sweep can have
-//!   both ends   ||||              ||||   a stroke in the middle: where seek curves are not concave
+//!   spread      |  |  |  |  |  |  |  |    equally spaced: the longest seeks of a sweep
+//!   both ends   ||||              ||||   one long seek: where seek curves are not concave
 //!   inner                      ||||||||   the slowest zone
-//!   random      | ||   |   |   |||    |   as streams lie
+//!   random      | ||   |   |   |||    |   as streams are placed
 //! ```
 //!
-//! All in order of place, as the schedule issues them; each shifted a little every round, so that
-//! a disk's own cache does not answer. Places that were never written are replaced by the nearest
-//! that were: a file system answers for them without asking the disk.
+//! All are in order of place, as scheduled reads are. Each round is shifted a little, so that the
+//! disk's own cache does not answer. Places that were never written are replaced by the nearest
+//! written ones, because a file system answers for them without reading the disk.
 
 use std::ops::Range;
 use units::ByteCount;
@@ -18,12 +18,12 @@ use units::ByteCount;
 #[derive(Clone, Debug)]
 pub(super) struct ReadableArea {
     area: Range<u64>,
-    /// In order, each large enough for the largest read.
+    /// The written ranges in order, each large enough for the largest read.
     written: Vec<Range<u64>>,
 }
 
 impl ReadableArea {
-    /// `None` if no part is large enough.
+    /// The parts of `area` that are large enough; `None` if there are none.
     pub(super) fn new(area: Range<u64>, written: &[Range<u64>], largest: u64) -> Option<Self> {
         let whole = |range: &Range<u64>| {
             let start = units::align_up(range.start, ALIGNMENT);
@@ -34,12 +34,12 @@ impl ReadableArea {
         (!written.is_empty()).then_some(Self { area, written })
     }
 
-    /// How much can be read.
+    /// The number of bytes that can be read.
     pub(super) fn bytes(&self) -> u64 {
         self.written.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// What people should know of them; empty if there is nothing to say.
+    /// A remark on the parts for the user; empty if all of the area was written.
     pub(super) fn remark(&self) -> String {
         let written = self.bytes();
         let whole = self.area.end - self.area.start;
@@ -50,7 +50,7 @@ impl ReadableArea {
         format!("; only the {written} of {whole} that were ever written")
     }
 
-    /// `count` places of `size` bytes, equally far apart over a part of the area.
+    /// Returns `count` places of `size` bytes, equally spaced over a part of the area.
     pub(super) fn spread(
         &self,
         part: Range<f64>,
@@ -63,15 +63,15 @@ impl ReadableArea {
         (0..count).map(|i| self.at(part.start + step * (f64::from(i) + shift), size)).collect()
     }
 
-    /// `count` places of `size` bytes anywhere in the area, in order.
+    /// Returns `count` random places of `size` bytes in the area, in order.
     pub(super) fn random(&self, count: u32, size: u64, random: &mut Random) -> Vec<u64> {
         let mut places: Vec<u64> = (0..count).map(|_| self.at(random.next(), size)).collect();
         places.sort_unstable();
         places
     }
 
-    /// Up to `count` places of `size` bytes one after another, about a part of the area on; at its
-    /// end, up to there.
+    /// Returns up to `count` consecutive places of `size` bytes, at about a share `part` of the
+    /// area; fewer at its end.
     pub(super) fn run(&self, part: f64, count: u32, size: u64) -> Vec<u64> {
         let wanted = self.at(part, size);
         let range = self.written.iter().rfind(|range| range.start <= wanted);
@@ -81,8 +81,8 @@ impl ReadableArea {
         (0..count).map(|i| start + i * size).collect()
     }
 
-    /// Up to `count` offsets of `size` bytes one after another, from the written place nearest to
-    /// `place` on.
+    /// Returns up to `count` consecutive offsets of `size` bytes, beginning at the written place
+    /// nearest to `place`.
     pub(super) fn run_at(&self, place: u64, count: u32, size: u64) -> Vec<u64> {
         let room = self.area.end - self.area.start - size;
         #[expect(clippy::cast_precision_loss, reason = "about there")]
@@ -90,12 +90,12 @@ impl ReadableArea {
         self.run(part.min(1.0), count, size)
     }
 
-    /// Where the area ends.
+    /// The end of the area.
     pub(super) fn end(&self) -> u64 {
         self.area.end
     }
 
-    /// The written place of `size` bytes that is nearest to a part (0 to 1) of the area.
+    /// The written place of `size` bytes that is nearest to a share (0 to 1) of the area.
     pub(super) fn at(&self, part: f64, size: u64) -> u64 {
         let room = self.area.end - self.area.start - size;
         #[expect(
@@ -115,7 +115,7 @@ impl ReadableArea {
     }
 }
 
-/// Numbers from 0 to 1 that are the same for the same seed (SplitMix64).
+/// Random numbers from 0 to 1, determined by the seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -134,7 +134,7 @@ impl Random {
     }
 }
 
-/// Offsets are multiples of the largest block of any disk, in bytes.
+/// The alignment of offsets: the largest block of any disk, in bytes.
 const ALIGNMENT: u64 = 4096;
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn places_are_in_order_and_within_what_was_written() {
+    fn places_are_in_order_and_within_written_parts() {
         let written = [MIB..3 * MIB, 40 * MIB..41 * MIB + 100, 60 * MIB..100 * MIB];
         for largest in [4096, 2 * MIB] {
             let places = ReadableArea::new(0..100 * MIB, &written, largest).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_written_is_said() {
+    fn unwritten_parts_are_remarked() {
         let written = 0..16 * MIB;
         let places = ReadableArea::new(0..64 * MIB, std::slice::from_ref(&written), MIB).unwrap();
         assert_eq!(places.remark(), "; only the 16 MiB of 64 MiB that were ever written");

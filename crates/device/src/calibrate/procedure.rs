@@ -1,5 +1,5 @@
-//! The order of the measurements and what is concluded from them. Knows no clock and makes no
-//! reads: a [`ReadTimer`] does, a real one or, in the tests, a modelled disk in its own time.
+//! The order of the measurements and the conclusions. It has no clock and makes no reads: a
+//! [`ReadTimer`] does, a real one or, in tests, a modelled disk in its own time.
 
 use super::offsets::{Random, ReadableArea};
 use super::{CalibrateOptions, CalibrateProgress};
@@ -14,14 +14,14 @@ pub(super) trait ReadTimer {
     /// Time since the calibration began.
     fn elapsed(&self) -> Duration;
 
-    /// Reads `size` bytes at each of these places, `depth` at once, in this order.
+    /// Reads `size` bytes at each of these places in this order, `depth` at a time.
     fn round(&mut self, places: &[u64], size: u64, depth: u32) -> Result<RoundTimes, DeviceError>;
 
-    /// Reads these places one after another, each alone in the device, and times each.
+    /// Reads these places one after another, with one read in flight, and times each.
     fn alone(&mut self, places: &[u64], size: u64) -> Result<Vec<TimedRead>, DeviceError>;
 
     /// Makes a round of reads while a writer makes these writes, one after another, and a flush.
-    /// Returns when both are done.
+    /// Returns when both are complete.
     fn round_with_writes(
         &mut self,
         places: &[u64],
@@ -31,26 +31,26 @@ pub(super) trait ReadTimer {
     ) -> Result<RoundTimes, DeviceError>;
 }
 
-/// WriteBatch beside a round of reads.
+/// Writes that are made beside a round of reads.
 #[derive(Clone, Debug)]
 pub(super) struct WriteBatch {
     pub(super) places: Vec<u64>,
     pub(super) size: u64,
 }
 
-/// What one round of reads showed.
+/// The times of one round of reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTimes {
-    /// From the first submission to the last completion.
+    /// Time from the first submission to the last completion.
     pub(super) took: Duration,
-    /// The longest that any read was alone at the head of the line.
+    /// The longest time that a read took after the completion before it.
     pub(super) longest: Duration,
     /// The longest such time of a sequential read: one that begins where the read before it ended,
     /// requested without a pause. Zero if there was none.
     pub(super) following: Duration,
 }
 
-/// Reads one behind another, each of `size` bytes, and the longest of those that went on.
+/// Sequential reads of `size` bytes each, and the longest time of one of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SequentialReads {
     pub(super) places: (u64, u64),
@@ -69,12 +69,12 @@ pub(super) struct Procedure<'a> {
     pub(super) followings: Vec<SequentialReads>,
 }
 
-/// All rounds of one read size.
+/// The totals of all rounds of one read size.
 #[derive(Default)]
 struct SizeTotals {
     reads: u64,
     took: Duration,
-    /// Mean time of a read in the slowest round.
+    /// The mean time of a read in the slowest round.
     slowest: Duration,
     longest: Duration,
 }
@@ -98,12 +98,12 @@ impl<'a> Procedure<'a> {
         Self { bench, places, options, progress, random, rounds: 0, followings }
     }
 
-    /// Measures all; `method` and `measured_at` are for the caller to complete.
+    /// Measures everything; the caller completes `method` and `measured_at`.
     pub(super) fn run(mut self) -> Result<Calibration, DeviceError> {
         let mut sizes = self.options.read_sizes.clone();
         sizes.sort_unstable();
         sizes.dedup();
-        // The smallest reads need the most at once; larger ones are none the worse for it.
+        // The smallest reads need the largest depth, and it does not slow larger ones.
         let queue_depth = self.best_depth(sizes[0].0)?;
         let mut guarantees = Vec::new();
         let mut means = Vec::new();
@@ -137,7 +137,7 @@ impl<'a> Procedure<'a> {
         Ok(self.with_following(calibration))
     }
 
-    /// The fewest reads at once that come near the best rate. All depths read the same places.
+    /// The smallest queue depth that comes near the best rate. All depths read the same places.
     fn best_depth(&mut self, size: u64) -> Result<u32, DeviceError> {
         let mut depths = self.options.depths.clone();
         depths.retain(|depth| *depth > 0);
@@ -189,8 +189,8 @@ impl<'a> Procedure<'a> {
         Ok(tally)
     }
 
-    /// Rounds with a writer beside the readers, in turn with rounds without. What a round with
-    /// writes takes longer is what its writes cost.
+    /// Measures rounds with a writer beside the readers, alternating with rounds without. The
+    /// additional time is the cost of the writes.
     fn writing(
         &mut self,
         depth: u32,
@@ -249,7 +249,7 @@ impl<'a> Procedure<'a> {
     }
 }
 
-/// ReadableArea in the scratch, one after another and round again.
+/// Consecutive places in the scratch range, which wrap around at its end.
 struct ScratchRing {
     start: u64,
     size: u64,
@@ -309,8 +309,8 @@ impl SizeTotals {
     }
 }
 
-/// The line through the mean times. If there is none, the rate is that of sequential reading and
-/// the rest of the smallest read's time is the constant.
+/// The line through the mean times. If there is none, the rate is that of sequential reads, and the
+/// rest of the smallest read's time is the constant.
 fn cost(means: &[(ByteCount, Duration)], zones: &[(ByteCount, BitRate)]) -> ReadCost {
     ReadCost::fit(means).unwrap_or_else(|| {
         let rates = zones.iter().map(|(_, rate)| rate.0);
@@ -325,7 +325,7 @@ pub(super) fn reads_in(time: Duration, each: Duration) -> u32 {
     u32::try_from(reads).unwrap_or(u32::MAX).min(MOST_READS)
 }
 
-/// Each placement and its part of the time: the two that decide get most of it.
+/// Each placement with its share of the time: the two that decide the guarantee get most of it.
 const PLACEMENTS: [(ReadPattern, f64); 4] = [
     (ReadPattern::Spread, 0.35),
     (ReadPattern::BothEnds, 0.15),
@@ -333,25 +333,28 @@ const PLACEMENTS: [(ReadPattern, f64); 4] = [
     (ReadPattern::Random, 0.35),
 ];
 
-/// Parts of the budget.
+/// The share of the budget for the queue depth.
 const DEPTHS: f64 = 0.15;
 const SWEEPS: f64 = 0.65;
-/// Beside the budget, where there is a scratch.
+/// The share for writes, in addition to the budget, where there is a scratch range.
 const WRITING: f64 = 0.2;
 
-/// What a recorder writes at once: a chunk.
+/// The size of a recorder's write: a chunk.
 const WRITE: ByteCount = ByteCount::MIB;
 
-/// A recorder for every few viewers.
+/// The number of reads per write: one recorder for every few viewers.
 const READS_PER_WRITE: u32 = 4;
 
-/// On a fast disk a part of a slot says as much, and wears the disk less.
+/// The largest number of reads beside writes: on a fast disk a part of a slot suffices, and wears
+/// the disk less.
 const MOST_BESIDE_WRITES: u32 = 64;
 
-/// More reads at once must be worth 5 %: each holds a buffer.
+/// The share of the best rate that counts as near: more depth must gain 5 %, because each read
+/// holds a buffer.
 const NEAR_BEST: f64 = 0.95;
 
-/// Reads of one round at most, however fast the device: bounds the memory of its offsets.
+/// The largest number of reads of one round, however fast the device: bounds the memory of its
+/// offsets.
 const MOST_READS: u32 = 1 << 20;
 
 #[cfg(test)]

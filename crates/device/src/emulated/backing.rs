@@ -1,8 +1,8 @@
-//! The file that holds an emulated disk's bytes: what it must be, and reading and writing it.
+//! The backing file of an emulated disk: its requirements, and reads and writes.
 //!
-//! Through the page cache on purpose: the emulated disk must be slower than what it lies on, and a
-//! cached file answers in microseconds. (The loop device on top is direct, so this is the only
-//! cache of these bytes.)
+//! The page cache is used on purpose: the emulated disk must be slower than its backing storage,
+//! and a cached file answers in microseconds. (The loop device on top is direct, so that this is
+//! the only cache of these bytes.)
 
 use crate::DeviceError;
 use crate::opening::lock;
@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use units::{ByteCount, align_down};
 
-/// Open, locked, all of its blocks allocated.
+/// An open, locked and fully allocated backing file.
 #[derive(Debug)]
 pub(super) struct Backing {
     file: File,
@@ -23,8 +23,8 @@ pub(super) struct Backing {
 }
 
 impl Backing {
-    /// Opens the file at `path`, or makes it, for an emulated disk of `size`: by default as long
-    /// as the file is.
+    /// Opens or makes the file at `path` for an emulated disk of `size`; the default size is the
+    /// length of the file.
     pub(super) fn open(
         path: &Path,
         size: Option<ByteCount>,
@@ -67,9 +67,10 @@ impl Backing {
         Ok(Self { file, size })
     }
 
-    /// Lets another process have it; what is read and written later would go on.
+    /// Unlocks the file, so that another process can use it; later reads and writes would still
+    /// work.
     pub(super) fn unlock(&self) {
-        // Not locked, then: as wanted.
+        // A failure means that it is not locked, which is the aim.
         let _ = self.file.unlock();
     }
 
@@ -108,5 +109,5 @@ fn usable(about: &Metadata, size: ByteCount) -> Result<(), String> {
     Ok(())
 }
 
-/// What file systems make their blocks of.
+/// The block size of file systems.
 const BLOCK: u64 = 4096;

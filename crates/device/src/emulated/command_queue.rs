@@ -1,22 +1,24 @@
-//! Requests waiting for a modelled disk: which one it turns to next, and when that one is done.
+//! The requests that wait for a modelled disk, the one that it serves next, and the time at which
+//! that one is complete.
 //!
-//! Moments come in from outside, and the model's own moments go on from each other: how late
-//! somebody asks for the next decision changes nothing in it. It holds no bytes and wakes nobody.
+//! Arrival times are arguments, and each service time follows from the one before: a late call
+//! changes no decision. The queue holds no bytes and wakes no thread.
 //!
 //! ```text
-//!   arrive ──▶ waiting, oldest first ──next──▶ (what came with it, its service) ──▶ the head moves
+//!   arrive ──▶ waiting, oldest first ──next──▶ (payload of the request, its service) ──▶ the head
+//! moves
 //!              └─ the first `depth` of them: the nearest ─┘
 //! ```
 //!
-//! A disk with an arm serves one request at a time. A disk without one starts each when it comes.
-//! Nothing overtakes a flush.
+//! A disk with an arm serves one request at a time. A disk without one starts each on arrival. No
+//! request overtakes a flush.
 
 use disk::{Head, Service};
 use std::collections::VecDeque;
 use std::time::Duration;
 use units::Moment;
 
-/// A request as the disk sees it.
+/// A request to the modelled disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DiskRequest {
     pub(super) arrival: Moment,
@@ -29,36 +31,36 @@ pub(super) struct DiskRequest {
 pub(super) enum RequestKind {
     Read,
     Write,
-    /// Puts what was written where a power cut does not reach it; of no place and no length.
+    /// Makes earlier writes safe from a power cut; has no place and no length.
     Flush,
 }
 
-/// Requests waiting for a modelled disk, and the order in which it serves them. `T` comes back with
-/// the request it came with.
+/// Requests that wait for a modelled disk, and their service order. `T` is a payload that is
+/// returned with its request.
 #[derive(Debug)]
 pub(super) struct CommandQueue<T> {
     head: Head,
     depth: usize,
     waiting: VecDeque<(DiskRequest, T)>,
-    /// When the arm is free.
+    /// The moment at which the arm is free.
     free: Moment,
 }
 
 impl<T> CommandQueue<T> {
-    /// `depth`: among how many waiting requests the disk chooses the one it reaches first; 1 is the
-    /// order of arrival.
+    /// Makes an empty queue. `depth` is the number of oldest requests among which the disk chooses
+    /// the nearest; 1 means order of arrival.
     pub(super) fn new(head: Head, depth: u32) -> Self {
         let depth = usize::try_from(depth).unwrap_or(usize::MAX).max(1);
         Self { head, depth, waiting: VecDeque::new(), free: Moment::ZERO }
     }
 
-    /// Arrivals never decrease.
+    /// Adds a request. Arrival times never decrease.
     pub(super) fn arrive(&mut self, request: DiskRequest, with: T) {
         debug_assert!(self.waiting.back().is_none_or(|(last, _)| last.arrival <= request.arrival));
         self.waiting.push_back((request, with));
     }
 
-    /// The request that the disk has turned to by `now`, if there is another one.
+    /// The next request whose service has begun by `now`, if there is one.
     pub(super) fn next(&mut self, now: Moment) -> Option<(DiskRequest, T, Service)> {
         let oldest = self.waiting.front()?.0.arrival;
         let chosen = if self.head.model().rotational() {
@@ -81,13 +83,13 @@ impl<T> CommandQueue<T> {
         Some((request, with, service))
     }
 
-    /// Everything that waits, which the disk will now not serve.
+    /// Removes all waiting requests, which the disk will not serve any more.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (DiskRequest, T)> + '_ {
         self.waiting.drain(..)
     }
 
-    /// Index of the request that the arm, free at `at`, reaches first among those that had arrived
-    /// by then; the oldest, if it has waited longer than a disk lets a command wait.
+    /// The index of the request that the arm, free at `at`, reaches first among those that had
+    /// arrived by then; the oldest, if it has waited longer than a disk allows.
     fn nearest(&self, at: Moment) -> usize {
         if at.since(self.waiting[0].0.arrival) > PATIENCE {
             return 0;
@@ -97,19 +99,19 @@ impl<T> CommandQueue<T> {
         let reach = |(r, _): &(DiskRequest, T)| {
             self.head.positioning(at, r.offset, r.what == RequestKind::Write)
         };
-        // Of equals the first, that is, the oldest.
+        // Of equally near requests the first is the oldest.
         known.enumerate().min_by_key(|(_, waiting)| reach(waiting)).map_or(0, |(place, _)| place)
     }
 }
 
-/// The time of a flush has no parts.
+/// The service of a flush, which has no parts.
 fn flushed(start: Moment, finish: Moment) -> Service {
     let none = Duration::ZERO;
     Service { start, overhead: none, seek: none, rotation: none, transfer: none, finish }
 }
 
-/// Disks that choose let no command wait for ever; how long is their makers' secret. Half a second
-/// is some forty random reads.
+/// The longest wait before a request takes precedence. Real disks limit it too, to an unpublished
+/// time; half a second is about forty random reads.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
@@ -127,7 +129,7 @@ mod tests {
         DiskRequest { arrival: Moment(arrival), offset, len: 4096, what: RequestKind::Read }
     }
 
-    /// The order in which these are served, all asked for whenever the disk is free.
+    /// The order in which these requests are served if all are waiting from the start.
     fn served(mut line: CommandQueue<u64>, requests: &[DiskRequest]) -> Vec<u64> {
         for request in requests {
             line.arrive(*request, request.offset / MB);
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_may_choose_takes_what_it_reaches_first() {
+    fn a_disk_that_may_choose_serves_the_nearest_first() {
         let places = [0, 8000, 30, 7990, 60].map(|mb| read(0, mb * MB));
         assert_eq!(served(line("st39183w", 1), &places), [0, 8000, 30, 7990, 60]);
         assert_eq!(served(line("st39183w", 2), &places), [0, 30, 8000, 7990, 60]);
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_only_what_had_come_when_it_was_free() {
+    fn only_requests_that_had_arrived_by_then_are_considered() {
         let mut line = line("st39183w", 32);
         line.arrive(read(0, 0), 0);
         let (_, _, first) = line.next(Moment(0)).unwrap();
@@ -164,13 +166,13 @@ mod tests {
         line.arrive(read(1, 8000 * MB), 1);
         line.arrive(read(first.finish.0 + 1, 4096), 2);
         assert!(line.next(Moment(first.finish.0 - 1)).is_none(), "it is not free yet");
-        // Asked late, it decides as it would have in time.
+        // A late call gives the same decision as one in time.
         let (_, place, second) = line.next(first.finish + Duration::from_millis(3)).unwrap();
         assert_eq!((place, second.start), (1, first.finish));
     }
 
     #[test]
-    fn nothing_waits_for_ever() {
+    fn no_request_waits_for_ever() {
         let mut line = line("st39183w", 32);
         line.arrive(read(0, 8000 * MB), u64::MAX);
         let (mut now, mut near) = (Moment::ZERO, 0);
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_arm_they_overlap() {
+    fn without_an_arm_services_overlap() {
         let mut line = line("ssd-nvme", 32);
         (0..10).for_each(|i| line.arrive(read(0, i * MB), i));
         let done: Vec<_> = (0..10).map(|_| line.next(Moment(0)).unwrap()).collect();

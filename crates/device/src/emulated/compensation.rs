@@ -1,8 +1,8 @@
-//! What the emulation owes who waits for it, so that its own lateness is not taken for the disk's.
+//! Compensation for the emulation's own lateness, so that it does not count as the disk's.
 //!
-//! A program that reads one block after another hears of each block too late, by what the answer
-//! was late and by the way to it and back through the kernel, and so asks too late for the next
-//! one. A disk that began only then would seem slower than its model, by as much for each read.
+//! A program that reads one block after another receives each block late, by the emulation's
+//! lateness and by the time of the round trip through the kernel, and therefore asks late for the
+//! next one. A disk that began only then would seem slower than its model by as much for each read.
 //!
 //! ```text
 //!   model      ├── a read ──┤├── the next ─────
@@ -14,16 +14,17 @@
 //!                                       came ── late, way ──▶ asked
 //! ```
 //!
-//! Only what is known to be the emulation's own is taken off, and only of a request that comes soon
-//! after an answer, as one that waited for it does. It takes no clock.
+//! Only time that is known to be the emulation's own is subtracted, and only for a request that
+//! arrives soon after an answer, as one that waited for it does. The type has no clock.
 
 use std::time::Duration;
 use units::Moment;
 
-/// Takes the emulation's own lateness off the arrival times of requests. All in the model's time.
+/// Subtracts the emulation's own lateness from the arrival times of requests. All times are the
+/// model's.
 #[derive(Debug)]
 pub(super) struct Compensation {
-    /// From the program to the disk and back, without the disk.
+    /// The time from the program to the disk and back, without the disk.
     round_trip: Duration,
     /// A request that arrives within this time after an answer waited for that answer.
     soon: Duration,
@@ -34,12 +35,12 @@ pub(super) struct Compensation {
 #[derive(Clone, Copy, Debug)]
 struct LastAnswer {
     due: Moment,
-    /// `None`: on its way.
+    /// The time at which the answer was sent; `None` if it was not sent yet.
     answered: Option<Moment>,
 }
 
 impl Compensation {
-    /// For a disk that runs `speed` times as fast as its model.
+    /// Makes a compensation for a disk that runs `speed` times as fast as its model.
     pub(super) fn new(speed: u32) -> Self {
         let (round_trip, newest) = (Duration::ZERO, Moment::ZERO);
         Self { round_trip, soon: SOON * speed, last: None, newest }
@@ -53,13 +54,13 @@ impl Compensation {
         self.round_trip = round_trip;
     }
 
-    /// Nothing is owed.
+    /// Discards the last answer, so that nothing is subtracted.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }
 
-    /// What the model finished at `finish` is now answered; it was asked for by a request that
-    /// came at `came`. Nobody can have been told before both.
+    /// Notes that a request is being answered that the model finished at `finish` and that arrived
+    /// at `came`. No program can have received the answer before both.
     pub(super) fn answers(&mut self, finish: Moment, came: Moment) {
         self.last = Some(LastAnswer { due: finish.max(came), answered: None });
     }
@@ -71,8 +72,8 @@ impl Compensation {
         }
     }
 
-    /// When a request that comes at `came` would have been asked for without the emulation. Never
-    /// decreases.
+    /// The time at which a request that arrives at `came` would have arrived without the emulation.
+    /// Never decreases.
     pub(super) fn asked(&mut self, came: Moment) -> Moment {
         let asked = match self.last {
             Some(LastAnswer { due, answered }) => {
@@ -88,8 +89,8 @@ impl Compensation {
     }
 }
 
-/// By the clock: a request that comes later after an answer did not wait for it alone, and more
-/// lateness than this is not made up for. A turn of the platter is as long.
+/// The real time after an answer within which a request counts as waiting for it, and the largest
+/// lateness that is compensated for. It is as long as a turn of the platter.
 const SOON: Duration = Duration::from_millis(8);
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
         Moment::from_millis(millis)
     }
 
-    /// At twice the model's speed, with a way of 2 ms of the model.
+    /// A compensation at twice the model's speed, with a round trip of 2 ms of the model.
     fn compensation() -> Compensation {
         let mut compensation = Compensation::new(2);
         compensation.set_round_trip(Duration::from_millis(2));
@@ -108,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn lateness_and_way_are_taken_off_down_to_the_model() {
-        // When the model was done, its request had come, its answer was out, the next came; and
-        // when that would have been asked for.
+    fn lateness_and_round_trip_are_subtracted_down_to_the_model() {
+        // The times at which the model finished, the request had arrived, the answer was sent and
+        // the next request arrived; and the time at which that would have arrived.
         for (finish, came, answered, next, asked, why) in [
             (100, 10, 103, 106, 101, "late by 3, a way of 2, a program of 1"),
             (100, 10, 100, 102, 100, "a program that takes no time"),
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_faster_than_the_book_keeping_waited_for_the_answer_under_way() {
+    fn a_request_that_precedes_the_answers_record_has_waited_for_it() {
         let mut compensation = compensation();
         assert_eq!(compensation.asked(ms(50)), ms(50), "nothing was answered");
         compensation.answers(ms(100), ms(50));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_goes_back() {
+    fn the_arrival_times_never_decrease() {
         let mut compensation = compensation();
         compensation.answers(ms(10), ms(0));
         compensation.answered(ms(10));
@@ -152,10 +153,10 @@ mod tests {
         );
     }
 
-    /// Reads of 80 ms one after another, each answered late and asked for over a way: in all, the
+    /// Reads of 80 ms one after another, each answered late and with a round trip: the total is the
     /// model's time.
     #[test]
-    fn a_program_that_only_reads_has_the_models_rate() {
+    fn sequential_reads_have_the_rate_of_the_model() {
         let (mut compensation, mut rng) = (compensation(), fastrand::Rng::with_seed(1));
         let (mut came, mut free, mut own) = (ms(5), ms(0), Duration::ZERO);
         for _ in 0..1000 {

@@ -1,7 +1,7 @@
-//! The two files that an emulated disk appears as: `disk` and `control`.
+//! The two files as which an emulated disk appears: `disk` and `control`.
 //!
-//! A translation from the kernel's words (FUSE) to the drive's, and nothing else. Neither file can
-//! be made, removed, renamed or cut; both are read and written past the page cache.
+//! This is only a translation between FUSE requests and the drive. The files cannot be made,
+//! removed, renamed or truncated; both are read and written without the page cache.
 
 use super::drive::Drive;
 use fuser::{
@@ -25,9 +25,10 @@ pub(super) const CONTROL: &str = "control";
 pub(super) struct DiskFiles {
     drive: Arc<Drive>,
     size: ByteCount,
-    /// What the control file says before the statistics.
+    /// The header of the control file, before the statistics.
     about: String,
-    /// Texts of the control file, one for each time it is open: it changes while it is read.
+    /// The texts of the control file by file handle, because the statistics change while it is
+    /// read.
     open: Mutex<HashMap<u64, String>>,
     opened: AtomicU64,
     started: SystemTime,
@@ -99,16 +100,16 @@ impl DiskFiles {
 
 impl Filesystem for DiskFiles {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Refused by old kernels: then direct requests wait for one another, and that is all.
+        // Old kernels refuse it: direct requests then wait for one another.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
-        // The kernel takes the nearest it can.
+        // The kernel uses the nearest possible value.
         let _ = config.set_max_write(LARGEST_REQUEST);
         let _ = config.set_max_background(MOST_REQUESTS);
         let _ = config.set_congestion_threshold(MOST_REQUESTS);
         Ok(())
     }
 
-    /// Nobody can ask any more.
+    /// The mount has ended, so that no request can arrive any more.
     fn destroy(&mut self) {
         self.drive.close();
     }
@@ -134,7 +135,8 @@ impl Filesystem for DiskFiles {
         }
     }
 
-    /// Opening with truncation is how a shell writes to the control file; a disk keeps its size.
+    /// Accepts truncation, which a shell uses to write to the control file; the disk keeps its
+    /// size.
     fn setattr(
         &self,
         _: &Request,
@@ -271,7 +273,7 @@ impl Filesystem for DiskFiles {
         reply.ok();
     }
 
-    /// The kernel has looked at the permissions already.
+    /// Accepts all: the kernel has checked the permissions already.
     fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
         reply.ok();
     }
@@ -280,11 +282,12 @@ impl Filesystem for DiskFiles {
 const DISK_NODE: INodeNo = INodeNo(2);
 const CONTROL_NODE: INodeNo = INodeNo(3);
 
-/// Nothing about the two files changes.
+/// The validity of attributes: those of the two files never change.
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
 
-/// What the kernel puts into one request at most, unless told otherwise at boot.
+/// The largest request of the kernel by default.
 const LARGEST_REQUEST: u32 = 1 << 20;
 
-/// Under way at once; a loop device has 128 of its own, each cut in two where pages are small.
+/// The largest number of requests in flight; a loop device has 128, each split in two where pages
+/// are small.
 const MOST_REQUESTS: u16 = 512;

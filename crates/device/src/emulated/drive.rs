@@ -1,15 +1,15 @@
-//! The modelled disk at work in real time: takes requests, and answers each at the moment at
-//! which the model is done with it.
+//! The modelled disk in real time: accepts requests, and answers each at the moment at which the
+//! model completes it.
 //!
 //! ```text
 //!   read, write ──▶ CommandQueue ──▶ bytes fetched ──▶ held until the model's moment ──▶ answered
 //!   (any thread)    └────────────── one thread, woken by a timer or by a request ──────────────┘
 //! ```
 //!
-//! Never early. An answer that comes late (the thread was not run, copying took its time) is
-//! counted as late, and the next service still starts at the model's moment, so lateness does not
-//! add up; not even for a program that asks only when it was answered ([`Compensation`]). A write
-//! is in the file when it comes and answered when the model has written it.
+//! No answer is early. A late answer (the thread was not run, or copying took time) is counted as
+//! late, and the next service still starts at the model's moment, so that lateness does not
+//! accumulate, also for a program that waits for each answer ([`Compensation`]). A write is in the
+//! file on arrival, and is answered when the model has written it.
 
 use super::backing::Backing;
 use super::command_queue::{CommandQueue, DiskRequest, RequestKind};
@@ -24,16 +24,16 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use units::Moment;
 
-/// What is done when a request is: with the bytes read (none for a write), or the error.
+/// A callback that receives the bytes that were read (none for a write), or the error.
 pub(super) type Answer = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
 
-/// The modelled disk at work in real time.
+/// The modelled disk in real time.
 pub(super) struct Drive {
     backing: Backing,
     origin: Instant,
-    /// Nanoseconds of the model in one of the clock.
+    /// Nanoseconds of the model per nanosecond of the clock.
     speed: u32,
-    /// Whether it has one, and so does one thing at a time.
+    /// Whether the disk has an arm and serves one request at a time.
     arm: bool,
     state: Mutex<DriveState>,
     wakeup: Condvar,
@@ -43,19 +43,19 @@ struct DriveState {
     line: CommandQueue<Pending>,
     compensation: Compensation,
     counters: Counters,
-    /// Arrival and answer of the request that was answered last.
+    /// The arrival and the answer of the request that was answered last.
     latest: Option<(Moment, Moment)>,
     fast: bool,
     closing: bool,
 }
 
-/// Who waits, since when by the clock.
+/// A waiting request's callback, and its time of arrival by the clock.
 struct Pending {
     came: Moment,
     answer: Answer,
 }
 
-/// What the disk is at, its bytes already there.
+/// A request in service, with its bytes.
 struct InService {
     request: DiskRequest,
     service: Service,
@@ -64,8 +64,8 @@ struct InService {
 }
 
 impl Drive {
-    /// `depth`: see [`CommandQueue::new`]. `speed`: how many times as fast as the model's clock
-    /// runs.
+    /// Makes a drive. For `depth` see [`CommandQueue::new`]; `speed` is the factor by which the
+    /// model's clock is faster.
     pub(super) fn new(backing: Backing, head: Head, depth: u32, speed: u32, fast: bool) -> Self {
         let (speed, arm) = (speed.max(1), head.model().rotational());
         let state = DriveState {
@@ -80,7 +80,7 @@ impl Drive {
         Self { backing, origin: Instant::now(), speed, arm, state, wakeup }
     }
 
-    /// Reads, as far as the disk goes.
+    /// Reads up to `len` bytes; fewer at the end of the disk.
     pub(super) fn read(&self, offset: u64, len: u64, answer: Answer) {
         let came = self.now();
         let len = len.min(self.backing.size.0.saturating_sub(offset));
@@ -107,12 +107,13 @@ impl Drive {
         self.ask(offset, len, RequestKind::Write, Pending { came, answer });
     }
 
-    /// Answered when everything written before is out of the disk's memory.
+    /// Answers when all earlier writes have left the disk's cache.
     pub(super) fn flush(&self, answer: Answer) {
         self.ask(0, 0, RequestKind::Flush, Pending { came: self.now(), answer });
     }
 
-    /// While set, requests take the time that the file takes; those that wait are answered.
+    /// Switches fast mode, in which requests take only the time of the file; waiting ones are
+    /// answered.
     pub(super) fn set_fast(&self, on: bool) {
         let mut state = self.lock();
         state.fast = on;
@@ -121,17 +122,18 @@ impl Drive {
         self.wakeup.notify_all();
     }
 
-    /// What the way to the disk and back takes of itself, which is not the disk's time.
+    /// Sets the time of the round trip to the disk, which is not the disk's time.
     pub(super) fn set_round_trip(&self, round_trip: Duration) {
         self.lock().compensation.set_round_trip(round_trip);
     }
 
-    /// What was set; zero on a disk without an arm, which is begun with at once.
+    /// The round trip that was set; zero on a disk without an arm, which starts requests on
+    /// arrival.
     pub(super) fn round_trip(&self) -> Duration {
         self.lock().compensation.round_trip()
     }
 
-    /// When the request that was answered last had come, and when it was answered.
+    /// The arrival and the answer of the request that was answered last.
     pub(super) fn latest(&self) -> Option<(Moment, Moment)> {
         self.lock().latest
     }
@@ -150,19 +152,19 @@ impl Drive {
         state.counters = Counters::new(self.now());
     }
 
-    /// Lets [`Drive::run`] return.
+    /// Makes [`Drive::run`] return.
     pub(super) fn close(&self) {
         self.lock().closing = true;
         self.wakeup.notify_all();
     }
 
-    /// The file with the bytes.
+    /// The backing file.
     pub(super) fn backing(&self) -> BorrowedFd<'_> {
         self.backing.as_fd()
     }
 
-    /// The disk's own thread. What waits when it is closed is failed; the file is free for others
-    /// when this returns.
+    /// The loop of the disk's own thread. Requests that wait when it is closed fail; the file is
+    /// unlocked when this returns.
     pub(super) fn run(&self) {
         let mut at_work: VecDeque<InService> = VecDeque::new();
         let mut spare: Vec<Vec<u8>> = Vec::new();
@@ -172,7 +174,7 @@ impl Drive {
             let due = at_work.front().map(|served| served.service.finish);
             if due.is_some_and(|due| due <= now || state.fast) {
                 let fast = state.fast;
-                let served = at_work.pop_front().expect("it is there");
+                let served = at_work.pop_front().expect("the front was just looked at");
                 if self.arm {
                     state.compensation.answers(served.service.finish, served.waiting.came);
                 }
@@ -198,14 +200,15 @@ impl Drive {
                 state = self.wait(state, due.map(|due| due.since(now) / self.speed));
             }
         }
-        // Here, where the files are open that answers go through.
+        // The waiting requests are dropped on this thread, whose file table has the files for their
+        // answers.
         state.line.drain().for_each(drop);
         self.backing.unlock();
     }
 
     fn ask(&self, offset: u64, len: u64, what: RequestKind, waiting: Pending) {
         let mut state = self.lock();
-        // Under the lock, so that moments come in order.
+        // The time is taken under the lock, so that arrivals are in order.
         let request =
             DiskRequest { arrival: state.compensation.asked(waiting.came), offset, len, what };
         if state.fast {
@@ -217,7 +220,7 @@ impl Drive {
         self.wakeup.notify_one();
     }
 
-    /// At the file's own speed.
+    /// Serves a request at the speed of the file.
     fn pass(&self, request: DiskRequest, answer: Answer) {
         self.lock().counters.passed_fast();
         let bytes = self.fetch(request, Vec::new());
@@ -267,7 +270,7 @@ impl Drive {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By the model's clock.
+    /// The time on the model's clock.
     pub(super) fn now(&self) -> Moment {
         Moment::ZERO + self.origin.elapsed() * self.speed
     }
@@ -279,7 +282,7 @@ impl fmt::Debug for Drive {
     }
 }
 
-/// What there is to book of a request that was answered.
+/// The statistics of a request that was answered.
 struct CompletedRequest {
     request: DiskRequest,
     service: Service,
@@ -307,5 +310,5 @@ fn same(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// Buffers kept for the next request: as many as a fast disk has requests in service.
+/// The number of buffers kept for reuse: as many as a fast disk has requests in service.
 const MOST_SPARE: usize = 64;

@@ -1,23 +1,23 @@
-//! A table of files of a thread's own, and no signals in it.
+//! A separate table of open files for a thread, without signal handling.
 //!
-//! Threads share one table of open files; a file is closed when the last thread that has it is
-//! gone. Why the threads of an emulated disk share none with the others,
-//! [`fuse_thread`](super::fuse_thread) says.
+//! Threads share one table of open files, and a file is closed when the last thread with it has
+//! ended. [`fuse_thread`](super::fuse_thread) explains why the threads of an emulated disk share
+//! none with the others.
 #![expect(unsafe_code, reason = "a thread's own table of files has no safe interface")]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-/// From here on the calling thread, and those that it starts, have a table of their own, with
-/// nothing in it but standard input, output and error and `kept`, and no signal is handled by them:
-/// what a handler writes to may be another file here. A kernel before 5.9 does not know such a
-/// table; the thread then shares files as before.
+/// Gives the calling thread, and those that it starts from now on, their own file table with only
+/// standard input, output and error and `kept`, and blocks all signals for them: a file that a
+/// handler writes to may be another file here. A kernel before 5.9 does not support such a table;
+/// the thread then shares files as before.
 pub(super) fn unshare_files(kept: BorrowedFd<'_>) {
     const FIRST: libc::c_uint = 3;
     let kept = libc::c_uint::try_from(kept.as_raw_fd()).expect("an open file");
     let close = |first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint| {
-        // SAFETY: in a table that is this thread's alone. RequestKind is closed there stays open
-        // for its owners, and nothing that this thread goes on with owns any of it.
+        // SAFETY: in a table that is this thread's alone. A file that is closed there stays open
+        // for its owners, and nothing that this thread continues with owns any of it.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
     };
     block_signals();

@@ -1,8 +1,8 @@
-//! How late things were, counted in classes of time, so that a million counts take no more room
-//! than ten.
+//! Lateness counted in classes of time, in constant memory.
 //!
-//! Classes grow with the time: sixteen to each doubling, so that a percentile is exact to a
-//! sixteenth. It keeps no order and no moments.
+//!
+//! Classes grow with the time, sixteen to each doubling, so that a percentile is precise to a
+//! sixteenth. The histogram keeps neither order nor moments.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl LatenessHistogram {
         Duration::from_nanos(self.max)
     }
 
-    /// What `per_mille` of a thousand were not later than; zero if there were none.
+    /// The lateness that `per_mille` of a thousand did not exceed; zero without entries.
     pub(super) fn percentile(&self, per_mille: u64) -> Duration {
         let rank = (self.count * per_mille).div_ceil(1000);
         let mut seen = 0;
@@ -44,7 +44,8 @@ impl LatenessHistogram {
     }
 }
 
-/// Below 2 × 16 each number is its own class; above, the first five bits of it say which.
+/// The class of a time. Below 2 × 16 each number is its own class; above, its first five bits
+/// determine the class.
 fn class(nanos: u64) -> usize {
     let doublings = nanos.max(1).ilog2().saturating_sub(BITS);
     let within = usize::try_from(nanos >> doublings).expect("at most six bits");
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_follow_one_another_without_gaps() {
+    fn classes_follow_each_other_without_gaps() {
         assert_eq!(class(u64::MAX), CLASSES - 1);
         for number in (0..5000).chain((0..64).map(|bit| 1 << bit)) {
             assert!(number <= end_of(class(number)), "{number}");

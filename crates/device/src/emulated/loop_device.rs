@@ -1,8 +1,8 @@
-//! A loop device: a file as the block device on which file systems are mounted.
+//! A loop device: a file as a block device on which file systems can be mounted.
 //!
-//! Direct, so that the kernel keeps no second cache of the file, and one that lets go of the file
-//! by itself when nobody has it open any more: this process keeps it open, so a process that dies
-//! leaves no loop device behind (but one that is still mounted goes only when it is unmounted).
+//! It is direct, so that the kernel has no second cache of the file. It detaches when nobody has it
+//! open any more: this process keeps it open, so that a process that dies leaves no loop device
+//! behind (except that a mounted one remains until it is unmounted).
 #![expect(unsafe_code, reason = "loop devices are set up by ioctl")]
 
 use crate::DeviceError;
@@ -45,7 +45,7 @@ impl LoopDevice {
                 device.set_up(rotational)?;
                 return Ok(device);
             }
-            // Somebody else was faster.
+            // Another program was faster and took this device.
             if io::Error::last_os_error().kind() != io::ErrorKind::ResourceBusy {
                 return Err(failed(&path, "; it could not be attached"));
             }
@@ -53,12 +53,12 @@ impl LoopDevice {
         Err(failed(Path::new(CONTROL), "; others keep taking the free loop devices, try again"))
     }
 
-    /// Where it is.
+    /// The path of the device.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Lets go of it. False: somebody else has it open; it goes when they close it.
+    /// Detaches it. False if another program has it open; it then detaches when that one closes it.
     pub(super) fn detach(&mut self) -> bool {
         self.held = None;
         for _ in 0..LOOKS {
@@ -84,7 +84,7 @@ impl LoopDevice {
                 reason: reason.to_owned(),
             });
         }
-        // Discards would only punch holes into the file.
+        // Discards would only make holes in the file.
         for (setting, value) in [("rotational", u8::from(rotational)), ("discard_max_bytes", 0)] {
             let place = self.about(&format!("queue/{setting}"));
             std::fs::write(&place, value.to_string()).map_err(|source| {
@@ -179,9 +179,9 @@ const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// Between asking for a free number and taking it, somebody else may take it.
+/// Attempts to get a free device: another program may take it between the two calls.
 const ATTEMPTS: u32 = 20;
-/// Five seconds in all: udev looks at a device that closes, and the rings of a program that read it
-/// are taken down after the program has let go of them.
+/// Number of checks whether it has detached, five seconds in all: udev opens a device that closes,
+/// and the rings of a program that read it are removed with a delay.
 const LOOKS: u32 = 250;
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! A modelled disk that any program and any file system can use: real time, real bytes.
+//! A modelled disk that any program and any file system can use, in real time and with real bytes.
 //!
 //! ```text
 //!   ext4, XFS, tenuto, dd, ...                     anything else
@@ -10,11 +10,12 @@
 //!                                       the backing file
 //! ```
 //!
-//! A disk that is smaller than its model is stretched over all of it
-//! ([`DiskModel::scaled_to`]). Writes take what the model says and are in the backing file, which
-//! outlives this process but is not flushed against a power cut of the machine. There is no
-//! second copy and no faults: [`Faulty`](crate::Faulty) has those. For reads of one program in this
-//! process [`PacedDisk`](crate::PacedDisk) does the same without any rights.
+//! A disk that is smaller than its model covers the model's whole range
+//! ([`DiskModel::scaled_to`]). Writes take the time of the model and are in the backing file, which
+//! outlives this process but is not flushed against a power cut of the machine. There are no
+//! faults:
+//! [`Faulty`](crate::Faulty) has those. For reads of one program in this process
+//! [`PacedDisk`](crate::PacedDisk) does the same without any privileges.
 
 mod backing;
 mod command_queue;
@@ -51,40 +52,41 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::ByteCount;
 
-/// How to emulate a disk.
+/// The options of an emulated disk.
 #[derive(Clone, Debug)]
 pub struct EmulateOptions {
-    /// The file with the disk's bytes; made, all of it allocated, if it is not there.
+    /// The file with the disk's bytes; made and fully allocated if it does not exist.
     pub backing: PathBuf,
-    /// How large the disk is: needed for a new file, else by default as large as the file. Rounded
+    /// The size of the disk: required for a new file, else by default that of the file. Rounded
     /// down to 4,096 bytes.
     pub size: Option<ByteCount>,
-    /// Where its files appear: an empty folder, or one to be made. By default beside the backing
+    /// The directory in which its files appear: empty, or to be made. By default beside the backing
     /// file, see [`EmulatedDisk::folder_of`].
     pub at: Option<PathBuf>,
     /// Whether it also appears as a block device.
     pub attach: bool,
-    /// At the speed of the backing file, until [`EmulatedDisk::set_fast`] ends it.
+    /// Start at the speed of the backing file, until [`EmulatedDisk::set_fast`] ends that.
     pub fast: bool,
-    /// Among how many waiting requests a disk with an arm chooses the one it reaches first (command
-    /// queuing); 1 serves in the order of arrival.
+    /// The number of waiting requests among which a disk with an arm chooses the nearest (command
+    /// queuing); 1 means order of arrival.
     pub depth: u32,
-    /// How many times as fast as the model it runs, from 1: for long measurements by a clock that
-    /// runs as fast. Statistics are in the model's time, in which this program's own lateness then
-    /// counts as many times.
+    /// The factor by which it is faster than the model, at least 1: for long measurements by a
+    /// clock that is as fast. Statistics are in the model's time, in which this program's own
+    /// lateness is multiplied by the factor.
     pub speed: u32,
 }
 
 impl EmulateOptions {
-    /// On `backing`, as a file only, in real time, with the command queue of a SATA disk.
+    /// Options for a disk on `backing` that appears as a file only, in real time, with the command
+    /// queue of a SATA disk.
     pub fn new(backing: impl Into<PathBuf>) -> Self {
         let backing = backing.into();
         Self { backing, size: None, at: None, attach: false, fast: false, depth: 32, speed: 1 }
     }
 }
 
-/// A disk being emulated. Dropping it takes it down whatever uses it; [`EmulatedDisk::stop`] asks
-/// first.
+/// A running emulated disk. Dropping it removes it whatever uses it; [`EmulatedDisk::stop`] fails
+/// if it is in use.
 #[derive(Debug)]
 pub struct EmulatedDisk {
     model: DiskModel,
@@ -98,11 +100,10 @@ pub struct EmulatedDisk {
 }
 
 impl EmulatedDisk {
-    /// Makes it, and returns when it can be used.
+    /// Makes the disk, and returns when it can be used.
     ///
     /// # Errors
-    /// What is missing or in the way, and what to do about it. Nothing is left behind but a new
-    /// backing file.
+    /// The reason and the remedy. Nothing is left behind except for a new backing file.
     pub fn start(model: &DiskModel, options: &EmulateOptions) -> Result<Self, DeviceError> {
         Prerequisites::here().suffice(options.attach)?;
         let at = options.at.clone().unwrap_or_else(|| Self::folder_of(&options.backing));
@@ -128,7 +129,7 @@ impl EmulatedDisk {
             realtime: Ok(()),
             notes: left_over.into_iter().collect(),
         };
-        // From here on, dropping it undoes what was done.
+        // From here on dropping the disk undoes all earlier steps.
         let about = ControlHeader { model: disk.model.name().to_owned(), size, depth, speed };
         let cannot_mount = |e| cannot_use(&disk.at, mount_hint(&e), e);
         let fuse_thread = FuseThread::start(&disk.drive, &disk.at, about).map_err(cannot_mount)?;
@@ -143,7 +144,7 @@ impl EmulatedDisk {
         Ok(disk)
     }
 
-    /// Where the files of a disk with this backing file appear by default.
+    /// The default directory for the files of a disk with this backing file.
     pub fn folder_of(backing: &Path) -> PathBuf {
         let mut name = backing.as_os_str().to_owned();
         name.push(".");
@@ -151,54 +152,56 @@ impl EmulatedDisk {
         name.into()
     }
 
-    /// The control file under this folder.
+    /// The path of the control file in this directory.
     pub fn control_in(folder: &Path) -> PathBuf {
         folder.join(disk_files::CONTROL)
     }
 
-    /// The model as it is applied: scaled to the disk's size.
+    /// The model in use, scaled to the disk's size.
     pub fn model(&self) -> &DiskModel {
         &self.model
     }
 
-    /// The disk as a file.
+    /// The path of the disk as a file.
     pub fn file(&self) -> PathBuf {
         self.at.join(disk_files::DISK)
     }
 
-    /// Statistics when read; takes `fast on`, `fast off` and `reset`.
+    /// The path of the control file, which returns statistics and accepts `fast on`, `fast off` and
+    /// `reset`.
     pub fn control(&self) -> PathBuf {
         Self::control_in(&self.at)
     }
 
-    /// The disk as a block device, if it was to be attached.
+    /// The path of the disk as a block device, if it was attached.
     pub fn device(&self) -> Option<&Path> {
         self.device.as_ref().map(LoopDevice::path)
     }
 
-    /// Whether the thread that keeps time is run at once when it is due, or why not: it is then
-    /// late on a busy machine.
+    /// Whether the thread that keeps time has real-time priority, or why not: it is then late on a
+    /// busy machine.
     pub fn realtime(&self) -> Result<(), &str> {
         self.realtime.as_ref().copied().map_err(String::as_str)
     }
 
-    /// Time through the kernel to the disk and back, in the model's time. It is compensated for
+    /// The time of the round trip through the kernel, in the model's time. It is compensated for
     /// (see [`DiskStatistics::compensated`]); zero for a disk without an arm.
     pub fn round_trip(&self) -> Duration {
         self.drive.round_trip()
     }
 
-    /// What a person should know about the start.
+    /// Notes on the start for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// At the speed of the backing file, uncounted, until it is taken back: for filling it.
+    /// Switches fast mode, in which requests have the speed of the backing file and are not
+    /// counted: for filling the disk.
     pub fn set_fast(&self, on: bool) {
         self.drive.set_fast(on);
     }
 
-    /// What the disk did since it started or the statistics were reset.
+    /// The statistics since the start or the last reset.
     pub fn statistics(&self) -> DiskStatistics {
         self.drive.statistics()
     }
@@ -208,14 +211,14 @@ impl EmulatedDisk {
         self.drive.reset_statistics();
     }
 
-    /// Takes it down: unmounts file systems on its block device, which writes what they hold;
-    /// detaches that; unmounts its files. What is not busy is gone even if something else is.
+    /// Stops the disk: unmounts file systems on its block device after writing their data, detaches
+    /// that, and unmounts its files. Parts that are not busy are removed even if others are.
     ///
     /// # Errors
-    /// Who still uses it. Call it again when they do not.
+    /// The error names the user of the disk. Call it again when that has ended.
     pub fn stop(&mut self) -> Result<(), DeviceError> {
         let was_fast = self.drive.is_fast();
-        // Whoever stops a disk does not want to wait for its arm.
+        // Stopping must not wait for the modelled arm.
         self.drive.set_fast(true);
         self.take_down().inspect_err(|_| self.drive.set_fast(was_fast))
     }
@@ -233,7 +236,7 @@ impl EmulatedDisk {
             self.device = None;
         }
         if let Some(fuse_thread) = self.fuse_thread.take() {
-            // Others have no right to; the session asks a helper that has.
+            // Without the right to unmount, the session asks a helper that has it.
             let unmounts = preconditions::may_mount();
             if unmounts && let Err(busy) = mounts::take_down(&self.at) {
                 self.fuse_thread = Some(fuse_thread);
@@ -248,12 +251,12 @@ impl EmulatedDisk {
 
     fn remove_folder(&self) {
         if self.made_folder {
-            // Not empty any more, or gone: then it is somebody else's.
+            // A directory that is not empty, or gone, belongs to another program.
             let _ = fs::remove_dir(&self.at);
         }
     }
 
-    /// `fast`: how it goes on then.
+    /// Measures the round trip. `fast` is the mode after the measurement.
     fn measure_round_trip(&mut self, fast: bool) {
         let file = self.file();
         let path = self.device().unwrap_or(&file);
@@ -273,7 +276,8 @@ impl EmulatedDisk {
 impl Drop for EmulatedDisk {
     fn drop(&mut self) {
         if self.stop().is_err() {
-            // Somebody uses it. Off the list of mounts at least; the threads end when they let go.
+            // The disk is in use: it is at least taken off the list of mounts, and the threads end
+            // with its last user.
             self.drive.set_fast(true);
             if let Some(device) = self.device.take() {
                 let mounted = mounts::all().unwrap_or_default();
@@ -295,7 +299,7 @@ fn mount_options() -> Config {
         MountOption::NoDev,
         MountOption::DefaultPermissions,
     ];
-    // For root everybody may look at the statistics; others may not allow that.
+    // With root all users may read the statistics; other users may not allow that.
     config.acl = if preconditions::may_mount() { SessionACL::All } else { SessionACL::Owner };
     config
 }
@@ -311,8 +315,8 @@ fn mount_hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Ending of the default folder, beside the backing file.
+/// The file name extension of the default directory, beside the backing file.
 const FOLDER_ENDING: &str = "emulated";
 
-/// What the list of mounts calls it.
+/// The name in the list of mounts.
 const NAME: &str = "tenuto-disk";

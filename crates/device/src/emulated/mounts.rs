@@ -1,4 +1,4 @@
-//! What is mounted where, from the kernel's own list, and taking it down.
+//! Mounts in the kernel's list, and unmounting.
 
 use crate::DeviceError;
 use rustix::io::Errno;
@@ -16,16 +16,16 @@ pub(super) struct MountEntry {
     pub(super) source: PathBuf,
 }
 
-/// Everything that is mounted, in the order in which it was.
+/// All mounts, in the order in which they were made.
 pub(super) fn all() -> io::Result<Vec<MountEntry>> {
     let text = std::fs::read("/proc/self/mountinfo")?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 
-/// Takes down what is mounted at `at`, its data written.
+/// Unmounts the file system at `at` after writing its data.
 pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
     match unmount(at, UnmountFlags::empty()) {
-        // Nothing is mounted there: somebody else has done it.
+        // Nothing is mounted there: another program has unmounted it.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(Errno::BUSY) => {
             let by =
@@ -39,23 +39,23 @@ pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
     }
 }
 
-/// Ends the connection of the FUSE file system at `at` to those who answer for it: whatever waits
-/// for them fails. Unmounts it if nobody has a file of it open.
+/// Aborts the connection of the FUSE file system at `at` to its server, so that all waiting
+/// requests fail. Unmounts it if no file of it is open.
 pub(super) fn abort(at: &Path) -> io::Result<()> {
     match unmount(at, UnmountFlags::FORCE) {
-        // In use, but aborted; or gone.
+        // It is in use but aborted, or gone.
         Ok(()) | Err(Errno::BUSY | Errno::INVAL | Errno::NOENT) => Ok(()),
         Err(other) => Err(other.into()),
     }
 }
 
-/// Takes it off the list whoever uses it; it ends when they do.
+/// Detaches it from the mount tree even if it is in use; it ends with its last user.
 pub(super) fn let_go(at: &Path) {
-    // The last resort: what fails here cannot be helped.
+    // There is no further remedy for a failure here.
     let _ = unmount(at, UnmountFlags::DETACH);
 }
 
-/// The mounts in `mounted` that come from a loop device on `file`; the file need not answer.
+/// The mounts in `mounted` from a loop device on `file`; does not access the file.
 pub(super) fn by_loop_on<'a>(
     file: &'a Path,
     mounted: &'a [MountEntry],
@@ -69,6 +69,8 @@ pub(super) fn by_loop_on<'a>(
     mounted.iter().filter(is_on_it)
 }
 
+/// Parses a line of the list of mounts:
+///
 /// ```text
 /// 36 35 98:0 /root /at rw,noatime shared:1 - kind source options
 /// ```
@@ -81,7 +83,7 @@ fn parse(line: &[u8]) -> Option<MountEntry> {
     Some(MountEntry { at: path(at), kind, source: path(source) })
 }
 
-/// Blanks and backslashes are written `\040`.
+/// Decodes blanks and backslashes, which are written as `\040`.
 fn path(word: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -107,12 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_read_from_the_kernels_list() {
+    fn mounts_are_parsed_from_the_kernels_list() {
         let line = br"36 35 0:27 / /mnt/old\040films rw shared:1 master:2 - btrfs /dev/loop3 rw";
         let (at, source) = ("/mnt/old films".into(), "/dev/loop3".into());
         assert_eq!(parse(line), Some(MountEntry { at, kind: "btrfs".to_owned(), source }));
         assert_eq!(parse(b""), None);
-        // The root need not be one (in a chroot it is not), but the list itself lies on one.
+        // In a chroot the root may not be a mount, but the list itself is on one.
         assert!(all().unwrap().iter().any(|mounted| mounted.at == Path::new("/proc")));
     }
 }

@@ -1,4 +1,4 @@
-//! What must be so before a disk can be emulated. It looks, and changes nothing.
+//! Checks before a disk is emulated. They change nothing.
 
 use super::{cannot_use, mounts};
 use crate::DeviceError;
@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What of all that is needed is there.
+/// The facilities of this machine that emulation needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prerequisites {
     fuse: bool,
@@ -25,7 +25,7 @@ impl Prerequisites {
         }
     }
 
-    /// Refuses what cannot work with them. `attach`: also as a block device.
+    /// Checks that they suffice. `attach`: also for a block device.
     pub(super) fn suffice(self, attach: bool) -> Result<(), DeviceError> {
         let unusable = |reason: &str| {
             Err(DeviceError::Unusable { path: FUSE.into(), reason: reason.to_owned() })
@@ -49,13 +49,14 @@ impl Prerequisites {
     }
 }
 
-/// Root may, unless it is a container's that was not given the right.
+/// Whether this process may mount: root, unless in a container without that right.
 pub(super) fn may_mount() -> bool {
     let rights = rustix::thread::capabilities(None);
     rights.is_ok_and(|rights| rights.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
-/// As the kernel's list of mounts writes it. The folder itself may be missing, or dead.
+/// The path as in the kernel's list of mounts. The directory itself may be missing, or its mount
+/// dead.
 pub(super) fn canonical(at: &Path) -> Result<PathBuf, DeviceError> {
     let absolute = std::path::absolute(at).map_err(|e| cannot_use(at, "", e))?;
     match (absolute.parent(), absolute.file_name()) {
@@ -67,7 +68,7 @@ pub(super) fn canonical(at: &Path) -> Result<PathBuf, DeviceError> {
     }
 }
 
-/// Refuses a folder over which something is mounted.
+/// Refuses a directory that is a mount point.
 pub(super) fn nothing_is_mounted(at: &Path) -> Result<(), DeviceError> {
     if mounts::all().unwrap_or_default().iter().all(|mounted| mounted.at != at) {
         return Ok(());
@@ -76,7 +77,7 @@ pub(super) fn nothing_is_mounted(at: &Path) -> Result<(), DeviceError> {
     Err(DeviceError::InUse { path: at.to_owned(), by })
 }
 
-/// Whether the folder exists; an error if it cannot be mounted over.
+/// Whether the directory exists; an error if it cannot be a mount point.
 pub(super) fn folder_is_free(at: &Path) -> Result<bool, DeviceError> {
     match fs::read_dir(at) {
         Ok(mut entries) => {
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_what_to_do() {
+    fn a_missing_facility_is_named_with_the_remedy() {
         let (nothing, root, helper) = (
             Prerequisites { fuse: false, root: true, helper: true },
             Prerequisites { fuse: true, root: true, helper: false },

@@ -1,14 +1,14 @@
-//! How long the way to an emulated disk and back takes: what is the kernel's and this program's,
-//! and not the disk's.
+//! The time of the round trip to an emulated disk: the share of the kernel and this program,
+//! without the disk's.
 //!
 //! ```text
 //!   read() ──▶ block layer ─ loop device ─ FUSE ──▶ came │ the disk │ answered ──▶ ... ──▶ read()
 //!          └───────────── there ──────────────────┘      └ and back ┘
 //! ```
 //!
-//! Measured once, by reads of one block from either end in turn: as far apart as those of a program
-//! that waits for a disk, with as cold a processor. The median: on a busy machine it says what
-//! the way mostly takes and not what it takes at worst.
+//! It is measured once, by reads of one block from both ends in turn: as far apart in time as those
+//! of a program that waits for a disk, so that caches are as cold. The median is used, because on a
+//! busy machine it is the usual time and not the worst.
 
 use super::drive::Drive;
 use crate::{Pool, realtime};
@@ -19,15 +19,15 @@ use std::path::Path;
 use std::time::Duration;
 use units::ByteCount;
 
-/// By reads of `path`, which is this drive's disk of `size`, in the model's time. Nobody else uses
-/// the disk meanwhile.
+/// Measures the round trip by reads of `path`, which is the disk of `drive` and has `size`, in the
+/// model's time. Nobody else uses the disk meanwhile.
 ///
 /// # Errors
-/// The disk cannot be read.
+/// Fails if the disk cannot be read.
 pub(super) fn measure(drive: &Drive, path: &Path, size: ByteCount) -> io::Result<Duration> {
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| {
-            // Run at once, as the drive is; where that is refused, as everybody.
+            // Real-time priority like the drive's; without the right to it, the usual priority.
             let _ = realtime::enter();
             read(drive, path, size)
         });
@@ -40,7 +40,7 @@ fn read(drive: &Drive, path: &Path, size: ByteCount) -> io::Result<Duration> {
     let file = File::options().read(true).custom_flags(direct).open(path)?;
     let pool = Pool::new(BLOCK, BLOCK);
     let len = usize::try_from(BLOCK.0).expect("a block");
-    let mut buffer = pool.take(len).expect("it was made for one");
+    let mut buffer = pool.take(len).expect("the pool has one buffer");
     let mut round_trips = Vec::new();
     for read in 0..READS {
         let offset = if read % 2 == 0 { 0 } else { size.0 - BLOCK.0 };
@@ -55,8 +55,8 @@ fn read(drive: &Drive, path: &Path, size: ByteCount) -> io::Result<Duration> {
     Ok(round_trips.get(round_trips.len() / 2).copied().unwrap_or_default())
 }
 
-/// A disk has at least one.
+/// The smallest size of a disk.
 const BLOCK: ByteCount = ByteCount(4096);
 
-/// Each takes a full stroke: a third of a second in all.
+/// The number of reads, each with a full stroke: a third of a second in all.
 const READS: u32 = 15;

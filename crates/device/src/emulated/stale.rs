@@ -1,7 +1,7 @@
-//! What killed processes left of their emulated disks, and taking it away.
+//! The removal of emulated disks that killed processes left behind.
 //!
-//! Only what nobody can use any more: the mount of a disk that nobody answers for, and file systems
-//! that are mounted from it, whose every read and write fails.
+//! Only disks that nobody can use any more are removed: the mount of a disk without a server, and
+//! file systems that are mounted from it, whose every read and write fails.
 
 use super::{NAME, disk_files, mounts};
 use rustix::io::Errno;
@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Takes down all of it, wherever it is. Says what, a sentence for each, and what is left to do.
+/// Removes all of them, wherever they are. Returns a sentence for each, with what remains to be
+/// done.
 pub fn remove_stale_disks() -> Vec<String> {
     clear(|_| true)
 }
 
-/// Takes down what is at `at`.
+/// Removes the remains at `at`.
 pub(super) fn clear_at(at: &Path) -> Option<String> {
     clear(|there| there == at).pop()
 }
@@ -42,28 +43,29 @@ fn take_down(at: &Path, mounted: &[mounts::MountEntry]) -> String {
     }
     mounts::let_go(at);
     if at.extension().is_some_and(|ending| ending == super::FOLDER_ENDING) {
-        // Not empty: then it is somebody else's.
+        // A directory that is not empty belongs to another program.
         let _ = fs::remove_dir(at);
     }
     note
 }
 
-/// Whether the disk that is mounted there is one that nobody answers for. One that merely does not
-/// answer now (its process is stopped) is not dead.
+/// Whether the disk that is mounted there has no server. A disk whose process is only stopped is
+/// not dead.
 fn is_dead(at: &Path) -> bool {
     let (told, hear) = channel();
     let at = PathBuf::from(at);
     std::thread::spawn(move || {
-        // Asked for its content: what is known of the folder itself the kernel says by heart.
+        // The content is asked for, because the kernel knows the directory itself without the
+        // server.
         let dead = fs::read_dir(at).is_err_and(|error| {
             Errno::from_io_error(&error)
                 .is_some_and(|e| e == Errno::NOTCONN || e == Errno::CONNABORTED)
         });
-        // Nobody may wait any more.
+        // The receiver may have given up.
         let _ = told.send(dead);
     });
     hear.recv_timeout(PATIENCE).unwrap_or(false)
 }
 
-/// For an answer that takes some tens of microseconds; of a dead one it comes at once.
+/// The time limit for an answer, which takes tens of microseconds; a dead disk fails immediately.
 const PATIENCE: Duration = Duration::from_secs(1);

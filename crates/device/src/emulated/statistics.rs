@@ -1,5 +1,5 @@
-//! What an emulated disk has done, and how late the emulation itself was; and its text, which the
-//! control file holds: one `name value` a line, sizes in bytes, times in nanoseconds.
+//! The statistics of an emulated disk and of the emulation's own lateness, and their text in the
+//! control file: one `name value` per line, sizes in bytes, times in nanoseconds.
 
 use super::command_queue::{DiskRequest, RequestKind};
 use super::histogram::LatenessHistogram;
@@ -9,40 +9,40 @@ use std::str::FromStr;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
-/// What an emulated disk did since it started or the statistics were reset. Requests in fast mode
-/// are only counted.
+/// The statistics of an emulated disk since its start or the last reset. Requests in fast mode are
+/// only counted.
 ///
 /// On a disk with an arm `overhead` + `seek` + `rotation` + `transfer` + `flush` = `busy`, to the
-/// nanosecond: it serves one request at a time. On one without, services overlap and their sum is
-/// larger.
+/// nanosecond: it serves one request at a time. On a disk without one services overlap, and their
+/// sum is larger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStatistics {
-    /// Requests that read.
+    /// Number of reads.
     pub reads: u64,
-    /// Requests that wrote.
+    /// Number of writes.
     pub writes: u64,
     /// Bytes read.
     pub read_bytes: ByteCount,
     /// Bytes written.
     pub written_bytes: ByteCount,
-    /// Requests for which arm or platter moved.
+    /// Requests that needed a seek or a rotation.
     pub positioned: u64,
-    /// Time before the arm starts; on a disk without one, before the first byte.
+    /// Time before the arm starts; on a disk without an arm, before the first byte.
     pub overhead: Duration,
     /// Time of arm movements.
     pub seek: Duration,
-    /// Pending for the platter.
+    /// Time of waiting for the platter.
     pub rotation: Duration,
     /// Time from first byte to last.
     pub transfer: Duration,
-    /// Emptying the disk's write cache because it was asked to; a disk without one needs no time.
+    /// Time of emptying the write cache for flushes; zero on a disk without one.
     pub flush: Duration,
     /// Time with at least one request in service.
     pub busy: Duration,
     /// Time since the statistics were reset, idle time included.
     pub elapsed: Duration,
-    /// Time taken off for the emulation's own lateness: by how much services began before their
-    /// requests arrived, because these would have arrived earlier on a real disk.
+    /// Time subtracted for the emulation's own lateness: the time by which services began before
+    /// their requests arrived, because these would have arrived earlier on a real disk.
     pub compensated: Duration,
     /// Requests that passed in fast mode.
     pub fast_requests: u64,
@@ -58,7 +58,7 @@ pub struct DiskStatistics {
     pub late_max: Duration,
 }
 
-/// Collects them.
+/// The counters behind the statistics.
 #[derive(Debug)]
 pub(super) struct Counters {
     so_far: DiskStatistics,
@@ -73,8 +73,8 @@ impl Counters {
         Self { so_far, lateness: LatenessHistogram::new(), since: now, busy_until: Moment::ZERO }
     }
 
-    /// A request that came at `came` was served, and answered at `answered`. They come in the order
-    /// of their ends.
+    /// Counts a request that arrived at `came`, was served, and was answered at `answered`.
+    /// Requests are counted in the order of their ends.
     pub(super) fn served(
         &mut self,
         request: &DiskRequest,
@@ -126,7 +126,7 @@ impl Counters {
 }
 
 impl DiskStatistics {
-    /// All of them by name, in the order in which they are shown.
+    /// All fields by name, in the order in which they are shown.
     fn fields(&mut self) -> [(&'static str, Field<'_>); 19] {
         use Field::{Count, Time};
         [
@@ -170,7 +170,7 @@ impl Display for DiskStatistics {
     }
 }
 
-/// Takes what it knows from the text and leaves the rest.
+/// Parses the fields in the text and ignores other lines.
 impl FromStr for DiskStatistics {
     type Err = String;
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn their_text_says_all_of_them() {
+    fn the_text_contains_all_fields() {
         let mut statistics = DiskStatistics::default();
         for (i, (_, field)) in statistics.fields().into_iter().enumerate() {
             match field {

@@ -1,6 +1,6 @@
-//! Asking somebody who uses an emulated disk of their own to end, in order or in haste.
+//! A handle to end the use of an emulated disk, in order or immediately.
 //!
-//! It takes nothing down: whoever has the disk does that, and is freed here from waiting for it.
+//! It removes nothing: the owner of the disk does that, and is freed from waiting for the disk.
 
 use super::EmulatedDisk;
 use super::drive::Drive;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A word from another thread, at any time: before the disk is there, and after it is gone.
+/// A stop signal that other threads can set at any time, before the disk exists and after its end.
 #[derive(Debug, Default)]
 pub struct DiskStop {
     asked: AtomicBool,
@@ -24,16 +24,16 @@ struct CableState {
 }
 
 impl DiskStop {
-    /// To end, and to take the disk down in order: file systems write what they hold.
+    /// Asks to end and to stop the disk in order: file systems write their data.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// To end as soon as possible: as if the disk's cable were pulled, all that waits for it and
-    /// all that comes later fails, and what file systems hold is lost. As often as one likes.
+    /// Ends the disk immediately, as if its cable were pulled: all waiting and later requests fail,
+    /// and unwritten data of file systems is lost. Can be called repeatedly.
     ///
     /// # Errors
-    /// It needs the right to unmount (root).
+    /// Fails without the right to unmount (root).
     pub fn pull(&self) -> io::Result<()> {
         self.ask();
         let mut cable = self.cable();
@@ -41,22 +41,22 @@ impl DiskStop {
         cable.pull()
     }
 
-    /// Whether it is to end.
+    /// Whether the owner is asked to end.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Whether in haste.
+    /// Whether the disk was ended immediately.
     pub fn is_pulled(&self) -> bool {
         self.cable().pulled
     }
 
-    /// From here on this is the disk.
+    /// Sets the disk that this handle ends.
     pub(super) fn is_for(&self, drive: &Arc<Drive>, at: PathBuf) {
         let mut cable = self.cable();
         cable.disk = Some((at, Arc::downgrade(drive)));
         if cable.pulled {
-            // Whoever pulled it before hears of it when the disk is used.
+            // If it was pulled before, the error shows when the disk is used.
             let _ = cable.pull();
         }
     }
@@ -69,7 +69,7 @@ impl DiskStop {
 impl CableState {
     fn pull(&self) -> io::Result<()> {
         match &self.disk {
-            // Of one that is gone, the place may be another's.
+            // The mount point of a disk that has ended may belong to another one.
             Some((at, drive)) if drive.strong_count() > 0 => mounts::abort(at),
             _ => Ok(()),
         }
@@ -77,7 +77,7 @@ impl CableState {
 }
 
 impl EmulatedDisk {
-    /// Lets `stop` pull it.
+    /// Connects the disk to `stop`.
     pub fn obey(&self, stop: &DiskStop) {
         stop.is_for(&self.drive, self.at.clone());
     }

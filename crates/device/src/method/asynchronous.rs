@@ -1,9 +1,9 @@
-//! A queue over an asynchronous way of reading and writing: what io_uring, libaio and POSIX aio
-//! have in common. Each of them is a [`AsyncInterface`]; here is when it is asked for what.
+//! A queue over an asynchronous interface: the common part of io_uring, libaio and POSIX aio. Each
+//! of them is an [`AsyncInterface`]; this queue decides when it is called.
 //!
 //! ```text
 //!   start ──▶ list (no system call)
-//!   wait  ──▶ hand over all of the list ──▶ wait for the first answer, collect what there is
+//!   wait  ──▶ submit all of the list ──▶ wait for the first completion, collect the others
 //! ```
 
 use super::in_flight::{InFlight, refuses_method};
@@ -15,27 +15,27 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A transfer's slot, and what the kernel says of it: bytes moved, or a negated error number.
+/// The slot of a transfer, and the kernel's result: bytes transferred, or a negated error number.
 pub(super) type RawCompletion = (usize, i64);
 
 /// An asynchronous interface of the kernel (or the C library), open for one file.
 pub(super) trait AsyncInterface: Send {
-    /// Hands over what is fresh, oldest first; how many were taken. Fewer than all: it is full for
-    /// now. An error is about the first of them.
+    /// Submits fresh transfers, oldest first; returns how many were taken. Fewer than all means
+    /// that it is full for now. An error is about the first of them.
     ///
-    /// Memory of what was taken is the kernel's until it has answered.
+    /// The memory of a submitted transfer belongs to the kernel until its completion.
     fn hand_over(&mut self, file: &OpenFile, transfers: &InFlight) -> io::Result<usize>;
 
-    /// Waits at most so long for an answer, and appends it and perhaps others that there are; the
-    /// rest are for the next call. May come back early with none; whether that time has passed.
+    /// Waits at most `at_most` for a completion, and appends it and perhaps others; the rest are
+    /// for the next call. May return early with none. Returns whether the time has passed.
     fn collect(&mut self, at_most: Duration, answers: &mut Vec<RawCompletion>) -> io::Result<bool>;
 
-    /// Calls off what was taken and has not begun; it is answered with `ECANCELED`.
+    /// Cancels submitted transfers that have not begun; they complete with `ECANCELED`.
     fn cancel(&mut self, _file: &OpenFile) -> io::Result<()> {
         Ok(())
     }
 
-    /// For [`Queue::method`].
+    /// The description for [`Queue::method`].
     fn method(&self, file: &OpenFile) -> String;
 }
 
@@ -44,7 +44,7 @@ pub(super) struct AsyncQueue<K: AsyncInterface> {
     file: Arc<OpenFile>,
     kernel: K,
     transfers: InFlight,
-    /// Scratch of `wait`.
+    /// The reusable memory of `wait`.
     answers: Vec<RawCompletion>,
 }
 
@@ -54,13 +54,13 @@ impl<K: AsyncInterface> AsyncQueue<K> {
         Self { file: Arc::clone(file), kernel, transfers, answers: Vec::new() }
     }
 
-    /// Hands over what is fresh, or as much of it as the kernel takes now.
+    /// Submits fresh transfers, as many as the kernel takes now.
     fn hand_over(&mut self) -> io::Result<()> {
         while !self.transfers.fresh().is_empty() {
             let taken = self.kernel.hand_over(&self.file, &self.transfers)?;
             self.transfers.taken(taken);
             if taken == 0 && self.transfers.in_kernel() > 0 {
-                // The rest goes when something has come back.
+                // The rest is submitted after a completion.
                 break;
             }
             if taken == 0 {
@@ -75,8 +75,8 @@ impl<K: AsyncInterface> AsyncQueue<K> {
     }
 }
 
-/// Makes one read by this kernel, which answers for all: that a method can be set up says little.
-/// Fails with the kernel's reason if it refuses. What the disk says is not for or against it.
+/// Makes one read by this interface as a test, because its setup alone proves little. Fails with
+/// the kernel's reason if it refuses the interface; an error of the disk does not count.
 pub(super) fn probe<K: AsyncInterface>(
     file: &Arc<OpenFile>,
     mut kernel: K,
@@ -94,7 +94,7 @@ pub(super) fn probe<K: AsyncInterface>(
         let collected = kernel.collect(left, &mut answers);
         let late = answers.is_empty() && left.is_zero();
         if let Err(error) = collected.and(if late { Err(Errno::TIMEDOUT.into()) } else { Ok(()) }) {
-            // Perhaps it is still under way.
+            // The read may still be in flight.
             transfers.abandon();
             return Err(error);
         }
@@ -109,9 +109,9 @@ impl<K: AsyncInterface> Queue for AsyncQueue<K> {
         Ok(())
     }
 
-    /// The clock is asked only where the kernel came back early with nothing (a signal, or a
-    /// transfer that came short): on some virtual machines asking costs a tenth of a read. The time
-    /// begins anew then, once.
+    /// The clock is read only where the kernel returned early with nothing (after a signal, or a
+    /// short transfer): on some virtual machines reading it costs a tenth of a read. The time then
+    /// starts again, once.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
         let (before, mut left, mut early) = (done.len(), at_most, None);
         self.transfers.drain(done);
@@ -149,8 +149,8 @@ impl<K: AsyncInterface> Queue for AsyncQueue<K> {
 }
 
 impl<K: AsyncInterface> Drop for AsyncQueue<K> {
-    /// Waits for what is in the kernel. Where that is not possible (another thread made the ring),
-    /// the buffers are never used again, because the kernel may still use them.
+    /// Waits for transfers in the kernel. Where that is impossible (another thread made the ring),
+    /// their buffers are never used again, because the kernel may still use them.
     fn drop(&mut self) {
         let mut done = Vec::new();
         self.transfers.cancel_fresh();
@@ -161,8 +161,8 @@ impl<K: AsyncInterface> Drop for AsyncQueue<K> {
     }
 }
 
-/// The kernel is short of memory for requests; it will not be for long.
+/// The pause after the kernel was out of memory for requests.
 const WHILE_FULL: Duration = Duration::from_millis(1);
 
-/// A disk that sleeps takes seconds to spin up.
+/// The time limit of a test read: a sleeping disk takes seconds to spin up.
 const PROBE_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,29 +1,30 @@
-//! The transfers that an asynchronous method has in the kernel: where each stands and what the
-//! kernel's answer means. Shared by io_uring, libaio and POSIX aio, so that an end of file, an
-//! error and a short transfer are the same by each. Talks to nobody.
+//! The transfers of an asynchronous method: the state of each and the meaning of the kernel's
+//! result.
+//! Shared by io_uring, libaio and POSIX aio, so that ends of files, errors and short transfers are
+//! handled alike. It makes no system calls.
 //!
 //! ```text
 //!   submit ──▶ fresh ──taken──▶ in the kernel ──answered──▶ done
 //!                ▲                                 │
-//!                └────────── short of its end ─────┘
+//!                └────────── short transfer ───────┘
 //! ```
 
-use crate::frames::index;
 use crate::open_file::OpenFile;
 use crate::{Completion, DeviceError, Direction, Transfer};
 use rustix::io::Errno;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use units::index;
 
-/// A transfer under way.
+/// A transfer in flight.
 struct Slot {
     transfer: Transfer,
-    /// Bytes that have been moved.
+    /// Number of bytes transferred so far.
     moved: usize,
 }
 
-/// What is still to do of a transfer, as kernels want it. The memory stays where it is until the
-/// transfer has been answered.
+/// The rest of a transfer in the form that kernels need. The memory must not move until the
+/// transfer is complete.
 pub(super) struct Remainder {
     pub(super) direction: Direction,
     pub(super) memory: NonNull<u8>,
@@ -31,15 +32,15 @@ pub(super) struct Remainder {
     pub(super) offset: u64,
 }
 
-/// The transfers that a queue has handed, or will hand, to the kernel. A transfer's slot is its
-/// name in the kernel.
+/// The transfers that a queue has submitted, or will submit, to the kernel. The slot identifies a
+/// transfer in the kernel.
 pub(super) struct InFlight {
     file: Arc<OpenFile>,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
-    /// Finished without the kernel: refused, or called off before it began.
+    /// Transfers that ended without the kernel: refused, or cancelled before they began.
     finished: Vec<Completion>,
-    /// Not yet handed to the kernel, in order.
+    /// Transfers not yet submitted to the kernel, in order.
     fresh: Vec<usize>,
 }
 
@@ -55,7 +56,8 @@ impl InFlight {
         }
     }
 
-    /// Takes a transfer on; it waits among the fresh ones. What the file cannot do is finished.
+    /// Accepts a transfer, which is fresh at first. One that the file cannot do is completed with
+    /// an error.
     pub(super) fn submit(&mut self, transfer: Transfer) {
         match self.file.check(transfer.direction, transfer.place()) {
             Ok(()) => self.submit_unchecked(transfer),
@@ -63,19 +65,19 @@ impl InFlight {
         }
     }
 
-    /// As [`InFlight::submit`], whatever the file is: for probes.
+    /// Accepts a transfer without the checks of [`InFlight::submit`]: for test reads.
     pub(super) fn submit_unchecked(&mut self, transfer: Transfer) {
         let slot = self.free.pop().expect("no more transfers in flight than the queue's depth");
         self.slots[slot] = Some(Slot { transfer, moved: 0 });
         self.fresh.push(slot);
     }
 
-    /// Transfers to hand to the kernel, oldest first.
+    /// The transfers to be submitted, oldest first.
     pub(super) fn fresh(&self) -> &[usize] {
         &self.fresh
     }
 
-    /// The kernel has the first so many of the fresh ones.
+    /// Notes that the kernel has taken the first `count` fresh transfers.
     pub(super) fn taken(&mut self, count: usize) {
         self.fresh.drain(..count);
     }
@@ -94,8 +96,8 @@ impl InFlight {
         }
     }
 
-    /// What the kernel says of a transfer: bytes, or a negated error number. Short of its end it
-    /// goes on, and is among the fresh ones again.
+    /// Handles the kernel's result of a transfer: bytes, or a negated error number. A short
+    /// transfer continues and is fresh again.
     pub(super) fn answered(&mut self, slot: usize, answer: i64, done: &mut Vec<Completion>) {
         match self.settle(slot, answer) {
             None => self.fresh.push(slot),
@@ -103,12 +105,12 @@ impl InFlight {
         }
     }
 
-    /// Hands out what finished without the kernel.
+    /// Returns transfers that ended without the kernel.
     pub(super) fn drain(&mut self, done: &mut Vec<Completion>) {
         done.append(&mut self.finished);
     }
 
-    /// Calls off what the kernel has not seen.
+    /// Cancels transfers that the kernel has not received.
     pub(super) fn cancel_fresh(&mut self) {
         for slot in std::mem::take(&mut self.fresh) {
             let transfer = self.transfer(slot);
@@ -119,18 +121,18 @@ impl InFlight {
         }
     }
 
-    /// Submitted and not handed out.
+    /// Number of transfers accepted and not yet returned.
     pub(super) fn count(&self) -> u32 {
         let count = self.slots.len() - self.free.len() + self.finished.len();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// In the kernel now.
+    /// Number of transfers in the kernel.
     pub(super) fn in_kernel(&self) -> usize {
         self.slots.len() - self.free.len() - self.fresh.len()
     }
 
-    /// Gives the buffers that the kernel may still use up for good.
+    /// Abandons the buffers that the kernel may still use.
     pub(super) fn abandon(&mut self) {
         for under_way in self.slots.drain(..).flatten() {
             std::mem::forget(under_way.transfer.buffer);
@@ -147,7 +149,7 @@ impl InFlight {
         under_way.transfer.ended(result)
     }
 
-    /// How the transfer of this slot ended; `None`: it must go on.
+    /// The result of the transfer in this slot; `None` if it must continue.
     fn settle(&mut self, slot: usize, answer: i64) -> Option<Result<(), DeviceError>> {
         let file = &self.file;
         let Slot { transfer, moved } = self.slots[slot].as_mut().expect("a transfer in flight");
@@ -172,8 +174,8 @@ impl InFlight {
     }
 }
 
-/// Whether the kernel said of a probing read that it does not do the method, or not on this file.
-/// What the disk says (`EIO`) is not for or against the method.
+/// Whether the result of a test read means that the kernel refuses the method, or refuses it for
+/// this file. An error of the disk (`EIO`) does not count.
 pub(super) fn refuses_method(answer: i64) -> Option<Errno> {
     let error = i32::try_from(answer.checked_neg()?).ok().filter(|error| *error > 0)?;
     let errno = Errno::from_raw_os_error(error);

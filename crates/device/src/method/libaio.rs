@@ -1,14 +1,13 @@
 //! The kernel's older asynchronous interface (`io_setup`, `io_submit`, `io_getevents`), called
-//! directly: no C library has to be there.
+//! directly, so that no C library is needed.
 //!
-//! AsyncQueue for direct files only: a buffered transfer is made within `io_submit`, which then
-//! waits for the disk. What is in the kernel cannot be called off.
+//! It is asynchronous for direct files only: a buffered transfer is made within `io_submit`, which
+//! then waits for the disk. Submitted transfers cannot be cancelled.
 #![expect(unsafe_code, reason = "system calls that no crate wraps; the kernel uses buffers")]
 
 use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion, probe};
 use super::in_flight::{InFlight, Remainder};
 use super::{cached, probe_buffer};
-use crate::frames::index;
 use crate::open_file::OpenFile;
 use crate::{Direction, Pool};
 use rustix::io::Errno;
@@ -16,6 +15,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
+use units::index;
 
 /// The kernel's older asynchronous interface, open for one file.
 pub(super) struct Libaio {
@@ -24,7 +24,7 @@ pub(super) struct Libaio {
 }
 
 impl Libaio {
-    /// Fails with the kernel's reason if no read can be made this way.
+    /// Fails with the kernel's reason if no read can be made by it.
     pub(super) fn queue(
         file: &Arc<OpenFile>,
         depth: u32,
@@ -51,7 +51,7 @@ impl AsyncInterface for Libaio {
                 Ok(count) => taken += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                // Asked again, it says so of the first.
+                // The next call returns the error for the first of them.
                 Err(_) if taken > 0 => break,
                 Err(errno) => return Err(errno.into()),
             }
@@ -75,7 +75,7 @@ impl AsyncInterface for Libaio {
     }
 }
 
-/// The kernel's context of transfers; destroyed with it, which waits for what is in it.
+/// The kernel's context of transfers; destroying it waits for those in it.
 struct AioContext(u64);
 
 impl AioContext {
@@ -87,7 +87,7 @@ impl AioContext {
         Ok(Self(context))
     }
 
-    /// How many of these the kernel has taken.
+    /// Submits control blocks; returns how many the kernel has taken.
     fn submit(&self, blocks: &mut [ControlBlock]) -> Result<usize, Errno> {
         let pointers: Vec<*mut ControlBlock> = blocks.iter_mut().map(std::ptr::from_mut).collect();
         // SAFETY: the kernel copies the control blocks before it returns; the buffers they speak of
@@ -98,7 +98,7 @@ impl AioContext {
         answered(taken)
     }
 
-    /// How many completions have been written to `events`; waits for the first.
+    /// Writes completions to `events`; waits for the first and returns their number.
     fn collect(&self, events: &mut [IoEvent], at_most: Duration) -> Result<usize, Errno> {
         let mut time = libc::timespec {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
@@ -126,7 +126,7 @@ fn answered(answer: libc::c_long) -> Result<usize, Errno> {
         .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
-/// `struct iocb` of `<linux/aio_abi.h>`, little-endian as all machines we run on.
+/// `struct iocb` of `<linux/aio_abi.h>`, little-endian as on all supported machines.
 #[repr(C)]
 struct ControlBlock {
     data: u64,
@@ -181,5 +181,6 @@ const PREAD: u16 = 0;
 /// `IOCB_CMD_PWRITE`.
 const PWRITE: u16 = 1;
 
-/// Requests in the kernel at most: a small part of the system's `aio-max-nr`, usually 65,536.
+/// The largest number of requests in the kernel: a small part of the system's `aio-max-nr`, usually
+/// 65,536.
 const MOST_IN_FLIGHT: u32 = 4096;

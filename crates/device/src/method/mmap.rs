@@ -1,21 +1,20 @@
-//! Mapping the file and touching the pages, one transfer after another.
+//! Reads and writes by mapping the file and touching its pages, one transfer after another.
 //!
 //! ```text
 //!   in turn   submit, submit, ...   wait: map ▶ touch and copy ▶ unmap, for one transfer
 //!   all       submit: map ...       wait: touch and copy ▶ unmap, for one transfer
 //! ```
 //!
-//! The two forms of the first paper (Alderman and Diallo, section 5.6: a map and a touch for each
-//! read; it asks what mapping all first would do). There the program touches the pages, and a page
-//! that cannot be had (a bad sector, a file cut short) is a signal that ends the process. Here the
-//! kernel touches and copies them on our behalf (`process_vm_readv` and `process_vm_writev` of
-//! ourselves): the same page faults, in the same order, but what goes wrong is an error of one
-//! transfer.
+//! These are the two forms of the first paper (Alderman and Diallo, section 5.6: a map and a touch
+//! for each read; it suggests mapping all first). There the program touches the pages, and a page
+//! that cannot be read (a bad sector, a truncated file) is a signal that ends the process. Here the
+//! kernel touches and copies them (`process_vm_readv` and `process_vm_writev` on this process): the
+//! same page faults in the same order, but a failure is an error of one transfer.
 //!
-//! Pages come from the page cache always. For a direct file what the cache holds of a read is
-//! thrown out first, so that the disk answers; pages that somebody else has mapped or made dirty
-//! stay. What is written goes to the disk before the write is done (`msync`), so that the disk's
-//! time and its errors are the write's; of a buffered file it stays in the cache.
+//! Pages always come from the page cache. For a direct file the cached pages of a read are dropped
+//! first, so that the disk is read; pages that are mapped elsewhere or dirty stay. Written pages go
+//! to the disk before the write completes (`msync`), so that the disk's time and errors belong to
+//! the write; for a buffered file they stay in the cache.
 #![expect(unsafe_code, reason = "a mapping, read and written by the kernel")]
 
 use super::probe_buffer;
@@ -44,7 +43,7 @@ impl Mmap {
         Self { all: true }.probed(file, pool)
     }
 
-    /// Fails with the kernel's reason if a file cannot be read so.
+    /// Fails with the kernel's reason if a file cannot be read by it.
     fn probed(self, file: &OpenFile, pool: &Pool) -> io::Result<Self> {
         let (_, mut buffer) = probe_buffer(pool);
         let mapping = Mapping::new(file, Direction::Read, ByteSpan::new(0, buffer.len()))?;
@@ -81,8 +80,8 @@ impl BlockingMethod for Mmap {
         if copied.is_ok() && direction == Direction::Write && file.direct {
             copied = mapping.write_out();
         }
-        // Behind the end of a file the last page is zeros, which look like what was read, and what
-        // is written there is lost.
+        // Behind the end of a file the last page is zeros, which would pass for data, and writes to
+        // it are lost.
         file.check_end(direction, place)?;
         copied.map_err(|errno| {
             let errno = if errno == Errno::FAULT { reason(file, direction, place) } else { errno };
@@ -103,8 +102,8 @@ fn mapped(file: &OpenFile, transfer: &Transfer) -> Result<Mapping, DeviceError> 
     mapping.map_err(|e| DeviceError::io("mapping", &file.path, place, e.into()))
 }
 
-/// Why a page could not be had. The fault does not say; of a place in a file that had none on the
-/// disk, asking for one does.
+/// The reason of a page fault's failure. The fault has none; for a hole in a file, an attempt to
+/// allocate it has.
 fn reason(file: &OpenFile, direction: Direction, place: ByteSpan) -> Errno {
     if direction == Direction::Read || file.geometry.kind == DeviceKind::Block {
         return Errno::IO;
@@ -116,11 +115,11 @@ fn reason(file: &OpenFile, direction: Direction, place: ByteSpan) -> Errno {
     }
 }
 
-/// A part of a file as memory, never touched by this program itself.
+/// A mapped part of a file, never touched by this program directly.
 pub(super) struct Mapping {
     start: NonNull<u8>,
     len: usize,
-    /// From `start` to what was asked for.
+    /// The distance from `start` to the requested place.
     skip: usize,
 }
 
@@ -134,7 +133,7 @@ impl Mapping {
         let skip = usize::try_from(place.offset - begin).expect("below a page");
         let len = place.len + skip;
         if file.direct && direction == Direction::Read {
-            // Refused: then the cache may answer, as it would have.
+            // If the kernel refuses, the cache may answer, which is no error.
             let _ = fadvise(&file.file, begin, NonZeroU64::new(len as u64), Advice::DontNeed);
         }
         let access = match direction {
@@ -148,7 +147,8 @@ impl Mapping {
         Ok(Self { start, len, skip })
     }
 
-    /// Fills the buffer, or the mapping from it; `FAULT` where a page cannot be had.
+    /// Fills the buffer from the mapping, or the mapping from it; `FAULT` where a page cannot be
+    /// had.
     fn copy(&self, direction: Direction, buffer: &mut Buffer) -> Result<(), Errno> {
         let wanted = buffer.len().min(self.len - self.skip);
         let mut moved = 0;
@@ -181,7 +181,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Returns when the disk has what was written.
+    /// Returns when the written pages are on the disk.
     fn write_out(&self) -> Result<(), Errno> {
         // SAFETY: the mapping is ours.
         unsafe { msync(self.start.as_ptr().cast(), self.len, MsyncFlags::SYNC) }
@@ -196,5 +196,5 @@ impl Drop for Mapping {
     }
 }
 
-/// What a kernel or a container answers that does not let a process read itself so.
+/// The errors of kernels or containers that do not let a process read itself.
 const REFUSED: [Errno; 3] = [Errno::NOSYS, Errno::PERM, Errno::ACCESS];

@@ -1,4 +1,4 @@
-//! The kernel's ways of reading a file, by name, and which of them it allows here.
+//! The kernel's methods for reading a file, by name, and which of them it allows here.
 //!
 //! ```text
 //!   asynchronous   io_uring (io_uring-poll)   libaio   posix-aio   many reads from one thread
@@ -6,10 +6,9 @@
 //!                  pread   preadv2   mmap   mmap-all   one read after another
 //! ```
 //!
-//! The schedule reads by io_uring. The others are there because people ask which way holds the most
-//! streams, and because containers (Docker's default profile) and hardened kernels refuse some of
-//! them: a queue by a method that is refused reads by threads instead, and says so in
-//! [`Queue::method`]. Whether a method works is found out with a read.
+//! Scheduled reads use io_uring. The others exist for comparison, and because containers (Docker's
+//! default profile) and hardened kernels refuse some of them: a queue with a refused method uses
+//! threads instead and reports that in [`Queue::method`]. A read tests whether a method works.
 
 mod asynchronous;
 mod in_flight;
@@ -32,7 +31,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use units::ByteCount;
 
-/// How a file's queue reads.
+/// The read method of a file's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Method {
     /// io_uring, or threads where the kernel refuses that.
@@ -44,7 +43,7 @@ pub enum Method {
     Threads,
     /// `pread`, one after another.
     Pread,
-    /// `preadv2`, one after another: what the page cache holds at once.
+    /// `preadv2`, one after another: cached data is read without waiting.
     Preadv2,
     /// Each read is mapped and touched, one after another.
     Mmap,
@@ -54,12 +53,12 @@ pub enum Method {
     Libaio,
     /// The C library's `aio_read`.
     PosixAio,
-    /// io_uring that asks the disk whether it is done, on a disk that has queues for that.
+    /// io_uring that polls for completions, on a disk with queues for that.
     UringPoll,
 }
 
 impl Method {
-    /// The methods by the names people type.
+    /// All methods by the names that users type.
     pub const NAMES: [(&str, Self); 10] = [
         ("best", Self::Best),
         ("io_uring", Self::Uring),
@@ -73,13 +72,13 @@ impl Method {
         ("io_uring-poll", Self::UringPoll),
     ];
 
-    /// What people type.
+    /// The name that users type.
     pub fn name(self) -> &'static str {
         let named = Self::NAMES.iter().find(|(_, method)| *method == self);
         named.expect("every method has its name").0
     }
 
-    /// One line about it.
+    /// A description in one line.
     pub fn description(self) -> &'static str {
         match self {
             Self::Best => "io_uring, or threads where the kernel refuses that",
@@ -95,7 +94,7 @@ impl Method {
         }
     }
 
-    /// What `TENUTO_IO` says; the best if it says nothing.
+    /// The method in `TENUTO_IO`; the best one if it is not set.
     pub(crate) fn from_environment(path: &Path) -> Result<Self, DeviceError> {
         let Some(said) = std::env::var_os(VARIABLE) else { return Ok(Self::Best) };
         said.to_string_lossy().parse().map_err(|error: UnknownMethod| DeviceError::Unusable {
@@ -104,7 +103,7 @@ impl Method {
         })
     }
 
-    /// A queue by this method, or by threads if the kernel refuses it.
+    /// A queue with this method, or with threads if the kernel refuses it.
     pub(crate) fn queue(
         self,
         file: &Arc<OpenFile>,
@@ -153,7 +152,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// A name that no method has.
+/// A name that is no method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no way to read; say {names}", names = all_names())]
 pub struct UnknownMethod(String);
@@ -173,20 +172,19 @@ fn all_names() -> String {
     format!("{} or {last}", others.join(", "))
 }
 
-/// How a file's reads pass the page cache, for [`Queue::method`].
+/// The use of the page cache by a file's reads, for [`Queue::method`].
 fn cached(file: &OpenFile) -> &'static str {
     if file.direct { "direct" } else { "buffered" }
 }
 
-/// A buffer for a read that only finds out whether it can be made, and the pool that it is of: the
-/// caller's, or one of its own when that is empty.
+/// A buffer for a test read, and its pool: the caller's, or an own one if that is empty.
 fn probe_buffer(pool: &Pool) -> (Pool, Buffer) {
     let of = |pool: &Pool| pool.take(PROBE).map(|buffer| (pool.clone(), buffer));
     let spare = || of(&Pool::new(ByteCount::mib(2), ByteCount::mib(2)));
     of(pool).or_else(spare).expect("a pool of its own")
 }
 
-/// Bytes of a probing read.
+/// Bytes of a test read.
 const PROBE: usize = 4096;
 
 /// The environment variable that overrides the choice.

@@ -1,7 +1,7 @@
-//! The C library's `aio_read` and `aio_write`, as the first paper's `aio`.
+//! The C library's `aio_read` and `aio_write`: the `aio` of the first paper.
 //!
-//! glibc makes them with threads of its own and, of one file, one after another: it is here to be
-//! measured, not to be used.
+//! glibc implements them with its own threads and, for one file, one after another: they are here
+//! for comparison only.
 #![expect(unsafe_code, reason = "the C library's interface; its threads use buffers")]
 
 use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion};
@@ -19,12 +19,12 @@ use std::time::Duration;
 /// The C library's asynchronous I/O (`aio_read`, `aio_write`).
 #[derive(Default)]
 pub(super) struct PosixAio {
-    /// With the C library, by slot. Each stays where it is until its transfer has ended; what is
-    /// left when this is dropped stays for good.
+    /// The blocks of the C library by slot. Each stays at its address until its transfer has ended;
+    /// blocks left when this is dropped are never freed.
     blocks: BTreeMap<usize, AioControlBlock>,
 }
 
-/// A request, on the heap; given back by `free` once the C library has done with it.
+/// A request on the heap; `free` releases it after the C library has finished with it.
 struct AioControlBlock(NonNull<libc::aiocb>);
 
 // SAFETY: the only pointer to it beside the C library's, which does not care who asks.
@@ -53,7 +53,7 @@ impl PosixAio {
         AsyncQueue::new(file, depth, Self::default())
     }
 
-    /// Takes over what has ended.
+    /// Collects the transfers that have ended.
     fn take_ended(&mut self, answers: &mut Vec<RawCompletion>) {
         let before = answers.len();
         for (slot, AioControlBlock(block)) in &self.blocks {
@@ -72,7 +72,7 @@ impl PosixAio {
         }
     }
 
-    /// Until one has ended; whether the time was up before.
+    /// Waits until one has ended; returns whether the time passed before.
     fn suspend(&self, at_most: Duration) -> bool {
         let blocks: Vec<*const libc::aiocb> = self
             .blocks
@@ -86,7 +86,7 @@ impl PosixAio {
         let count = i32::try_from(blocks.len()).expect("bounded by the depth");
         // SAFETY: blocks that the C library has; the list lives until it returns.
         let answer = unsafe { libc::aio_suspend(blocks.as_ptr(), count, &raw const time) };
-        // Else one has ended, or a signal came.
+        // Otherwise one has ended, or a signal arrived.
         answer != 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
     }
 }
@@ -125,7 +125,7 @@ impl AsyncInterface for PosixAio {
         Ok(time_is_up)
     }
 
-    /// One that has begun goes on.
+    /// Cancels transfers; one that has begun continues.
     fn cancel(&mut self, file: &OpenFile) -> io::Result<()> {
         for AioControlBlock(block) in self.blocks.values() {
             // SAFETY: a block that the C library has.

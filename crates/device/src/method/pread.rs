@@ -1,4 +1,4 @@
-//! `pread` and `pwrite`, one after another: the plainest way, and the first paper's `read`.
+//! `pread` and `pwrite`, one after another: the simplest method, and the `read` of the first paper.
 
 use super::cached;
 use super::serial::BlockingMethod;

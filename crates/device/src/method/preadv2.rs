@@ -1,12 +1,12 @@
 //! `preadv2` and `pwritev2`, one after another.
 //!
-//! Buffered, `RWF_NOWAIT` first, when reading, which takes what the page cache holds and never
-//! waits for the disk; the rest, if any, by a second call that does. So it is known how many reads
-//! the page cache answered, and reports say it.
+//! A buffered read first uses `RWF_NOWAIT`, which returns cached data and never waits for the disk,
+//! and reads the rest by a second call that waits. So the number of reads that the page cache
+//! answered is known, and reported.
 //!
-//! Direct, no flag. `RWF_HIPRI` once polled for the completion instead of sleeping; since Linux
-//! 5.19 (commit 9650b453a3d4) the kernel takes it and ignores it, also on disks with queues that
-//! are polled. Polling is io_uring's (`uring.rs`).
+//! A direct read uses no flag. `RWF_HIPRI` once polled for the completion instead of sleeping;
+//! since Linux 5.19 (commit 9650b453a3d4) the kernel accepts and ignores it, also on disks with
+//! polled queues. io_uring can poll (`uring.rs`).
 
 use super::cached;
 use super::in_flight::refuses_method;
@@ -17,17 +17,17 @@ use crate::{DeviceError, Direction, Transfer};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use std::io::{self, IoSlice, IoSliceMut};
 
-/// Reads by `preadv2`, first without waiting, then with.
+/// Reads by `preadv2`, first without waiting, then with waiting.
 pub(super) struct Preadv2 {
-    /// Flags of the first try, which does not wait.
+    /// The flags of the first attempt, which does not wait.
     first: ReadWriteFlags,
     reads: u64,
-    /// Reads that the page cache answered wholly.
+    /// Number of reads that the page cache answered completely.
     from_cache: u64,
 }
 
 impl Preadv2 {
-    /// Fails with the kernel's reason if it does not do the call.
+    /// Fails with the kernel's reason if it does not support the call.
     pub(super) fn new(file: &OpenFile) -> io::Result<Self> {
         let first = if file.direct { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
         let mut it = Self { first, reads: 0, from_cache: 0 };
@@ -35,12 +35,13 @@ impl Preadv2 {
         Ok(it)
     }
 
-    /// Falls back to no flag where the file system knows none.
+    /// Falls back to no flag where the file system supports none.
     fn probe(&mut self, file: &OpenFile) -> io::Result<()> {
         let mut answer = Ok(0);
         let mut one = |flags| {
             let length = Bounce::ALIGNMENT.min(usize::try_from(file.geometry.size.0).unwrap_or(0));
-            // The only piece of this closure never fails; what the kernel said is kept.
+            // The closure is called once and never fails; the kernel's result is kept in a
+            // variable.
             let _ = Bounce::default().pieces(length, |_, aligned| {
                 answer = preadv2(&file.file, &mut [IoSliceMut::new(aligned)], 0, flags);
                 Ok(())
@@ -87,7 +88,7 @@ impl BlockingMethod for Preadv2 {
                 }
                 Ok(n) => moved += n,
                 Err(Errno::INTR) => continue,
-                // Not in the cache: the next call waits.
+                // The data is not in the cache: the next call waits.
                 Err(Errno::AGAIN) if flags == ReadWriteFlags::NOWAIT => {}
                 Err(errno) => return Err(file.failed(direction, place, errno.into())),
             }

@@ -1,6 +1,5 @@
-//! A queue over a blocking way of reading and writing: `wait` makes the next transfer and returns
-//! it. The disk sees one at a time, in the order of submission. What has not begun can be called
-//! off.
+//! A queue over a blocking method: `wait` makes the next transfer and returns it. The disk sees one
+//! transfer at a time, in the order of submission. Transfers that have not begun can be cancelled.
 
 use crate::open_file::OpenFile;
 use crate::{Completion, DeviceError, Queue, Transfer};
@@ -8,19 +7,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A blocking way of reading and writing.
+/// A blocking read and write method.
 pub(super) trait BlockingMethod: Send {
-    /// What is made of a transfer when it is submitted.
+    /// The state that is prepared for a transfer when it is submitted.
     type Prepared: Send;
 
-    /// Called when a transfer that the file can do is submitted.
+    /// Prepares a transfer that the file can do, when it is submitted.
     fn prepare(
         &mut self,
         file: &OpenFile,
         transfer: &Transfer,
     ) -> Result<Self::Prepared, DeviceError>;
 
-    /// Reads into or writes from the buffer, wholly or not at all.
+    /// Reads into or writes from the buffer, completely or not at all.
     fn transfer(
         &mut self,
         file: &OpenFile,
@@ -28,7 +27,7 @@ pub(super) trait BlockingMethod: Send {
         prepared: Self::Prepared,
     ) -> Result<(), DeviceError>;
 
-    /// For [`Queue::method`].
+    /// The description for [`Queue::method`].
     fn method(&self, file: &OpenFile) -> String;
 }
 

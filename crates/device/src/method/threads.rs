@@ -1,5 +1,5 @@
-//! A pool of threads that call `pread` and `pwrite`: works everywhere, costs a thread per transfer
-//! in flight. What no thread has begun can be called off.
+//! A pool of threads that call `pread` and `pwrite`: it works everywhere and costs a thread for
+//! each transfer in flight. Transfers that no thread has begun can be cancelled.
 
 use super::cached;
 use crate::open_file::OpenFile;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A queue whose transfers are made by threads of its own.
+/// A queue whose transfers are made by its own threads.
 pub(super) struct ThreadsQueue {
-    /// `None` only while dropped.
+    /// The channel to the threads; `None` only while being dropped.
     work: Option<Sender<Transfer>>,
-    /// The threads' end, to take back what none has begun.
+    /// The threads' end of the channel, to take back transfers that none has begun.
     todo: Receiver<Transfer>,
     done: Receiver<Completion>,
-    /// Taken back.
+    /// Cancelled transfers.
     called_off: Vec<Completion>,
     path: PathBuf,
     threads: Vec<JoinHandle<()>>,
@@ -27,7 +27,7 @@ pub(super) struct ThreadsQueue {
 }
 
 impl ThreadsQueue {
-    /// `instead`: why it is not another method, for reports.
+    /// Starts the threads. `instead` says why another method is not used, for reports.
     pub(super) fn new(file: &Arc<OpenFile>, depth: u32, instead: &str) -> io::Result<Self> {
         let (work, todo) = unbounded();
         let (finished, done) = unbounded();
@@ -95,7 +95,7 @@ impl Queue for ThreadsQueue {
 }
 
 impl Drop for ThreadsQueue {
-    /// Waits for what has begun: the threads use buffers of the pool.
+    /// Waits for transfers in progress, because the threads use buffers of the pool.
     fn drop(&mut self) {
         self.todo.try_iter().for_each(drop);
         self.work = None;
@@ -115,5 +115,6 @@ fn transfer_all(file: &OpenFile, todo: &Receiver<Transfer>, finished: &Sender<Co
     }
 }
 
-/// A disk has no use for more at once; a solid-state disk has, but then io_uring is the way.
+/// The largest number of threads: a hard disk needs no more, and a solid-state disk should use
+/// io_uring.
 const MOST_THREADS: u32 = 64;

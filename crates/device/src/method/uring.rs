@@ -2,33 +2,33 @@
 //!
 //! ```text
 //!   hand over ──▶ entries in the ring; a call for each [`BATCH`] of them but the last
-//!   collect   ──▶ one call: starts the last, waits for the first completion, takes it alone;
-//!                 without having waited, takes a [`BATCH`]
+//!   collect   ──▶ one call: starts the last, waits for the first completion, returns it alone;
+//!                 if there was no need to wait, returns a [`BATCH`]
 //! ```
 //!
-//! What one call starts, the block layer gives to the driver together, when the last of them has
-//! been made ready. A device of microseconds idles meanwhile, so many go in batches. Who had to
-//! wait may find all of its transfers ended and the device idle: so one is taken alone, and what is
-//! begun in its place is under way before the others are looked at. (A virtual disk of one queue,
-//! 32 reads of 4 KiB: 61,000 to 67,000 a second, and one interrupt for 30 instead of for 18.)
+//! The block layer passes all requests of one call to the driver together, when the last of them
+//! has been prepared. A fast device would be idle meanwhile, so many requests are submitted in
+//! batches. A thread that had to wait may find all of its transfers complete and the device idle:
+//! so one completion is returned alone, and the request that replaces it is in flight before the
+//! others are handled. (On a virtual disk with one queue, 32 reads of 4 KiB: 61,000 to 67,000 a
+//! second, with one interrupt for 30 reads instead of for 18.)
 //!
-//! That a ring can be made says little: whether reads work is found out with one. The ring itself
-//! is made switched off and switched on by the thread that submits first, because a ring with a
-//! single issuer belongs to who switches it on. The pool's memory is registered region by region,
-//! when a buffer of it first comes by: registering pins memory, and memory not used should stay
-//! untouched. What cannot be registered (a foreign pool, a low limit of locked memory) is read all
-//! the same, only with more work for the kernel.
+//! Making a ring proves little: a read tests whether it works. The ring is made disabled and
+//! enabled by the thread that submits first, because a ring with a single issuer belongs to the
+//! thread that enables it. The pool's memory is registered region by region, when a buffer of it is
+//! first used: registering pins memory, and unused memory should stay untouched. A buffer that
+//! cannot be registered (of another pool, or beyond the limit of locked memory) works too, with
+//! more work for the kernel.
 //!
-//! A polled ring asks the disk whether it is done instead of waiting to be told, for as long as the
-//! disk takes: for disks of microseconds. The kernel makes such a ring over every disk; only one
-//! with queues that are polled (`queue/io_poll`) gets one here, and only for direct transfers. What
-//! was handed over is not called off in it.
+//! A polled ring asks the disk repeatedly instead of waiting for an interrupt: for disks of
+//! microseconds. The kernel makes such a ring for every disk; here only a disk with polled queues
+//! (`queue/io_poll`) gets one, and only for direct transfers. Transfers submitted to it cannot be
+//! cancelled.
 #![expect(unsafe_code, reason = "the kernel uses buffers behind the compiler's back")]
 
 use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion, probe};
 use super::in_flight::{InFlight, Remainder};
 use super::{cached, probe_buffer};
-use crate::frames::index;
 use crate::open_file::OpenFile;
 use crate::sysfs::SysfsDisk;
 use crate::{Buffer, Direction, Pool};
@@ -42,22 +42,23 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 use units::ByteCount;
+use units::index;
 
 /// An io_uring for the reads and writes of one file.
 pub(super) struct Uring {
     pool: Pool,
     ring: IoUring,
-    /// Switched on, by the thread that submits.
+    /// Whether the submitting thread has enabled the ring.
     started: bool,
     polled: bool,
-    /// The pool's regions in order; none if no memory is registered.
+    /// The pool's regions in order; empty if no memory is registered.
     regions: Vec<BufferRegion>,
 }
 
-/// What a probe found to work.
+/// A setup that worked in a test read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Setup {
-    /// Completions are worked off by `wait`, not by interrupting the thread.
+    /// Completions are processed by `wait`, not by interrupting the thread.
     deferred: bool,
     registered: bool,
     polled: bool,
@@ -72,7 +73,7 @@ enum BufferRegion {
 }
 
 impl Uring {
-    /// Fails with the kernel's reason if no read can be made this way.
+    /// Fails with the kernel's reason if no read can be made by it.
     pub(super) fn queue(
         file: &Arc<OpenFile>,
         depth: u32,
@@ -102,15 +103,15 @@ impl Uring {
         Ok(())
     }
 
-    /// Whether the kernel has something to begin or to end that only a call makes it do: looking
-    /// for completions is free otherwise. In a polled ring each look is the kernel's.
+    /// Whether a system call is needed to start or complete requests; looking for completions is
+    /// free otherwise. In a polled ring each look needs a call.
     fn has_work(&mut self) -> bool {
         let polled = self.polled;
         let queued = self.ring.submission();
         polled || !queued.is_empty() || queued.taskrun() || queued.cq_overflow()
     }
 
-    /// Where the ring knows this buffer's memory, if it does.
+    /// The ring's number of this buffer's region, if it is registered.
     fn registered(&mut self, buffer: &Buffer) -> Option<u16> {
         if self.regions.is_empty() {
             return None;
@@ -162,7 +163,7 @@ impl AsyncInterface for Uring {
         entered
     }
 
-    /// What waits for a worker in the kernel is called off; what the disk has is not.
+    /// Cancels transfers that wait for a worker in the kernel; those at the disk continue.
     fn cancel(&mut self, _file: &OpenFile) -> io::Result<()> {
         if self.polled {
             return Ok(());
@@ -170,7 +171,7 @@ impl AsyncInterface for Uring {
         let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
         // SAFETY: points to nothing.
         let pushed = unsafe { self.ring.submission().push(&all.user_data(CALLED_OFF)) };
-        // Without room they go on, as those that the disk has.
+        // Without room in the ring they continue like those at the disk.
         if pushed.is_ok() {
             enter(&self.ring, false, Duration::ZERO)?;
         }
@@ -211,7 +212,7 @@ impl Setup {
         let (pool, buffer) = probe_buffer(pool);
         let mut kernel = Uring::new(self, file, 1, &pool)?;
         if self.registered {
-            // Refused here, it is refused later: then without.
+            // A refusal here would repeat later: read without registration then.
             let number = pool.region_of(&buffer).expect("taken from it above");
             register(&kernel.ring, number, pool.region(number))?;
             kernel.regions[index(number)] = BufferRegion::Registered;
@@ -219,7 +220,7 @@ impl Setup {
         probe(file, kernel, buffer)
     }
 
-    /// A ring, switched off, that knows the file as number 0 and has room for so many regions.
+    /// A disabled ring that knows the file as number 0 and has room for `regions` regions.
     fn ring(self, file: &OpenFile, depth: u32, regions: u32) -> io::Result<IoUring> {
         let mut builder = IoUring::builder();
         builder.dontfork().setup_r_disabled();
@@ -241,7 +242,8 @@ impl Setup {
     }
 }
 
-/// Whether polling this file is more than asking over and over for what comes by interrupt.
+/// Whether the disk has polled queues; otherwise polling would only repeat calls until an
+/// interrupt.
 fn can_poll(file: &OpenFile) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::Unsupported, why));
     if !file.direct {
@@ -253,8 +255,8 @@ fn can_poll(file: &OpenFile) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether pinning a pool leaves enough of what the user may lock for everybody else: rings, too,
-/// count against it, and each disk's ring pins the pool again.
+/// Whether pinning a pool leaves enough of the user's limit of locked memory: rings count against
+/// it too, and each disk's ring pins the pool again.
 fn may_pin(pool: ByteCount) -> bool {
     let privileged = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
@@ -289,11 +291,12 @@ fn entry(rest: &Remainder, known: Option<u16>) -> squeue::Entry {
     }
 }
 
-/// Hands over what is queued and, if `waiting`, waits for a completion; whether time was up before.
-/// A signal, or a ring full of completions, is no error: the caller sees what it collects.
+/// Submits queued entries and, if `waiting`, waits for a completion; returns whether the time
+/// passed before. A signal, or a full completion queue, is no error: the caller collects
+/// completions next.
 fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<bool> {
     let timeout = Timespec::from(at_most);
-    // A timer costs something, too, and the kernel knows no time that long.
+    // A timer has a cost, and the kernel supports no time this long.
     let for_ever = at_most == Duration::MAX;
     let args = if for_ever { SubmitArgs::new() } else { SubmitArgs::new().timespec(&timeout) };
     let Err(error) = ring.submitter().submit_with_args(usize::from(waiting), &args) else {
@@ -306,15 +309,16 @@ fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<bool> {
     }
 }
 
-/// Transfers that one call starts, and completions taken at once: 1, 2, 4 and 8 are as fast (4 KiB,
-/// 32 at a time, a virtual disk), 32 a seventh slower; the fewer calls, the less processor time.
+/// Number of transfers that one call starts, and of completions taken together: 1, 2, 4 and 8 are
+/// equally fast (4 KiB, depth 32, a virtual disk), 32 is a seventh slower; fewer calls take less
+/// processor time.
 const BATCH: usize = 4;
 
-/// A ring may pin one part in this many of the memory that the process may lock.
+/// The inverse share of the process's lockable memory that one ring may pin.
 const SHARES_OF_LOCKED: u64 = 4;
 
-/// The name of what calls transfers off, which is no transfer's.
+/// The identifier of cancel requests, which is no transfer's.
 const CALLED_OFF: u64 = u64::MAX;
 
-/// Rings have at most 32,768 entries; no disk wants a tenth of that.
+/// The largest number of entries: rings have at most 32,768, and no disk needs a tenth of that.
 const MOST_IN_FLIGHT: u32 = 4096;

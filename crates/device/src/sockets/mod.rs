@@ -1,4 +1,4 @@
-//! A socket loop in the manner of completions, owned by one thread.
+//! A completion-based socket loop, owned by one thread.
 //!
 //! ```text
 //!   listener ──Accepted──▶ ┌───────────────┐ ◀──recv(buffer)── the thread
@@ -7,11 +7,11 @@
 //!   Waker::wake ──Woken──▶ └───────────────┘ (other threads)
 //! ```
 //!
-//! Bytes to send are lists of slices of shared memory; the loop keeps them alive until the kernel
-//! has taken them, gathers what is queued into few calls and goes on by itself after a short send.
-//! Two implementations with one behaviour: [`Backend::Ring`] (io_uring) and [`Backend::Poll`]
-//! (epoll, where io_uring is refused). It knows no protocol, and sets no time limit: whoever uses
-//! it watches [`Sockets::taken`].
+//! The bytes to send are lists of slices of shared memory; the loop keeps them alive until the
+//! kernel has taken them, gathers queued slices into few calls, and continues after a short send.
+//! There are two implementations with equal behaviour: [`Backend::Ring`] (io_uring) and
+//! [`Backend::Poll`] (epoll, where io_uring is refused). The loop knows no protocol and sets no
+//! time limits: its user watches [`Sockets::taken`].
 
 mod outbox;
 mod poll;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 pub use waker::Waker;
 
-/// How sockets are driven.
+/// The implementation of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// io_uring.
@@ -51,7 +51,7 @@ impl fmt::Display for Backend {
     }
 }
 
-/// A connection of one [`Sockets`]; never used twice.
+/// The identifier of a connection of one [`Sockets`]; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
 
@@ -65,7 +65,7 @@ impl ConnectionId {
     }
 }
 
-/// The lower half of a number that names a slot.
+/// The slot in the lower half of an identifier.
 fn slot_index(number: u64) -> usize {
     usize::try_from(number & u64::from(u32::MAX)).expect("32 bits")
 }
@@ -73,18 +73,18 @@ fn slot_index(number: u64) -> usize {
 /// Bytes to be sent, not copied: a range of shared memory.
 #[derive(Clone)]
 pub enum SendSlice {
-    /// Made for the occasion, or kept (headers, init segments).
+    /// Memory made for one send, or kept (headers, init segments).
     Bytes {
         /// The memory.
         bytes: Arc<[u8]>,
-        /// Which part.
+        /// The part to be sent.
         range: Range<usize>,
     },
-    /// Read from a device.
+    /// Memory that was read from a device.
     Buffer {
-        /// The memory; back to its pool when nobody holds it any more.
+        /// The buffer, which returns to its pool with its last owner.
         buffer: SharedBuffer,
-        /// Which part.
+        /// The part to be sent.
         range: Range<usize>,
     },
 }
@@ -115,56 +115,57 @@ impl fmt::Debug for SendSlice {
     }
 }
 
-/// What happened.
+/// An event of the loop.
 #[derive(Debug)]
 pub enum SocketEvent {
-    /// Somebody connected.
+    /// A connection was accepted.
     Accepted {
-        /// Names the connection from here.
+        /// The identifier of the connection.
         connection: ConnectionId,
-        /// Who.
+        /// The peer's address.
         peer: SocketAddr,
     },
-    /// Somebody could not be let in (no descriptors left, usually); the loop tries again soon.
+    /// A connection could not be accepted (usually for lack of file descriptors); the loop tries
+    /// again soon.
     AcceptFailed {
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// A [`Sockets::recv`] is over.
+    /// A [`Sockets::recv`] has ended.
     Received {
-        /// Whose.
+        /// The connection.
         connection: ConnectionId,
-        /// As given, longer by what came.
+        /// The given buffer, extended by the received bytes.
         buffer: Vec<u8>,
-        /// How much came; 0: the peer sends no more.
+        /// The number of received bytes; 0 if the peer sends no more.
         outcome: io::Result<usize>,
     },
     /// The kernel has all slices of the [`Sockets::send`] with this tag.
     Sent {
-        /// Whose.
+        /// The connection.
         connection: ConnectionId,
-        /// As given.
+        /// The tag of the send.
         tag: u64,
     },
-    /// The peer is gone: nothing queued will be sent. Close the connection.
+    /// The peer is gone, and nothing that is queued will be sent. Close the connection.
     SendFailed {
-        /// Whose.
+        /// The connection.
         connection: ConnectionId,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// After [`Sockets::close`]: the connection is gone and its memory given back.
+    /// The connection has ended after [`Sockets::close`], and its memory is free.
     Closed {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
     },
-    /// A [`Waker`] was used since the last time.
+    /// A [`Waker`] was used since the last event of this kind.
     Woken,
 }
 
-/// The loop. Made, used and dropped by one thread.
+/// The socket loop. Made, used and dropped by one thread.
 ///
-/// Calls that name a connection that is closed, or being closed, do nothing.
+/// Calls with a connection that is closed, or being closed, do nothing.
 pub struct Sockets {
     driver: Box<dyn Driver>,
     method: Backend,
@@ -173,8 +174,8 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// A loop that accepts from `listener`, if there is one. Takes io_uring if the kernel lets us,
-    /// unless the environment says `TENUTO_NET=mio`; `TENUTO_NET=io_uring` insists on it.
+    /// A loop that accepts from `listener`, if there is one. Uses io_uring if the kernel allows it,
+    /// unless the environment has `TENUTO_NET=mio`; `TENUTO_NET=io_uring` requires it.
     pub fn new(listener: Option<TcpListener>) -> io::Result<Self> {
         match std::env::var("TENUTO_NET").as_deref() {
             Ok("mio") => return Self::with(Backend::Poll, listener),
@@ -185,7 +186,7 @@ impl Sockets {
         Self::with(Backend::Ring, listener).or_else(|_| Self::with(Backend::Poll, second))
     }
 
-    /// A loop of this kind.
+    /// A loop with this implementation.
     pub fn with(method: Backend, listener: Option<TcpListener>) -> io::Result<Self> {
         let driver: Box<dyn Driver> = match method {
             Backend::Ring => Box::new(Ring::new(listener)?),
@@ -194,57 +195,57 @@ impl Sockets {
         Ok(Self { driver, method, _one_thread: PhantomData })
     }
 
-    /// Which kind this is.
+    /// The implementation of this loop.
     pub fn method(&self) -> Backend {
         self.method
     }
 
-    /// Something with which other threads end a [`Sockets::wait`].
+    /// A handle by which other threads end a [`Sockets::wait`].
     pub fn waker(&self) -> Waker {
         self.driver.waker()
     }
 
-    /// Takes over a connection made elsewhere.
+    /// Adds a connection that was made elsewhere.
     pub fn add(&mut self, stream: TcpStream) -> io::Result<ConnectionId> {
         self.driver.add(stream)
     }
 
-    /// Lets nobody new in; connections stay.
+    /// Stops accepting connections; existing ones stay.
     pub fn stop_accepting(&mut self) {
         self.driver.stop_accepting();
     }
 
-    /// Receives into the spare room of `buffer`, which must have some; one at a time for each
-    /// connection.
+    /// Receives into the spare capacity of `buffer`, which must have some; one receive at a time
+    /// for each connection.
     pub fn recv(&mut self, connection: ConnectionId, buffer: Vec<u8>) {
         assert!(buffer.capacity() > buffer.len(), "no room to receive into");
         self.driver.recv(connection, buffer);
     }
 
-    /// Queues slices behind what is queued already; [`SocketEvent::Sent`] says when the kernel
-    /// has them all. At least one slice is not empty.
+    /// Queues slices; [`SocketEvent::Sent`] reports when the kernel has all of them. At least one
+    /// slice is not empty.
     pub fn send(&mut self, connection: ConnectionId, slices: Vec<SendSlice>, tag: u64) {
         assert!(slices.iter().any(|slice| !slice.is_empty()), "nothing to send");
         self.driver.send(connection, slices, tag);
     }
 
-    /// Bytes that the kernel has taken from this connection's queue since it began: who sees it
-    /// stand still while something is queued knows that the peer does not read.
+    /// The number of bytes that the kernel has taken from this connection's queue since its
+    /// beginning: if it stops while something is queued, the peer does not read.
     pub fn taken(&self, connection: ConnectionId) -> u64 {
         self.driver.taken(connection)
     }
 
-    /// Tells the peer that nothing more comes. For after the last `Sent`.
+    /// Ends the sending direction. To be called after the last `Sent`.
     pub fn finish(&mut self, connection: ConnectionId) {
         self.driver.finish(connection);
     }
 
-    /// Ends the connection now, whatever is queued.
+    /// Closes the connection now, whatever is queued.
     pub fn close(&mut self, connection: ConnectionId) {
         self.driver.close(connection);
     }
 
-    /// Waits until something has happened, at most this long, and appends it to `events`.
+    /// Waits for events, at most this long, and appends them to `events`.
     pub fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()> {
         self.driver.wait(at_most, events)
     }
@@ -256,7 +257,7 @@ impl fmt::Debug for Sockets {
     }
 }
 
-/// One implementation; the methods are those of [`Sockets`].
+/// An implementation; its methods are those of [`Sockets`].
 trait Driver {
     fn waker(&self) -> Waker;
     fn add(&mut self, stream: TcpStream) -> io::Result<ConnectionId>;
@@ -269,10 +270,10 @@ trait Driver {
     fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()>;
 }
 
-/// Slices given to the kernel in one call. 64 slices of 64 KiB are a whole send window of media;
+/// The largest number of slices in one call. 64 slices of 64 KiB are a whole send window of media;
 /// the array costs 1 KiB for each connection.
 const GATHER: usize = 64;
 
-/// How long to wait before accepting again when the kernel had no descriptor left: connections
-/// have to end first, and trying at once would only burn the core.
+/// The pause before accepting again when the kernel has no file descriptors left: connections have
+/// to end first, and immediate attempts would only use the processor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

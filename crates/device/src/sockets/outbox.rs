@@ -1,6 +1,6 @@
-//! What is queued for one connection: slices in order, and after which of them to report.
+//! The send queue of one connection: slices in order, and the sends to be reported.
 //!
-//! Pure bookkeeping, the same for both drivers; the only place that knows about short sends.
+//! It is pure bookkeeping, shared by both drivers, and the only place that handles short sends.
 
 use super::SendSlice;
 use std::collections::VecDeque;
@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     slices: VecDeque<SendSlice>,
-    // Bytes of the first slice that the kernel has already.
+    // Bytes of the first slice that the kernel already has.
     head: usize,
-    // (tag, place in the stream of bytes where its send ends), in order.
+    // The tag and the end position of each send in the stream of bytes, in order.
     marks: VecDeque<(u64, u64)>,
     queued: u64,
     taken: u64,
@@ -28,23 +28,23 @@ impl Outbox {
         self.marks.push_back((tag, self.queued));
     }
 
-    /// Whether the kernel has it all.
+    /// Whether the kernel has everything.
     pub(super) fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }
 
-    /// Bytes that the kernel has taken since the connection began.
+    /// The number of bytes that the kernel has taken since the connection began.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// The next pieces to hand to the kernel, at most `count`.
+    /// The next slices for the kernel, at most `count`.
     pub(super) fn gather(&self, count: usize) -> impl Iterator<Item = &[u8]> {
         let mut skip = self.head;
         self.slices.iter().take(count).map(move |slice| &slice[std::mem::take(&mut skip)..])
     }
 
-    /// The kernel took `count` bytes: lets go of the slices it has wholly.
+    /// Notes that the kernel took `count` bytes, and drops the slices that it has completely.
     pub(super) fn advance(&mut self, count: usize) {
         self.taken += count as u64;
         self.head += count;
@@ -68,7 +68,7 @@ impl Outbox {
         Some(tag)
     }
 
-    /// Forgets what is queued. Only when the kernel holds no pointer into it.
+    /// Drops everything that is queued. Only valid when the kernel holds no pointer into it.
     pub(super) fn clear(&mut self) {
         self.slices.clear();
         self.marks.clear();
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_sends_at_every_place_send_each_byte_once_and_report_in_order() {
+    fn short_sends_at_every_position_send_each_byte_once_and_report_in_order() {
         for step in 1..=12 {
             let mut outbox = Outbox::default();
             outbox.push(vec![b"ab".to_vec().into(), Vec::new().into(), b"cde".to_vec().into()], 1);

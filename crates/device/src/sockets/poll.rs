@@ -1,7 +1,7 @@
 //! The loop on readiness (epoll through `mio`), for kernels and containers that refuse io_uring.
 //!
-//! Edge-triggered: a connection is tried at once whenever something is asked of it and it was not
-//! last seen full or empty; the kernel's edge only clears that memory.
+//! It is edge-triggered: an operation is tried immediately unless the connection was last seen full
+//! or empty; an edge of the kernel only clears that state.
 
 use super::outbox::Outbox;
 use super::{ACCEPT_PAUSE, ConnectionId, Driver, GATHER, SendSlice, SocketEvent, Waker};
@@ -21,17 +21,17 @@ pub(super) struct Poll {
     accept: Accept,
     slots: Vec<PollSlot>,
     free: Vec<usize>,
-    // Connections to look at before waiting.
+    // Connections to be handled before waiting.
     due: Vec<usize>,
     closed: Vec<ConnectionId>,
 }
 
 enum Accept {
-    /// Wait for the kernel's edge.
+    /// Wait for an edge of the kernel.
     Idle,
-    /// Somebody may be at the door.
+    /// Connections may be waiting to be accepted.
     Now,
-    /// Out of descriptors.
+    /// Out of file descriptors until this moment.
     At(Instant),
 }
 
@@ -236,7 +236,7 @@ impl Driver for Poll {
 
     fn finish(&mut self, id: ConnectionId) {
         if let Some(connection) = self.get(id) {
-            // The peer may be gone already; then the next receive says so.
+            // If the peer is gone already, the next receive reports it.
             let _ = connection.stream.shutdown(Shutdown::Write);
         }
     }
@@ -285,7 +285,7 @@ impl Driver for Poll {
     }
 }
 
-/// Gone between knocking and being let in: not our trouble, the next one may be fine.
+/// Whether an accepted connection failed because its peer is gone; the next one may be fine.
 pub(super) fn is_peers_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),

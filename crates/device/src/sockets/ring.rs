@@ -1,12 +1,12 @@
 //! The loop on io_uring.
 //!
-//! Each connection has at most one receive and one gathered send in the kernel. What the kernel
-//! points at (receive buffer, slices, message header) belongs to the connection's slot, and a slot
-//! is emptied only when nothing of it is in the kernel: `close` shuts the socket down, which makes
-//! both operations end, and the last completion frees the slot.
+//! Each connection has at most one receive and one gathered send in the kernel. The memory that the
+//! kernel points at (receive buffer, slices, message header) belongs to the connection's slot, and
+//! a slot is emptied only when nothing of it is in the kernel: `close` shuts the socket down, which
+//! ends both operations, and the last completion frees the slot.
 //!
 //! ```text
-//!   user_data:  63..56 what (ACCEPT, WAKE, RECEIVE, SEND, CANCEL)   31..0 slot
+//!   user_data:  63..56 operation (ACCEPT, WAKE, RECEIVE, SEND, CANCEL)   31..0 slot
 //! ```
 #![expect(unsafe_code, reason = "io_uring takes pointers; the slots keep what they point at")]
 
@@ -28,12 +28,12 @@ pub(super) struct Ring {
     listener: Option<TcpListener>,
     accepting: bool,
     accept_again: Option<Instant>,
-    // The kernel may point into what is in here: leaked, not freed, if it does not let go.
+    // The kernel may point into the slots: they are leaked, not freed, if it still does at the end.
     slots: ManuallyDrop<Vec<RingSlot>>,
     free: Vec<usize>,
     in_kernel: usize,
     closed: Vec<ConnectionId>,
-    // Completions of one turn, kept for its memory.
+    // The completions of one turn, kept for reuse of the memory.
     done: Vec<(u64, i32)>,
 }
 
@@ -44,7 +44,7 @@ impl Ring {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring before Linux 5.11"));
         }
         if let Some(listener) = &listener {
-            // Waiting is the kernel's work here; a non-blocking listener would answer EAGAIN.
+            // The kernel waits for connections; a non-blocking listener would return EAGAIN.
             listener.set_nonblocking(false)?;
         }
         let mut this = Self {
@@ -92,8 +92,7 @@ impl Ring {
                 self.in_kernel += 1;
                 return;
             }
-            // The queue is full: hand it over. What fails here fails again in `wait`, which says
-            // so.
+            // The queue is full: submit it. A failure here repeats in `wait`, which reports it.
             let _ = self.ring.submit();
         }
     }
@@ -141,7 +140,7 @@ impl Ring {
         if result >= 0 {
             // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
             let stream = unsafe { TcpStream::from_raw_fd(result) };
-            // Without a peer it is gone already.
+            // A socket without a peer has already been closed by it.
             if let Ok(peer) = stream.peer_addr() {
                 let connection = self.insert(stream);
                 events.push(SocketEvent::Accepted { connection, peer });
@@ -199,7 +198,7 @@ impl Ring {
         }
     }
 
-    /// Gives a slot of a closing connection back once the kernel points at nothing of it.
+    /// Frees the slot of a closing connection once the kernel points at nothing of it.
     fn free_if_quiet(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         if slot.connection.as_ref().is_some_and(RingConnection::is_over) {
@@ -211,8 +210,8 @@ impl Ring {
     }
 
     fn reap(&mut self, events: &mut Vec<SocketEvent>) {
-        // Handling a completion may start the next operation, but those complete in a later turn:
-        // one turn is bounded by what was there when it began.
+        // Handling a completion may start an operation, but that completes in a later turn: one
+        // turn is bounded by the completions at its beginning.
         let mut done = std::mem::take(&mut self.done);
         let completions = self.ring.completion();
         done.extend(completions.map(|entry| (entry.user_data(), entry.result())));
@@ -235,14 +234,14 @@ impl Ring {
         events.extend(self.closed.drain(..).map(|connection| SocketEvent::Closed { connection }));
     }
 
-    /// Hands over what is queued and waits for one completion, or for the time to pass.
+    /// Submits queued entries and waits for one completion, or until the time has passed.
     fn enter(&mut self, at_most: Duration) -> io::Result<()> {
         let time = types::Timespec::from(at_most);
         let args = types::SubmitArgs::new().timespec(&time);
         match self.ring.submitter().submit_with_args(1, &args) {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                // Time over; a signal; completions to be fetched first.
+                // The time has passed, a signal arrived, or completions have to be taken first.
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
                 _ => Err(error),
             },
@@ -298,7 +297,7 @@ impl Driver for Ring {
 
     fn finish(&mut self, id: ConnectionId) {
         if let Some(connection) = self.get(id) {
-            // The peer may be gone already; then the next receive says so.
+            // If the peer is gone already, the next receive reports it.
             let _ = connection.stream.shutdown(Shutdown::Write);
         }
     }
@@ -306,7 +305,7 @@ impl Driver for Ring {
     fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.get(id) else { return };
         connection.closing = true;
-        // Ends the receive and the send that are in the kernel, and those still in the queue.
+        // Ends the receive and the send in the kernel, and those still in the queue.
         let _ = connection.stream.shutdown(Shutdown::Both);
         self.free_if_quiet(id.index());
     }
@@ -332,7 +331,7 @@ impl Driver for Ring {
 }
 
 impl Drop for Ring {
-    /// Makes the kernel let go of all memory before it is freed.
+    /// Waits until the kernel has released all memory before it is freed.
     fn drop(&mut self) {
         self.stop_accepting();
         self.waker.wake();
@@ -343,7 +342,7 @@ impl Drop for Ring {
             }
         }
         let until = Instant::now() + LET_GO;
-        // The wake-up read arms itself anew each time; it is the one that may remain.
+        // The wake-up read is renewed after each completion, so that it may remain.
         let mut rest = Vec::new();
         while self.in_kernel > 1 && Instant::now() < until {
             if self.enter(Duration::from_millis(10)).is_err() {
@@ -355,13 +354,13 @@ impl Drop for Ring {
             // SAFETY: dropped once, here; nothing of a slot is in the kernel any more.
             unsafe { ManuallyDrop::drop(&mut self.slots) };
         }
-        // Eight bytes for each loop ever made: cheaper than proving that the read has ended.
+        // Eight bytes are leaked for each loop: simpler than proving that the read has ended.
         std::mem::forget(std::mem::take(&mut self.wake_count));
     }
 }
 
-/// The cheapest ring that this kernel offers: completions run when the owner asks for them (6.1),
-/// or at least without interrupting it (5.19).
+/// The most efficient ring that this kernel supports: completions run when the owner asks for them
+/// (6.1), or at least without interrupting it (5.19).
 fn build_ring() -> io::Result<IoUring> {
     IoUring::builder()
         .setup_single_issuer()
@@ -378,10 +377,10 @@ const RECEIVE: u64 = 3 << 56;
 const SEND: u64 = 4 << 56;
 const CANCEL: u64 = 5 << 56;
 
-/// Operations handed over in one system call; more are handed over in several.
+/// Number of operations submitted in one system call.
 const SUBMISSIONS: u32 = 256;
-/// Completions between two turns; the kernel keeps what does not fit (NODROP).
+/// Number of completions between two turns; the kernel keeps more than that (NODROP).
 const COMPLETIONS: u32 = 4096;
-/// How long to wait at the end for the kernel to let go of buffers: sockets that are shut down do
-/// so at once.
+/// The time limit at the end for the kernel to release buffers: after a shutdown sockets do so
+/// immediately.
 const LET_GO: Duration = Duration::from_secs(5);

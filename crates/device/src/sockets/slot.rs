@@ -1,5 +1,5 @@
-//! What a ring keeps of a connection: all that the kernel points at while a receive or a send is
-//! with it.
+//! The memory of a connection in a ring: everything that the kernel points at during a receive or a
+//! send.
 #![expect(unsafe_code, reason = "the kernel's message header has no safe constructor")]
 
 use super::GATHER;
@@ -22,7 +22,7 @@ pub(super) struct RingConnection {
     pub(super) failed: bool,
 }
 
-/// What a gathered send points at. Boxed, so that it stays where it is.
+/// The message of a gathered send. Boxed, so that it does not move.
 pub(super) struct SendMessage {
     pub(super) header: libc::msghdr,
     slices: [libc::iovec; GATHER],
@@ -41,7 +41,7 @@ impl RingConnection {
         }
     }
 
-    /// It is closing, and the kernel points at nothing of it.
+    /// Whether it is closing and the kernel points at nothing of it.
     pub(super) fn is_over(&self) -> bool {
         self.closing && !self.sending && self.receiving.is_none()
     }

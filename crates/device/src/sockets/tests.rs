@@ -1,4 +1,4 @@
-//! One test body for both drivers: a small echo service on the loop, plain blocking sockets of the
+//! One test body for both drivers: a small echo service on the loop, with blocking sockets of the
 //! standard library as its peers.
 
 use super::*;
@@ -6,12 +6,12 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::thread;
 
-/// Runs the same test on every driver there is here.
+/// Runs the same test on every driver that is available here.
 fn on_both(test: impl Fn(Backend)) {
     test(Backend::Poll);
     match Sockets::with(Backend::Ring, None) {
         Ok(_) => test(Backend::Ring),
-        // A container may forbid it; the fallback is then what is used, and what was tested.
+        // A container may forbid io_uring; the fallback is then what is used and tested.
         Err(error) => {
             assert!(error.raw_os_error().is_some(), "{error}");
             testkit::skip(testkit::Need::IoUring, &error.to_string());
@@ -19,7 +19,7 @@ fn on_both(test: impl Fn(Backend)) {
     }
 }
 
-/// A loop on a thread; `answer` is what each received piece is answered with.
+/// A loop on a thread; `answer` maps each received piece to the reply.
 struct Service {
     address: SocketAddr,
     waker: Waker,
@@ -48,7 +48,7 @@ impl Service {
         stream
     }
 
-    /// Ends the service; what it noted, in order.
+    /// Ends the service; returns its notes in order.
     fn stop(mut self) -> Vec<String> {
         self.waker.wake();
         self.thread.take().unwrap().join().unwrap()
@@ -91,14 +91,14 @@ fn echo(bytes: Vec<u8>) -> Vec<SendSlice> {
     vec![bytes.into()]
 }
 
-/// The peer has seen the end of its connection; the loop may still have to say so.
+/// Waits until the peer sees the end of its connection; the loop may report it later.
 fn wait_for_end(mut stream: TcpStream) {
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
 }
 
 #[test]
-fn what_is_sent_comes_back() {
+fn sent_bytes_come_back() {
     on_both(|method| {
         let service = Service::start(method, echo);
         let mut streams: Vec<TcpStream> = (0..20).map(|_| service.connect()).collect();
@@ -122,7 +122,7 @@ fn what_is_sent_comes_back() {
 }
 
 #[test]
-fn thousands_of_small_requests_on_one_connection() {
+fn thousands_of_small_requests_on_one_connection_are_answered() {
     on_both(|method| {
         let service = Service::start(method, echo);
         let mut stream = service.connect();
@@ -173,8 +173,8 @@ fn a_peer_that_shuts_its_side_still_gets_its_answer() {
         let service = Service::start(method, |_| vec![vec![7; 3_000_000].into()]);
         let mut stream = service.connect();
         stream.write_all(b"all").unwrap();
-        // The service closes when it sees the end, so the answer is read first, from a peer whose
-        // own side is shut as soon as the answer flows.
+        // The service closes when it sees the end, so the peer shuts its own side only after the
+        // answer has begun to arrive.
         let mut first = [0; 1];
         stream.read_exact(&mut first).unwrap();
         let mut rest = vec![0; 2_999_999];
@@ -186,7 +186,7 @@ fn a_peer_that_shuts_its_side_still_gets_its_answer() {
 }
 
 #[test]
-fn a_peer_that_leaves_in_the_middle_of_a_send_costs_only_its_connection() {
+fn a_peer_that_leaves_during_a_send_costs_only_its_connection() {
     on_both(|method| {
         let service = Service::start(method, |_| vec![vec![1; 64 << 20].into()]);
         let mut gone = service.connect();
@@ -208,7 +208,7 @@ fn a_peer_that_leaves_in_the_middle_of_a_send_costs_only_its_connection() {
 }
 
 #[test]
-fn a_loop_that_ends_with_work_under_way_lets_go_of_every_buffer() {
+fn a_loop_that_ends_with_operations_in_flight_releases_every_buffer() {
     on_both(|method| {
         let bytes: Arc<[u8]> = vec![5; 32 << 20].into();
         let shared = Arc::clone(&bytes);
@@ -227,7 +227,7 @@ fn a_loop_that_ends_with_work_under_way_lets_go_of_every_buffer() {
 }
 
 #[test]
-fn taken_tells_a_peer_that_does_not_read_from_one_that_does() {
+fn taken_distinguishes_a_peer_that_reads_from_one_that_does_not() {
     on_both(|method| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Ending a wait from another thread: an eventfd, written at most once for each wake-up.
+//! Ends a wait from another thread: an eventfd, written at most once for each wake-up.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -15,7 +15,7 @@ pub struct Waker {
 #[derive(Debug)]
 struct WakerShared {
     eventfd: OwnedFd,
-    // Set from the first `wake` until the loop has seen it: the others need no system call.
+    // Set from the first `wake` until the loop has seen it: later calls need no system call.
     raised: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Waker {
         }
     }
 
-    /// `nonblocking` as the driver needs it: a ring waits in the kernel, a poller must not.
+    /// Makes a waker. A ring waits in the kernel and needs a blocking one, a poller must not block.
     pub(super) fn new(nonblocking: bool) -> io::Result<Self> {
         let mut flags = EventfdFlags::CLOEXEC;
         flags.set(EventfdFlags::NONBLOCK, nonblocking);
@@ -40,7 +40,8 @@ impl Waker {
         self.shared.eventfd.as_fd()
     }
 
-    /// The loop saw it; what woke it is looked for after this, so nothing is missed.
+    /// Clears the flag. The loop looks for the reason of the wake-up after this, so that none is
+    /// missed.
     pub(super) fn lower(&self) {
         self.shared.raised.store(false, Ordering::Release);
     }

@@ -1,4 +1,5 @@
-//! Calibration by real reads: what it refuses, and that it keeps within what the device can do.
+//! Calibration by real reads: its refusals, and that its guarantees are within the device's
+//! ability.
 
 use crate::scratch::TempDir;
 use device::{
@@ -30,10 +31,10 @@ fn said(device: &dyn BlockDevice, options: &CalibrateOptions) -> String {
     run(device, options).unwrap_err().to_string()
 }
 
-/// The model is never early, so no guarantee can be above what the disk does without any seek or
-/// turn, in its fastest zone.
+/// The modelled disk is never early, so that no guarantee can exceed its rate without seeks and
+/// rotation in its fastest zone.
 #[test]
-fn a_modelled_disk_is_not_credited_with_more_than_it_can_do() {
+fn a_modelled_disk_gets_no_larger_guarantee_than_it_can_keep() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
     let disk = PacedDisk::new(Arc::new(MemoryDevice::new(ByteCount::mib(256))), &model);
     let calibration = run(&disk, &quick()).unwrap();
@@ -48,7 +49,7 @@ fn a_modelled_disk_is_not_credited_with_more_than_it_can_do() {
 }
 
 #[test]
-fn a_file_is_measured_where_it_was_written_and_says_so() {
+fn only_the_written_part_of_a_file_is_measured_and_reported() {
     let scratch = TempDir::new("calibrate");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::mib(64)).unwrap();
@@ -70,7 +71,7 @@ fn a_file_is_measured_where_it_was_written_and_says_so() {
     assert_eq!(calibration.guarantees.len(), 2);
 }
 
-/// Nothing is written but where it was said that it may be.
+/// Nothing is written except in the range that may be overwritten.
 #[test]
 fn only_the_scratch_is_written() {
     let device = MemoryDevice::new(ByteCount::mib(64));
@@ -92,7 +93,7 @@ fn only_the_scratch_is_written() {
 }
 
 #[test]
-fn work_by_turns_asks_for_each_few_reads() {
+fn a_shared_disk_is_asked_for_a_permit_for_every_few_reads() {
     let device = MemoryDevice::new(ByteCount::mib(64));
     let (asked, held) = (std::cell::Cell::new(0u64), std::rc::Rc::new(()));
     let ask = |bytes: ByteCount| -> Box<dyn std::any::Any> {
@@ -107,7 +108,7 @@ fn work_by_turns_asks_for_each_few_reads() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_named() {
+fn impossible_calibrations_are_refused_with_the_reason() {
     let device = MemoryDevice::new(ByteCount::mib(4));
     let large = CalibrateOptions { read_sizes: vec![ByteCount::mib(8)], ..quick() };
     assert!(said(&device, &large).contains("4 MiB is too little to calibrate reads of 8 MiB in"));

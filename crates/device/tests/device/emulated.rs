@@ -1,8 +1,8 @@
-//! An emulated disk from outside: its files, its block device with a file system on it, what it
-//! refuses, and what it leaves behind.
+//! An emulated disk from outside: its files, its block device with a file system on it, its
+//! refusals, and its remains.
 //!
-//! Needs root and /dev/fuse, and is counted as skipped without them. Times are not judged beyond
-//! "never early".
+//! Needs root and /dev/fuse, and is counted as skipped without them. Times are only checked not to
+//! be early.
 
 use crate::scratch::TempDir;
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
@@ -31,7 +31,7 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn its_file_reads_back_what_was_written_and_takes_the_models_time() {
+fn its_file_returns_written_bytes_and_takes_the_models_time() {
     testkit::needs!(Root, Fuse);
     let room = TempDir::new("emulated file");
     let mut disk =
@@ -66,9 +66,9 @@ fn its_file_reads_back_what_was_written_and_takes_the_models_time() {
     assert!(kept == bytes, "the backing file has it");
 }
 
-/// In the model's time it takes what it takes, by the clock a part of it.
+/// A faster disk takes the model's time by its statistics and a part of it by the clock.
 #[test]
-fn a_faster_one_says_the_models_times() {
+fn a_faster_disk_reports_the_models_times() {
     testkit::needs!(Root, Fuse);
     let room = TempDir::new("emulated faster");
     let options = EmulateOptions { speed: 20, ..options(&room, ByteCount::mib(4)) };
@@ -85,7 +85,7 @@ fn a_faster_one_says_the_models_times() {
 }
 
 #[test]
-fn its_control_file_tells_and_obeys() {
+fn its_control_file_reports_and_accepts_commands() {
     testkit::needs!(Root, Fuse);
     let room = TempDir::new("emulated control");
     let mut options = options(&room, ByteCount::mib(4));
@@ -125,7 +125,7 @@ fn run(program: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn a_file_system_on_its_block_device_gives_back_what_it_was_given() {
+fn a_file_system_on_its_block_device_returns_written_files() {
     testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext4"), Program("mount"), Program("umount"));
     let room = TempDir::new("emulated ext4");
     let mut options = options(&room, ByteCount::mib(64));
@@ -152,14 +152,14 @@ fn a_file_system_on_its_block_device_gives_back_what_it_was_given() {
     assert_eq!(s.overhead + s.seek + s.rotation + s.transfer, s.busy);
     assert!(s.busy <= start.elapsed(), "never early: {s:?}");
 
-    // Busy: it stays as it is, and says who.
+    // A busy disk stays as it is and names the user.
     let busy = disk.stop().unwrap_err().to_string();
     assert!(busy.contains("mnt is in use: a program has a file"), "{busy}");
     drop(file);
     disk.stop().unwrap();
     assert!(!mount.join("film").exists(), "it was unmounted");
 
-    // The next one finds it, and reads it from the disk.
+    // The next disk finds the file and reads it from the disk.
     options.size = None;
     options.fast = false;
     let mut disk = EmulatedDisk::start(&model("hdd-20tb"), &options).unwrap();
@@ -171,7 +171,7 @@ fn a_file_system_on_its_block_device_gives_back_what_it_was_given() {
 }
 
 #[test]
-fn what_cannot_be_a_disk_is_refused_with_the_reason() {
+fn an_unsuitable_disk_is_refused_with_the_reason() {
     testkit::needs!(Root, Fuse);
     let room = TempDir::new("emulated refusals");
     let refusal = |options: &EmulateOptions| {
@@ -212,7 +212,7 @@ fn what_cannot_be_a_disk_is_refused_with_the_reason() {
 }
 
 #[test]
-fn who_uses_it_is_asked_to_go_and_a_dropped_one_is_gone() {
+fn a_used_disk_is_not_stopped_and_a_dropped_one_is_removed() {
     testkit::needs!(Root, Fuse);
     let room = TempDir::new("emulated use");
     let good = options(&room, ByteCount::mib(1));

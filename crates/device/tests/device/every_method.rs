@@ -1,4 +1,4 @@
-//! One test body over every way of reading: whoever implements `BlockDevice` behaves like this.
+//! One test body for every read method: all implementations of `BlockDevice` behave alike.
 
 use crate::methods::{
     DEPTH, SIZE, all, by_every_method, fill, new_file, on_every_device, pattern, pool, said,
@@ -8,11 +8,11 @@ use device::{BlockDevice, Completion, DeviceError, FileDevice, Method, OpenOptio
 use std::time::Duration;
 use units::ByteCount;
 
-/// Enough that every method's lists go round.
+/// Number of reads: enough that every method's lists wrap around.
 const READS: u64 = 60;
 
 #[test]
-fn what_was_written_is_read_back_from_memory_anywhere() {
+fn written_bytes_are_read_back_into_memory_at_any_address() {
     on_every_device("round trip", |device| {
         let block = usize::try_from(device.geometry().block).unwrap();
         for (offset, blocks, misalign) in [(0, 1, 0), (3, 7, 1), (5, 300, 8), (1, 512, 0)] {
@@ -29,7 +29,7 @@ fn what_was_written_is_read_back_from_memory_anywhere() {
 }
 
 #[test]
-fn a_queue_reads_what_was_written_however_much_is_under_way() {
+fn a_queue_reads_written_bytes_at_any_depth() {
     on_every_device("many in flight", |device| {
         fill(&**device);
         let pool = pool();
@@ -59,7 +59,7 @@ fn a_queue_reads_what_was_written_however_much_is_under_way() {
 }
 
 #[test]
-fn a_queue_can_be_handed_to_the_thread_that_will_use_it() {
+fn a_queue_can_move_to_the_thread_that_uses_it() {
     on_every_device("handed over", |device| {
         fill(&**device);
         let pool = pool();
@@ -75,7 +75,7 @@ fn a_queue_can_be_handed_to_the_thread_that_will_use_it() {
 }
 
 #[test]
-fn a_queue_that_is_dropped_gives_its_buffers_back() {
+fn a_dropped_queue_returns_its_buffers() {
     on_every_device("dropped", |device| {
         let pool = pool();
         let mut queue = device.queue(4, &pool).unwrap();
@@ -88,7 +88,7 @@ fn a_queue_that_is_dropped_gives_its_buffers_back() {
 }
 
 #[test]
-fn there_is_nothing_beyond_the_end_and_nothing_between_blocks() {
+fn reads_beyond_the_end_or_between_blocks_are_refused() {
     on_every_device("bounds", |device| {
         let refused = |result: Result<(), DeviceError>, named: &str| {
             let said = result.unwrap_err().to_string();
@@ -119,7 +119,7 @@ fn there_is_nothing_beyond_the_end_and_nothing_between_blocks() {
 }
 
 #[test]
-fn waiting_for_nothing_returns_at_once() {
+fn waiting_without_transfers_returns_immediately() {
     on_every_device("nothing to wait for", |device| {
         let pool = pool();
         let mut queue = device.queue(4, &pool).unwrap();
@@ -139,7 +139,7 @@ fn waiting_for_nothing_returns_at_once() {
     });
 }
 
-/// Reads these places, 8 KiB each; what is said of each.
+/// Reads 8 KiB at each of these places; returns the results as text.
 fn read_places(device: &dyn BlockDevice, places: &[u64]) -> Vec<String> {
     let pool = pool();
     let mut queue = device.queue(DEPTH, &pool).unwrap();
@@ -150,7 +150,7 @@ fn read_places(device: &dyn BlockDevice, places: &[u64]) -> Vec<String> {
 }
 
 #[test]
-fn a_file_that_is_cut_short_while_open_is_named() {
+fn a_file_truncated_while_open_is_reported() {
     let scratch = TempDir::new("cut short");
     by_every_method(
         |name| Some(new_file(scratch.path(), name)),
@@ -171,7 +171,7 @@ fn a_file_that_is_cut_short_while_open_is_named() {
 }
 
 #[test]
-fn a_block_device_that_shrinks_is_named() {
+fn a_block_device_that_shrinks_is_reported() {
     let scratch = TempDir::new("shrinks");
     let beneath = |name: &str| LoopDevice::over(&new_file(scratch.path(), name));
     by_every_method(beneath, |device_loop, path, device| {
@@ -186,7 +186,7 @@ fn a_block_device_that_shrinks_is_named() {
 }
 
 #[test]
-fn what_the_disk_cannot_read_is_an_error_of_that_read_alone() {
+fn an_unreadable_place_fails_only_its_own_read() {
     let scratch = TempDir::new("bad sectors");
     let beneath = |name: &str| LoopDevice::over(&new_file(scratch.path(), name));
     by_every_method(beneath, |device_loop, path, device| {
@@ -223,7 +223,7 @@ fn a_file_that_ends_within_a_page_is_read_to_its_last_block() {
 }
 
 #[test]
-fn what_is_called_off_comes_back_and_what_has_begun_is_read() {
+fn cancelled_reads_are_returned_and_those_begun_are_completed() {
     on_every_device("called off", |device| {
         fill(&**device);
         let pool = pool();
@@ -232,7 +232,7 @@ fn what_is_called_off_comes_back_and_what_has_begun_is_read() {
         for tag in 0..8 {
             queue.submit(tag, tag << 20, pool.take(1 << 20).unwrap()).unwrap();
         }
-        // Some of them may be with the disk now.
+        // Some of them may be at the disk now.
         let mut done = Vec::new();
         queue.wait(Duration::ZERO, &mut done).unwrap();
         queue.cancel().unwrap();
@@ -252,7 +252,7 @@ fn what_is_called_off_comes_back_and_what_has_begun_is_read() {
 
 /// A serial method knows which of its reads have begun.
 #[test]
-fn of_reads_one_after_another_those_that_wait_are_called_off() {
+fn a_serial_method_cancels_the_waiting_reads() {
     let scratch = TempDir::new("calls off");
     let path = new_file(scratch.path(), "file");
     let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
@@ -270,7 +270,7 @@ fn of_reads_one_after_another_those_that_wait_are_called_off() {
 }
 
 #[test]
-fn every_method_is_named_listed_and_says_what_it_reads_by() {
+fn every_method_has_a_name_and_reports_how_it_reads() {
     let scratch = TempDir::new("listed");
     let path = new_file(scratch.path(), "file");
     for direct in [true, false] {

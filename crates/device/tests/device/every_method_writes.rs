@@ -1,4 +1,4 @@
-//! One test body over every way of writing, as `every_method.rs` is for reading.
+//! One test body for every write method, as `every_method.rs` is for reads.
 
 use crate::methods::{
     DEPTH, SIZE, all, by_every_method, fill, new_file, on_every_device, pattern, pool, said,
@@ -7,7 +7,7 @@ use crate::scratch::{LoopDevice, Mount, TempDir, sealed_memory};
 use device::{BlockDevice, Completion, Direction, FileDevice, Method, OpenOptions};
 use std::time::Duration;
 
-/// Writes 8 KiB to each of these places; what is said of each.
+/// Writes 8 KiB at each of these places; returns the results as text.
 fn write_places(device: &dyn BlockDevice, places: &[u64]) -> Vec<String> {
     let pool = pool();
     let mut queue = device.queue(DEPTH, &pool).unwrap();
@@ -19,7 +19,7 @@ fn write_places(device: &dyn BlockDevice, places: &[u64]) -> Vec<String> {
     said(&all(&mut *queue))
 }
 
-/// What is there now, from outside.
+/// The current content, read from outside.
 fn content(device: &dyn BlockDevice) -> Vec<u8> {
     device.flush().unwrap();
     let mut bytes = vec![0; usize::try_from(device.geometry().size.0).unwrap()];
@@ -27,7 +27,7 @@ fn content(device: &dyn BlockDevice) -> Vec<u8> {
     bytes
 }
 
-/// Pieces of the device: each where and how long, in any order.
+/// Pieces of the device in random order: offset and length of each.
 fn pieces(rng: &mut fastrand::Rng) -> Vec<(u64, usize)> {
     let (mut pieces, mut at) = (Vec::new(), 0);
     while at < SIZE {
@@ -40,7 +40,7 @@ fn pieces(rng: &mut fastrand::Rng) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn what_a_queue_writes_is_read_back_while_other_places_are_read() {
+fn a_queues_writes_are_read_back_while_other_places_are_read() {
     on_every_device("writes", |device| {
         fill(&**device);
         let (pool, mut rng) = (pool(), fastrand::Rng::with_seed(5));
@@ -83,7 +83,7 @@ fn what_a_queue_writes_is_read_back_while_other_places_are_read() {
 }
 
 #[test]
-fn nothing_is_written_beyond_the_end_nor_between_blocks() {
+fn writes_beyond_the_end_or_between_blocks_are_refused() {
     on_every_device("write bounds", |device| {
         fill(&**device);
         let said = write_places(&**device, &[SIZE, SIZE - 4096, u64::MAX - 4095, 100, 0]);
@@ -97,7 +97,7 @@ fn nothing_is_written_beyond_the_end_nor_between_blocks() {
 }
 
 #[test]
-fn writes_that_are_called_off_or_dropped_give_their_buffers_back() {
+fn cancelled_or_dropped_writes_return_their_buffers() {
     on_every_device("writes called off", |device| {
         let pool = pool();
         let mut queue = device.queue(DEPTH, &pool).unwrap();
@@ -127,7 +127,7 @@ fn writes_that_are_called_off_or_dropped_give_their_buffers_back() {
 }
 
 #[test]
-fn what_was_opened_for_reading_is_not_written_to() {
+fn a_device_opened_for_reading_refuses_writes() {
     let scratch = TempDir::new("read only");
     let path = new_file(scratch.path(), "file");
     let before = std::fs::read(&path).unwrap();
@@ -151,7 +151,7 @@ fn what_was_opened_for_reading_is_not_written_to() {
 }
 
 #[test]
-fn a_file_that_was_cut_short_is_not_made_longer_again() {
+fn a_truncated_file_is_not_extended_again() {
     let scratch = TempDir::new("writes cut short");
     by_every_method(
         |name| Some(new_file(scratch.path(), name)),
@@ -172,7 +172,7 @@ fn a_file_that_was_cut_short_is_not_made_longer_again() {
 }
 
 #[test]
-fn a_block_device_that_shrinks_refuses_what_it_lost() {
+fn a_block_device_that_shrinks_refuses_writes_beyond_its_end() {
     let scratch = TempDir::new("writes shrink");
     let beneath = |name: &str| LoopDevice::over(&new_file(scratch.path(), name));
     by_every_method(beneath, |device_loop, path, device| {
@@ -211,11 +211,11 @@ fn a_file_that_ends_within_a_page_is_written_to_its_last_block_and_keeps_its_end
     });
 }
 
-/// The disk here is memory that may not grow, cut short beneath a loop device: what lies behind the
-/// cut can neither be read nor written. Through
-/// the page cache it is the flush that hears of it, unless the page is read first.
+/// The disk here is memory that may not grow, truncated beneath a loop device: bytes behind the end
+/// can neither be read nor written. Through the page cache the flush gets the error, unless the
+/// page is read first.
 #[test]
-fn what_the_disk_cannot_write_is_an_error_of_that_write_alone() {
+fn an_unwritable_place_fails_only_its_own_write() {
     let beneath = |_: &str| {
         let memory = sealed_memory(SIZE);
         LoopDevice::over(memory.path()).map(|made| made.keeping(memory))
@@ -239,9 +239,9 @@ fn what_the_disk_cannot_write_is_an_error_of_that_write_alone() {
     });
 }
 
-/// A file with holes on a file system without room for what goes into them.
+/// A sparse file on a file system without space for its holes.
 #[test]
-fn a_full_disk_is_named_and_said_what_to_do_about() {
+fn a_full_disk_is_reported_with_the_remedy() {
     let scratch = TempDir::new("writes full");
     let disk = new_file(scratch.path(), "disk");
     let Some(mount) = Mount::ext4(&disk, &scratch.path().join("mounted")) else { return };
@@ -252,7 +252,7 @@ fn a_full_disk_is_named_and_said_what_to_do_about() {
     };
     by_every_method(sparse, |_, path, device| {
         let said = write_all_of(&*device);
-        // Its room is the next one's at once; a ring would keep a file that is only removed.
+        // Truncating frees the space immediately; a ring would keep a file that is only removed.
         std::fs::File::create(path).unwrap();
         let (good, failed): (Vec<_>, Vec<_>) = said.iter().partition(|said| *said == "good");
         assert!(!good.is_empty(), "there was some room");
@@ -264,7 +264,7 @@ fn a_full_disk_is_named_and_said_what_to_do_about() {
     });
 }
 
-/// Writes from the front on until something fails; what is said of each MiB.
+/// Writes from the front until something fails; returns the result of each MiB as text.
 fn write_all_of(device: &dyn BlockDevice) -> Vec<String> {
     let pool = pool();
     let mut queue = device.queue(2, &pool).unwrap();

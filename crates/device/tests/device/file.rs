@@ -1,4 +1,4 @@
-//! Files and block devices: what opening them finds out and refuses.
+//! Files and block devices: the properties found on opening, and refusals.
 
 #![expect(unsafe_code, reason = "a thread that gives up its rights")]
 
@@ -21,7 +21,7 @@ fn said(result: Result<impl std::fmt::Debug, DeviceError>) -> String {
 const ALONE: OpenOptions = OpenOptions { direct: true, write: true, exclusive: true };
 
 #[test]
-fn a_file_tells_its_size_in_whole_blocks() {
+fn a_file_reports_its_size_in_whole_blocks() {
     let scratch = TempDir::new("size");
     let path = scratch.path().join("store");
     std::fs::write(&path, vec![7; 10_000]).unwrap();
@@ -32,7 +32,7 @@ fn a_file_tells_its_size_in_whole_blocks() {
 }
 
 #[test]
-fn where_direct_io_is_refused_the_page_cache_is_used_and_named() {
+fn without_direct_io_the_page_cache_is_used_and_reported() {
     let path = Path::new("/dev/shm").join(format!("tenuto-device-{}", std::process::id()));
     preallocate(&path, ByteCount::MIB).unwrap();
     let device = open(&path, ALONE).unwrap();
@@ -40,13 +40,13 @@ fn where_direct_io_is_refused_the_page_cache_is_used_and_named() {
     let method = device.queue(1, &pool).unwrap().method();
     let about = std::fs::metadata(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    // Newer kernels do direct I/O on tmpfs; then there is nothing to refuse.
+    // Newer kernels support direct I/O on tmpfs; then there is nothing to refuse.
     assert_eq!(method.contains("buffered"), !device.is_direct(), "{method}");
     assert_eq!(device.geometry().size, ByteCount(about.size()));
 }
 
 #[test]
-fn one_process_alone_has_a_file() {
+fn only_one_process_can_have_a_file_exclusively() {
     let scratch = TempDir::new("alone");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::MIB).unwrap();
@@ -60,7 +60,7 @@ fn one_process_alone_has_a_file() {
 }
 
 #[test]
-fn a_block_device_that_is_mounted_or_had_by_another_is_refused() {
+fn a_block_device_that_is_mounted_or_used_by_another_is_refused() {
     let scratch = TempDir::new("mounted");
     let beneath = scratch.path().join("beneath");
     preallocate(&beneath, ByteCount::mib(8)).unwrap();
@@ -88,8 +88,8 @@ fn a_block_device_that_is_mounted_or_had_by_another_is_refused() {
     assert!(open(disk.path(), ALONE).is_ok());
 }
 
-/// Runs `body` in a thread without root's rights to files; not at all where it is not root who
-/// tests.
+/// Runs `body` in a thread without root's rights to files; not at all if the tests do not run as
+/// root.
 fn as_nobody<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     if !rustix::process::geteuid().is_root() {
         testkit::skip(Need::Root, "only root can give up root's rights");
@@ -108,9 +108,9 @@ fn as_nobody<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Op
 
 const NOBODY: u32 = 65_534;
 
-/// `/etc/group` has number 6 as `disk` on Debian; elsewhere it may be a number.
+/// Number 6 in `/etc/group` is `disk` on Debian; elsewhere it may have no name.
 #[test]
-fn a_missing_right_is_named_with_who_has_it() {
+fn a_missing_permission_is_reported_with_its_holders() {
     let directory = std::env::temp_dir().join(format!("tenuto-rights-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let path = directory.join("disk");
@@ -118,7 +118,7 @@ fn a_missing_right_is_named_with_who_has_it() {
     let refusals = [0o640, 0o600].map(|mode| {
         std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         [OpenOptions::default(), ALONE].map(|options| {
-            // Not root: then nothing is changed and nothing asked.
+            // Without root nothing is changed, and the test is skipped.
             let _ = chown(&path, None, Some(6));
             let path = path.clone();
             as_nobody(move || said(open(&path, options)))
@@ -145,7 +145,7 @@ fn a_missing_right_is_named_with_who_has_it() {
 }
 
 #[test]
-fn what_cannot_be_a_device_is_named() {
+fn a_path_that_is_no_device_is_refused_with_the_reason() {
     let scratch = TempDir::new("named");
     let missing = said(open(&scratch.path().join("nothing"), ALONE));
     assert!(missing.contains("nothing") && missing.contains("tenuto format"), "{missing}");
@@ -156,7 +156,7 @@ fn what_cannot_be_a_device_is_named() {
 }
 
 #[test]
-fn room_is_made_for_all_of_a_file_and_kept_contents_stay() {
+fn a_file_is_preallocated_completely_and_keeps_its_contents() {
     let scratch = TempDir::new("room");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::MIB).unwrap();
@@ -170,7 +170,7 @@ fn room_is_made_for_all_of_a_file_and_kept_contents_stay() {
 }
 
 #[test]
-fn a_full_disk_is_said_with_figures_and_leaves_nothing_behind() {
+fn a_full_disk_is_reported_with_figures_and_leaves_nothing_behind() {
     let scratch = TempDir::new("full");
     let path = scratch.path().join("store");
     let error = said(preallocate(&path, ByteCount(8 << 40)));
@@ -182,7 +182,7 @@ fn a_full_disk_is_said_with_figures_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn places_never_written_are_known() {
+fn unwritten_places_are_known() {
     let scratch = TempDir::new("written");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::mib(8)).unwrap();

@@ -1,4 +1,4 @@
-//! The devices of this room from outside, as the store and the schedule see them.
+//! The devices of this crate from outside, as the store and the schedule use them.
 
 mod calibrate;
 mod emulated;

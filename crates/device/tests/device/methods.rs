@@ -1,4 +1,4 @@
-//! Every way of reading and writing, and every device of this room, for tests that all of them must
+//! Every read and write method, and every device of this crate, for tests that all of them must
 //! pass.
 
 use crate::scratch::{LoopDevice, TempDir};
@@ -17,7 +17,7 @@ pub(crate) const SIZE: u64 = 8 << 20;
 /// Depth of every queue that is kept full.
 pub(crate) const DEPTH: u32 = 16;
 
-/// A file's device whose queue reads by one method.
+/// A file's device whose queue uses one method.
 #[derive(Debug)]
 struct ByMethod(FileDevice, Method);
 
@@ -44,9 +44,10 @@ pub(crate) fn file(path: &Path, direct: bool, method: Method) -> Arc<dyn BlockDe
     Arc::new(ByMethod(FileDevice::open(path, options).unwrap(), method))
 }
 
-/// Runs `body` by every method that this kernel allows, direct and buffered, on what `make` gives;
-/// `None` of it is not to be had here. Locked memory, against which rings count, may run out with
-/// many tests at once; a queue then reads by threads, which is tested once more.
+/// Runs `body` with every method that this kernel allows, direct and buffered, on the result of
+/// `make`; `None` of it means that it is not available here. Locked memory, against which rings
+/// count, may run out with many tests in parallel; a queue then uses threads, which are tested once
+/// more.
 pub(crate) fn by_every_method<M>(
     make: impl Fn(&str) -> Option<M>,
     body: impl Fn(&M, &Path, Arc<dyn BlockDevice>),
@@ -63,7 +64,7 @@ pub(crate) fn by_every_method<M>(
     }
 }
 
-/// What has a path.
+/// Something with a path.
 pub(crate) trait Place {
     fn place(&self) -> &Path;
 }
@@ -80,7 +81,7 @@ impl Place for LoopDevice {
     }
 }
 
-/// Names what a panic of `body` was on.
+/// Names the subject of a panic in `body`.
 pub(crate) fn named(name: &str, body: impl FnOnce()) {
     if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
         let said = panic.downcast_ref::<String>().cloned();
@@ -95,8 +96,8 @@ pub(crate) fn new_file(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Runs `body` on every device of this room, of `SIZE` bytes, naming the one it fails on. Files and
-/// block devices by every method.
+/// Runs `body` on every device of this crate with `SIZE` bytes, naming the one that it fails on;
+/// files and block devices with every method.
 pub(crate) fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) {
     let scratch = TempDir::new(test);
     by_every_method(|name| Some(new_file(scratch.path(), name)), |_, _, device| body(&device));
@@ -119,7 +120,7 @@ pub(crate) fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) 
     }
 }
 
-/// Every block of the pattern tells where it belongs.
+/// A pattern in which every block identifies its place.
 pub(crate) fn pattern(offset: u64, len: usize) -> Vec<u8> {
     let words = (offset / 8)..(offset / 8 + len as u64 / 8);
     words.flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
@@ -134,7 +135,7 @@ pub(crate) fn pool() -> Pool {
     Pool::new(ByteCount::mib(16), ByteCount::mib(1))
 }
 
-/// Waits until all reads are back, by tag.
+/// Waits until all reads are complete; returns them by tag.
 pub(crate) fn all(queue: &mut dyn Queue) -> Vec<Completion> {
     let mut done = Vec::new();
     while queue.in_flight() > 0 {

@@ -1,4 +1,4 @@
-//! Polling: refused where it would only be said to be, and made where the disk has queues for it.
+//! Polling: refused where it would have no effect, and used where the disk has queues for it.
 
 use crate::methods::{all, new_file, pattern, pool, said};
 use crate::scratch::TempDir;
@@ -13,7 +13,7 @@ fn opened(path: &Path, direct: bool) -> FileDevice {
 }
 
 #[test]
-fn polling_is_refused_with_the_reason_where_it_cannot_be() {
+fn polling_is_refused_with_the_reason_where_it_has_no_effect() {
     let scratch = TempDir::new("polls");
     let path = new_file(scratch.path(), "file");
     let polls = describe(&path).unwrap().disk.is_some_and(|disk| disk.queue.polls);
@@ -33,13 +33,13 @@ fn polling_is_refused_with_the_reason_where_it_cannot_be() {
     }
 }
 
-/// On a disk of the caller's with such queues (`nvme.poll_queues=1`, or `modprobe null_blk
-/// poll_queues=1`), which is only read: `TENUTO_POLLED=/dev/nvme0n1 cargo test -p device polled --
-/// --ignored --nocapture`.
+/// Reads a disk of the user's with such queues (`nvme.poll_queues=1`, or `modprobe null_blk
+/// poll_queues=1`): `TENUTO_POLLED=/dev/nvme0n1 cargo test -p device polled -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "needs a disk with queues that are polled"]
 #[expect(clippy::print_stdout, reason = "by hand, and what it says is what is wanted")]
-fn polled_reads_are_those_of_pread_and_interrupt_nobody() {
+fn polled_reads_match_pread_and_cause_no_interrupts() {
     let path = std::env::var("TENUTO_POLLED").expect("TENUTO_POLLED names the disk");
     let device = opened(Path::new(&path), true);
     let pool = Pool::new(ByteCount::mib(4), ByteCount::kib(64));
@@ -71,7 +71,7 @@ fn polled_reads_are_those_of_pread_and_interrupt_nobody() {
     }
 }
 
-/// Needs a disk with polled queues whose first 4 MiB may be lost:
+/// Needs a disk with polled queues whose first 4 MiB may be overwritten:
 /// `TENUTO_POLLED_DESTROY=/dev/nvme0n1 cargo test -p device polled -- --ignored`.
 #[test]
 #[ignore = "needs a disk with queues that are polled, and overwrites it"]
@@ -87,7 +87,7 @@ fn polled_writes_are_there_for_pread() {
         buffer.copy_from_slice(&pattern(place(tag), LEN));
         queue.submit_write(tag, place(tag), buffer).unwrap();
         if tag % 4 == 3 {
-            // Handed over, so that nothing is called off; waiting no time makes headway.
+            // Submitted first, so that nothing is cancelled: a wait without time makes progress.
             let mut done = Vec::new();
             queue.wait(Duration::ZERO, &mut done).unwrap();
             queue.cancel().unwrap();
@@ -105,7 +105,7 @@ fn polled_writes_are_there_for_pread() {
     }
 }
 
-/// Interrupts of all NVMe queues so far; those of other disks are not known.
+/// The interrupts of all NVMe queues so far; those of other disks are unknown.
 fn interrupts() -> u64 {
     let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let lines = text.lines().filter(|line| line.contains("nvme"));

@@ -1,6 +1,7 @@
-//! Kernels that refuse a way of reading: containers (Docker's default profile forbids io_uring),
-//! `sysctl kernel.io_uring_disabled=2` (the same answer, `EPERM`), kernels built without it
-//! (`ENOSYS`). Here a filter on one thread's system calls answers as they do.
+//! Kernels that refuse a read method: containers (Docker's default profile forbids io_uring),
+//! `sysctl kernel.io_uring_disabled=2` (the same error, `EPERM`), kernels built without it
+//! (`ENOSYS`).
+//! Here a filter on one thread's system calls returns the same errors.
 
 #![expect(unsafe_code, reason = "a filter of system calls, which no crate here makes")]
 
@@ -11,8 +12,8 @@ use std::io;
 use std::thread;
 use testkit::Need;
 
-/// From now on this thread, and those it makes, hear `errno` of this system call. Fails where the
-/// kernel has no such filters.
+/// Makes this system call return `errno` for this thread and those that it starts from now on.
+/// Fails if the kernel has no such filters.
 fn forbid(call: libc::c_long, errno: i32) -> io::Result<()> {
     let of = |code: u32, when: u8, unless: u8, value: u32| libc::sock_filter {
         code: u16::try_from(code).unwrap(),
@@ -23,7 +24,7 @@ fn forbid(call: libc::c_long, errno: i32) -> io::Result<()> {
     let call = u32::try_from(call).unwrap();
     let answer = libc::SECCOMP_RET_ERRNO | u32::try_from(errno).unwrap();
     let mut program = [
-        // The number of the call; is it this one?
+        // The number of the call, compared with the forbidden one.
         of(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         of(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call),
         of(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
@@ -54,7 +55,7 @@ const ANSWERS: [(i32, &str); 2] =
     [(libc::EPERM, "Operation not permitted"), (libc::ENOSYS, "Function not implemented")];
 
 #[test]
-fn a_method_that_the_kernel_refuses_falls_back_to_threads_and_says_so() {
+fn a_refused_method_falls_back_to_threads_and_reports_that() {
     let scratch = TempDir::new("refused");
     let path = new_file(scratch.path(), "file");
     std::fs::write(&path, pattern(0, 1 << 20)).unwrap();

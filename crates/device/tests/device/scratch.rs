@@ -1,4 +1,4 @@
-//! A directory, a loop device or a small file system for one test, gone afterwards.
+//! A directory, a loop device or a small file system for one test, removed afterwards.
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,7 +18,7 @@ impl TempDir {
         Self(path)
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -30,17 +30,17 @@ impl Drop for TempDir {
     }
 }
 
-/// A loop device over a file; gone when dropped.
+/// A loop device over a file, detached when dropped.
 pub(crate) struct LoopDevice {
     path: PathBuf,
     backing: PathBuf,
-    /// What lies beneath, if it is nobody else's.
+    /// The memory beneath it, if it belongs to this device alone.
     memory: Option<SealedMemory>,
 }
 
 impl LoopDevice {
-    /// Attaches this file; `None`, and a recorded skip, where that is not possible: it takes root
-    /// and a kernel with loop devices.
+    /// Attaches this file; `None`, and a recorded skip, where that is impossible: it needs root and
+    /// a kernel with loop devices.
     pub(crate) fn over(backing: &Path) -> Option<Self> {
         let made = losetup(&[
             "--find".as_ref(),
@@ -59,23 +59,23 @@ impl LoopDevice {
         }
     }
 
-    /// Keeps what lies beneath it as long as the device.
+    /// Keeps the memory beneath it as long as the device.
     pub(crate) fn keeping(mut self, memory: SealedMemory) -> Self {
         self.memory = Some(memory);
         self
     }
 
-    /// Where it is.
+    /// The path of the device.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Cuts off what lies beneath it; from there on the device has bad sectors.
+    /// Truncates the backing file; the device has bad sectors from there on.
     pub(crate) fn cut_backing(&self, size: u64) {
         std::fs::File::options().write(true).open(&self.backing).unwrap().set_len(size).unwrap();
     }
 
-    /// Takes over the size of what lies beneath it.
+    /// Updates the device to the size of the backing file.
     pub(crate) fn resize(&self) {
         losetup(&["--set-capacity".as_ref(), self.path.as_os_str()]).unwrap();
     }
@@ -88,7 +88,7 @@ impl Drop for LoopDevice {
 }
 
 /// Memory as a file that may become shorter and never longer: a write behind its end is an I/O
-/// error of whatever stands on it.
+/// error of the device on top.
 pub(crate) struct SealedMemory {
     _file: OwnedFd,
     path: PathBuf,
@@ -104,7 +104,7 @@ pub(crate) fn sealed_memory(size: u64) -> SealedMemory {
 }
 
 impl SealedMemory {
-    /// Where it is, for any process of ours.
+    /// The path of the memory, valid for all processes of the test.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -116,8 +116,8 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// ext4 in this file or block device; `None`, and a recorded skip, where that is not possible:
-    /// it takes root and `mkfs.ext4`.
+    /// Mounts ext4 in this file or block device; `None`, and a recorded skip, where that is
+    /// impossible: it needs root and `mkfs.ext4`.
     pub(crate) fn ext4(disk: &Path, at: &Path) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let quietly = ["-q", "-F"].map(std::ffi::OsStr::new);
@@ -132,7 +132,7 @@ impl Mount {
         }
     }
 
-    /// Its root.
+    /// The root directory of the file system.
     pub(crate) fn path(&self) -> &Path {
         &self.at
     }
@@ -140,7 +140,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A ring may keep a file there open for a moment yet; the file system goes when that does.
+        // A ring may keep a file open for a moment; the file system is unmounted after that.
         if output("umount", &[&self.at]).is_err() {
             let _ = output("umount", &["--lazy".as_ref(), self.at.as_os_str()]);
         }

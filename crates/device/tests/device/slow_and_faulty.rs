@@ -1,4 +1,4 @@
-//! Devices that stand before others: what they do to time and to bytes.
+//! Wrappers of devices: their effect on times and bytes.
 
 use device::{
     Access, BlockDevice, Completion, Fault, FaultRule, Faulty, MemoryDevice, PacedDisk, Pool,
@@ -21,7 +21,7 @@ fn pool() -> Pool {
     Pool::new(ByteCount::mib(32), ByteCount::mib(1))
 }
 
-/// Tags in the order of completion, each with how it went.
+/// Completions in their order, with their results.
 fn drain(queue: &mut dyn Queue) -> Vec<Completion> {
     let mut done = Vec::new();
     while queue.in_flight() > 0 {
@@ -52,10 +52,10 @@ fn a_throttle_is_never_faster_than_its_rate() {
     assert!(queue.method().starts_with("throttled to 8.39 Mb/s, over memory"));
 }
 
-/// The wall clock may only ever be behind the model: each read in its turn takes at least what the
-/// modelled disk would take from a head in the best possible place.
+/// The wall clock may only be behind the model: each read takes at least the time of the modelled
+/// disk from the best possible head position.
 #[test]
-fn a_modelled_disk_is_never_early_and_hands_out_in_its_order() {
+fn a_modelled_disk_is_never_early_and_completes_in_order() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
     let disk = PacedDisk::new(memory(64), &model);
     assert!(disk.geometry().rotational);
@@ -84,7 +84,7 @@ fn a_modelled_disk_is_never_early_and_hands_out_in_its_order() {
 }
 
 #[test]
-fn filling_a_store_need_not_wait_for_the_modelled_disk() {
+fn pass_through_fills_a_store_without_the_models_time() {
     let disk = PacedDisk::new(memory(8), &DiskModel::preset("st39183w").unwrap());
     let far = disk.geometry().size.0 - 4096;
     disk.set_pass_through(true);
@@ -114,7 +114,7 @@ fn faulty(rules: &[(Access, std::ops::Range<u64>, u32, Fault)]) -> Faulty {
 }
 
 #[test]
-fn a_bad_place_fails_blocking_reads_and_queued_ones_alike() {
+fn a_bad_place_fails_blocking_and_queued_reads_alike() {
     let device = faulty(&[(Access::Read, 4096..4097, 2, Fault::Errno(libc::EIO))]);
     let said = device.read_at(0, &mut [0; 8192]).unwrap_err().to_string();
     assert!(said.starts_with("reading 8192 bytes at 0 of (faulty): Input/output error"), "{said}");
@@ -131,7 +131,7 @@ fn a_bad_place_fails_blocking_reads_and_queued_ones_alike() {
 }
 
 #[test]
-fn what_fails_below_fails_above_in_its_turn() {
+fn a_failure_below_is_returned_in_its_turn() {
     let model = DiskModel::preset("ssd-sata").unwrap();
     let rule = (Access::Read, 0..1, 1, Fault::Errno(libc::EIO));
     let above: [(&str, Arc<dyn BlockDevice>); 2] = [
@@ -172,7 +172,7 @@ fn a_stalled_read_is_overtaken() {
 }
 
 #[test]
-fn rot_flips_what_is_read_and_a_torn_write_keeps_its_front() {
+fn flipped_bits_are_read_and_a_torn_write_keeps_its_front() {
     let rot = Fault::BitRot { at: (1 << 20) + 5, bits: 0b100 };
     let device = faulty(&[
         (Access::Read, (1 << 20)..(2 << 20), 1, rot),
@@ -191,9 +191,9 @@ fn rot_flips_what_is_read_and_a_torn_write_keeps_its_front() {
     device.write_at(0, &[9; 8192]).unwrap();
 }
 
-/// The script of the test of blocking writes, over two kinds of device.
+/// The script of the test of blocking writes, with two kinds of device.
 #[test]
-fn a_queued_write_can_fail_be_torn_and_come_late() {
+fn a_queued_write_can_fail_be_torn_and_be_late() {
     let rules = [
         (0..1, Fault::Errno(libc::ENOSPC)),
         (1 << 20..2 << 20, Fault::Torn { kept: 5000 }),
@@ -206,7 +206,7 @@ fn a_queued_write_can_fail_be_torn_and_come_late() {
         device.add(rule.clone());
         disk.add(rule);
     }
-    // What stalls is overtaken, or holds up what comes after it, as with a drive that tries again.
+    // A stalled write is overtaken, or delays those after it, as in a drive that repeats it.
     for (device, last) in [(&device as &dyn BlockDevice, 2), (&disk, 3)] {
         let pool = pool();
         let mut queue = device.queue(4, &pool).unwrap();
@@ -233,9 +233,9 @@ fn a_queued_write_can_fail_be_torn_and_come_late() {
     }
 }
 
-/// A disk of 20 TB with a write-back cache of 64 MiB, behind the clock on the wall and without it.
+/// A disk of 20 TB with a write-back cache of 64 MiB, in real time and in virtual time.
 #[test]
-fn a_write_cache_takes_what_is_queued_at_once_and_the_flush_pays() {
+fn a_write_cache_accepts_writes_immediately_and_the_flush_takes_their_time() {
     let text = DiskModel::preset_text("hdd-20tb").unwrap();
     let text = text.replacen("bus_mb_s", "write_back = \"64MiB\"\nbus_mb_s", 1);
     let model = DiskModel::new(disk::Parameters::parse(&text).unwrap()).unwrap();
@@ -264,7 +264,7 @@ fn a_write_cache_takes_what_is_queued_at_once_and_the_flush_pays() {
 }
 
 #[test]
-fn the_time_of_a_write_is_asked_for_without_writing() {
+fn the_time_of_a_write_is_known_without_writing() {
     let disk = SimulatedDisk::new(&DiskModel::preset("ssd-nvme").unwrap());
     let read = disk.ask(0, 1 << 20).unwrap().since(disk.now());
     disk.advance_to(Moment::ZERO + Duration::from_secs(1));
@@ -282,7 +282,7 @@ fn the_time_of_a_write_is_asked_for_without_writing() {
 }
 
 #[test]
-fn a_read_can_come_short_and_every_third_late() {
+fn a_read_can_be_short_and_every_third_can_be_late() {
     let late = Duration::from_millis(30);
     let device = faulty(&[
         (Access::Read, 0..1, 1, Fault::Short { kept: 100 }),
@@ -304,7 +304,7 @@ fn a_read_can_come_short_and_every_third_late() {
 }
 
 #[test]
-fn a_modelled_disk_counts_how_late_it_was() {
+fn a_modelled_disk_counts_its_lateness() {
     let disk = PacedDisk::new(memory(8), &DiskModel::preset("ssd-nvme").unwrap());
     assert_eq!(disk.lateness().unwrap().requests, 0);
     let pool = pool();
@@ -323,7 +323,7 @@ fn a_modelled_disk_counts_how_late_it_was() {
 }
 
 #[test]
-fn a_flush_can_fail_and_heal() {
+fn a_flush_can_fail_and_faults_can_be_removed() {
     let device = faulty(&[(Access::Flush, 0..0, u32::MAX, Fault::Errno(libc::EIO))]);
     assert!(device.flush().is_err() && device.flush().is_err());
     device.heal();

@@ -1,18 +1,18 @@
-//! What timed reads say of a disk: its zones, its revolution, its seek curve, and from them the
-//! parameters of a [`DiskModel`](crate::DiskModel) that behaves alike.
+//! Characterization of a disk by timed reads: its zones, its revolution, its seek curve, and from
+//! them the parameters of a [`DiskModel`](crate::DiskModel) that behaves alike.
 //!
 //! ```text
-//!   read on from where the last ended        bytes / time            → rate of the zone
-//!   read just before where the last began    time + transfer         → one revolution
+//!   read directly after the last             bytes / time            → rate of the zone
+//!   read just before the last                time + transfer         → one revolution
 //!   read anywhere else                       time - transfer          = seek(x) + U(0, revolution)
-//!     grouped by x, the part of the stroke:  tenth part of each group → seek(x) + 0.1 revolution
+//!     grouped by x, the share of the stroke: tenth part of each group → seek(x) + 0.1 revolution
 //!   reads of several sizes                   a straight line          → r0, t0 (eq. 1)
 //! ```
 //!
-//! Times of real disks have outliers, always late ones (a retry, a busy host): medians and low
-//! quantiles are taken, and means only of what they leave. Pure: whoever makes the reads times
-//! them, one at a time, and past every cache. A device without an actuator shows no revolution
-//! and no curve, and gets none.
+//! Times of real disks have outliers, which are always late (a retry, a busy host): medians and low
+//! quantiles are used, and means only of the values that remain. The module is pure: its caller
+//! makes and times the reads, one at a time and without caches. A device without an actuator shows
+//! no revolution and no curve, and gets none.
 
 use crate::actuator::Actuator;
 use crate::bounds::ReadCost;
@@ -22,16 +22,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, ByteCount, float, rounded};
 
-/// One read, alone in the device.
+/// One timed read that was alone in the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedRead {
-    /// First byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub size: u64,
-    /// From its submission to its completion.
+    /// The time from submission to completion.
     pub time: Duration,
-    /// First byte and end of the read before it, if it followed at once.
+    /// The offsets of the first byte and the end of the read directly before it.
     pub after: Option<(u64, u64)>,
 }
 
@@ -42,11 +42,12 @@ pub struct Characterization {
     pub cost: Option<ReadCost>,
     /// Sequential rate by place, lowest offset first; empty without sequential reads.
     pub zones: Vec<(ByteCount, BitRate)>,
-    /// One revolution, of a disk that shows one.
+    /// The time of one revolution, for a disk that shows one.
     pub revolution: Option<Duration>,
-    /// The seek curve with everything a command costs before the head starts in `track_ms`.
+    /// The seek curve, whose `track_ms` includes the overhead of a command.
     pub seek: Option<SeekTimes>,
-    /// How far any group of seeks lay above that curve, in ms: what the curve may be wrong by.
+    /// The largest distance of a group of seeks above that curve, in ms: the possible error of the
+    /// curve.
     pub seek_error_ms: f64,
 }
 
@@ -56,7 +57,7 @@ impl Characterization {
         Self::by_place(reads, &zones(reads, capacity.0), capacity)
     }
 
-    /// Characterizes a device whose zones were measured otherwise: (offset, rate), lowest offset
+    /// Characterizes a device whose zones were measured separately: (offset, rate), lowest offset
     /// first.
     pub fn with_zones(
         reads: &[TimedRead],
@@ -66,6 +67,7 @@ impl Characterization {
         let known = zones.iter().filter(|(_, rate)| rate.0 > 0);
         let mut zones: Vec<(u64, f64)> =
             known.map(|(offset, rate)| (offset.0, 8e9 / float(rate.0))).collect();
+        // Bytes before the first measured place are assumed to be like those at it.
         if let Some(first) = zones.first_mut() {
             first.0 = 0;
         }
@@ -86,11 +88,10 @@ impl Characterization {
         }
     }
 
-    /// The actuator of a hard disk, never quicker than observed; `None` for a device without one.
+    /// The actuator of a hard disk, never faster than observed; `None` for a device without one.
     ///
-    /// The seek curve is raised by what it may be wrong by, and by the shortest seek once more:
-    /// rates are means over many tracks, and one read may cross to the next cylinder where others
-    /// do not.
+    /// The seek curve is raised by its possible error and by one shortest seek: rates are means
+    /// over many tracks, and one read may cross to the next cylinder where others do not.
     pub fn arm(&self, capacity: ByteCount) -> Option<Actuator> {
         let (revolution, mut seek) = (self.revolution?, self.seek?);
         let more = self.seek_error_ms + seek.track_ms;
@@ -104,9 +105,9 @@ impl Characterization {
         })
     }
 
-    /// A disk that behaves so: its parameter file's content. `None` where too little is known.
-    /// Switches are in the zones' rates, an unknown read-ahead is taken as none, and a device
-    /// without an actuator is taken to write as it reads.
+    /// The parameters of a disk that behaves alike. `None` where too little is known. Head and
+    /// cylinder switches are part of the zones' rates, an unknown read-ahead counts as none, and a
+    /// device without an actuator is assumed to write as fast as it reads.
     pub fn parameters(&self, name: &str, capacity: ByteCount) -> Option<Parameters> {
         let mechanics = match (self.revolution, &self.seek) {
             (Some(revolution), Some(seek)) => spinning(revolution, *seek, &self.zones, capacity.0)?,
@@ -130,7 +131,7 @@ impl Characterization {
     }
 }
 
-/// Platters and an actuator, of which only this is known.
+/// The mechanics of a spinning disk of which only these values are known.
 pub(crate) fn spinning(
     revolution: Duration,
     seek: SeekTimes,
@@ -152,14 +153,15 @@ pub(crate) fn spinning(
         seek,
         read_ahead: 0,
         write_back: 0,
+        // The interface's rate is unknown: it must not limit the measured zones.
         bus_mb_s: fastest * 2.0,
         zones,
     }))
 }
 
-/// Nanoseconds a byte by place, and so the part of the stroke where a byte lies.
+/// The time per byte by place, and with it the share of the stroke at which a byte is.
 struct Map {
-    /// (offset, nanoseconds a byte, streamed time up to here).
+    /// Zones: offset, nanoseconds per byte, streamed time up to the zone.
     zones: Vec<(u64, f64, f64)>,
     total: f64,
 }
@@ -183,7 +185,7 @@ impl Map {
         self.zone(read.offset).map_or(0.0, |zone| float(read.size) * zone.1)
     }
 
-    /// The head's place, 0 to 1.
+    /// The position of the head, 0 to 1.
     fn place(&self, offset: u64) -> f64 {
         let zone = self.zone(offset).map_or(0.0, |(from, per_byte, streamed)| {
             streamed + float(offset.saturating_sub(*from)) * per_byte
@@ -206,7 +208,8 @@ impl TimedRead {
     }
 }
 
-/// (offset, nanoseconds a byte): the disk in equal parts, neighbours that hardly differ joined.
+/// Zones as offset and nanoseconds per byte: equal parts of the disk, with similar neighbours
+/// joined.
 fn zones(reads: &[TimedRead], capacity: u64) -> Vec<(u64, f64)> {
     let part = capacity.div_ceil(ZONE_PARTS).max(1);
     let mut parts: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
@@ -216,14 +219,14 @@ fn zones(reads: &[TimedRead], capacity: u64) -> Vec<(u64, f64)> {
     }
     let mut zones: Vec<(u64, f64)> = Vec::new();
     for (number, mut each) in parts {
-        // The mean, as switches come only now and then; but without what is late for other
-        // reasons, and without what the disk had read meanwhile.
+        // The mean, because switches occur only now and then; but without reads that are late for
+        // other reasons, and without those that the disk had already read.
         let Some(usual) = quantile(&mut each, 0.5).filter(|usual| *usual > 0.0) else { continue };
         each.retain(|per_byte| (usual * EARLIER..usual * LATER).contains(per_byte));
         let per_byte = each.iter().sum::<f64>() / float(each.len() as u64);
         match zones.last() {
             Some((_, before)) if (per_byte / before - 1.0).abs() < SAME_ZONE => {}
-            // What lies before the first part that was read is taken to be as that part is.
+            // The area before the first measured part is assumed to be like that part.
             None => zones.push((0, per_byte)),
             Some(_) => zones.push((number * part, per_byte)),
         }
@@ -231,7 +234,7 @@ fn zones(reads: &[TimedRead], capacity: u64) -> Vec<(u64, f64)> {
     zones
 }
 
-/// In ns.
+/// The time of a revolution in nanoseconds.
 fn revolution(reads: &[TimedRead], map: &Map) -> Option<f64> {
     let back = reads.iter().filter(|read| read.goes_back());
     let mut times: Vec<f64> = back.map(|read| read.nanos() + map.transfer(read)).collect();
@@ -239,7 +242,7 @@ fn revolution(reads: &[TimedRead], map: &Map) -> Option<f64> {
         return None;
     }
     let turn = quantile(&mut times, 0.5)?;
-    // A platter comes round at the same time, again and again; chips and caches do not, or sooner.
+    // Rotation gives the same time repeatedly; flash and caches do not, or give shorter ones.
     let apart = quantile(&mut times, 0.75)? - quantile(&mut times, 0.25)?;
     (apart < 0.1 * turn && TURNS.contains(&turn)).then_some(turn)
 }
@@ -261,7 +264,7 @@ fn seek(reads: &[TimedRead], map: &Map, revolution: f64) -> Option<(SeekTimes, f
     for read in reads.iter().filter(|read| !read.goes_on() && !read.goes_back()) {
         let Some((_, end)) = read.after else { continue };
         let x = (map.place(read.offset) - map.place(end)).abs();
-        // The curve is steepest at its start: groups of equal width in the root of the distance.
+        // The curve is steepest at its start: groups have equal width in the root of the distance.
         let group = rounded((x.sqrt() * SEEK_GROUPS).floor());
         groups.entry(group).or_default().push((x, read.nanos() - map.transfer(read)));
     }
@@ -270,16 +273,19 @@ fn seek(reads: &[TimedRead], map: &Map, revolution: f64) -> Option<(SeekTimes, f
         let x = group.iter().map(|point| point.0).sum::<f64>() / float(group.len() as u64);
         let mut times: Vec<f64> = group.iter().map(|point| point.1).collect();
         let early = quantile(&mut times, EARLY)?;
+        // The wait for the platter is uniform, so that its quantile is the same part of a
+        // revolution.
         points.push((x, (early - EARLY * revolution) / 1e6));
     }
     let times = fit_curve(&points)?;
     let curve = SeekCurve::new(&times);
     let above = points.iter().map(|(x, ms)| ms - curve.time(*x) / 1e6);
+    // Groups above the curve only: a curve that is too slow is no error for a guarantee.
     Some((times, above.fold(0.0, f64::max)))
 }
 
-/// The curve of [`SeekTimes`] through (part of the stroke, ms): linear in all but the knee, of
-/// which every hundredth is tried.
+/// Fits the curve of [`SeekTimes`] to points (share of the stroke, ms): linear in all but the knee,
+/// of which every hundredth is tried.
 fn fit_curve(points: &[(f64, f64)]) -> Option<SeekTimes> {
     if points.len() < 6 {
         return None;
@@ -287,12 +293,15 @@ fn fit_curve(points: &[(f64, f64)]) -> Option<SeekTimes> {
     let tried = (5..95).filter_map(|hundredths| {
         let knee = f64::from(hundredths) / 100.0;
         let row = |x: f64| {
+            // With a fixed knee the curve is linear in its three other values: these are their
+            // weights.
             let bend = ((x - knee) / (1.0 - knee)).max(0.0);
             [1.0 - bend, x.min(knee).sqrt() * (1.0 - bend), bend]
         };
         let rows: Vec<Equation> = points.iter().map(|(x, ms)| (row(*x), *ms)).collect();
         let [shortest, root, full] = least_squares(&rows)?;
         let at_knee = shortest + root * knee.sqrt();
+        // Only curves that never fall with the distance are possible.
         let sound = shortest >= 0.0 && root >= 0.0 && full >= at_knee;
         let error = rows
             .iter()
@@ -304,10 +313,11 @@ fn fit_curve(points: &[(f64, f64)]) -> Option<SeekTimes> {
     tried.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, times)| times)
 }
 
-/// Three coefficients, and what they add up to.
+/// Three coefficients and their sum.
 type Equation = ([f64; 3], f64);
 
-/// By the normal equations and Cramer's rule. `None` where the rows do not say.
+/// Solves by the normal equations and Cramer's rule. `None` where the rows do not determine a
+/// solution.
 fn least_squares(rows: &[Equation]) -> Option<[f64; 3]> {
     let sum = |of: &dyn Fn(&Equation) -> f64| rows.iter().map(of).sum::<f64>();
     let a: [[f64; 3]; 3] =
@@ -341,22 +351,24 @@ fn rate(per_byte: f64) -> BitRate {
     BitRate(rounded(8e9 / per_byte))
 }
 
-/// As many zones as a disk of today has.
+/// The number of zones: as many as a current disk has.
 const ZONE_PARTS: u64 = 32;
-/// Neighbours within a percent are one zone.
+/// The difference of rates up to which neighbours are one zone: a percent.
 const SAME_ZONE: f64 = 0.01;
-/// A switch or two make a sequential read a third longer, a turn that is lost twice as long.
+/// The factor above the median from which a read counts as late: one or two switches make a
+/// sequential read a third longer, a lost revolution makes it twice as long.
 const LATER: f64 = 1.5;
-/// What is in the disk's memory comes at the interface's rate.
+/// The factor below the median under which a read counts as cached: cached bytes have the
+/// interface's rate.
 const EARLIER: f64 = 0.7;
-/// Fewest seeks in a group whose quantiles are used.
+/// The smallest number of seeks in a group whose quantiles are used.
 const FEWEST: usize = 8;
 const SEEK_GROUPS: f64 = 16.0;
-/// Far enough from the group's first that one odd time does not decide, far from the late ones.
+/// The quantile of a group: robust against single early times, and far from the late ones.
 const EARLY: f64 = 0.1;
-/// Revolutions are timed to a few tenths of a percent.
+/// The factor for the error of a timed revolution, which is a few tenths of a percent.
 const SURE_TURN: f64 = 1.005;
-/// 3,000 to 30,000 revolutions a minute, in ns.
+/// The range of revolution times in ns: 3,000 to 30,000 revolutions per minute.
 const TURNS: std::ops::RangeInclusive<f64> = 2e6..=20e6;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Models fitted to reads of disks that are known: what is found again, and how nearly.
+//! Models fitted to reads of known disks: the fitted values and their precision.
 
 use super::*;
 use crate::DiskModel;
 use units::Moment;
 
-/// Reads a disk as a calibration would; `noise` of the host in µs, one read in `outlier` late
-/// by up to 200 ms (0: none).
+/// Reads a disk like a calibration; `noise` of the host in µs, and one read in `outlier` late by up
+/// to 200 ms (0: none).
 fn reads(model: &DiskModel, noise: u64, outlier: u32) -> Vec<TimedRead> {
     let mut rng = fastrand::Rng::with_seed(5);
     let (mut head, mut now) = (model.head(), Moment::ZERO);
@@ -37,10 +37,10 @@ fn near(fitted: f64, real: f64, part: f64, what: &str) {
     assert!((fitted / real - 1.0).abs() <= part, "{what}: fitted {fitted}, in truth {real}");
 }
 
-/// Revolution within 1.5 %, zones within 5 %, seeks within 8 % or half a millisecond, r0
-/// within 12 %, with every fiftieth read up to 200 ms late..
+/// Revolution within 1.5 %, zones within 5 %, seeks within 8 % or half a millisecond, r0 within 12
+/// %, with every fiftieth read up to 200 ms late.
 #[test]
-fn a_disk_is_known_again_by_its_reads() {
+fn a_known_disk_is_recovered_from_its_reads() {
     for (name, noise, outlier) in
         [("hdd-20tb", 0, 0), ("hdd-20tb", 100, 50), ("st39183w", 100, 50), ("st318406lw", 50, 20)]
     {
@@ -74,7 +74,7 @@ fn a_disk_is_known_again_by_its_reads() {
 }
 
 #[test]
-fn chips_show_no_arm() {
+fn flash_shows_no_actuator() {
     let model = DiskModel::preset("ssd-sata").unwrap();
     let survey = Characterization::of(&reads(&model, 20, 50), model.capacity());
     assert_eq!((survey.revolution, survey.seek), (None, None));
@@ -86,7 +86,7 @@ fn chips_show_no_arm() {
 }
 
 #[test]
-fn too_few_reads_say_nothing() {
+fn too_few_reads_give_no_result() {
     let nothing = Characterization::of(&[], ByteCount(1 << 30));
     assert_eq!((nothing.cost, nothing.revolution), (None, None));
     assert!(nothing.zones.is_empty() && nothing.parameters("x", ByteCount(1 << 30)).is_none());

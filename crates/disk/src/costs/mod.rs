@@ -1,47 +1,45 @@
-//! What reads cost at most, in nanoseconds of one disk: the unit in which admission by disk time
-//! books.
+//! Upper bounds of the cost of reads in nanoseconds of one disk: the unit in which time-based
+//! admission counts.
 //!
 //! ```text
 //!   a sweep of n reads  ≤  Σ transfer(place, length)  exact to the zone, added up read by read
 //!                        + positioning(n)             whatever the places and wherever the head is
 //! ```
 //!
-//! A sweep begins with the end of its reads that is nearer to the head. Then the head either starts
-//! outside of them and crosses at most the whole stroke in n movements, or inside and comes to the
-//! nearer end in a movement of at most half a stroke before it crosses it in n - 1. With `h` the
-//! concave bound of the seek curve, and a whole revolution and an overhead for each read:
-//!
+//! A sweep begins at the end of its reads that is nearer to the head. The head either starts
+//! outside of them and crosses at most the whole stroke in n seeks, or it starts inside and first
+//! moves to the nearer end, by at most half a stroke, before it crosses the reads in n - 1 seeks.
+//! With `h` the concave bound of the seek curve, and a whole revolution and an overhead for each
+//! read:
 //! ```text
 //!   positioning(n) = n × (overhead + revolution) + max( n h(1/n), h(1/2) + (n-1) h(1/(n-1)) )
 //! ```
 //!
-//! It never falls and is subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): two
-//! sweeps made into one never take longer. Admission's proof stands on both properties.
+//! It is monotonic and subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): joining
+//! two sweeps never takes longer. The proof of admission relies on both properties.
 //!
-//! Reads that lie one behind the other and are given to the disk in that order, at once, are one
-//! *visit*: the platter has not gone on without them, because the disk reads ahead while it takes
-//! the next command. Then n is the number of visits, and each read that goes on where the last one
-//! ended costs its transfer and
+//! Contiguous reads that are submitted to the disk together and in order are one *visit*: no
+//! revolution is lost between them, because the disk reads ahead while it takes the next command.
+//! Then n is the number of visits, and each read that continues the last one costs its transfer and
 //!
 //! ```text
 //!   following = overhead + h'(step back) × (stroke that a read covers)
 //! ```
 //!
-//! where the second part is for the head's way back over a longer visit: h is concave, so nowhere
-//! steeper than at the shortest movement that is charged.
+//! where the second part is for the head's way back over a longer visit: h is concave, so that it
+//! is nowhere steeper than at the shortest seek that is charged.
 //!
-//! Only reads whose transfer is at least what one visit more costs a sweep may be taken for going
-//! on ([`Costs::shortest_following`]): so a sweep that a read is taken out of, in the middle of a
-//! visit, is never dearer for it.
+//! Only a read whose transfer takes at least the cost of one more visit may count as following
+//! ([`Costs::shortest_following`]): so removing a read from the middle of a visit never makes a
+//! sweep more expensive.
 //!
-//! A disk whose actuator was fitted to timed reads is charged as the model that they make
-//! ([`Calibration::model`]), its read ahead excepted: of that nothing is known, but what a read
-//! that goes on took at most was timed, with the next read in the device already
-//! ([`Actuator::following`](crate::Actuator::following)). That takes the place of the overhead
-//! above, where two reads are in the device at once. One whose actuator was not measured is charged
-//! the measured rate of the zone, for each read alike what the worst placement tried cost beyond
-//! transfer, and once a sweep what the longest read took beyond that: calibration speaks of slots
-//! full of reads, not of a few.
+//! A disk whose actuator was fitted to timed reads is charged as the resulting model
+//! ([`Calibration::model`]), except for its read-ahead, which is unknown; instead, the longest time
+//! of a sequential read was measured with the next read already in the device
+//! ([`Actuator::following`](crate::Actuator::following)). It replaces the overhead above if the
+//! queue depth is at least two. A disk whose actuator was not measured is charged the measured rate
+//! of the zone, for each read the cost of the worst placement beyond transfer, and once per sweep
+//! the excess of the longest read: calibration measures slots full of reads, not a few.
 //!
 //! ```text
 //!   positioning(n) = (longest - slot/minRead) + n × (slot/minRead - transfer in the slowest zone)
@@ -52,19 +50,19 @@ use crate::platters::Platters;
 use crate::{Calibration, DiskModel};
 use units::{BitRate, ByteCount, float, nanos, rounded};
 
-/// Upper bounds, in nanoseconds, of what sweeps of reads take on one disk: positioning by the
-/// number of reads, and transfer by place.
+/// Upper bounds, in nanoseconds, of sweeps of reads on one disk: positioning by the number of
+/// reads, and transfer by place.
 #[derive(Clone, PartialEq)]
 pub struct Costs {
     transfer: Transfer,
-    /// Positioning of a sweep, by its number of reads; a longer row of reads is several sweeps.
+    /// Positioning of a sweep, by its number of reads; more reads are charged as several sweeps.
     positioning: Vec<u64>,
-    /// For any number of reads but none: not above the first plus so many times the second.
+    /// A linear bound of positioning for at least one read: constant and slope.
     line: (u64, u64),
-    /// What a sequential read costs beside its transfer, and the shortest transfer of a read that
-    /// counts as one.
+    /// The cost of a sequential read beside its transfer, and the shortest transfer of a read that
+    /// counts as sequential.
     following: Option<(u64, u64)>,
-    /// Reads in the device at once for which this holds.
+    /// The queue depth for which the bounds hold.
     depth: u32,
 }
 
@@ -76,14 +74,14 @@ enum Transfer {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Measured {
-    /// (offset, nanoseconds a byte), lowest offset first, from offset zero on.
+    /// Zones as offset and nanoseconds per byte, lowest offset first, from offset zero on.
     zones: Vec<(u64, f64)>,
     end: u64,
 }
 
 impl Costs {
-    /// Costs of a disk exactly as modelled, for reads of at most `largest`, `depth` of them in the
-    /// device at once.
+    /// The costs of a disk exactly as modelled, for reads of at most `largest` with a queue depth
+    /// of `depth`.
     pub fn of_model(model: &DiskModel, largest: ByteCount, depth: u32) -> Self {
         let positioning = |reads| match &model.kind {
             Kind::Spinning(platters) => platters.positioning(largest.0, reads),
@@ -95,22 +93,26 @@ impl Costs {
         costs.with_following(platters.following(largest.0))
     }
 
-    // A read that goes on costs so much beside transfer, if that is less than a visit.
+    // Following reads have their own cost only if that is less than a visit.
     fn with_following(self, nanos: Option<f64>) -> Self {
+        // A read that is taken out of a visit adds a second visit at most. The first visit of a
+        // sweep, which pays for the way to it, is never added.
         let more = self.positioning.windows(2).map(|n| n[1] - n[0]).skip(1).max().unwrap_or(0);
         let following = nanos.map(|nanos| (rounded(nanos.ceil()), more));
         Self { following: following.filter(|(nanos, more)| nanos < more), ..self }
     }
 
     fn new(transfer: Transfer, positioning: Vec<u64>, depth: u32) -> Self {
+        // The slope is that of the longest sweep; the constant lifts the line above the whole
+        // table.
         let each = positioning.last().copied().unwrap_or(0).div_ceil(MOST_IN_A_SWEEP);
         let beyond = |(reads, nanos): (u64, &u64)| nanos.saturating_sub(reads.saturating_mul(each));
         let once = (0..).zip(&positioning).map(beyond).max().unwrap_or(0);
         Self { transfer, positioning, line: (once, each), following: None, depth }
     }
 
-    /// Costs of a disk as measured, for reads of at most `largest`. `None` where the record says
-    /// too little: no zones, no guarantee that covers such reads, or none at all.
+    /// The costs of a measured disk, for reads of at most `largest`. `None` if the record has too
+    /// little: no zones, or no guarantee for such reads.
     pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Option<Self> {
         let guarantee = calibration.guarantee_for(largest).filter(|g| g.min_read > 0)?;
         if let Some(model) = calibration.model() {
@@ -119,6 +121,7 @@ impl Costs {
             let (Some(arm), Kind::Spinning(platters)) = (&calibration.actuator, &model.kind) else {
                 return Some(costs);
             };
+            // It was measured with the next read in the device, which needs a depth of two.
             let measured = arm.following.filter(|_| depth >= 2);
             let way_back = || platters.way_back(largest.0) + ROUNDING;
             let each = measured.map(|time| float(nanos(time)) + way_back());
@@ -126,28 +129,30 @@ impl Costs {
         }
         let mut zones: Vec<(u64, f64)> = Vec::with_capacity(calibration.zones.len());
         for (offset, rate) in &calibration.zones {
+            // Bytes before the first measured place are charged like those at it.
             let from = if zones.is_empty() { 0 } else { offset.0 };
             zones.push((from, per_byte(*rate)?));
         }
         let slowest = zones.iter().map(|(_, per_byte)| *per_byte).fold(0.0, f64::max);
         let each = float(nanos(calibration.slot)) / f64::from(guarantee.min_read);
         let transfer = float(guarantee.read_size.0) * slowest;
-        // Where the zones say that the reads alone took longer than they did, zones are what is
-        // wrong: then a read costs no less than its share of the slot.
+        // If by the zones the transfers alone took longer than the measured slots, the zones are
+        // wrong: then a read costs at least its share of the slot.
         if zones.is_empty() || transfer > each {
             return None;
         }
         let position = (each - transfer).ceil();
         let once = (float(nanos(guarantee.longest_read)) - each).max(0.0).ceil();
         let positioning = |n| if n == 0 { 0 } else { rounded(once + float(n) * position) };
+        // `Measured::transfer` finds the zone by binary search.
         let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
         let table = || (0..=MOST_IN_A_SWEEP).map(positioning).collect();
         let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
         sorted.then(|| Self::new(transfer, table(), calibration.queue_depth))
     }
 
-    /// Nanoseconds from the first byte to the last of a read that lies here. What lies beyond the
-    /// disk's end is charged as what lies before it.
+    /// Nanoseconds from the first to the last byte of a read at `offset`. Bytes beyond the disk's
+    /// end are charged like those before it.
     pub fn transfer(&self, offset: u64, len: u64) -> u64 {
         rounded(match &self.transfer {
             Transfer::Model(model) => model.transfer_bound(offset, len),
@@ -155,7 +160,7 @@ impl Costs {
         })
     }
 
-    /// Nanoseconds that the transfer of `len` bytes takes at most, wherever they lie.
+    /// The longest transfer of `len` bytes at any place, in nanoseconds.
     pub fn slowest_transfer(&self, len: u64) -> u64 {
         rounded(match &self.transfer {
             Transfer::Model(model) => model.slowest_transfer(len),
@@ -166,7 +171,7 @@ impl Costs {
         })
     }
 
-    /// Nanoseconds that a sweep of so many reads takes beside transfer, wherever the head was.
+    /// The positioning of a sweep of `reads` reads in nanoseconds, from any position of the head.
     #[inline]
     pub fn positioning(&self, reads: u64) -> u64 {
         match usize::try_from(reads) {
@@ -181,23 +186,23 @@ impl Costs {
         sweeps.saturating_mul(self.of_most()).saturating_add(self.positioning(rest))
     }
 
-    /// Nanoseconds that so many sweeps with so many reads in all take at most beside transfer,
-    /// however the reads are shared out among them: a straight line above
-    /// [`Costs::positioning`], for who wants no more than to see that there is time enough.
+    /// An upper bound, in nanoseconds, of the positioning of `sweeps` sweeps with `reads` reads in
+    /// all, however the reads are distributed over them: a straight line above
+    /// [`Costs::positioning`], for a quick check that there is enough time.
     #[inline]
     pub fn positioning_of_sweeps(&self, sweeps: u64, reads: u64) -> u64 {
         let (once, each) = self.line;
         sweeps.saturating_mul(once).saturating_add(reads.saturating_mul(each))
     }
 
-    /// Nanoseconds of a sweep of so many reads with so much transfer.
+    /// Nanoseconds of a sweep with this number of reads and this transfer time.
     #[inline]
     pub fn batch(&self, reads: u64, transfer: u64) -> u64 {
         self.positioning(reads).saturating_add(transfer)
     }
 
-    /// Nanoseconds of a sweep of so many reads with so much transfer, of which so many go on where
-    /// the last one ended.
+    /// Nanoseconds of a sweep with this number of reads and this transfer time, of which
+    /// `following` reads continue the last one.
     #[inline]
     pub fn sweep(&self, reads: u64, following: u64, transfer: u64) -> u64 {
         let (each, _) = self.following.unwrap_or_default();
@@ -205,14 +210,14 @@ impl Costs {
         self.batch(reads - following, transfer).saturating_add(following.saturating_mul(each))
     }
 
-    /// The least transfer of two reads, in nanoseconds, of which the second may be taken for going
-    /// on where the first ended; `None` if none may.
+    /// The shortest transfer, in nanoseconds, of two reads of which the second may count as
+    /// following the first; `None` if none may.
     pub fn shortest_following(&self) -> Option<u64> {
         self.following.map(|(_, shortest)| shortest)
     }
 
-    /// Where a byte lies, as a part of the stroke: 0 first, 1 last. Zero where there is no
-    /// actuator, or nothing is known of it.
+    /// The position of a byte as a share of the stroke: 0 first, 1 last. Zero without an actuator,
+    /// or if nothing is known of it.
     pub fn place(&self, offset: u64) -> f64 {
         match &self.transfer {
             Transfer::Model(model) => model.stroke_part(offset),
@@ -220,7 +225,7 @@ impl Costs {
         }
     }
 
-    /// Reads to have in the device at once.
+    /// The queue depth of these costs.
     pub fn depth(&self) -> u32 {
         self.depth
     }
@@ -250,6 +255,7 @@ impl Measured {
             nanos += float(until.saturating_sub(from)) * self.zones[at].1;
             from = until.max(from);
         }
+        // The sum of several products may be rounded down; one nanosecond keeps it a bound.
         nanos.ceil() + 1.0
     }
 }
@@ -290,23 +296,25 @@ impl Platters {
             return 0.0;
         }
         let n = float(reads);
-        // Where reads overlap or the disk reads on, the head may have to step back by as much; and
-        // inwards, over reads that lie one behind the other and are read in that order.
+        // If reads overlap or the disk reads ahead, the head may have to step back by as much; also
+        // inwards, over contiguous reads that are read in order.
         let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
         let hull = |moves: f64, stroke: f64| moves * self.seek.bound(stroke / moves + step_back);
+        // A single read is reached, and crosses nothing after that.
         let inside = if reads == 1 { 0.0 } else { hull(1.0, 0.5) + hull(n - 1.0, 1.0) };
         n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)
     }
 
-    /// Nanoseconds that a sequential read costs beside its transfer, if the disk reads ahead for
-    /// long enough while it takes the next command.
+    /// Nanoseconds of a sequential read beside its transfer, if the disk reads ahead for long
+    /// enough while it takes the next command.
     fn following(&self, size: u64) -> Option<f64> {
+        // In the fastest zone the read-ahead is over first.
         let reads_on = float(self.read_ahead) * self.quickest_per_byte();
         (self.read_ahead > 0 && reads_on >= READS_ON * float(self.overhead))
             .then(|| float(self.overhead) + ROUNDING + self.way_back(size))
     }
 
-    /// What a read more in a visit adds to the head's way back over it.
+    /// The addition of one more read in a visit to the head's way back over it.
     fn way_back(&self, size: u64) -> f64 {
         let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
         self.seek.steepest_from(step_back) * self.widest(size)
@@ -314,8 +322,8 @@ impl Platters {
 }
 
 impl Chips {
-    /// As if the next reads came only when all of the last `depth` were done; they come earlier,
-    /// which makes nothing later.
+    /// Positioning in batches, as if new reads arrived only after all of the last `depth` were
+    /// complete; they arrive earlier, which delays nothing.
     fn positioning(&self, reads: u64, depth: u32) -> f64 {
         let latencies = |reads: u64| reads.div_ceil(u64::from(self.lanes.max(1))) * self.latency;
         let (whole, rest) = (reads / u64::from(depth), reads % u64::from(depth));
@@ -327,16 +335,16 @@ fn per_byte(rate: BitRate) -> Option<f64> {
     (rate.0 > 0).then(|| 8e9 / float(rate.0))
 }
 
-/// A disk reads on for so many times the overhead of a command, at least, if what comes next is to
-/// go on: so that it is there in time.
+/// The shortest read-ahead, in overheads of a command, with which a following read is served in
+/// time.
 const READS_ON: f64 = 2.0;
 
-/// A head rounds each part of a service up to a nanosecond.
+/// The rounding error in ns: a head rounds each part of a service up to a nanosecond.
 const ROUNDING: f64 = 4.0;
 
-/// More reads are charged as several sweeps, though one would do: by then the seek part is a few
-/// percent of the mean, and a table of this length stays in the nearest cache. A multiple of every
-/// queue depth used.
+/// The number of reads from which they are charged as several sweeps: by then the seek part is a
+/// few percent of the mean, and a table of this length stays in the nearest cache. A multiple of
+/// all queue depths in use.
 const MOST_IN_A_SWEEP: u64 = 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is charged against what a head then takes, at worst and by chance.
+//! The charges compared with the times of a head, in the worst case and at random.
 
 use super::*;
 use crate::ReadGuarantee;
@@ -20,7 +20,7 @@ fn joining_sweeps_never_costs() {
                 for b in 0..=a.min(table.len() - 1 - a) {
                     let apart = costs.positioning_of_sweeps(2, (a + b) as u64);
                     assert!(table[a] + table[b] <= apart, "{}: {a}, {b}", model.name());
-                    // A nanosecond of rounding up for each.
+                    // A nanosecond of rounding for each.
                     assert!(
                         table[a + b] <= table[a] + table[b],
                         "{}, {size}: {a} + {b}",
@@ -80,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn taking_a_read_out_of_a_sweep_never_costs() {
+fn removing_a_read_from_a_sweep_never_costs() {
     let mut following = 0;
     for model in DiskModel::presets() {
         let costs = Costs::of_model(&model, ByteCount::MIB, 4);
@@ -102,8 +102,8 @@ fn taking_a_read_out_of_a_sweep_never_costs() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Visits of several reads, each read at once after the one before, whichever way the head
-    /// goes; and at the worst rotation.
+    /// Visits of several contiguous reads, in both directions of the head, and with the worst
+    /// rotation.
     #[test]
     fn no_sweep_of_visits_takes_longer_than_it_is_charged(
         model in prop::sample::select(DiskModel::presets()),
@@ -154,10 +154,10 @@ proptest! {
     }
 }
 
-/// The other side of the bound: reads evenly over the disk, each of which waits for a whole turn,
-/// take what they are charged but for a few thousandths. Nothing sound is left to be had there.
+/// The other side of the bound: evenly spread reads that each wait for a whole revolution take
+/// within a few thousandths of their charge. No sound bound could be lower.
 #[test]
-fn the_worst_sweep_takes_nearly_what_it_is_charged() {
+fn the_worst_sweep_takes_nearly_its_charge() {
     for (name, reads) in [("hdd-20tb", 203), ("hdd-20tb", 20), ("st39183w", 62)] {
         let model = DiskModel::preset(name).unwrap();
         let size = 4 << 20;
@@ -199,7 +199,7 @@ fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
     let of = |record: &Calibration, size| Costs::of_calibration(record, ByteCount(size));
     let costs = of(&record, 500_000).unwrap();
     // 500 ms for 20 reads are 25 ms each, of which the slower zone's transfer takes 10.
-    // The longest took 35 ms more, once a sweep.
+    // The longest took 35 ms more, which is charged once per sweep.
     assert_eq!(costs.positioning(3), 35_000_000 + 45_000_000);
     assert_eq!(costs.positioning(5000), 5 * 35_000_000 + 5000 * 15_000_000);
     assert_eq!(costs.transfer(0, 1_000_000), 5_000_001);

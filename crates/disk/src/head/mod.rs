@@ -1,14 +1,15 @@
-//! The moving part of a disk: serves one request after another in the time of the model.
+//! The head of a disk: serves one request after another in the model's time.
 //!
-//! Time comes in as a [`Moment`]; the same head runs in a simulation and beside a real clock. It
-//! does not choose an order: requests are served as they come. A read that goes on where the last
-//! one ended costs no positioning as long as the disk read on by itself and its cache still holds
-//! the place; so does a write that goes on where the last write ended (the disk joins them).
+//! Times are arguments ([`Moment`]), so that the same head runs in a simulation and with a real
+//! clock. It does not choose an order: requests are served in order of arrival. A read that
+//! continues the last one costs no positioning as long as the disk read ahead and its cache still
+//! holds the place; the same applies to a write that continues the last write (the disk joins
+//! them).
 //!
-//! Other writes take what reads take, unless the disk has a write-back cache: then a write is
-//! called done when it is in the disk's memory, and put on the platter while nobody asks for
-//! anything, when the memory is full, or at a [`Head::flush`]. What was begun is ended: a read that
-//! comes meanwhile waits for one such write.
+//! Other writes take as long as reads, unless the disk has a write-back cache: then a write is
+//! complete when it is in the disk's memory, and is written to the platter while the disk is idle,
+//! when the memory is full, or at a [`Head::flush`]. A write to the platter is not interrupted: a
+//! read that arrives meanwhile waits for it.
 
 use crate::DiskModel;
 use crate::model::{Chips, Kind};
@@ -17,24 +18,24 @@ use crate::write_cache::WriteCache;
 use std::time::Duration;
 use units::{Moment, float};
 
-/// How one request was served. `start` + `overhead` + `seek` + `rotation` + `transfer` = `finish`.
+/// The service of one request. `start` + `overhead` + `seek` + `rotation` + `transfer` = `finish`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// When the disk turned to it: at once, or when it had finished the one before.
+    /// The start of the service: the arrival, or the end of the service before.
     pub start: Moment,
-    /// Until the head starts; on a solid-state disk, until the first byte.
+    /// Time until the head starts; on a solid-state disk, until the first byte.
     pub overhead: Duration,
-    /// The head's movement.
+    /// Time of the head's seek.
     pub seek: Duration,
-    /// Waiting for the platter.
+    /// Time of waiting for the platter.
     pub rotation: Duration,
-    /// From the first byte to the last.
+    /// Time from the first byte to the last.
     pub transfer: Duration,
-    /// When all of it is done.
+    /// The end of the service.
     pub finish: Moment,
 }
 
-/// A disk at work.
+/// The state of a disk's head.
 #[derive(Clone, Debug)]
 pub struct Head {
     model: DiskModel,
@@ -47,8 +48,8 @@ enum State {
     Lanes(Lanes),
 }
 
-/// The head follows the line of bytes that passed or will pass it: `at` passes at `passed`, and it
-/// reads on to `limit`, where it stays.
+/// The position of the head on the line of bytes that pass it: `at` passes at `passed`, and it
+/// reads ahead to `limit`, where it stays.
 ///
 /// ```text
 ///        from            at              limit
@@ -57,24 +58,25 @@ enum State {
 /// ```
 #[derive(Clone, Debug, Default)]
 struct HeadPosition {
-    /// When the disk is free.
+    /// The time at which the disk is free.
     free: u64,
     from: u64,
     at: u64,
     passed: u64,
     limit: u64,
-    /// The last thing done was a write.
+    /// Whether the last operation was a write.
     wrote: bool,
     cache: WriteCache,
-    /// Part of a revolution that the request at hand waits for the platter; by its angle if `None`.
+    /// The share of a revolution that the current request waits for the platter; `None` for the
+    /// wait by the angle.
     turn: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
 struct Lanes {
-    /// When each lane can take the next command.
+    /// The time at which each lane can take the next command.
     lanes: Vec<u64>,
-    /// When the interface is free.
+    /// The time at which the interface is free.
     bus: u64,
 }
 
@@ -90,19 +92,19 @@ impl Head {
         Self { model, state }
     }
 
-    /// The disk this is the head of.
+    /// The model of the disk.
     pub fn model(&self) -> &DiskModel {
         &self.model
     }
 
-    /// Serves `len` bytes at `offset`, asked for at `arrival`, after everything asked before.
-    /// Arrivals never decrease; the bytes lie within the disk.
+    /// Serves `len` bytes at `offset`, requested at `arrival`, after all earlier requests. Arrivals
+    /// never decrease; the bytes are within the disk.
     pub fn serve(&mut self, arrival: Moment, offset: u64, len: u64, write: bool) -> Service {
         self.serve_at(arrival, offset, len, write, None)
     }
 
-    /// Serves a read as [`Head::serve`] does, but wherever it must wait for the platter it waits
-    /// `turn` of a revolution, 0 to 1, whatever the angle: for chance, and for the worst case.
+    /// Serves a read like [`Head::serve`], but every wait for the platter takes `turn` of a
+    /// revolution, 0 to 1, whatever the angle: for random and worst cases.
     pub fn serve_turned(&mut self, arrival: Moment, offset: u64, len: u64, turn: f64) -> Service {
         self.serve_at(arrival, offset, len, false, Some(turn.clamp(0.0, 1.0)))
     }
@@ -129,11 +131,12 @@ impl Head {
         }
     }
 
-    /// When everything written is where a power cut does not reach it, if that is asked for at
-    /// `arrival`, after everything asked before.
+    /// The time at which all writes are safe from a power cut, if a flush is requested at
+    /// `arrival`, after all earlier requests.
     pub fn flush(&mut self, arrival: Moment) -> Moment {
         match (&self.model.kind, &mut self.state) {
             (Kind::Spinning(platters), State::HeadPosition(arm)) => {
+                // Areas that idle time sufficed for are written by now and do not delay the flush.
                 arm.write_out_until(platters, arrival.0);
                 arm.free = arm.free.max(arrival.0);
                 while arm.write_out(platters) {}
@@ -144,13 +147,13 @@ impl Head {
         }
     }
 
-    /// How long a request for `offset` would wait for seek and rotation (its [`Service::seek`] and
-    /// [`Service::rotation`]) if the disk turned to it at `start`. By this a disk that may choose
-    /// among waiting requests chooses. Nothing moves.
+    /// The time for seek and rotation (see [`Service::seek`] and [`Service::rotation`]) of a
+    /// request for `offset` if its service began at `start`. A disk chooses by it among waiting
+    /// requests. The head does not move.
     pub fn positioning(&self, start: Moment, offset: u64, write: bool) -> Duration {
         match (&self.model.kind, &self.state) {
             (Kind::Spinning(platters), State::HeadPosition(arm)) => {
-                // One byte, which takes no time to speak of, by a copy of the head.
+                // A read of one byte by a copy of the head, whose transfer time is negligible.
                 let service = arm.clone().serve(platters, start.0, offset, offset + 1, write);
                 service.seek + service.rotation
             }
@@ -163,9 +166,11 @@ impl HeadPosition {
     fn serve(&mut self, p: &Platters, arrival: u64, offset: u64, end: u64, write: bool) -> Service {
         self.write_out_until(p, arrival);
         let kept = write && end - offset <= p.write_back;
+        // A full cache delays the write until older areas are on the platter.
         while kept && self.cache.bytes() + (end - offset) > p.write_back && self.write_out(p) {}
         let start = arrival.max(self.free);
         let ready = start + p.overhead;
+        // A read of cached bytes needs them from memory: the platter has older ones.
         let in_memory = kept || self.cache.holds(offset, end);
         let (seek, rotation, transfer) = if in_memory {
             if write {
@@ -173,6 +178,7 @@ impl HeadPosition {
             }
             (0, 0, nanos(float(end - offset) * p.bus_per_byte))
         } else if write && self.wrote && offset == self.at {
+            // The disk joins contiguous writes, so that the second one loses no revolution.
             let transfer = nanos(p.streamed(end) - p.streamed(offset));
             self.settle_at(p, offset, end, ready + transfer, write);
             (0, 0, transfer)
@@ -196,17 +202,18 @@ impl HeadPosition {
         }
     }
 
-    /// What the disk does while nobody asks.
+    /// Writes cached areas while the disk is idle until `arrival`.
     fn write_out_until(&mut self, p: &Platters, arrival: u64) {
         while self.free < arrival && self.write_out(p) {}
     }
 
-    /// Puts one area of the write cache on the platter as soon as the head is free; whether there
-    /// was one.
+    /// Writes one area of the write cache to the platter as soon as the head is free; returns
+    /// whether there was one.
     fn write_out(&mut self, p: &Platters) -> bool {
         if self.cache.bytes() == 0 {
             return false;
         }
+        // The disk writes by itself: no command, so that no overhead is added.
         let Some((offset, end)) = self.cache.next(self.at) else { return false };
         let mut finish = self.free + nanos(p.streamed(end) - p.streamed(offset));
         if !(self.wrote && offset == self.at) {
@@ -218,30 +225,30 @@ impl HeadPosition {
         true
     }
 
-    /// Whether `offset` is in the cache at `now`, or the next byte to come.
+    /// Whether `offset` is in the cache at `now`, or the next byte to be read.
     fn holds(&self, p: &Platters, offset: u64, now: u64) -> bool {
         self.from <= offset
             && offset <= self.limit
             && (offset <= self.at || p.streamed(offset) <= self.streamed_by(p, now))
     }
 
-    /// How long the platter takes from `now` to this place.
+    /// The time for the platter to turn from its angle at `now` to this place.
     fn rotation(&self, p: &Platters, now: u64, streamed: f64) -> f64 {
         self.turn.map_or_else(|| p.rotation(now, streamed), |turn| turn * float(p.revolution))
     }
 
-    /// How far the head has read on by `now`.
+    /// The streamed time to which the head has read ahead by `now`.
     fn streamed_by(&self, p: &Platters, now: u64) -> f64 {
         let on = p.streamed(self.at) + float(now.saturating_sub(self.passed));
         on.min(p.streamed(self.limit))
     }
 
-    /// Serves a read that the cache holds or the head is coming to: (rotation, transfer).
+    /// Serves a read from the cache or the read-ahead: (rotation, transfer).
     fn go_on(&mut self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64) {
         let full = self.passed + nanos(p.streamed(self.limit) - p.streamed(self.at));
         let mut rotation = 0;
         if ready > full {
-            // The cache filled and the head stopped: what is next must come round again.
+            // The cache was full and the head stopped: the next byte needs another revolution.
             let wait = nanos(self.rotation(p, ready, p.streamed(self.limit)));
             (self.at, self.passed) = (self.limit, ready + wait);
             if end > self.at {
@@ -252,8 +259,10 @@ impl HeadPosition {
         if end > self.at {
             done = done.max(self.passed + nanos(p.streamed(end) - p.streamed(self.at)));
         }
+        // Bytes from the cache still cross the interface.
         done = done.max(ready + nanos(float(end - offset) * p.bus_per_byte));
         self.limit = self.limit.max((end + p.read_ahead).min(p.capacity));
+        // The cache has a fixed size: what is read ahead overwrites the oldest bytes.
         self.from = self.from.max(end.saturating_sub(p.read_ahead));
         self.wrote = false;
         (rotation, done - ready - rotation)
@@ -262,6 +271,7 @@ impl HeadPosition {
     /// Moves the head and waits for the platter: (seek, rotation, transfer).
     fn position(&self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64, u64) {
         let streamed = p.streamed(offset);
+        // The head has moved on with the read-ahead since the last request.
         let distance = (p.place(streamed) - p.place(self.streamed_by(p, ready))).abs();
         let seek = nanos(p.seek.time(distance));
         let rotation = nanos(self.rotation(p, ready + seek, streamed));
@@ -270,6 +280,7 @@ impl HeadPosition {
 
     fn settle_at(&mut self, p: &Platters, offset: u64, end: u64, finish: u64, write: bool) {
         let ahead = if write { 0 } else { p.read_ahead };
+        // A write leaves nothing in the cache for reads.
         self.from = if write { end } else { offset.max(end.saturating_sub(p.read_ahead)) };
         (self.at, self.passed) = (end, finish);
         self.limit = (end + ahead).min(p.capacity);
@@ -278,10 +289,11 @@ impl HeadPosition {
 }
 
 impl Lanes {
-    /// Latencies overlap, one a lane; transfers follow one another, in the order of arrival.
+    /// Latencies overlap, one in each lane; transfers follow one another in the order of arrival.
     fn serve(&mut self, chips: &Chips, arrival: Moment, len: u64, write: bool) -> Service {
         let lane = self.lanes.iter_mut().min().expect("a disk has a lane");
         *lane = (*lane).max(arrival.0) + chips.latency;
+        // Lanes share one interface: a byte waits for its lane and for the transfers before it.
         let first_byte = (*lane).max(self.bus);
         let per_byte = if write { chips.write_per_byte } else { chips.read_per_byte };
         let transfer = duration(float(len) * per_byte);

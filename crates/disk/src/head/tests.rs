@@ -1,4 +1,4 @@
-//! A head at work on the disks that come along: what each part of a service takes.
+//! The head on the built-in disks: the time of each part of a service.
 
 use super::*;
 use units::ByteCount;
@@ -10,7 +10,7 @@ fn millis(time: Duration) -> f64 {
 }
 
 #[test]
-fn reading_on_costs_no_positioning() {
+fn sequential_reads_cost_no_positioning() {
     let model = DiskModel::preset("st39183w").unwrap();
     let mut head = model.head();
     let mut now = Moment::ZERO;
@@ -25,7 +25,7 @@ fn reading_on_costs_no_positioning() {
 }
 
 #[test]
-fn a_pause_fills_the_cache_and_then_costs_a_turn_at_most() {
+fn a_pause_fills_the_cache_and_then_costs_at_most_a_revolution() {
     let model = DiskModel::preset("st39183w").unwrap();
     let mut head = model.head();
     let first = head.serve(Moment::ZERO, 0, 64 << 10, false);
@@ -40,7 +40,7 @@ fn a_pause_fills_the_cache_and_then_costs_a_turn_at_most() {
 }
 
 #[test]
-fn going_back_costs_a_turn_and_going_far_a_stroke() {
+fn a_step_back_costs_a_revolution_and_a_long_seek_a_stroke() {
     let model = DiskModel::preset("st39183w").unwrap();
     let mut head = model.head();
     let first = head.serve(Moment::ZERO, MB, 4096, false);
@@ -58,7 +58,7 @@ fn with_write_cache(size: &str) -> DiskModel {
 }
 
 #[test]
-fn a_write_cache_takes_writes_at_the_speed_of_the_bus_and_pays_at_the_flush() {
+fn a_write_cache_accepts_writes_at_the_speed_of_the_bus_and_the_flush_takes_the_time() {
     let written = |model: &DiskModel| {
         let mut head = model.head();
         let place = |i: u64| (i * 7919 % 100) * (model.capacity().0 / 100) / 4096 * 4096;
@@ -78,7 +78,7 @@ fn a_write_cache_takes_writes_at_the_speed_of_the_bus_and_pays_at_the_flush() {
 }
 
 #[test]
-fn what_is_in_the_write_cache_is_read_from_it_and_goes_out_when_nobody_asks() {
+fn cached_writes_are_read_from_the_cache_and_written_out_when_idle() {
     let model = with_write_cache("64MiB");
     let mut head = model.head();
     let far = model.capacity().0 / 2;
@@ -92,7 +92,7 @@ fn what_is_in_the_write_cache_is_read_from_it_and_goes_out_when_nobody_asks() {
 }
 
 #[test]
-fn a_long_read_pays_for_every_switch_and_a_short_one_rarely() {
+fn a_long_read_includes_every_switch_and_a_short_one_rarely() {
     let model = DiskModel::preset("st39183w").unwrap();
     let read = |len: f64| model.head().serve(Moment::ZERO, 0, units::rounded(len), false).transfer;
     let track = 14.493e6 * (10.0 * 8.333_333 + 9.0 * 0.8 + 1.1) / 1e4;
@@ -102,7 +102,7 @@ fn a_long_read_pays_for_every_switch_and_a_short_one_rarely() {
 }
 
 #[test]
-fn the_estimate_of_positioning_is_what_serving_takes() {
+fn the_estimate_of_positioning_equals_the_service() {
     let model = DiskModel::preset("st39183w").unwrap();
     let mut head = model.head();
     let mut now = head.serve(Moment::ZERO, 0, 64 << 10, false).finish;
@@ -136,7 +136,7 @@ fn a_solid_state_disk_overlaps_latencies_and_shares_its_bus() {
 }
 
 #[test]
-fn random_small_reads_take_seek_and_half_a_turn() {
+fn random_small_reads_take_a_seek_and_half_a_revolution() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
     let mut rng = fastrand::Rng::with_seed(7);
     let (mut head, mut now) = (model.head(), Moment::ZERO);
@@ -149,7 +149,7 @@ fn random_small_reads_take_seek_and_half_a_turn() {
 }
 
 #[test]
-fn the_wait_for_the_platter_can_be_told() {
+fn the_wait_for_the_platter_can_be_given() {
     let model = DiskModel::preset("st39183w").unwrap();
     let mut head = model.head();
     let far = model.capacity().0 / 2;
@@ -166,7 +166,7 @@ fn the_wait_for_the_platter_can_be_told() {
 
 #[test]
 #[should_panic(expected = "beyond a disk of 1 KiB")]
-fn there_is_nothing_beyond_the_end() {
+fn places_beyond_the_end_are_refused() {
     let model = DiskModel::preset("ssd-sata").unwrap().scaled_to(ByteCount(1024));
     model.head().serve(Moment::ZERO, 1024, 1, false);
 }

@@ -1,8 +1,9 @@
-//! One `moof`: LDUs join their tracks' indexes, and runs of the `mdat` find their owners.
+//! One `moof`: its LDUs are appended to their tracks' indexes, and the runs of its `mdat` are
+//! assigned to tracks.
 //!
-//! Decode times are those of `tfdt`. Where a fragment starts later than the durations before it
-//! add up to (dropped frames, variable frame rate), or earlier (FFmpeg guesses the duration of
-//! a fragment's last LDU), the last LDU's duration is set right, so that times never drift.
+//! Decode times are those of `tfdt`. If a fragment starts later than the sum of the durations
+//! before it (dropped frames, variable frame rate), or earlier (FFmpeg guesses the duration of a
+//! fragment's last LDU), the duration of the last LDU is corrected, so that times never drift.
 
 use super::error::{BadStream, malformed};
 use crate::boxes::boxes;
@@ -10,26 +11,26 @@ use crate::{LduIndex, TrackDescription};
 use mp4_atom::{Decode, FourCC, Tfdt, Tfhd, Trun, TrunEntry};
 use std::collections::VecDeque;
 
-/// A track of the stream while it is read.
+/// A track of the stream during reading.
 #[derive(Debug)]
 pub(super) struct TrackState {
-    /// Its number in the stream.
+    /// The track's number in the stream.
     pub(super) id: u32,
     pub(super) defaults: Defaults,
-    /// `None` for a track that is passed over.
+    /// The kept track; `None` for a track that is skipped.
     pub(super) kept: Option<Kept>,
 }
 
-/// A track that the sink gets.
+/// A track that is passed to the sink.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Its number among those kept.
+    /// The track's number among the kept ones.
     number: usize,
     description: TrackDescription,
     index: LduIndex,
 }
 
-/// What an LDU is when nothing nearer says otherwise.
+/// The values of an LDU that the fragment does not override.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Defaults {
     pub(super) duration: u32,
@@ -37,12 +38,12 @@ pub(super) struct Defaults {
     pub(super) flags: u32,
 }
 
-/// Bytes of the stream, by place in it, that belong to one track.
+/// Contiguous bytes of the stream that belong to one track.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The number among the tracks kept; `None`: nobody wants them.
+    /// The number among the kept tracks; `None` if the bytes are skipped.
     pub(super) track: Option<usize>,
 }
 
@@ -60,7 +61,7 @@ impl TrackState {
         self.kept.as_ref().map(|kept| kept.description.clone())
     }
 
-    /// The track as it came to be. A last LDU of unknown duration gets that of the one before.
+    /// The finished track. A last LDU of unknown duration gets that of the one before.
     pub(super) fn finish(self) -> Option<(TrackDescription, LduIndex)> {
         let Kept { description, mut index, .. } = self.kept?;
         if let Some(before) = index.len().checked_sub(2)
@@ -72,14 +73,14 @@ impl TrackState {
     }
 }
 
-/// Reads the payload of the `moof` that starts at `start`; gives the runs in order of place.
+/// Parses the payload of the `moof` that starts at `start`; returns the runs in order of place.
 pub(super) fn read(
     moof: &[u8],
     start: u64,
     tracks: &mut [TrackState],
 ) -> Result<VecDeque<Run>, BadStream> {
     let mut runs = Vec::new();
-    // Where data goes on if a `traf` does not say where its own is.
+    // The place of a run whose `traf` has no data offset.
     let mut data = start;
     let mut room = MAX_FRAGMENT_LDUS;
     for found in boxes(moof) {
@@ -91,8 +92,9 @@ pub(super) fn read(
     in_order(runs, start)
 }
 
-/// By place; what is in order for each track must then be so as well, and nothing overlap.
+/// Sorts runs by place; then those of each track must be in order, and none may overlap.
 fn in_order(mut runs: Vec<Run>, moof: u64) -> Result<VecDeque<Run>, BadStream> {
+    // An empty run may have the place of another one, and there is nothing to pass on.
     runs.retain(|run| run.start < run.end);
     let decode_order: Vec<_> = runs.iter().map(|run| (run.track, run.start)).collect();
     runs.sort_by_key(|run| run.start);
@@ -100,6 +102,7 @@ fn in_order(mut runs: Vec<Run>, moof: u64) -> Result<VecDeque<Run>, BadStream> {
     let mut by_track = decode_order.clone();
     by_track.sort_unstable();
     let mut as_given = decode_order;
+    // A stable sort keeps the order within each track as given; it must be the order by place.
     as_given.sort_by_key(|&(track, _)| track);
     if overlap || by_track != as_given {
         return Err(BadStream::OutOfOrder { at: moof });
@@ -126,6 +129,7 @@ fn read_track(
             }
             b"tfdt" => {
                 let tfdt = Tfdt::decode(whole).map_err(malformed("tfdt"))?;
+                // The `tfhd`, which names the track, must come first.
                 let (track, ..) = header.as_mut().ok_or(BadStream::Malformed("traf"))?;
                 set_time(track, tfdt.base_media_decode_time)?;
             }
@@ -134,6 +138,8 @@ fn read_track(
                 let (track, defaults, base) =
                     header.as_mut().ok_or(BadStream::Malformed("traf"))?;
                 if let Some(offset) = trun.data_offset {
+                    // The offset counts from the base of the `traf`, not from the end of the run
+                    // before.
                     let place = base.checked_add_signed(i64::from(offset));
                     *data = place.ok_or(BadStream::Malformed("trun"))?;
                 }
@@ -147,7 +153,7 @@ fn read_track(
     Ok(())
 }
 
-/// The track that a `tfhd` speaks of, its defaults, and the place its data offsets count from.
+/// The track of a `tfhd`, its defaults, and the base of its data offsets.
 fn open_track<'a>(
     tfhd: &Tfhd,
     moof: u64,
@@ -160,6 +166,8 @@ fn open_track<'a>(
     if let Some(count) = tfhd.sample_description_index.filter(|&entry| entry != 1) {
         return Err(BadStream::SampleEntries { track: id, count });
     }
+    // Without either form the base is the end of the data of the `traf` before (ISO/IEC 14496-12,
+    // 8.8.7).
     if let Some(base) = tfhd.base_data_offset {
         *data = base;
     } else if tfhd.default_base_is_moof {
@@ -173,13 +181,15 @@ fn open_track<'a>(
     Ok((track, defaults, *data))
 }
 
-/// The next LDU decodes at `ticks`: the last one lasts until then.
+/// Sets the decode time of the next LDU: the last one lasts until then.
 fn set_time(track: &mut TrackState, ticks: u64) -> Result<(), BadStream> {
     let id = track.id;
     let Some(index) = track.kept.as_mut().map(|kept| &mut kept.index) else { return Ok(()) };
+    // The usual case: no gap, and no guessed duration to correct.
     if ticks == index.duration_ticks() {
         return Ok(());
     }
+    // Without an LDU before there is no duration that could bridge the gap.
     let Some(last) = index.len().checked_sub(1).map(|last| index.get(last)) else {
         return Err(BadStream::LateStart { track: id, ticks });
     };
@@ -200,7 +210,10 @@ fn read_run(
 ) -> Result<Run, BadStream> {
     let too_many = |limit, place| BadStream::TooManyLdus { limit, place };
     let count = trun.samples.len();
+    // Checked before the index grows: a `trun` that inherits everything names a million LDUs in a
+    // few bytes.
     *room = room.checked_sub(count).ok_or(too_many(MAX_FRAGMENT_LDUS, "in one fragment"))?;
+    // A title may have many fragments, so that the limit per fragment is not enough.
     let have = track.kept.as_ref().map_or(0, |kept| kept.index.len());
     if have + count > MAX_LDUS {
         return Err(too_many(MAX_LDUS, "in one track"));
@@ -230,12 +243,14 @@ fn push_ldu(
     Ok(())
 }
 
-/// Sample flags, ISO/IEC 14496-12, 8.8.3.1.
+/// The non-sync bit of sample flags, ISO/IEC 14496-12, 8.8.3.1.
 const NON_SYNC: u32 = 1 << 16;
 const DEPENDED_ON_SHIFT: u32 = 22;
 const NOT_DEPENDED_ON: u32 = 2;
 
-/// FFmpeg is asked for fragments of a second: no codec has a million LDUs in one.
+/// The largest number of LDUs in a fragment: FFmpeg makes fragments of a second, in which no codec
+/// has a million.
 const MAX_FRAGMENT_LDUS: usize = 1 << 20;
-/// 24 hours of 2.5 ms packets, 700 MB of index. Longer material is taken in as several titles.
+/// The largest number of LDUs in a track: 24 hours of 2.5 ms packets, 700 MB of index. Longer
+/// material must be ingested as several titles.
 const MAX_LDUS: usize = 1 << 25;

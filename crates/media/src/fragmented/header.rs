@@ -1,5 +1,5 @@
-//! The `moov` of a fragmented stream: tracks as descriptions, and what their fragments default
-//! to.
+//! The `moov` of a fragmented stream: the descriptions of tracks, and the defaults of their
+//! fragments.
 //!
 //! ```text
 //! moov ─ mvhd                     movie timescale, for edits
@@ -10,8 +10,8 @@
 //!                    ─ minf ─ stbl ─ stsd   sample entry, verbatim
 //!      ─ mvex ─ trex              defaults of fragments
 //! ```
-//! `mdhd`, `hdlr` and `stsd` are read by hand: QuickTime has its own languages and names in
-//! them, and the sample entry must survive byte for byte.
+//! `mdhd`, `hdlr` and `stsd` are parsed here, not by `mp4-atom`: QuickTime has its own languages
+//! and names in them, and the sample entry must be kept byte for byte.
 
 use super::error::{BadStream, malformed};
 use super::fragment::{Defaults, TrackState};
@@ -21,7 +21,7 @@ use crate::{Edit, TrackDescription, TrackKind, language};
 use mp4_atom::{Decode, Elst, FourCC, Mvhd, Tkhd, Trex};
 use units::{MediaTime, Timescale};
 
-/// Reads the payload of a `moov`.
+/// Parses the payload of a `moov`.
 pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
     let movie = find(moov, b"mvhd").ok_or(BadStream::Malformed("moov"))?;
     let movie = Mvhd::decode(&mut &*movie.whole).map_err(malformed("mvhd"))?;
@@ -37,6 +37,7 @@ pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
         }
         let kept = tracks.iter().filter(|track| track.kept.is_some()).count();
         let track = read_track(found.payload, movie_scale, kept)?;
+        // Fragments name their track by this number.
         if tracks.iter().any(|other| other.id == track.id) {
             return Err(BadStream::Malformed("tkhd"));
         }
@@ -50,6 +51,7 @@ pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
 }
 
 fn read_defaults(moov: &[u8], tracks: &mut [TrackState]) -> Result<(), BadStream> {
+    // Without `mvex` no fragments follow: all samples are described in the `moov`.
     let mvex = find(moov, b"mvex").ok_or(BadStream::SamplesInHeader)?;
     for found in boxes(mvex.payload) {
         let found = found.map_err(malformed("mvex"))?;
@@ -68,7 +70,7 @@ fn read_defaults(moov: &[u8], tracks: &mut [TrackState]) -> Result<(), BadStream
     Ok(())
 }
 
-/// `number` is what the track will have among those kept.
+/// Parses a track. `number` is its number among the kept ones.
 fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState, BadStream> {
     let bad = || BadStream::Malformed("trak");
     let header = find(trak, b"tkhd").ok_or_else(bad)?;
@@ -78,6 +80,7 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
     let kind = match handler.get(8..12) {
         Some(b"vide") => TrackKind::Video,
         Some(b"soun") => TrackKind::Audio,
+        // The track is skipped, but fragments with its number are still valid.
         _ => return Ok(TrackState::passed_over(header.track_id)),
     };
     let tables = find(mdia, b"minf").and_then(|minf| find(minf.payload, b"stbl"));
@@ -102,6 +105,7 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
             matrix.a, matrix.b, matrix.u, matrix.c, matrix.d, matrix.v, matrix.x, matrix.y,
             matrix.w,
         ],
+        // FFmpeg gives audio a timescale of its sampling rate, so that it replaces a missing one.
         sample_rate: if sound { entry.sample_rate().unwrap_or(scale.0) } else { 0 },
         channels: if sound { entry.channels().unwrap_or(1) } else { 0 },
         edits,
@@ -119,6 +123,7 @@ fn read_sample_entry(tables: &[u8], track: u32) -> Result<SampleEntry<'_>, BadSt
     }
     let stsd = find(tables, b"stsd").ok_or_else(bad)?.payload;
     let count = be_u32(stsd, 4).ok_or_else(bad)?;
+    // Several entries would change the configuration midway, but players get one `init`.
     if count != 1 {
         return Err(BadStream::SampleEntries { track, count });
     }
@@ -133,7 +138,8 @@ fn read_sample_entry(tables: &[u8], track: u32) -> Result<SampleEntry<'_>, BadSt
 fn read_media_header(mdia: &[u8]) -> Result<(Timescale, String), BadStream> {
     let bad = || BadStream::Malformed("mdhd");
     let mdhd = find(mdia, b"mdhd").ok_or_else(bad)?.payload;
-    // Creation and modification time come first and, with duration, double in version 1.
+    // Creation and modification times precede; they and the duration are twice as long in version
+    // 1.
     let (scale_at, language_at) = if mdhd.first() == Some(&1) { (20, 32) } else { (12, 20) };
     let scale = be_u32(mdhd, scale_at).ok_or_else(bad)?;
     let code = be_u16(mdhd, language_at).ok_or_else(bad)?;
@@ -150,12 +156,12 @@ fn read_edits(list: &[u8], movie: Timescale) -> Result<Vec<Edit>, BadStream> {
         let time = MediaTime::from_ticks(ticks, movie);
         let media_time = entry.media_time.map(i64::try_from).transpose();
         Ok(Edit {
-            // Zero in a fragmented file: all that follows.
+            // In a fragmented file zero means the rest of the track.
             duration: Some(time).filter(|time| time.0 > 0),
             media_time: media_time.map_err(malformed("elst"))?,
         })
     };
-    // An empty edit of no length says nothing.
+    // An empty edit without a length has no effect.
     let says = |edit: &Edit| edit.media_time.is_some() || edit.duration.is_some();
     let edits = list.entries.iter().map(edit).collect::<Result<Vec<_>, _>>()?;
     Ok(edits.into_iter().filter(says).collect())
@@ -165,7 +171,8 @@ fn timescale(ticks: u32, place: &'static str) -> Result<Timescale, BadStream> {
     if ticks == 0 { Err(BadStream::Malformed(place)) } else { Ok(Timescale(ticks)) }
 }
 
-/// More than any programme has languages; tracks are numbered in 16 bits elsewhere.
+/// The largest number of tracks: more than any programme has; tracks are numbered in 16 bits
+/// elsewhere.
 const MAX_TRACKS: usize = 256;
-/// FFmpeg writes two at most.
+/// The largest number of edits; FFmpeg writes at most two.
 const MAX_EDITS: usize = 64;

@@ -1,18 +1,18 @@
-//! Reads fragmented MP4 or QuickTime as FFmpeg writes it on a pipe: a push parser that owns no
-//! stream and keeps no payload.
+//! Reads fragmented MP4 or QuickTime as FFmpeg writes it to a pipe: a push parser without I/O that
+//! keeps no payload.
 //!
 //! ```text
 //! ftyp | moov | moof mdat | moof mdat | ... | mfra
 //!        |      |    |
-//!        |      |    +-- payload, passed on byte for byte as it comes
-//!        |      +------- which bytes of it belong to which track; LDUs join their index
+//!        |      |    +-- payload, passed on byte for byte as it arrives
+//!        |      +------- the owner of each byte range; LDUs are appended to their index
 //!        +-------------- tracks: description, edit list, defaults
 //! ```
 //!
-//! It does not read files whose `moov` has samples, encrypted ones, or fragments out of order:
-//! FFmpeg writes none of these when asked as `store` asks it. Tracks that are neither pictures
-//! nor sound are passed over. Bytes may be anything: every refusal is named, and memory is
-//! bounded by the constants at the bottom and in `fragment`.
+//! It does not read files whose `moov` has samples, encrypted files, or fragments out of order:
+//! with the options of `store` FFmpeg writes none of these. Tracks other than video and audio are
+//! skipped. The input may be any bytes: every refusal has a reason, and memory is bounded by the
+//! constants below and in `fragment`.
 
 mod error;
 mod fragment;
@@ -25,39 +25,39 @@ use fragment::{Run, TrackState};
 use mp4_atom::FourCC;
 use std::collections::VecDeque;
 
-/// Takes what a [`FragmentReader`] finds.
+/// Receives the output of a [`FragmentReader`].
 pub trait FragmentSink {
-    /// What can go wrong in taking it.
+    /// The error of the sink.
     type Error;
 
-    /// All tracks, once, before any payload.
+    /// Receives all tracks, once, before any payload.
     fn tracks(&mut self, tracks: &[TrackDescription]) -> Result<(), Self::Error>;
 
-    /// The next bytes of a track's data, in decode order, in pieces of any size.
+    /// Receives the next bytes of a track's data, in decode order, in pieces of any size.
     fn payload(&mut self, track: usize, bytes: &[u8]) -> Result<(), Self::Error>;
 }
 
-/// The push parser.
+/// A push parser of a fragmented stream.
 #[derive(Debug)]
 pub struct FragmentReader {
-    /// Bytes of the stream taken so far.
+    /// The number of bytes taken so far.
     at: u64,
     state: State,
     tracks: Vec<TrackState>,
-    /// What of the `mdat`s to come belongs to whom, in order of place.
+    /// The owners of the bytes of the next `mdat`s, in order of place.
     runs: VecDeque<Run>,
-    /// Set by the first error: nothing after it can be believed.
+    /// Whether an error has occurred: nothing after it is valid.
     failed: bool,
 }
 
-/// Where in the stream's outermost list of boxes the next byte lies.
+/// The parser's state in the outermost list of boxes.
 #[derive(Debug)]
 enum State {
-    /// In a box header, of which these bytes came.
+    /// In a box header, of which these bytes have arrived.
     Header(Vec<u8>),
-    /// In a box that is read whole.
+    /// In a box that is collected whole.
     Collect { kind: FourCC, start: u64, left: usize, payload: Vec<u8> },
-    /// In a box of no interest.
+    /// In a box that is skipped.
     Skip { left: u64 },
     /// In an `mdat`.
     Payload { left: u64 },
@@ -70,14 +70,14 @@ impl Default for FragmentReader {
 }
 
 impl FragmentReader {
-    /// Ready for the first byte.
+    /// A reader that expects the first byte of a stream.
     pub fn new() -> Self {
         let state = State::Header(Vec::new());
         Self { at: 0, state, tracks: Vec::new(), runs: VecDeque::new(), failed: false }
     }
 
     /// Takes the next bytes of the stream, in pieces of any size. After an error the reader is
-    /// of no use; pushing more repeats that it failed.
+    /// unusable, and every further push fails.
     pub fn push<S: FragmentSink>(
         &mut self,
         bytes: &[u8],
@@ -95,8 +95,9 @@ impl FragmentReader {
         result
     }
 
-    /// The stream has ended: final descriptions and indexes. An error if it ended inside a box; a
-    /// stream cut between two fragments looks whole, so ask its writer how it ended.
+    /// Ends the stream and returns final descriptions and indexes. Fails if the stream ended inside
+    /// a box; a stream cut between two fragments looks complete, so that its writer must be asked
+    /// how it ended.
     pub fn finish<S: FragmentSink>(
         self,
         _sink: &mut S,
@@ -106,7 +107,7 @@ impl FragmentReader {
         }
         let between = match &self.state {
             State::Header(bytes) => bytes.is_empty(),
-            // Some writers leave the last box open; what matters is that its payload came.
+            // Some writers leave the size of the last box open; only its payload matters.
             State::Payload { left } => *left == 0 || *left > MAX_SANE_PAYLOAD,
             _ => false,
         };
@@ -119,7 +120,7 @@ impl FragmentReader {
         Ok(self.tracks.into_iter().filter_map(TrackState::finish).collect())
     }
 
-    /// Takes at least one byte of `rest`.
+    /// Parses at least one byte of `rest`.
     fn step<S: FragmentSink>(
         &mut self,
         rest: &mut &[u8],
@@ -131,6 +132,8 @@ impl FragmentReader {
                 have.extend_from_slice(header);
                 if header_missing(have) == 0 {
                     let have = std::mem::take(have);
+                    // A box without payload is complete with its header, hence the check right
+                    // after.
                     self.state = self.open_box(&have)?;
                     self.close_if_done(sink)?;
                 }
@@ -157,13 +160,15 @@ impl FragmentReader {
         }
     }
 
-    /// What to do with the box whose header this is.
+    /// The state for a box with this header.
     fn open_box(&self, header: &[u8]) -> Result<State, BadStream> {
         let start = self.at - header.len() as u64;
         let short = u32::from_be_bytes(header[..4].try_into().expect("a whole header"));
         let kind = FourCC::from(*header[4..].first_chunk::<4>().expect("a whole header"));
         let size = match (short, header[8..].first_chunk()) {
             (1, Some(size)) => u64::from_be_bytes(*size),
+            // Size zero: up to the end of the stream. It is accepted only for payload, which is not
+            // held.
             (0, _) if kind == MDAT => u64::MAX,
             _ => u64::from(short),
         };
@@ -172,6 +177,7 @@ impl FragmentReader {
         if start == 0 && kind != FTYP {
             return Err(BadStream::NotFragmented);
         }
+        // Only boxes that are parsed are held in memory; all others pass through.
         let limit = match kind {
             MDAT => return Ok(State::Payload { left }),
             MOOV => MAX_MOOV,
@@ -180,10 +186,11 @@ impl FragmentReader {
         };
         let left = usize::try_from(left).ok().filter(|&left| left <= limit);
         let left = left.ok_or(BadStream::BoxTooLarge { kind, at: start, size, limit })?;
+        // The declared size is not reserved: its bytes may never arrive.
         Ok(State::Collect { kind, start, left, payload: Vec::new() })
     }
 
-    /// Acts on the current box if all of it has come.
+    /// Handles the current box if it is complete.
     fn close_if_done<S: FragmentSink>(
         &mut self,
         sink: &mut S,
@@ -216,7 +223,7 @@ impl FragmentReader {
         sink.tracks(&kept).map_err(FragmentError::Sink)
     }
 
-    /// Passes on what of an `mdat`'s bytes, which lie at `start`, belongs to tracks.
+    /// Passes the bytes of an `mdat` at `start` to the sink, as far as they belong to kept tracks.
     fn deliver<S: FragmentSink>(
         &mut self,
         mut start: u64,
@@ -224,10 +231,12 @@ impl FragmentReader {
         sink: &mut S,
     ) -> Result<(), FragmentError<S::Error>> {
         while let Some(run) = self.runs.front_mut() {
+            // The stream is already past the run's place.
             if run.start < start {
                 return Err(BadStream::PayloadMissing { at: run.start }.into());
             }
             let gap = usize::try_from(run.start - start).unwrap_or(usize::MAX);
+            // Bytes in the gap belong to no run and are dropped.
             let Some(here) = bytes.get(gap..).filter(|here| !here.is_empty()) else { break };
             let count = usize::try_from(run.end - run.start).unwrap_or(usize::MAX).min(here.len());
             if let Some(track) = run.track {
@@ -244,7 +253,7 @@ impl FragmentReader {
     }
 }
 
-/// Up to `count` bytes off the front of `rest`.
+/// Takes up to `count` bytes from the front of `rest`.
 fn take<'a>(rest: &mut &'a [u8], count: usize, at: &mut u64) -> &'a [u8] {
     let (front, back) = rest.split_at(count.min(rest.len()));
     *rest = back;
@@ -252,7 +261,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize, at: &mut u64) -> &'a [u8] {
     front
 }
 
-/// Bytes that a box header still lacks: 8 in all, or 16 with a large size.
+/// The number of bytes that a box header lacks: it has 8, or 16 with a large size.
 fn header_missing(have: &[u8]) -> usize {
     let large = have.len() >= 8 && have[..4] == [0, 0, 0, 1];
     (if large { 16 } else { 8 }) - have.len()
@@ -263,10 +272,10 @@ const MOOV: FourCC = FourCC::new(b"moov");
 const MOOF: FourCC = FourCC::new(b"moof");
 const MDAT: FourCC = FourCC::new(b"mdat");
 
-/// A `moov` without samples has a few KiB per track; cover pictures among the metadata make the
-/// rest.
+/// The largest `moov`: without samples it has a few KiB per track; cover pictures in the metadata
+/// make up the rest.
 const MAX_MOOV: usize = 16 << 20;
-/// At 16 bytes an LDU a million LDUs in one fragment; FFmpeg is asked for fragments of a second.
+/// The largest `moof`: with 16 bytes per LDU a million LDUs; FFmpeg makes fragments of a second.
 const MAX_MOOF: usize = 16 << 20;
-/// An `mdat` that says it is longer runs to the end of the stream.
+/// The largest `mdat` with a known end; a longer one runs to the end of the stream.
 const MAX_SANE_PAYLOAD: u64 = 1 << 62;

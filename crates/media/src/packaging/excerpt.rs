@@ -1,5 +1,5 @@
-//! Parts of a title as titles of their own: from one key frame to another, each n-th group of
-//! pictures, last group first. Nothing is stored for it; the same bytes are shown at other times.
+//! Parts of a title as titles: from one key frame to another, each n-th group of pictures, last
+//! group first. Nothing is stored for them; the same bytes get other times.
 //!
 //! ```text
 //!   groups of the title   g0    g1    g2    g3    g4    g5         start in g1, stop in g5
@@ -8,9 +8,9 @@
 //!   skip 1, backwards           g5 ──────── g3 ──────── g1         the other, each in its own time
 //! ```
 //!
-//! What is shown begins at zero, so that a player finds a title like any other. Starts and stops
-//! move outwards to key frames; a group is always shown whole, and forwards within itself, as
-//! nothing else can be decoded. Speed is not known here: players play faster by themselves.
+//! An excerpt begins at time zero, so that players handle it like any title. Starts and stops move
+//! outwards to key frames; a group is always played whole and forwards, because it cannot be
+//! decoded otherwise. The speed is unknown here: players themselves play faster.
 
 use super::segments::{self, Part, Segments};
 use super::timeline::{Timeline, nearest, ticks};
@@ -20,35 +20,35 @@ use std::ops::Range;
 use std::time::Duration;
 use units::MediaTime;
 
-/// Which part of a title.
+/// The selection of a part of a title.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Excerpt {
-    /// From the key frame at or before this time.
+    /// The start, moved to the key frame at or before it.
     pub start: Duration,
-    /// To the key frame at or after this time; `None`: to the end.
+    /// The stop, moved to the key frame at or after it; `None` for the end.
     pub stop: Option<Duration>,
-    /// Groups of pictures left out after each that is shown.
+    /// Number of groups of pictures that are skipped after each one played.
     pub skip: u32,
-    /// The last group first.
+    /// Whether the groups are played in reverse order.
     pub backwards: bool,
 }
 
-/// Why a title has no such part.
+/// The reason why a title has no such part.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ExcerptError {
-    /// It ends before.
+    /// The title ends before the start.
     #[error("the title is {:.3} s long; start and stop must lie within that", .0.as_secs_f64())]
     BeyondTheEnd(Duration),
-    /// Nothing lies between start and stop.
+    /// There is nothing between start and stop.
     #[error("stop must be later than start")]
     Empty,
-    /// Sound alone.
+    /// The title has audio only.
     #[error("only pictures can be skipped or played backwards, and this title has none")]
     NoPictures,
-    /// Nothing would be left to skip to.
+    /// No group would be left after skipping.
     #[error("{0} groups of pictures lie between start and stop; skip must be less than that")]
     SkipsAll(usize),
-    /// Groups cannot be decoded by themselves.
+    /// The groups cannot be decoded independently.
     #[error(
         "this title's groups of pictures depend on each other (open groups), so none can be left \
          out; use start and stop alone, or encode it with closed groups"
@@ -57,7 +57,7 @@ pub enum ExcerptError {
 }
 
 impl Packaging {
-    /// The part of a title, packaged as a title of its own; in time proportional to its LDUs.
+    /// The part of the title, packaged as a title; takes time proportional to its LDUs.
     pub fn excerpt(&self, wanted: &Excerpt) -> Result<Self, ExcerptError> {
         let whole = self.duration();
         if wanted.start >= whole || wanted.stop.is_some_and(|stop| stop > whole) {
@@ -77,7 +77,8 @@ impl Packaging {
         {
             let mid = segments.first_part().is_some_and(|part| part.ldus.start > 0);
             let sound = track.description.kind == TrackKind::Audio;
-            // What is decoded before the first sound that is shown is cut off at the title's start.
+            // Audio that is decoded before the first audible packet is cut off at the title's
+            // start.
             let line = if mid && sound { line.uncovered() } else { *line };
             tracks.push(PackagedTrack {
                 peak: peak_rate(&track.ldus, &segments),
@@ -103,6 +104,7 @@ impl Packaging {
         let lead = pictures.or_else(|| self.default_audio().map(usize::from)).unwrap_or(0);
         let groups = self.groups(lead);
         let shown = groups.shown(wanted);
+        // `None` is the end of each track, which differs between tracks.
         let to = (shown.end < groups.count()).then(|| groups.begins[shown.end]);
         let first = groups.firsts[shown.start];
         let (track, line) = (&self.index.tracks[lead], &self.segment_lines[lead]);
@@ -133,6 +135,8 @@ impl Packaging {
                 }
                 TrackKind::Audio => {
                     let begins = |j: usize| line.begins(track, j);
+                    // At the title's start the packets before time zero stay: decoders need them
+                    // (priming).
                     let first = if from > MediaTime::ZERO {
                         partition(track.ldus.len(), |j| begins(j) < from)
                     } else {
@@ -141,6 +145,7 @@ impl Packaging {
                     let end = to.map_or(track.ldus.len(), |to| {
                         partition(track.ldus.len(), |j| begins(j) < to)
                     });
+                    // A short audio track may end before the excerpt begins.
                     let ldus = first..end.max(first);
                     let video = (lead_segments.as_ref(), from);
                     let firsts =
@@ -172,6 +177,7 @@ impl Packaging {
             if wanted.backwards {
                 chosen.reverse();
             }
+            // An open group is decoded from the one before, which is not played before it here.
             if chosen.iter().any(|&group| groups.is_open(group, track, line)) {
                 return Err(ExcerptError::OpenGroups);
             }
@@ -199,7 +205,8 @@ impl Packaging {
     }
 }
 
-/// Where a track can be entered: LDUs, and their times in the title. Of both, the end comes last.
+/// The entry points of a track: LDUs, and their times in the title. The last entry of both is the
+/// end.
 struct Groups {
     firsts: Vec<usize>,
     begins: Vec<MediaTime>,
@@ -217,7 +224,7 @@ impl Groups {
                 _ => 0,
             };
             let at = line.time(line.place(ticks(ldu.decode_time).saturating_add(shown)));
-            // What comes before the first belongs to it.
+            // LDUs before the first sync LDU belong to the first group.
             let at = if i == 0 { MediaTime::ZERO } else { at };
             groups.push(i, at);
         }
@@ -226,6 +233,7 @@ impl Groups {
     }
 
     fn push(&mut self, first: usize, begins: MediaTime) {
+        // The searches below need an order, which composition offsets alone do not ensure.
         let last = self.begins.last().copied().unwrap_or_default();
         self.firsts.push(first);
         self.begins.push(begins.max(last));
@@ -235,7 +243,7 @@ impl Groups {
         self.firsts.len() - 1
     }
 
-    /// The groups from the one that is on at the start to the last that begins before the stop.
+    /// The groups from the one at the start to the last that begins before the stop.
     fn shown(&self, wanted: &Excerpt) -> Range<usize> {
         let begins = &self.begins[..self.count()];
         let time = |at: Duration| MediaTime(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
@@ -248,7 +256,7 @@ impl Groups {
         first..end.max(first + 1).min(begins.len())
     }
 
-    /// Whether any picture of a group is shown before the one that can be decoded by itself.
+    /// Whether any picture of a group is shown before the one that can be decoded independently.
     fn is_open(&self, group: usize, track: &TrackIndex, line: &Timeline) -> bool {
         let shown = |ldu: crate::Ldu| {
             line.place(ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset)))
@@ -259,18 +267,19 @@ impl Groups {
     }
 }
 
-/// When an LDU is shown, or decoded if that is earlier: nothing of a segment is before zero.
+/// The presentation time of an LDU, or its decode time if that is earlier: segments have no
+/// negative times.
 fn earliest(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
     let decoded = ticks(track.ldus.get(i).decode_time).saturating_add(line.wait);
     line.begins(track, i).min(line.time(decoded))
 }
 
-/// When the LDUs before the `i`th end.
+/// The end of the LDUs before the `i`th.
 fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
     if i < track.ldus.len() { line.begins(track, i) } else { line.time(line.end) }
 }
 
-/// The first of `count` of which `before` does not hold; it holds for none behind that.
+/// The first index below `count` for which `before` is false; it is false for all behind that.
 fn partition(count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -284,5 +293,6 @@ fn partition(count: usize, before: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// Tracks count in ticks of their own: the same moment may be this much apart in two of them.
+/// The tolerance between tracks: they count in their own ticks, so that one time may differ by
+/// this.
 const NEARLY: MediaTime = MediaTime(1_000_000);

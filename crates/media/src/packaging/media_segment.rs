@@ -5,9 +5,9 @@
 //! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice
 //!           (once for each part: of an excerpt that leaves something out, there are several)
 //! ```
-//! A wait at the start of a track goes into its decode times, not into its edit list: players
-//! on Media Source Extensions pass over empty edits. What is decoded but not shown stays in the
-//! edit list, which they apply.
+//! An initial wait of a track is part of its decode times, not of its edit list, because players on
+//! Media Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit
+//! list, which they apply.
 
 use super::body::{Body, Slice};
 use super::segments::{Part, data};
@@ -20,12 +20,14 @@ use mp4_atom::{
 };
 use std::ops::Range;
 
-/// The initialization segment.
+/// The initialization segment of a track.
 pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
     let description = &track.description;
     let quicktime = track_boxes::is_quicktime([description]);
+    // Only what is decoded and not shown needs an edit; a wait is part of the decode times.
     let shown_from = u64::try_from(line.media_start).ok().filter(|&start| start > 0);
     let edit = shown_from.map(|start| ElstEntry {
+        // Zero means the rest of the track: the fragments to come have no known total.
         segment_duration: 0,
         media_time: Some(start),
         media_rate: 1.into(),
@@ -61,8 +63,8 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
     out
 }
 
-/// One media segment: these parts of track number `number` in its title, each as a fragment. The
-/// first one has `sequence_number`.
+/// One media segment: these parts of track `number`, each as a fragment. The first fragment has
+/// `sequence_number`.
 pub(super) fn segment(
     track: &TrackIndex,
     line: &Timeline,
@@ -77,7 +79,8 @@ pub(super) fn segment(
         let mut head = write_fragment(track, line, part, sequence_number, 0);
         let mut mdat = Vec::new();
         write_mdat_header(&mut mdat, payload);
-        // The payload's place counts from the `moof`'s start, and does not change its size.
+        // The offset of the payload counts from the start of the `moof` and does not change its
+        // size.
         let offset = i32::try_from(head.len() + mdat.len()).expect("a moof stays below 2 GiB");
         head = write_fragment(track, line, part, sequence_number, offset);
         head.extend_from_slice(&mdat);
@@ -87,12 +90,12 @@ pub(super) fn segment(
     body
 }
 
-/// No more than this many bytes of a part of `ldus` LDUs are not payload.
+/// The largest number of bytes other than payload in a part of `ldus` LDUs.
 pub(super) fn overhead(ldus: usize) -> u64 {
     FRAGMENT_BYTES + LDU_BYTES * ldus as u64
 }
 
-/// The header of an `mdat` with this much payload, with a large size only where needed.
+/// Writes the header of an `mdat` with this much payload, with a large size only if necessary.
 pub(super) fn write_mdat_header(out: &mut Vec<u8>, payload: u64) {
     if let Ok(size) = u32::try_from(payload + 8) {
         out.extend_from_slice(&size.to_be_bytes());
@@ -129,6 +132,7 @@ fn write_fragment(
                 ..Tfhd::default()
             };
             write_atom(out, &header);
+            // `tfdt` has no negative times: what would be decoded before zero begins at zero.
             let base_media_decode_time = u64::try_from(decode_time).unwrap_or(0);
             write_atom(out, &Tfdt { base_media_decode_time });
             let samples = shape.samples(&track.ldus, ldus);
@@ -138,13 +142,13 @@ fn write_fragment(
     out
 }
 
-/// What all LDUs of a segment have in common and need not repeat.
+/// The properties that all LDUs of a segment share and that need not be repeated.
 struct Shape {
     duration: Option<u32>,
     size: Option<u32>,
-    /// The flags of all LDUs but perhaps the first.
+    /// The flags of all LDUs except possibly the first.
     flags: u32,
-    /// Whether all but the first have them.
+    /// Whether all LDUs but the first have these flags.
     flags_are_common: bool,
     composed: bool,
 }
@@ -152,6 +156,7 @@ struct Shape {
 impl Shape {
     fn of(index: &LduIndex, ldus: Range<usize>) -> Self {
         let first = index.get(ldus.start);
+        // The second LDU has the common flags: often only the first one is a key frame.
         let flags = flags(&index.get((ldus.start + 1).min(ldus.end - 1)));
         let mut shape = Self {
             duration: Some(first.duration),
@@ -191,15 +196,15 @@ impl Shape {
     }
 }
 
-/// Sample flags of ISO/IEC 14496-12, 8.8.3.1.
+/// The sample flags of an LDU by ISO/IEC 14496-12, 8.8.3.1.
 fn flags(ldu: &Ldu) -> u32 {
     let depends = if ldu.sync { DEPENDS_ON_NONE } else { DEPENDS_ON_OTHERS | NON_SYNC };
     depends | if ldu.droppable { NONE_DEPENDS } else { 0 }
 }
 
-/// iTunes' note on how many samples of decoded sound come before the first real one. FFmpeg
-/// applies edit lists of AAC in progressive files only and needs this in fragmented ones;
-/// others, who apply the edit list, do not look here.
+/// Writes iTunes' note with the number of priming samples. FFmpeg applies edit lists of AAC in
+/// progressive files only and needs the note in fragmented ones; players that apply the edit list
+/// ignore it.
 fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
     let zeros = " 00000000".repeat(8);
     let value = format!(" 00000000 {priming:08X} 00000000 0000000000000000{zeros}");
@@ -222,7 +227,7 @@ fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
                     text(out, b"mean", "com.apple.iTunes");
                     text(out, b"name", "iTunSMPB");
                     write_box(out, b"data", |out| {
-                        // UTF-8, any country and language.
+                        // The data type (UTF-8), and any country and language.
                         out.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
                         out.extend_from_slice(value.as_bytes());
                     });
@@ -232,13 +237,13 @@ fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
     });
 }
 
-/// A segment has one track.
+/// The track number in a segment, which has one track.
 const TRACK_ID: u32 = 1;
 const DEPENDS_ON_NONE: u32 = 2 << 24;
 const DEPENDS_ON_OTHERS: u32 = 1 << 24;
 const NONE_DEPENDS: u32 = 2 << 22;
 const NON_SYNC: u32 = 1 << 16;
-/// `moof` with all but the samples, and a large `mdat` header: 8 + 16 + 8 + 28 + 20 + 24 + 16.
+/// Bytes of a `moof` without samples, and a large `mdat` header: 8 + 16 + 8 + 28 + 20 + 24 + 16.
 const FRAGMENT_BYTES: u64 = 120;
-/// Duration, size, flags and composition offset at four bytes each.
+/// Bytes of an LDU: duration, size, flags and composition offset at four bytes each.
 const LDU_BYTES: u64 = 16;

@@ -1,4 +1,4 @@
-//! Packaging: what a title looks like to a player, computed from its index alone.
+//! Packaging: a title in the form that players get, computed from its index alone.
 //!
 //! One stored copy of each track serves HLS with fragmented MP4 and progressive MP4:
 //!
@@ -9,10 +9,10 @@
 //!        /         |           \
 //!   playlists   init, moof     moov with tables       generated here
 //!                  |           /
-//!               stored slices of the tracks' data     fetched by whoever sends the Body
+//!               stored slices of the tracks' data     fetched by the sender of the Body
 //! ```
-//! The same request gives the same bytes, always. Nothing here decodes, and no codec is refused:
-//! which players can take a codec is theirs to say.
+//! Equal requests always give equal bytes. Nothing is decoded here, and no codec is refused:
+//! players decide which codecs they can play.
 
 mod body;
 mod excerpt;
@@ -34,10 +34,10 @@ use std::time::Duration;
 use timeline::Timeline;
 use units::{BitRate, ByteCount, MediaTime};
 
-/// How to package.
+/// The options of packaging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackagingOptions {
-    /// Segments last at least this long where the key frames allow it.
+    /// The shortest segment, as far as key frames allow it.
     pub segment: Duration,
 }
 
@@ -47,51 +47,52 @@ impl Default for PackagingOptions {
     }
 }
 
-/// Why a title cannot be packaged.
+/// The reason why a title cannot be packaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackagingError {
     /// A title of opaque bytes has no tracks with times.
     #[error("the title was taken in as a file, not as media")]
     File,
-    /// Nothing to play.
+    /// The title has no media.
     #[error("the title has no playable track")]
     NoTracks,
 }
 
-/// A title as players get it. Built once per opened title and shared.
+/// A packaged title. Built once per opened title and shared.
 #[derive(Debug)]
 pub struct Packaging {
     index: Arc<TitleIndex>,
-    /// Timeline of each track, edit list applied.
+    /// The timeline of each track, edit list applied.
     lines: Vec<Timeline>,
-    /// Timeline of each track as segments show it: from the first picture that can be decoded.
-    /// Players on Media Source Extensions cannot decode pictures without showing them.
+    /// The timeline of each track in segments: from the first picture that can be decoded. Players
+    /// on Media Source Extensions cannot decode pictures without showing them.
     segment_lines: Vec<Timeline>,
     tracks: Vec<PackagedTrack>,
-    /// Segments last at least this long where the key frames allow it.
+    /// The shortest segment, as far as key frames allow it.
     target: Duration,
     duration: Duration,
 }
 
-/// What is computed once per track.
+/// The values that are computed once per track.
 #[derive(Debug)]
 struct PackagedTrack {
     segments: Segments,
     init: Arc<[u8]>,
-    /// Bit rate of the densest segment.
+    /// The bit rate of the densest segment.
     peak: BitRate,
     /// Whether decoding can start at every segment.
     independent: bool,
 }
 
 impl Packaging {
-    /// Plans the segments. Fails only for what has nothing to play.
+    /// Plans the segments. Fails only for a title without media.
     pub fn new(index: Arc<TitleIndex>, options: &PackagingOptions) -> Result<Self, PackagingError> {
         if index.kind == TitleKind::File {
             return Err(PackagingError::File);
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
         let preroll = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
+        // The longest preroll moves all tracks, so that they stay in step.
         let preroll = preroll.max().unwrap_or_default();
         let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
         let end = lines.iter().map(|line| line.time(line.end)).max();
@@ -105,18 +106,18 @@ impl Packaging {
         Ok(packaging)
     }
 
-    /// The index it was built from.
+    /// The index from which it was built.
     pub fn index(&self) -> &Arc<TitleIndex> {
         &self.index
     }
 
-    /// How long the title, or this part of it, plays: until its longest track ends.
+    /// The duration of the title, or of this part of it: the end of its longest track.
     pub fn duration(&self) -> Duration {
         self.duration
     }
 
-    /// Sets of tracks that a viewer can take, best first: each video track with the default
-    /// audio track; of a title without pictures each audio track.
+    /// Combinations of tracks that a viewer can choose, best first: each video track with the
+    /// default audio track; for a title without video each audio track.
     pub fn offers(&self) -> Vec<Vec<u16>> {
         let default = self.default_audio();
         let mut videos: Vec<u16> = self.playable(Some(TrackKind::Video)).collect();
@@ -129,11 +130,12 @@ impl Packaging {
             return videos.into_iter().map(|v| [v].into_iter().chain(default).collect()).collect();
         }
         let mut audios = self.audio_tracks();
+        // `false` sorts first: the default track leads.
         audios.sort_by_key(|&a| (Some(a) != default, std::cmp::Reverse(self.mean_rate(a))));
         audios.into_iter().map(|audio| vec![audio]).collect()
     }
 
-    /// Mean bit rate of a track over its own duration; zero for one that there is not.
+    /// The mean bit rate of a track over its own duration; zero if there is no such track.
     pub fn mean_rate(&self, track: u16) -> BitRate {
         let Some(track) = self.index.tracks.get(usize::from(track)) else { return BitRate(0) };
         let ticks = timeline::ticks(track.ldus.duration_ticks());
@@ -141,10 +143,10 @@ impl Packaging {
         BitRate::of(ByteCount(track.ldus.data_len()), time.since_start())
     }
 
-    /// The HLS multivariant playlist for these video tracks, with all audio tracks. If there is
-    /// no video track among them: each of these audio tracks by itself, or of all if there is
-    /// none either. `query` (`?s=TOKEN`, or empty) is put behind each address; it must be fit
-    /// for a quoted string.
+    /// The HLS multivariant playlist for these video tracks, with all audio tracks. Without a video
+    /// track among them: for each of these audio tracks, or for all if there are none of these
+    /// either. `query` (`?s=TOKEN`, or empty) is appended to each address; it must be valid in a
+    /// quoted string.
     pub fn multivariant_playlist(&self, videos: &[u16], query: &str) -> String {
         playlist::multivariant(self, videos, query)
     }
@@ -154,30 +156,31 @@ impl Packaging {
         self.track(track).map(|_| playlist::media(self, track, query))
     }
 
-    /// How many segments a track has; zero for one that there is not.
+    /// The number of segments of a track; zero if there is no such track.
     pub fn segment_count(&self, track: u16) -> u32 {
         let count = self.track(track).map_or(0, |track| track.segments.count());
         u32::try_from(count).expect("fewer segments than LDUs")
     }
 
-    /// The initialization segment of a track.
+    /// The initialization segment of a track; `None` if there is no such track.
     pub fn init_segment(&self, track: u16) -> Option<Arc<[u8]>> {
         self.track(track).map(|track| track.init.clone())
     }
 
-    /// One media segment: `moof` and `mdat` header, then one stored slice (none if all its LDUs
-    /// are empty); of an excerpt that leaves something out, several times over.
+    /// One media segment: `moof` and `mdat` header, then one stored slice (none if all its LDUs are
+    /// empty); several of these for an excerpt that leaves something out.
     pub fn segment(&self, track: u16, number: u32) -> Option<Body> {
         let segments = &self.track(track)?.segments;
         let number = usize::try_from(number).ok()?;
         let (parts, first) = (segments.parts(number)?, segments.first_of(number));
         let i = usize::from(track);
         let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+        // Fragments are numbered from one across all segments of the track.
         Some(media_segment::segment(stored, line, track, parts, first + 1))
     }
 
-    /// The bytes of a track's data that are shown, in order, each run with the time in ms of
-    /// what is shown at which the segment that it belongs to begins.
+    /// The byte ranges of a track's data that are played, in order, each with the start of its
+    /// segment in ms of the played time.
     pub fn runs_shown(&self, track: u16) -> Vec<(Range<u64>, u32)> {
         let Some(packaged) = self.track(track) else { return Vec::new() };
         let (ldus, segments) = (&self.index.tracks[usize::from(track)].ldus, &packaged.segments);
@@ -187,6 +190,7 @@ impl Packaging {
             for part in segments.parts(number).unwrap_or_default() {
                 let bytes = segments::data(ldus, part.ldus.clone());
                 match runs.last_mut() {
+                    // Bytes with different due times stay apart: each is read by its own deadline.
                     Some((last, at)) if last.end == bytes.start && *at == due => {
                         last.end = bytes.end;
                     }
@@ -197,17 +201,17 @@ impl Packaging {
         runs
     }
 
-    /// These tracks as one file with the header in front: MP4, or QuickTime where a codec needs
-    /// it. Tracks that there are not are left out. Takes time and memory in proportion to the
-    /// number of LDUs: keep it.
+    /// These tracks as one file with the header in front: MP4, or QuickTime if a codec needs it.
+    /// Tracks that do not exist are left out. It takes time and memory proportional to the number
+    /// of LDUs, so that the result should be kept.
     pub fn progressive(&self, tracks: &[u16]) -> Arc<Body> {
         let tracks: Vec<u16> =
             tracks.iter().copied().filter(|&track| self.track(track).is_some()).collect();
         Arc::new(progressive::file(&self.index, &self.lines, &tracks))
     }
 
-    /// When each piece of `piece` bytes of a track's data is due if played in segments, in ms
-    /// of media time: when the first segment that touches it begins. Never decreases.
+    /// The due time of each piece of `piece` bytes of a track's data when played in segments, in ms
+    /// of media time: the start of the first segment that touches it. Never decreases.
     pub fn due_segmented(&self, track: u16, piece: u32) -> Vec<u32> {
         let Some(packaged) = self.track(track) else { return Vec::new() };
         let stored = &self.index.tracks[usize::from(track)];
@@ -219,9 +223,9 @@ impl Packaging {
         due_by_piece(starts, stored.data_len, piece)
     }
 
-    /// When each piece of `piece` bytes of a track's data is due if played progressively
-    /// together with `tracks`, in ms of media time: when the first second that touches it
-    /// begins. Never decreases. Empty if `track` is not among `tracks`.
+    /// The due time of each piece of `piece` bytes of a track's data when played progressively
+    /// together with `tracks`, in ms of media time: the start of the first second that touches it.
+    /// Never decreases. Empty if `track` is not among `tracks`.
     pub fn due_progressive(&self, tracks: &[u16], track: u16, piece: u32) -> Vec<u32> {
         if self.track(track).is_none() || !tracks.contains(&track) {
             return Vec::new();
@@ -235,7 +239,8 @@ impl Packaging {
 
     fn package_tracks(&self) -> Vec<PackagedTrack> {
         let pairs = || self.index.tracks.iter().zip(&self.segment_lines);
-        // All sound follows the first pictures; aligned renditions cut at the same times anyway.
+        // All audio follows the first video track; aligned renditions have the same boundaries
+        // anyway.
         let pictures = pairs()
             .find(|(track, _)| track.description.kind == TrackKind::Video && !track.ldus.is_empty())
             .map(|(track, line)| segments::cut_video(track, line, self.target));
@@ -255,7 +260,7 @@ impl Packaging {
             .collect()
     }
 
-    /// Numbers of tracks with something to play, of one kind or all.
+    /// The numbers of playable tracks of one kind, or of all.
     fn playable(&self, kind: Option<TrackKind>) -> impl Iterator<Item = u16> + '_ {
         (0..=u16::MAX).zip(&self.index.tracks).filter_map(move |(number, track)| {
             let wanted = kind.is_none_or(|kind| track.description.kind == kind);
@@ -263,7 +268,7 @@ impl Packaging {
         })
     }
 
-    /// A track that can be played.
+    /// A playable track.
     fn track(&self, number: u16) -> Option<&PackagedTrack> {
         let i = usize::from(number);
         let stored = self.index.tracks.get(i)?;
@@ -271,12 +276,12 @@ impl Packaging {
         self.tracks.get(i).filter(|track| playable && track.segments.count() > 0)
     }
 
-    /// Description of an existing track.
+    /// The description of an existing track.
     fn description(&self, track: u16) -> &TrackDescription {
         &self.index.tracks[usize::from(track)].description
     }
 
-    /// Segments of an existing track.
+    /// The segments of an existing track.
     fn segments(&self, track: u16) -> &Segments {
         &self.tracks[usize::from(track)].segments
     }
@@ -299,7 +304,7 @@ impl Packaging {
         self.track(track).map_or(0, |track| track.peak.0)
     }
 
-    /// Pictures per 1000 s.
+    /// The frame rate in pictures per 1000 s.
     fn frame_rate(&self, track: u16) -> Option<u64> {
         let track = &self.index.tracks[usize::from(track)];
         let ticks = u128::from(track.ldus.duration_ticks());
@@ -311,8 +316,8 @@ impl Packaging {
     }
 }
 
-/// Bit rate of the densest segment, headers included. Very short ones (what is left at the end)
-/// do not count against the whole: a second is assumed at least.
+/// The bit rate of the densest segment, headers included. A very short one (the rest at the end)
+/// counts as one of a second.
 fn peak_rate(index: &crate::LduIndex, segments: &Segments) -> BitRate {
     let rate = |k: usize| {
         let of_part = |part: &segments::Part| {
@@ -327,7 +332,8 @@ fn peak_rate(index: &crate::LduIndex, segments: &Segments) -> BitRate {
     (0..segments.count()).filter_map(rate).max().unwrap_or_default()
 }
 
-/// `starts`: where in the data something begins that is due at a time, both in order.
+/// The due time of each piece. `starts` has the offsets and due times of the data's parts, both in
+/// order.
 fn due_by_piece(
     starts: impl Iterator<Item = (u64, MediaTime)>,
     data_len: u64,
@@ -338,7 +344,8 @@ fn due_by_piece(
     let mut due = 0;
     (0..data_len.div_ceil(u64::from(piece)))
         .map(|number| {
-            // The last that begins at or before the piece's first byte is the first to touch it.
+            // The last part that begins at or before the piece's first byte is the first to touch
+            // it.
             while let Some((_, time)) = starts.next_if(|&(at, _)| at <= number * u64::from(piece)) {
                 due = due.max(millis(time));
             }
@@ -347,14 +354,15 @@ fn due_by_piece(
         .collect()
 }
 
-/// Whole milliseconds since the start.
+/// The time since the start in whole milliseconds.
 fn millis(time: MediaTime) -> u32 {
     u32::try_from(time.since_start().as_millis()).unwrap_or(u32::MAX)
 }
 
-/// Long enough that few requests are made, short enough that a player starts soon: what Apple's
-/// authoring guide allows (6 s) and most services use (2 to 6 s).
+/// The default length of a segment: long enough for few requests and short enough for a quick
+/// start. Apple's authoring guide allows 6 s, and most services use 2 to 6 s.
 const DEFAULT_SEGMENT: Duration = Duration::from_secs(4);
 
-/// A rest of a few frames at the end must not make a variant look too dear to be played.
+/// The shortest time over which the peak is calculated: a rest of a few frames at the end must not
+/// raise it.
 const SHORTEST_PEAK: Duration = Duration::from_secs(1);

@@ -1,19 +1,19 @@
-//! HLS playlists (RFC 8216, version 7), written by hand: they are few lines.
+//! HLS playlists (RFC 8216, version 7), written directly because they have few lines.
 //!
 //! ```text
 //! master.m3u8   one variant per video track and audio group; audio tracks as EXT-X-MEDIA
 //! N.m3u8        track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! ```
-//! Addresses are relative; the caller's query is put behind each. Audio tracks of one codec are
-//! one group, since a variant promises what its whole group needs.
+//! Addresses are relative; the caller's query is appended to each. Audio tracks with one codec form
+//! one group, because a variant declares the codecs of its whole group.
 
 use super::Packaging;
 use crate::{TrackDescription, TrackKind, language};
 use std::fmt::Write;
 use units::MediaTime;
 
-/// The multivariant playlist for the wanted video tracks with all audio tracks; without video
-/// tracks, of the wanted audio tracks, or all.
+/// The multivariant playlist for the given video tracks with all audio tracks; without video
+/// tracks, for the given audio tracks, or for all.
 pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
     let audios = packaging.audio_tracks();
     let groups = group_by_codec(packaging, &audios);
@@ -21,6 +21,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
         .iter()
         .filter(|&&track| packaging.track(track).is_some())
         .partition(|&&track| packaging.description(track).kind == TrackKind::Audio);
+    // The tag in this playlist speaks for all media playlists (RFC 8216, 4.3.5.1).
     let mut all = shown.iter().chain(&audios);
     let mut text = head(all.all(|&track| packaging.is_independent(track)));
     if shown.is_empty() {
@@ -45,13 +46,14 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
     text
 }
 
-/// The media playlist of a track that there is.
+/// The media playlist of an existing track.
 pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     let segments = packaging.segments(number);
     let lengths = (0..segments.count())
         .map(|k| micros(segments.time(k).end) - micros(segments.time(k).start));
     let longest = lengths.clone().max().unwrap_or(0);
     let mut text = head(packaging.is_independent(number));
+    // Whole seconds, rounded up: no segment may be longer than its target (RFC 8216, 4.3.3.1).
     line(&mut text, format_args!("#EXT-X-TARGETDURATION:{}", longest.div_ceil(1_000_000).max(1)));
     line(&mut text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
@@ -73,7 +75,7 @@ fn head(independent: bool) -> String {
     text
 }
 
-/// Audio tracks by codec, the default track's group first, tracks in their order.
+/// The audio tracks by codec: the default track's group first, tracks in their order.
 fn group_by_codec(packaging: &Packaging, audios: &[u16]) -> Vec<Vec<u16>> {
     let codec = |track: u16| &packaging.description(track).codec;
     let mut groups: Vec<Vec<u16>> = Vec::new();
@@ -88,7 +90,7 @@ fn group_by_codec(packaging: &Packaging, audios: &[u16]) -> Vec<Vec<u16>> {
     groups
 }
 
-/// An audio track as one of its group.
+/// Writes an audio track as a rendition of its group.
 fn rendition(text: &mut String, packaging: &Packaging, group: &[u16], audio: u16, query: &str) {
     let track = packaging.description(audio);
     let default = packaging.default_audio().filter(|default| group.contains(default));
@@ -109,7 +111,7 @@ fn rendition(text: &mut String, packaging: &Packaging, group: &[u16], audio: u16
     line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{audio}.m3u8{query}\""));
 }
 
-/// What a menu shows, unique in the group: the language, numbered where it comes again.
+/// The name in menus, unique in the group: the language, numbered if it occurs repeatedly.
 fn name(packaging: &Packaging, group: &[u16], audio: u16) -> String {
     let label = |track: u16| {
         let track = packaging.description(track);
@@ -120,7 +122,7 @@ fn name(packaging: &Packaging, group: &[u16], audio: u16) -> String {
     if earlier == 0 { mine } else { format!("{mine} {}", earlier + 1) }
 }
 
-/// Only what may stand between quotes.
+/// The language tag, if it is valid in quotes.
 fn language_tag(track: &TrackDescription) -> Option<&str> {
     language::tag(&track.language)
         .filter(|tag| tag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
@@ -136,6 +138,7 @@ fn variant(
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);
     let highest = |rate: fn(&Packaging, u16) -> u64| {
+        // A player fetches one audio track of the group, so that the largest one counts.
         rate(packaging, main) + members.iter().map(|&m| rate(packaging, m)).max().unwrap_or(0)
     };
     let mut attributes = format!(
@@ -161,7 +164,7 @@ fn variant(
     line(text, format_args!("{main}.m3u8{query}"));
 }
 
-/// As shown: turned where the track header turns it by a right angle.
+/// The size as shown: rotated where the track header rotates it by a right angle.
 fn resolution(track: &TrackDescription) -> String {
     let turned = track.matrix[0] == 0 && track.matrix[4] == 0 && track.matrix[1] != 0;
     let (width, height) =
@@ -169,7 +172,7 @@ fn resolution(track: &TrackDescription) -> String {
     format!("{width}x{height}")
 }
 
-/// Microseconds: rounded at each boundary, so that the lengths add up to the title's.
+/// Microseconds, rounded at each boundary, so that the lengths add up to the title's.
 fn micros(time: MediaTime) -> u64 {
     u64::try_from(time.0).unwrap_or(0).saturating_add(500) / 1000
 }

@@ -1,10 +1,10 @@
-//! Tracks as one MP4 or QuickTime file with the header in front, for players that fetch byte
-//! ranges and for export.
+//! Tracks as one MP4 or QuickTime file with the header in front, for players that fetch byte ranges
+//! and for export.
 //!
 //! ```text
 //! ftyp | moov | mdat header | second 0: track a, track b | second 1: track a, track b | ...
 //! ```
-//! Each track's LDUs of one second of the title lie together (a chunk, in ISO's words), so that
+//! The LDUs of a track in one second of the title are contiguous (a chunk in ISO's terms), so that
 //! a player needs little buffer and each stored slice is long.
 
 use super::body::{Body, Slice};
@@ -21,12 +21,12 @@ use mp4_atom::{
 use std::ops::Range;
 use units::{MediaTime, Timescale};
 
-/// LDUs of a track that lie together in the file.
+/// Contiguous LDUs of a track in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
-    /// Which second of the title they belong to.
+    /// The second of the title that they belong to.
     pub(super) second: u64,
-    /// Where they lie in the track's data.
+    /// Their byte range in the track's data.
     pub(super) bytes: Range<u64>,
     ldus: Range<usize>,
 }
@@ -37,8 +37,8 @@ pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Bo
         tracks.iter().map(|&number| MovieTrack::new(index, lines, number)).collect();
     let order = interleave(&parts);
     let payload: u64 = parts.iter().map(|part| part.track.ldus.data_len()).sum();
-    // How wide places must be written depends on where the file ends, and that on the header's
-    // length with them: the wide form is the longer one.
+    // The width of offsets depends on the end of the file, which depends on the header's length
+    // with them: the wide form is the longer one.
     let longest = header(&parts, &order, payload, true, 0).len() as u64;
     let wide = u32::try_from(longest + payload).is_err();
     let start = if wide { longest } else { header(&parts, &order, payload, false, 0).len() as u64 };
@@ -57,6 +57,7 @@ pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Bo
 pub(super) fn chunks(track: &TrackIndex, line: &Timeline) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     for (i, ldu) in track.ldus.iter().enumerate() {
+        // LDUs before time zero (priming) are stored with second 0.
         let at = line.place(ticks(ldu.decode_time)).max(0);
         let second = u64::try_from(at).unwrap_or(0) / u64::from(line.scale.0);
         let end = ldu.offset + u64::from(ldu.size);
@@ -71,7 +72,7 @@ pub(super) fn chunks(track: &TrackIndex, line: &Timeline) -> Vec<Chunk> {
     chunks
 }
 
-/// One track of the file being made.
+/// One track of the file.
 struct MovieTrack<'a> {
     number: u16,
     track: &'a TrackIndex,
@@ -80,10 +81,10 @@ struct MovieTrack<'a> {
     pcm: Option<Pcm>,
 }
 
-/// PCM, of which QuickTime counts every instant as a sample.
+/// The format of PCM, in which QuickTime counts every instant as a sample.
 #[derive(Clone, Copy)]
 struct Pcm {
-    /// Bytes of an instant, all channels.
+    /// Bytes of an instant, all channels together.
     bytes: u32,
     instants: u32,
 }
@@ -95,13 +96,13 @@ impl<'a> MovieTrack<'a> {
         Self { number, track, line, chunks, pcm: Pcm::of(track) }
     }
 
-    /// What `moov` says of it: presentation in movie ticks.
+    /// The duration in `moov`: presentation in movie ticks.
     fn duration(&self) -> u64 {
         let all: u64 = self.edits().iter().map(|edit| edit.segment_duration).sum();
         if all > 0 { all } else { movie_ticks(self.line.end, self.line.scale) }
     }
 
-    /// The edit list with all durations told.
+    /// The edit list with all durations made explicit.
     fn edits(&self) -> Vec<ElstEntry> {
         let shown = self.line.end.saturating_sub(self.line.wait);
         let entry = |edit: &crate::Edit| ElstEntry {
@@ -120,6 +121,7 @@ impl Pcm {
     fn of(track: &TrackIndex) -> Option<Self> {
         let first = (!track.ldus.is_empty()).then(|| track.ldus.get(0))?;
         let bytes = first.size.checked_div(first.duration).filter(|&bytes| bytes > 0)?;
+        // Samples can be counted by the instant only if each LDU has whole instants of one size.
         let whole = |ldu: crate::Ldu| ldu.duration.checked_mul(bytes) == Some(ldu.size);
         let pcm = SampleEntry(&track.description.sample_entry).is_pcm();
         let instants = u32::try_from(track.ldus.duration_ticks()).ok()?;
@@ -127,7 +129,7 @@ impl Pcm {
     }
 }
 
-/// Chunks as (part, chunk) in the order in which they lie in the file: by second, then by part.
+/// The chunks as (part, chunk) in the order of the file: by second, then by part.
 fn interleave(parts: &[MovieTrack<'_>]) -> Vec<(usize, usize)> {
     let mut order: Vec<_> = parts
         .iter()
@@ -138,7 +140,7 @@ fn interleave(parts: &[MovieTrack<'_>]) -> Vec<(usize, usize)> {
     order
 }
 
-/// All of the file before the payload, which starts at `start`.
+/// The bytes of the file before the payload, which starts at `start`.
 fn header(
     parts: &[MovieTrack<'_>],
     order: &[(usize, usize)],
@@ -165,6 +167,7 @@ fn header(
             let kind = part.track.description.kind;
             let track_header = TrackHeader {
                 id,
+                // One enabled track of each kind: players play all enabled ones at once.
                 enabled: !enabled.contains(&kind),
                 duration: part.duration(),
                 media_duration: part.track.ldus.duration_ticks(),
@@ -181,7 +184,7 @@ fn header(
     out
 }
 
-/// The sample tables; `places` are where the part's chunks lie in the file.
+/// Writes the sample tables; `places` are the offsets of the part's chunks in the file.
 fn write_tables(out: &mut Vec<u8>, part: &MovieTrack<'_>, places: &[u64], wide: bool) {
     let index = &part.track.ldus;
     if let Some(pcm) = part.pcm {
@@ -191,6 +194,7 @@ fn write_tables(out: &mut Vec<u8>, part: &MovieTrack<'_>, places: &[u64], wide: 
     if index.iter().any(|ldu| ldu.composition_offset != 0) {
         write_atom(out, &Ctts { entries: composition_offsets(index) });
     }
+    // Without `stss` every sample is a sync sample (ISO/IEC 14496-12, 8.6.2).
     if index.iter().any(|ldu| !ldu.sync) {
         let numbers = (1..).zip(index.iter()).filter(|(_, ldu)| ldu.sync);
         write_atom(out, &Stss { entries: numbers.map(|(number, _)| number).collect() });
@@ -201,7 +205,8 @@ fn write_tables(out: &mut Vec<u8>, part: &MovieTrack<'_>, places: &[u64], wide: 
     write_chunks(out, lengths, places.to_vec(), wide);
 }
 
-/// Every LDU is a chunk, so that players which read PCM by chunk get the LDUs as stored.
+/// Writes the tables of PCM. Every LDU is a chunk, so that players that read PCM by chunk get the
+/// LDUs as stored.
 fn write_pcm_tables(
     out: &mut Vec<u8>,
     part: &MovieTrack<'_>,
@@ -221,7 +226,7 @@ fn write_pcm_tables(
     write_chunks(out, part.track.ldus.iter().map(|ldu| ldu.duration), ldu_places, wide);
 }
 
-/// `lengths`: samples of each chunk.
+/// Writes the chunk tables. `lengths` are the samples of each chunk.
 fn write_chunks(
     out: &mut Vec<u8>,
     lengths: impl Iterator<Item = u32>,
@@ -230,6 +235,7 @@ fn write_chunks(
 ) {
     let mut entries: Vec<StscEntry> = Vec::new();
     for (first_chunk, samples_per_chunk) in (1..).zip(lengths) {
+        // An entry holds until the next one, so that only changes are written.
         if entries.last().is_none_or(|last| last.samples_per_chunk != samples_per_chunk) {
             let sample_description_index = 1;
             entries.push(StscEntry { first_chunk, samples_per_chunk, sample_description_index });
@@ -267,7 +273,7 @@ fn composition_offsets(index: &LduIndex) -> Vec<CttsEntry> {
     entries
 }
 
-/// Rounded up: an edit must not end before its last LDU does.
+/// Converts ticks to movie ticks, rounded up: an edit must not end before its last LDU.
 fn movie_ticks(ticks: i64, scale: Timescale) -> u64 {
     let ticks = u128::try_from(ticks).unwrap_or(0) * u128::from(MOVIE_SCALE);
     u64::try_from(ticks.div_ceil(u128::from(scale.0))).unwrap_or(u64::MAX)
@@ -277,7 +283,7 @@ fn count(ldus: usize) -> u32 {
     u32::try_from(ldus).expect("an index has fewer LDUs")
 }
 
-/// When a chunk is due at the earliest: when its second begins.
+/// The due time of a chunk: the beginning of its second.
 pub(super) fn due(chunk: &Chunk) -> MediaTime {
     MediaTime(i64::try_from(chunk.second).unwrap_or(i64::MAX).saturating_mul(1_000_000_000))
 }

@@ -1,9 +1,9 @@
 //! Cutting tracks into segments.
 //!
-//! Pictures are cut at the first sync LDU that lies the wanted time or more behind the last cut.
-//! Sound is cut where the pictures are, to within one packet, so that a player that changes
-//! between tracks finds the same boundaries. Sound alone, and sound that goes on after the
-//! pictures, is cut by time.
+//! Video is cut at the first sync LDU that is at least the target length behind the last cut. Audio
+//! is cut where the video is, to within one packet, so that a player that changes between tracks
+//! finds the same boundaries. Audio without video, and audio that continues after it, is cut by
+//! time.
 
 use super::timeline::{Timeline, nearest, ticks};
 use crate::{LduIndex, TrackIndex, TrackKind};
@@ -11,29 +11,28 @@ use std::ops::Range;
 use std::time::Duration;
 use units::MediaTime;
 
-/// A track's segments: which LDUs, and where they lie on the time line of what is shown.
+/// A track's segments: their LDUs, and their times on the played timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segments {
-    /// One after the other.
+    /// All parts in order.
     parts: Vec<Part>,
-    /// Number of the first part of each segment, then the number of parts.
+    /// The number of the first part of each segment, then the number of parts.
     cuts: Vec<usize>,
-    /// Where each segment begins, then where the last one ends. Begins with zero, never
-    /// decreases.
+    /// The start of each segment, then the end of the last one. Begins with zero, never decreases.
     times: Vec<MediaTime>,
 }
 
-/// LDUs that follow each other in the track and in what is shown.
+/// LDUs that are contiguous in the track and in playback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) ldus: Range<usize>,
-    /// Shown so many ticks earlier than in the whole title (or later, if negative).
+    /// The ticks by which it is played earlier than in the whole title (later, if negative).
     pub(super) earlier: i64,
 }
 
 impl Segments {
-    /// Segments of one part each: `firsts` are their first LDUs, `end` comes after the last, which
-    /// ends at `ends`; what is shown begins `from` in the title.
+    /// Segments of one part each: `firsts` are their first LDUs, `end` is the LDU after the last,
+    /// which ends at `ends`; playback begins at `from` in the title.
     pub(super) fn new(
         firsts: &[usize],
         (end, ends): (usize, MediaTime),
@@ -47,9 +46,10 @@ impl Segments {
             firsts.iter().zip(after).map(|(&a, b)| Part { ldus: a..b, earlier }).collect();
         let mut times: Vec<MediaTime> = Vec::with_capacity(firsts.len() + 1);
         for (number, &first) in firsts.iter().enumerate() {
-            // What comes before the first picture or sound belongs to the first segment.
+            // LDUs before the first presented one belong to the first segment.
             let begins = line.begins(track, first) - from;
             let time = if number == 0 { MediaTime::ZERO } else { begins };
+            // Playlists have no negative lengths, but reordered pictures may begin before the cut.
             times.push(time.max(times.last().copied().unwrap_or_default()));
         }
         if let Some(&last) = times.last() {
@@ -59,8 +59,8 @@ impl Segments {
         Self { parts, cuts, times }
     }
 
-    /// These parts, each with the time for which it is shown, in segments not shorter than
-    /// `target` but for the last.
+    /// Segments of these parts, each with its play-out time; none is shorter than `target` except
+    /// for the last.
     pub(super) fn of_parts(parts: Vec<(Part, MediaTime)>, target: MediaTime) -> Self {
         let (mut cuts, mut times) = (Vec::new(), Vec::new());
         let mut at = MediaTime::ZERO;
@@ -82,12 +82,12 @@ impl Segments {
         self.cuts.len().saturating_sub(1)
     }
 
-    /// The parts of a segment, if there is such a segment.
+    /// The parts of a segment, if it exists.
     pub(super) fn parts(&self, number: usize) -> Option<&[Part]> {
         self.parts.get(*self.cuts.get(number)?..*self.cuts.get(number + 1)?)
     }
 
-    /// The number of a segment's first part, of all.
+    /// The number of a segment's first part, among all parts.
     pub(super) fn first_of(&self, number: usize) -> u32 {
         u32::try_from(self.cuts[number]).expect("fewer parts than LDUs")
     }
@@ -96,17 +96,17 @@ impl Segments {
         self.parts.first()
     }
 
-    /// Beginning and end of a segment.
+    /// The start and the end of a segment.
     pub(super) fn time(&self, number: usize) -> Range<MediaTime> {
         self.times[number]..self.times[number + 1]
     }
 
-    /// Where segments begin.
+    /// The starts of all segments.
     pub(super) fn starts(&self) -> &[MediaTime] {
         &self.times[..self.count()]
     }
 
-    /// Where the last segment ends.
+    /// The end of the last segment.
     pub(super) fn end(&self) -> MediaTime {
         self.times.last().copied().unwrap_or_default()
     }
@@ -118,7 +118,7 @@ pub(super) fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -
     Segments::new(&firsts, (track.ldus.len(), line.time(line.end)), track, line, MediaTime::ZERO)
 }
 
-/// Where segments of these LDUs of a video track begin.
+/// The first LDUs of the segments of a video track.
 pub(super) fn video_firsts(
     track: &TrackIndex,
     line: &Timeline,
@@ -138,7 +138,7 @@ pub(super) fn video_firsts(
     firsts
 }
 
-/// Cuts a track of sound by `video`'s boundaries if there is one, and by time.
+/// Cuts an audio track at `video`'s boundaries, if there is one, and by time.
 pub(super) fn cut_audio(
     track: &TrackIndex,
     line: &Timeline,
@@ -150,8 +150,8 @@ pub(super) fn cut_audio(
     Segments::new(&firsts, (track.ldus.len(), line.time(line.end)), track, line, MediaTime::ZERO)
 }
 
-/// Where segments of these LDUs of a track of sound begin, beside the segments of pictures that
-/// begin at a time of the title.
+/// The first LDUs of the segments of an audio track, beside the segments of a video track that
+/// begins at a time of the title.
 pub(super) fn audio_firsts(
     track: &TrackIndex,
     line: &Timeline,
@@ -159,9 +159,10 @@ pub(super) fn audio_firsts(
     target: Duration,
     ldus: Range<usize>,
 ) -> Vec<usize> {
+    // At least one nanosecond, so that the boundaries below advance.
     let target = MediaTime(i64::try_from(target.as_nanos()).unwrap_or(i64::MAX).max(1));
     let mut given = video.map_or(&[][..], |video| video.starts()).iter().skip(1).copied();
-    // Beyond the pictures: the first cut of its own would make a segment of the wanted length.
+    // Beyond the video: the first cut of its own would make a segment of the target length.
     let beyond = video.map_or(MediaTime::ZERO, Segments::end) + target;
     let mut next = given.next().unwrap_or(beyond);
     let mut firsts = Vec::new();
@@ -176,7 +177,7 @@ pub(super) fn audio_firsts(
         if i > ldus.start {
             firsts.push(i);
         }
-        // Several boundaries may lie in one pause: one cut does for all.
+        // Several boundaries may fall into one pause: one cut is enough for all.
         while next <= at {
             next = given.next().unwrap_or(next.max(beyond - target) + target);
         }
@@ -187,10 +188,11 @@ pub(super) fn audio_firsts(
 /// Whether decoding can start at every segment.
 pub(super) fn are_independent(segments: &Segments, track: &TrackIndex) -> bool {
     let mut firsts = segments.parts.iter().map(|part| part.ldus.start);
+    // Audio can be decoded from any packet on.
     track.description.kind == TrackKind::Audio || firsts.all(|i| track.ldus.get(i).sync)
 }
 
-/// Which bytes of the track's data a run of LDUs takes.
+/// The bytes of the track's data in a run of LDUs.
 pub(super) fn data(index: &LduIndex, ldus: Range<usize>) -> Range<u64> {
     let at = |i| if i == index.len() { index.data_len() } else { index.get(i).offset };
     at(ldus.start)..at(ldus.end)
@@ -225,7 +227,7 @@ mod tests {
         TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Vec::new() }
     }
 
-    /// `sync` tells which frames decoding may start at.
+    /// A video track; `sync` tells at which frames decoding may start.
     fn video(frames: usize, sync: impl Fn(usize) -> bool) -> TrackIndex {
         let mut ldus = LduIndex::default();
         (0..frames).for_each(|i| ldus.push(1, 40, 0, sync(i), false));
@@ -238,7 +240,7 @@ mod tests {
         track(TrackKind::Audio, 48_000, ldus, edits)
     }
 
-    /// Segments as text: first LDU of each, and the boundaries in ms.
+    /// Segments as text: the first LDU of each, and the boundaries in ms.
     fn shown(segments: &Segments) -> String {
         let times: Vec<i64> = segments.times.iter().map(|time| time.0 / 1_000_000).collect();
         let firsts: Vec<usize> = segments.parts.iter().map(|part| part.ldus.start).collect();
@@ -250,7 +252,7 @@ mod tests {
     const TARGET: Duration = Duration::from_secs(2);
 
     #[test]
-    fn pictures_are_cut_at_key_frames_not_before_the_target() {
+    fn video_is_cut_at_key_frames_not_before_the_target() {
         let cut = |track: TrackIndex| shown(&cut_video(&track, &Timeline::new(&track), TARGET));
         let every_12 = video(150, |i| i % 12 == 0);
         assert_eq!(cut(every_12), "[0, 60, 120, 150] [0, 2400, 4800, 6000]");
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_is_cut_where_the_pictures_are() {
+    fn audio_is_cut_where_the_video_is() {
         let pictures = video(150, |i| i % 12 == 0);
         let pictures = cut_video(&pictures, &Timeline::new(&pictures), TARGET);
         let cut = |track: TrackIndex, video| {
@@ -277,13 +279,13 @@ mod tests {
             cut(audio(282, primed), Some(&pictures)),
             "[0, 114, 226, 282] [0, 2410, 4800, 5994]"
         );
-        // 4 s longer than the pictures.
+        // 4 s longer than the video.
         assert_eq!(
             cut(audio(469, vec![]), Some(&pictures)),
             "[0, 113, 225, 375, 469] [0, 2410, 4800, 8000, 10005]"
         );
         assert_eq!(cut(audio(281, vec![]), None), "[0, 94, 188, 281] [0, 2005, 4010, 5994]");
-        // Sound that starts after two of the pictures' boundaries.
+        // Audio that starts after two of the video's boundaries.
         let late = vec![Edit { duration: Some(MediaTime(5_000_000_000)), media_time: None }];
         assert_eq!(cut(audio(47, late), Some(&pictures)), "[0, 47] [0, 6002]");
     }

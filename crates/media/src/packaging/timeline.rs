@@ -1,25 +1,25 @@
-//! Where a track's own ticks lie on the title's time line, edit list applied.
+//! The mapping of a track's own ticks to the title's timeline, edit list applied.
 //!
 //! ```text
 //! title time   0 ......... wait ........................................ end
 //! track ticks              media_start (first shown) ...................
 //!              <---- priming, B-frame delay: before media_start, decoded but not shown
 //! ```
-//! FFmpeg's remux leaves at most two edits: a wait, then one that runs from `media_start`. Of
-//! longer lists segments follow the first two; a progressive file carries the whole list.
+//! FFmpeg's remux leaves at most two edits: a wait, then one that runs from `media_start`. For
+//! longer lists segments use the first two; a progressive file has the whole list.
 
 use crate::{TrackIndex, TrackKind};
 use units::{MediaTime, Timescale};
 
-/// One track's time line. All numbers in its ticks.
+/// One track's timeline. All numbers are in its ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timeline {
     pub(super) scale: Timescale,
-    /// Nothing is shown before.
+    /// The time before which nothing is shown.
     pub(super) wait: i64,
     /// The presentation time that is shown first.
     pub(super) media_start: i64,
-    /// When the last LDU has been shown, on the title's time line.
+    /// The end of the last LDU on the title's timeline.
     pub(super) end: i64,
 }
 
@@ -35,25 +35,27 @@ impl Timeline {
                 .saturating_add(i64::from(ldu.duration))
                 .saturating_add(i64::from(ldu.composition_offset))
         };
+        // The LDU that is shown last need not be the one that is decoded last.
         let last = track.ldus.iter().map(shown_until).max().unwrap_or(0);
         let mut line = Self { scale, wait, media_start, end: 0 };
         line.end = line.place(last).max(0);
         line
     }
 
-    /// How far before the first shown picture the first stored one lies, beyond the delay of
-    /// reordering: pictures kept only because later ones are decoded from them.
+    /// The time by which the first stored picture precedes the first shown one, beyond the delay of
+    /// reordering: such pictures are kept only because later ones are decoded from them.
     pub(super) fn preroll(&self, track: &TrackIndex) -> MediaTime {
         let first =
             track.ldus.iter().take(REORDERED).map(|ldu| {
                 ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset))
             });
         let unseen = first.min().map_or(0, |first| self.media_start.saturating_sub(first));
+        // Only pictures: players cut hidden sound by the edit list, but cannot hide pictures.
         self.time(if track.description.kind == TrackKind::Video { unseen.max(0) } else { 0 })
     }
 
-    /// This time line if the title began `earlier`: what was hidden by the edit list is shown
-    /// as far as that goes, the rest is waited for.
+    /// This timeline if the title began `earlier`: pictures that the edit list hid are shown as far
+    /// as they go, and the rest is a wait.
     pub(super) fn beginning(&self, earlier: MediaTime) -> Self {
         let earlier = nearest(earlier, self.scale);
         let uncovered = earlier.min(self.media_start).max(0);
@@ -71,7 +73,7 @@ impl Timeline {
         Self { media_start: 0, wait, ..*self }
     }
 
-    /// Where a time of the track, in ticks, lies on the title's time line.
+    /// The position of a time of the track, in ticks, on the title's timeline.
     pub(super) fn place(&self, ticks: i64) -> i64 {
         ticks.saturating_sub(self.media_start).saturating_add(self.wait)
     }
@@ -81,8 +83,8 @@ impl Timeline {
         MediaTime::from_ticks(ticks, self.scale)
     }
 
-    /// When the `i`th LDU begins: for pictures to be shown, for sound to be decoded, which
-    /// there is the same but for the edit list.
+    /// The start of the `i`th LDU: the presentation time of video, the decode time of audio, which
+    /// differ only by the edit list there.
     pub(super) fn begins(&self, track: &TrackIndex, i: usize) -> MediaTime {
         let ldu = track.ldus.get(i);
         let shown = match track.description.kind {
@@ -93,7 +95,8 @@ impl Timeline {
     }
 }
 
-/// The first picture shown is among the first this many decoded: no codec reorders further.
+/// The number of first decoded pictures among which the first shown one is: no codec reorders
+/// further.
 const REORDERED: usize = 16;
 
 /// A decode time as signed ticks; none is near the limit.
@@ -101,9 +104,10 @@ pub(super) fn ticks(decode_time: u64) -> i64 {
     i64::try_from(decode_time).unwrap_or(i64::MAX)
 }
 
-/// To the nearest tick, so that a time that was once rounded to nanoseconds comes back.
+/// Converts to the nearest tick, so that a time that was rounded to nanoseconds is recovered.
 pub(super) fn nearest(time: MediaTime, scale: Timescale) -> i64 {
     let half = 500_000_000;
+    // `div_euclid` rounds to the same side before zero as after it.
     let ticks = (i128::from(time.0) * i128::from(scale.0) + half).div_euclid(1_000_000_000);
     i64::try_from(ticks).unwrap_or(i64::MAX)
 }

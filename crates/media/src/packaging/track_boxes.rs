@@ -1,5 +1,5 @@
-//! What the headers of segments and of progressive files share: `ftyp`, `mvhd`, and a `trak`
-//! with the sample entry as it was stored.
+//! The common boxes of segments and of progressive files: `ftyp`, `mvhd`, and a `trak` with the
+//! sample entry as stored.
 //!
 //! ```text
 //! trak ─ tkhd
@@ -11,7 +11,7 @@
 //!                    ─ stbl ─ stsd ─ the sample entry, verbatim
 //!                           ─ the caller's tables
 //! ```
-//! `mdhd` and `hdlr` are written by hand: their QuickTime forms differ.
+//! `mdhd` and `hdlr` are written directly, because their QuickTime forms differ.
 
 use crate::boxes::{write_atom, write_box};
 use crate::codec::SampleEntry;
@@ -20,25 +20,25 @@ use mp4_atom::{
     Dinf, Dref, DrefEntry, Elst, ElstEntry, FourCC, Ftyp, Matrix, Mvhd, Smhd, Tkhd, Url, Vmhd,
 };
 
-/// Ticks per second of the movie's own clock, in which edits and durations are written: fine
-/// enough that any track's ticks come back when rounded.
+/// The ticks per second of the movie's own clock, for edits and durations: fine enough that any
+/// track's ticks are recovered by rounding.
 pub(super) const MOVIE_SCALE: u32 = 1_000_000;
 
-/// What a `trak` says besides its track's description.
+/// The content of a `trak` besides its track's description.
 pub(super) struct TrackHeader<'a> {
-    /// From one.
+    /// The track number, from one.
     pub(super) id: u32,
     pub(super) enabled: bool,
-    /// In movie ticks; zero if told by fragments.
+    /// The duration in movie ticks; zero if it is given by fragments.
     pub(super) duration: u64,
-    /// In track ticks; zero if told by fragments.
+    /// The duration in track ticks; zero if it is given by fragments.
     pub(super) media_duration: u64,
     pub(super) edits: &'a [ElstEntry],
-    /// Sets QuickTime's forms apart from ISO's.
+    /// Whether to use QuickTime's forms instead of ISO's.
     pub(super) quicktime: bool,
 }
 
-/// Whether a file with these tracks must call itself QuickTime.
+/// Whether a file with these tracks must be declared as QuickTime.
 pub(super) fn is_quicktime<'a>(tracks: impl IntoIterator<Item = &'a TrackDescription>) -> bool {
     tracks.into_iter().any(|track| SampleEntry(&track.sample_entry).is_quicktime())
 }
@@ -67,7 +67,7 @@ pub(super) fn write_movie_header(out: &mut Vec<u8>, duration: u64, next_track_id
     );
 }
 
-/// A `trak`; `tables` writes what follows `stsd` in `stbl`.
+/// Writes a `trak`; `tables` writes the boxes after `stsd` in `stbl`.
 pub(super) fn write_track(
     out: &mut Vec<u8>,
     track: &TrackDescription,
@@ -109,7 +109,7 @@ fn write_track_header(out: &mut Vec<u8>, track: &TrackDescription, header: &Trac
             track_id: header.id,
             duration: header.duration,
             layer: 0,
-            // Tracks of one kind stand in for each other.
+            // Tracks of one kind are alternatives to each other.
             alternate_group: u16::from(sound),
             enabled: header.enabled,
             in_movie: true,
@@ -122,7 +122,7 @@ fn write_track_header(out: &mut Vec<u8>, track: &TrackDescription, header: &Trac
     );
 }
 
-/// Version 1: times, then scale, duration, language.
+/// Writes version 1 of `mdhd`: times, then scale, duration, language.
 fn write_media_header(out: &mut Vec<u8>, track: &TrackDescription, duration: u64) {
     write_box(out, b"mdhd", |out| {
         out.extend_from_slice(&[1, 0, 0, 0]);
@@ -134,7 +134,8 @@ fn write_media_header(out: &mut Vec<u8>, track: &TrackDescription, duration: u64
     });
 }
 
-/// QuickTime has a component type and counts its name's letters; ISO ends the name in zero.
+/// Writes `hdlr`. QuickTime has a component type and a length before the name; ISO ends the name
+/// with zero.
 fn write_handler(out: &mut Vec<u8>, kind: TrackKind, quicktime: bool) {
     let (handler, name) = match kind {
         TrackKind::Audio => (b"soun", "SoundHandler"),

@@ -1,5 +1,5 @@
-//! Parts of titles, decoded: the very frames of the source that were asked for, in the order and
-//! at the times in which they are to be shown.
+//! Excerpts of titles, decoded: exactly the requested frames of the source, in the right order and
+//! at the right times.
 
 use crate::footage::{Folder, Title, make, read, remux};
 use crate::playback::{Frame, decode, decode_ours};
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A group is 12 pictures of 25 in a second: 480 ms. There are five.
+/// The number of pictures in a group: 12 of 25 in a second, which is 480 ms. There are five groups.
 const GROUP: usize = 12;
 
 fn footage(folder: &Folder, name: &str, encode: &str) -> (PathBuf, Title) {
@@ -17,7 +17,7 @@ fn footage(folder: &Folder, name: &str, encode: &str) -> (PathBuf, Title) {
     (source, title)
 }
 
-/// With times from the first picture on.
+/// The streams with times counted from the first picture.
 fn from_first_picture(mut streams: Vec<Vec<Frame>>) -> Vec<Vec<Frame>> {
     let first = streams[0][0].0;
     streams.iter_mut().flatten().for_each(|frame| frame.0 -= first);
@@ -28,7 +28,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// What the groups of a source become when shown one after the other.
+/// The frames of these groups of a source, shown one after the other.
 fn in_turn(source: &[Frame], groups: &[usize]) -> Vec<Frame> {
     let frames = groups.iter().flat_map(|group| group * GROUP..(group + 1) * GROUP);
     frames.zip(0..).map(|(i, n)| (f64::from(n) / 25.0, source[i].1.clone())).collect()
@@ -44,7 +44,7 @@ fn assert_frames(wanted: &[Frame], given: &[Frame], what: &str) {
     }
 }
 
-/// Start, stop, skip, backwards, and which groups must be seen.
+/// Start, stop, skip, backwards, and the groups that must be shown.
 type Row = (u64, Option<u64>, u32, bool, &'static [usize]);
 
 const ROWS: &[Row] = &[
@@ -62,7 +62,7 @@ const ROWS: &[Row] = &[
 ];
 
 #[test]
-fn the_groups_asked_for_are_decoded_and_no_others() {
+fn the_requested_groups_are_decoded_and_no_others() {
     for (name, encode) in [
         ("h264.mp4", "-c:v libx264 -preset veryfast -bf 2 -g 12 -c:a aac"),
         ("vp9.mp4", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 12 -c:a aac"),
@@ -104,8 +104,8 @@ fn the_groups_asked_for_are_decoded_and_no_others() {
     }
 }
 
-/// The source's sound beside these pictures: as many frames, at their times. (AAC decodes
-/// differently where a decoder has not heard what came before.)
+/// Asserts that the audio is the source's beside these pictures: as many frames, at their times.
+/// (AAC decodes differently if the decoder has not seen the packets before.)
 #[track_caller]
 fn assert_sound(source: &[Frame], given: &[Frame], (from, groups): (usize, usize), what: &str) {
     #[expect(clippy::cast_precision_loss, reason = "a few frames")]
@@ -123,7 +123,7 @@ fn assert_sound(source: &[Frame], given: &[Frame], (from, groups): (usize, usize
 }
 
 #[test]
-fn what_is_not_there_cannot_be_shown() {
+fn impossible_excerpts_are_refused() {
     let folder = Folder::new("no-excerpts");
     let h264 = "-c:v libx264 -preset veryfast -bf 2 -g 12 -c:a aac";
     let (_, film) = footage(&folder, "film.mp4", h264);
@@ -154,7 +154,7 @@ fn what_is_not_there_cannot_be_shown() {
 }
 
 #[test]
-fn what_is_shown_is_listed_as_bytes_in_order() {
+fn played_bytes_are_listed_in_order() {
     let folder = Folder::new("excerpt-bytes");
     let (_, film) = footage(&folder, "film.mp4", "-c:v libx264 -preset veryfast -g 12 -c:a aac");
     let ldus = &film.index.tracks[0].ldus;

@@ -1,5 +1,5 @@
-//! Footage for tests: made by FFmpeg in a folder of its own, read through the pipe format, and
-//! held in memory the way a store would hold it on disk.
+//! Footage for tests: made by FFmpeg in a temporary directory, read through the pipe format, and
+//! held in memory as a store would hold it on disk.
 
 use media::{
     Body, CHECKSUM_SPAN, FragmentReader, FragmentSink, Packaging, PackagingOptions, Slice,
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A folder that goes when the test ends well; after a failure it stays to be looked at.
+/// A directory that is removed when the test succeeds; after a failure it stays for inspection.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -33,13 +33,13 @@ impl Drop for Folder {
     }
 }
 
-/// Runs `ffmpeg` and gives what it wrote to standard output. `args` are split at spaces; each
-/// `FILE` among them is the next of `files`.
+/// Runs `ffmpeg` and returns its standard output. `args` are split at spaces; each `FILE` among
+/// them is the next of `files`.
 pub(crate) fn ffmpeg(args: &str, files: &[&Path]) -> Vec<u8> {
     run("error", args, files)
 }
 
-/// As [`ffmpeg`], but warnings fail as well: players must have nothing to complain about.
+/// Runs [`ffmpeg`] with warnings as errors: players must have no reason for complaints.
 pub(crate) fn ffmpeg_strict(args: &str, files: &[&Path]) -> Vec<u8> {
     run("warning", args, files)
 }
@@ -72,7 +72,7 @@ fn run(verbosity: &str, args: &str, files: &[&Path]) -> Vec<u8> {
     output.stdout
 }
 
-/// Makes footage: test pictures and a tone, encoded by `how`.
+/// Makes footage: test pictures and a tone, encoded with the options `how`.
 pub(crate) fn make(folder: &Folder, name: &str, how: &str) -> PathBuf {
     let path = folder.file(name);
     let pictures = "-f lavfi -i testsrc2=s=160x90:r=25:d=2.4";
@@ -81,7 +81,7 @@ pub(crate) fn make(folder: &Folder, name: &str, how: &str) -> PathBuf {
     path
 }
 
-/// Remuxes to the pipe format. `muxer` is `mp4` or `mov`, `extra` goes before the output.
+/// Remuxes to the pipe format. `muxer` is `mp4` or `mov`, `extra` precedes the output.
 pub(crate) fn remux(source: &Path, muxer: &str, extra: &str) -> Vec<u8> {
     let flags = "empty_moov+delay_moov+default_base_moof";
     let args = format!(
@@ -98,7 +98,7 @@ pub(crate) struct Title {
     pub(crate) data: Vec<Vec<u8>>,
 }
 
-/// Keeps what it is given.
+/// A sink that collects everything.
 #[derive(Debug, Default)]
 pub(crate) struct Collect {
     pub(crate) tracks: Vec<TrackDescription>,
@@ -145,7 +145,7 @@ impl Title {
         Packaging::new(Arc::new(self.index.clone()), &options).unwrap()
     }
 
-    /// What a server would send.
+    /// The bytes that a server would send.
     pub(crate) fn bytes(&self, body: &Body) -> Vec<u8> {
         let mut all = Vec::new();
         for slice in body.slices() {
@@ -162,7 +162,7 @@ impl Title {
         all
     }
 
-    /// Writes everything an HLS player may ask for; gives the multivariant playlist's path.
+    /// Writes everything that an HLS player may request; returns the multivariant playlist's path.
     pub(crate) fn write_hls(&self, packaging: &Packaging, folder: &Folder) -> PathBuf {
         let videos: Vec<u16> = packaging.offers().iter().map(|offer| offer[0]).collect();
         for track in 0..u16::try_from(self.index.tracks.len()).unwrap() {

@@ -1,9 +1,9 @@
-//! Streams that are not what they should be: refused by name, without panic, in little memory.
+//! Invalid streams: refused with the reason, without panic, in little memory.
 
 use crate::footage::{Collect, Folder, make, read, remux};
 use media::{BadStream, FragmentError, FragmentReader, LduIndex, TrackDescription};
 
-/// Everything that reading gives.
+/// The complete result of reading.
 type Outcome = Result<Vec<(TrackDescription, LduIndex)>, BadStream>;
 
 fn outcome(stream: &[u8]) -> Outcome {
@@ -31,7 +31,7 @@ fn boxed(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn streams_that_are_something_else_are_named() {
+fn streams_of_other_kinds_are_refused_with_the_reason() {
     let start = boxed(b"ftyp", b"isom\0\0\0\0");
     let with = |rest: &[u8]| said(&[&start, rest].concat());
     assert_eq!(said(b""), "the stream has no 'moov': nothing says which tracks it has");
@@ -56,7 +56,7 @@ fn streams_that_are_something_else_are_named() {
     );
 }
 
-/// Replaces the first occurrence.
+/// Replaces the first occurrence of `what`.
 fn patched(stream: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
     let at = stream.windows(what.len()).position(|window| window == what).unwrap();
     let mut patched = stream.to_vec();
@@ -65,7 +65,7 @@ fn patched(stream: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn streams_that_contradict_themselves_are_named() {
+fn inconsistent_streams_are_refused_with_the_reason() {
     let good = footage("contradict");
     assert!(outcome(&good).is_ok());
     let with = |what: &[u8], with: &[u8]| said(&patched(&good, what, with));
@@ -94,7 +94,7 @@ fn streams_that_contradict_themselves_are_named() {
 }
 
 #[test]
-fn pieces_of_any_size_give_the_same() {
+fn pieces_of_any_size_give_equal_results() {
     let stream = footage("pieces");
     let whole = read(&stream, stream.len());
     for piece in [1, 2, 7, 1000, 65_536] {
@@ -106,11 +106,11 @@ fn pieces_of_any_size_give_the_same() {
     assert_eq!(bytes as u64, described, "all that the index speaks of was delivered");
 }
 
-/// Rubbish in every place of a real stream's headers, thousands of times.
+/// Random bytes in every place of a real stream's headers, thousands of times.
 #[test]
-fn rubbish_is_survived() {
+fn random_changes_cause_no_panic() {
     let stream = footage("rubbish");
-    // The headers' and the first fragment's bytes are where lies matter.
+    // Only the headers and the first fragment are changed, where changes have an effect.
     let headers = stream.windows(4).position(|window| window == b"mdat").unwrap();
     for seed in 0..3000 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -127,7 +127,7 @@ fn rubbish_is_survived() {
         }
     }
     for length in 0..headers {
-        // Between two boxes a stream may end; one with no fragment has no LDUs.
+        // A stream may end between two boxes; one without a fragment has no LDUs.
         let empty = |(_, ldus): &(TrackDescription, LduIndex)| ldus.is_empty();
         let survived = outcome(&stream[..length]).is_ok_and(|tracks| !tracks.iter().all(empty));
         assert!(!survived, "cut to {length} bytes");
@@ -135,7 +135,7 @@ fn rubbish_is_survived() {
 }
 
 #[test]
-fn after_an_error_nothing_is_taken() {
+fn after_an_error_no_bytes_are_accepted() {
     let (mut reader, mut sink) = (FragmentReader::new(), Collect::default());
     assert!(reader.push(b"RIFF\0\0\0\0AVI ", &mut sink).is_err());
     let again = reader.push(b"\0\0\0\x08free", &mut sink).unwrap_err();

@@ -1,4 +1,4 @@
-//! The index region: what is written comes back, in few bytes, and no other bytes are believed.
+//! The index region: it survives encoding, takes few bytes, and no other bytes are accepted.
 
 use crate::footage::{Folder, Title, make, read, remux};
 use media::{
@@ -34,7 +34,7 @@ fn track(kind: TrackKind, ldus: LduIndex) -> TrackIndex {
     TrackIndex { description: description(kind), data_len, ldus, checksums: checksums.collect() }
 }
 
-/// An index with anything in it that an index can have.
+/// An index with random valid content.
 fn any_index(seed: u64, ldus: usize) -> TitleIndex {
     let mut random = fastrand::Rng::with_seed(seed);
     let tracks = (0..random.usize(1..4)).map(|_| {
@@ -57,7 +57,7 @@ fn any_index(seed: u64, ldus: usize) -> TitleIndex {
 }
 
 #[test]
-fn any_index_comes_back() {
+fn any_index_survives_encoding() {
     for seed in 0..300 {
         let index = any_index(seed, 700);
         assert_eq!(TitleIndex::decode(&index.encode()).as_ref(), Ok(&index), "seed {seed}");
@@ -65,7 +65,7 @@ fn any_index_comes_back() {
 }
 
 #[test]
-fn a_title_of_opaque_bytes_comes_back() {
+fn a_title_of_opaque_bytes_survives_encoding() {
     let mut file = track(TrackKind::File, LduIndex::default());
     file.data_len = 3 * CHECKSUM_SPAN + 1;
     file.checksums = vec![1, 2, 3, checksum(b"x")];
@@ -74,7 +74,7 @@ fn a_title_of_opaque_bytes_comes_back() {
 }
 
 #[test]
-fn what_lies_behind_the_region_does_not_matter() {
+fn bytes_behind_the_region_are_ignored() {
     let index = any_index(7, 100);
     let mut bytes = index.encode();
     bytes.resize(bytes.len().next_multiple_of(4096), 0xee);
@@ -82,7 +82,7 @@ fn what_lies_behind_the_region_does_not_matter() {
 }
 
 #[test]
-fn no_flipped_byte_and_no_missing_one_goes_unseen() {
+fn every_changed_or_missing_byte_is_detected() {
     let bytes = any_index(3, 60).encode();
     let mut random = fastrand::Rng::with_seed(11);
     for at in 0..bytes.len() {
@@ -93,9 +93,9 @@ fn no_flipped_byte_and_no_missing_one_goes_unseen() {
     }
 }
 
-/// Damage that the checksums do not catch, as a hostile writer would make it.
+/// Changes with valid checksums, as a hostile writer would make them.
 #[test]
-fn lies_under_good_checksums_are_found_or_harmless() {
+fn invalid_content_with_valid_checksums_is_refused_or_harmless() {
     let bytes = any_index(5, 60).encode();
     let sections = sections(&bytes);
     for seed in 0..4000 {
@@ -106,14 +106,14 @@ fn lies_under_good_checksums_are_found_or_harmless() {
             lies[at] = [0, 1, 0x7f, 0x80, 0xff, random.u8(..)][random.usize(..6)];
         }
         seal(&mut lies, &sections);
-        // No panic, no great allocation; if it is believed, it says the same when written.
+        // No panic, no large allocation; if it is accepted, it is encoded to the same bytes.
         if let Ok(index) = TitleIndex::decode(&lies) {
             assert_eq!(TitleIndex::decode(&index.encode()), Ok(index), "seed {seed}");
         }
     }
 }
 
-/// Start and length of each section, as written.
+/// The start and length of each section.
 fn sections(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut sections = Vec::new();
     let mut at = 32;
@@ -137,7 +137,7 @@ fn seal(bytes: &mut [u8], sections: &[(usize, usize)]) {
 }
 
 #[test]
-fn what_is_no_index_is_named() {
+fn bytes_that_are_no_index_are_refused_with_the_reason() {
     let good = any_index(1, 10).encode();
     let newer = {
         let mut bytes = good.clone();
@@ -152,7 +152,7 @@ fn what_is_no_index_is_named() {
     assert_eq!(cut, format!("index region cut short: 100 of {} bytes", good.len()));
 }
 
-/// The checksum of RFC 3720, appendix B.4, so that others can read our stores.
+/// The checksum of RFC 3720, appendix B.4, so that other programs can read the stores.
 #[test]
 fn checksums_are_crc32c() {
     assert_eq!(checksum(b"123456789"), 0xe306_9283);

@@ -1,5 +1,5 @@
-//! The media room from outside: real files through FFmpeg in, packaged bytes out and through
-//! FFmpeg again; hostile bytes; other people's parsers.
+//! The media crate from outside: real files in through FFmpeg, packaged bytes out and through
+//! FFmpeg again; hostile bytes; other parsers.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
-//! Segments, playlists and progressive files: read by other people's parsers, and against slow
-//! obvious computations from the index.
+//! Segments, playlists and progressive files: read by independent parsers, and compared with slow,
+//! simple computations from the index.
 
 use crate::footage::{Folder, Title, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
@@ -20,7 +20,7 @@ fn footage(name: &str) -> Title {
     read(&remux(&make(&folder, "source.mp4", how), "mp4", ""), 1 << 16)
 }
 
-/// A track out of numbers; the sample entry of a codec that none knows.
+/// A track made from numbers, with the sample entry of an unknown codec.
 fn track(kind: TrackKind, scale: u32, ldus: LduIndex) -> TrackIndex {
     let video = kind == TrackKind::Video;
     let description = TrackDescription {
@@ -59,7 +59,7 @@ fn package(tracks: Vec<TrackIndex>, segment: Duration) -> Packaging {
     Packaging::new(Arc::new(index), &PackagingOptions { segment }).unwrap()
 }
 
-/// What the second reader must find of an LDU.
+/// Asserts that the second parser finds the LDU's values.
 fn assert_sample(sample: &Sample<'_>, bytes: &[u8], ldu: &Ldu, what: &str) {
     let offset = i64::from(ldu.composition_offset);
     assert_eq!(sample.timestamp, ldu.decode_time, "{what}");
@@ -135,7 +135,7 @@ fn span(start: u64, end: u64) -> std::ops::Range<u64> {
     start..end
 }
 
-/// Where the stored bytes of a body lie, by track.
+/// The stored byte ranges of a body, by track.
 fn stored(body: &Body, track: u16) -> Vec<std::ops::Range<u64>> {
     let of_track = |slice: &Slice| match slice {
         Slice::Stored { track: t, bytes } if *t == track => Some(bytes.clone()),
@@ -145,7 +145,7 @@ fn stored(body: &Body, track: u16) -> Vec<std::ops::Range<u64>> {
 }
 
 #[test]
-fn a_segment_is_one_header_and_one_stored_slice_and_segments_tile_the_data() {
+fn a_segment_is_one_header_and_one_stored_slice_and_segments_cover_the_data() {
     let packaging = package(vec![pictures(250, |i| 1000 + i), sound(500)], SECOND);
     for track in [0, 1] {
         let mut end = 0;
@@ -172,7 +172,7 @@ fn a_progressive_file_is_interleaved_by_the_second() {
     let order: Vec<char> = stored.iter().map(|slice| slice.chars().next().unwrap()).collect();
     assert_eq!(order, ['0', '1', '0', '1', '0', '1'], "{shown}");
     assert_eq!(stored[2], "0 250..500");
-    // Alone, a track is one run.
+    // A single track is one run.
     assert_eq!(stored_runs(&packaging, &[1]), [1]);
 }
 
@@ -183,7 +183,7 @@ fn stored_runs(packaging: &Packaging, tracks: &[u16]) -> Vec<usize> {
 
 #[test]
 fn files_beyond_four_gibibytes_have_wide_places() {
-    // 2 h at 60 MB/s: places past 32 bits, and an `mdat` past them.
+    // 2 h at 60 MB/s: offsets beyond 32 bits, and an `mdat` beyond them.
     let packaging = package(vec![pictures(180_000, |_| 2_400_000)], SECOND);
     let body = packaging.progressive(&[0]);
     let Some(Slice::Generated { bytes, .. }) = body.slices().first() else { panic!("a header") };
@@ -215,7 +215,7 @@ fn long_titles_and_ten_thousand_frames_of_one_byte() {
     assert_eq!(stored(&tiny.progressive(&[0]), 0), vec![span(0, 10_000)]);
 }
 
-/// The slow way: for every piece go through all segments.
+/// The slow computation: for every piece it goes through all segments.
 fn due_slowly(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
     let playlist = packaging.media_playlist(track, "").unwrap();
     let playlist = m3u8_rs::parse_media_playlist_res(playlist.as_bytes()).unwrap();
@@ -242,7 +242,7 @@ fn due_times_in_segments_are_when_the_first_segment_that_touches_a_piece_begins(
     let packaging = package(vec![pictures(1000, |i| 100 + i * 7), sound(1875)], 2 * SECOND);
     for (track, piece) in [(0, 1), (0, 10_007), (0, 65_536), (1, 4096), (1, 1 << 30)] {
         let due = packaging.due_segmented(track, piece);
-        // For single bytes looking at some is enough.
+        // For single bytes a sample is enough.
         if piece == 1 {
             assert_eq!(due.len() as u64, packaging.index().tracks[0].data_len);
             assert!(due.is_sorted() && due[0] == 0 && due[due.len() - 1] == 38_000);
@@ -330,7 +330,7 @@ fn playlists_read_by_another_parser() {
         assert_eq!(one.segments.len(), packaging.segment_count(track) as usize);
         let total: f32 = one.segments.iter().map(|segment| segment.duration).sum();
         assert!((total - 2.4).abs() < 0.03, "track {track}: {total} s");
-        // No segment is denser than the variant promises.
+        // No segment is denser than the variant declares.
         for (k, segment) in (0..).zip(&one.segments) {
             let bits = packaging.segment(track, k).unwrap().len() * 8;
             let length = f64::from(segment.duration).max(1.0);
@@ -364,7 +364,7 @@ fn offers_are_best_first() {
 }
 
 #[test]
-fn what_has_nothing_to_play_is_named() {
+fn a_title_without_media_is_refused_with_the_reason() {
     let refused = |kind, tracks| {
         let index = Arc::new(TitleIndex { kind, tracks });
         Packaging::new(index, &PackagingOptions::default()).unwrap_err()

@@ -1,22 +1,23 @@
-//! What players decode from our packaging is what they decode from the source: every frame, its
-//! order and its time, for each kind of codec and container.
+//! The frames that players decode from the packaging are those of the source: every frame, in order
+//! and at its time, for each kind of codec and container.
 //!
-//! Compared by `ffmpeg -f framemd5`: per stream the MD5 of each decoded frame and its time. Times
-//! are counted from the earliest of the title, since containers begin at different ones.
+//! They are compared by `ffmpeg -f framemd5`: the MD5 and the time of each decoded frame, per
+//! stream. Times are counted from the earliest of the title, because containers begin at different
+//! ones.
 
 use crate::footage::{Folder, ffmpeg, ffmpeg_strict, make, read, remux};
 use std::path::Path;
 use std::time::Duration;
 
-/// A decoded frame: seconds, MD5 of its samples.
+/// A decoded frame: its time in seconds, and the MD5 of its samples.
 pub(crate) type Frame = (f64, String);
 
-/// Decodes all streams of a source, pictures first. Times from the earliest frame.
+/// Decodes all streams of a source, video first. Times count from the earliest frame.
 pub(crate) fn decode(path: &Path) -> Vec<Vec<Frame>> {
     frames(ffmpeg(DECODE, &[path]))
 }
 
-/// As [`decode`], of what we made: nothing to warn of.
+/// Decodes a file of the packaging, in which no warnings are allowed.
 pub(crate) fn decode_ours(path: &Path) -> Vec<Vec<Frame>> {
     frames(ffmpeg_strict(DECODE, &[path]))
 }
@@ -45,12 +46,12 @@ fn frames(text: Vec<u8>) -> Vec<Vec<Frame>> {
     streams
 }
 
-/// What a container cannot say about the sound.
+/// The properties of audio that a container cannot express.
 #[derive(Clone, Copy, PartialEq)]
 enum Sound {
     Exact,
-    /// Matroska can say that the last packet is shorter than its duration; MP4 as FFmpeg reads
-    /// it cannot, so the last frame keeps its padding.
+    /// Matroska can shorten the last packet; MP4 as FFmpeg reads it cannot, so that the last frame
+    /// keeps its padding.
     PaddedEnd,
 }
 
@@ -70,7 +71,7 @@ fn assert_same(wanted: &[Vec<Frame>], given: &[Vec<Frame>], sound: Sound, what: 
     }
 }
 
-/// Source file by file name and encoder options; how it must be remuxed.
+/// A source file by name and encoder options, and how it is remuxed.
 struct Case<'a> {
     file: &'a str,
     encode: &'a str,
@@ -234,7 +235,7 @@ fn eac3_beside_h264() {
     });
 }
 
-/// A source made from another one, or by options of its own.
+/// Checks a source that is made from another one, or by its own options.
 fn check_odd(name: &str, how: impl Fn(&Folder, &Path), codecs: &[&str], sound: Sound) {
     let folder = Folder::new(&name.replace('.', "-"));
     let source = folder.file(name);
@@ -246,7 +247,7 @@ fn check_odd(name: &str, how: impl Fn(&Folder, &Path), codecs: &[&str], sound: S
 const AVC_AAC: &[&str] = &["avc1.64000b", "mp4a.40.2"];
 
 #[test]
-fn pictures_of_uneven_lengths() {
+fn video_with_uneven_frame_lengths() {
     let how = "-vf select=not(mod(n\\,3))+lt(n\\,20) -fps_mode vfr";
     let how = |folder: &Folder, _: &Path| {
         make(folder, "vfr.mkv", &format!("{how} {H264} -c:a aac"));
@@ -255,7 +256,7 @@ fn pictures_of_uneven_lengths() {
 }
 
 #[test]
-fn sound_that_starts_late_and_in_two_languages() {
+fn audio_that_starts_late_and_in_two_languages() {
     let how = |_: &Folder, source: &Path| {
         let inputs = "-f lavfi -i testsrc2=s=160x90:r=25:d=3 -itsoffset 0.7 \
                       -f lavfi -i sine=d=2:r=48000 -f lavfi -i sine=f=300:d=3:r=44100";
@@ -268,7 +269,7 @@ fn sound_that_starts_late_and_in_two_languages() {
 }
 
 #[test]
-fn pictures_that_start_late() {
+fn video_that_starts_late() {
     let how = |_: &Folder, source: &Path| {
         let inputs = "-itsoffset 0.7 -f lavfi -i testsrc2=s=160x90:r=25:d=2 \
                       -f lavfi -i sine=d=3:r=48000";
@@ -278,7 +279,7 @@ fn pictures_that_start_late() {
 }
 
 #[test]
-fn sound_alone_and_pictures_alone() {
+fn audio_alone_and_video_alone() {
     let sound = |_: &Folder, source: &Path| {
         ffmpeg("-f lavfi -i sine=d=3:r=44100 -c:a aac FILE", &[source]);
     };
@@ -290,7 +291,7 @@ fn sound_alone_and_pictures_alone() {
 }
 
 #[test]
-fn pictures_turned_by_their_header() {
+fn video_rotated_by_its_header() {
     let how = |folder: &Folder, source: &Path| {
         let upright = make(folder, "upright.mp4", &format!("{H264} -c:a aac"));
         ffmpeg("-i FILE -c copy -metadata:s:v rotate=90 FILE", &[&upright, source]);
@@ -298,8 +299,9 @@ fn pictures_turned_by_their_header() {
     check_odd("turned.mp4", how, AVC_AAC, Sound::Exact);
 }
 
-/// Cut without encoding: the file holds pictures from the key frame before the cut, and an edit
-/// list that hides them. Segments show them, since a browser can only show or not decode.
+/// A file cut without encoding: it holds pictures from the key frame before the cut, and an edit
+/// list that hides them. Segments show them, because a browser can only show pictures or not decode
+/// them.
 #[test]
 fn a_cut_inside_a_group_of_pictures() {
     let folder = Folder::new("cut");
@@ -314,8 +316,8 @@ fn a_cut_inside_a_group_of_pictures() {
     let hls = decode_ours(&title.write_hls(&packaging, &folder));
     let hidden = hls[0].len() - wanted[0].len();
     assert_eq!(hidden, 3, "0.48 s is the key frame before 0.6 s");
-    // What the source shows is there, all streams moved by the same time. Its first sound is
-    // cut inside a packet, and not compared.
+    // All frames of the source are there, with all streams moved by the same time. Its first audio
+    // packet is cut and not compared.
     let moved = hls[0][hidden].0 - wanted[0][0].0;
     for (wanted, given) in wanted.iter().zip(&hls) {
         for (wanted, given) in wanted.iter().skip(1).rev().zip(given.iter().rev()) {

@@ -1,4 +1,4 @@
-//! What file systems and Tenuto's rounds make of the same disk: the figures of
+//! A comparison of file systems and Tenuto's rounds on one disk: the figures of
 //! `docs/reference/figures.md` on the emulated ST39183W.
 //!
 //! ```text
@@ -6,16 +6,17 @@
 //! cargo bench -p meter --bench emulated -- model [--backing FILE] [speed, ...]
 //! ```
 //!
-//! `model`: how near the emulated disk comes to the simulated one, round by round; half a minute,
-//! divided by the speed. `streams`: 60 readers of 30 MiB each at once, on Tenuto's rounds (direct
-//! reads in the order of place; `rounds-1MiB-4` are reads of 1 MiB, 4 in the disk at once, the last
-//! of each stream in two; `-whole`: that one is as the others), and on ext2, ext4, XFS and btrfs
-//! with a read-ahead of 128 KiB and with the kernel's own; all within the same first 2.7 GB of the
-//! disk, each on a disk filled anew, files one after the other. Takes about three minutes a line.
+//! `model` measures how close the emulated disk is to the simulated one, round by round; it takes
+//! half a minute, divided by the speed. `streams` starts 60 readers of 30 MiB each at once, on
+//! Tenuto's rounds and on ext2, ext4, XFS and btrfs with a read-ahead of 128 KiB and with the
+//! kernel's default. The rounds use direct reads in SCAN order; `rounds-1MiB-4` means reads of
+//! 1 MiB with 4 in flight and the last read of each stream halved, `-whole` leaves it whole. All
+//! use the first 2.7 GB of a newly filled disk, files one after the other. A line takes about
+//! three minutes.
 //!
 //! Needs root, /dev/fuse, 9.1 GB of disk, and the file systems' programs (e2fsprogs, xfsprogs,
-//! btrfs-progs). It is not a test: nothing is judged, all is printed. How many streams are held, by
-//! arithmetic and emulated, is `tenuto reproduce alderman-table1 --emulated`.
+//! btrfs-progs). It is not a test: it prints figures and judges none. `tenuto reproduce
+//! alderman-table1 --emulated` counts the streams that are held, by arithmetic and emulated.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -30,19 +31,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::ByteCount;
 
-/// The paper's, and the bytes that all systems may use of its front.
+/// The disk model of the paper, and the number of bytes at its front that all systems may use.
 const MODEL: &str = "st39183w";
 const RANGE: ByteCount = ByteCount(units::align_down(2_700_000_000, 1 << 20));
 const STREAMS: u32 = 60;
 const FILE: ByteCount = ByteCount::mib(30);
 
-/// In MiB, so many in the disk at once, and whether the last read of each stream is two. All
-/// streams begin and end together here: halves let them end closer together.
+/// Read size in MiB, queue depth, and whether the last read of each stream is halved. All streams
+/// begin and end together here, and halves let them end closer together.
 const ROUNDS: [(u64, u32, bool); 5] =
     [(1, 4, true), (1, 4, false), (1, 2, false), (1, 8, false), (2, 8, false)];
 
 fn main() {
-    // cargo adds --bench.
+    // cargo passes `--bench` as an argument.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let mut backing = PathBuf::from("target/emulated-disk.img");
     let mut rest = Vec::new();
@@ -60,7 +61,7 @@ fn main() {
             let speed = |text: &str| text.parse().expect("a speed is a whole number");
             speeds.for_each(|text| model::against_the_model(&backing, speed(text)));
         }
-        _ => println!("skipped; say `streams` or `model`, the head of the file says what that is"),
+        _ => println!("skipped: `streams` or `model` expected; see the header of this file"),
     }
 }
 
@@ -102,9 +103,9 @@ fn streams(backing: &Path, only: Option<&str>) {
     }
 }
 
-/// In fast mode.
+/// Starts the emulated disk in fast mode.
 fn start(backing: &Path, speed: u32) -> EmulatedDisk {
-    let model = DiskModel::preset(MODEL).expect("it comes along");
+    let model = DiskModel::preset(MODEL).expect("a built-in model");
     let options = EmulateOptions {
         size: Some(model.capacity()),
         attach: true,
@@ -134,7 +135,7 @@ fn say(name: &str, read_ahead: &str, streams: &[RoundsStreamStats], disk: &DiskS
     );
 }
 
-/// The load average of the last minute: other work of the machine.
+/// The load average of the last minute, which shows other work on the machine.
 fn load() -> String {
     let all = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     all.split(' ').next().unwrap_or_default().to_owned()

@@ -1,5 +1,5 @@
-//! How near an emulated disk comes to its model: the same rounds on it, by the clock, and on the
-//! simulated one. The capacities of both differ as their rounds do.
+//! The difference between an emulated disk and its model: the same rounds in real time and on the
+//! simulated disk. The capacities of the two differ as their rounds do.
 
 use crate::start;
 use device::{FileDevice, Method, OpenOptions, SimulatedDisk};
@@ -9,14 +9,15 @@ use meter::target::{QueuedPort, SimulatedPort};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Read one by one in SCAN order, each round right behind the one before.
+/// Compares rounds of single reads in SCAN order, each round directly after the one before.
 pub(crate) fn against_the_model(backing: &Path, speed: u32) {
     let disk = start(backing, speed);
     let model = disk.model();
     let spread = RoundsPlan::spread(STREAMS, model.capacity(), MB, MPEG1);
     let plan = RoundsPlan { rounds: ROUNDS, pace: RoundPace::Free, ..spread };
     let mut simulated = SimulatedPort::new(SimulatedDisk::new(model)).by_pages();
-    let simulated = run(&plan, &mut simulated, &mut |_| true).expect("it has no faults");
+    let simulated =
+        run(&plan, &mut simulated, &mut |_| true).expect("a simulated disk has no faults");
     disk.set_fast(false);
     disk.reset_statistics();
     let path = disk.device().expect("attached");
@@ -61,8 +62,8 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// As many as the simulated disk holds.
+/// The number of streams that the simulated disk holds.
 const STREAMS: u32 = 62;
 
-/// Half a minute at the disk's own speed.
+/// The number of rounds: half a minute at the disk's own speed.
 const ROUNDS: u32 = 6;

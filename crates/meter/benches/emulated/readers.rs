@@ -12,10 +12,10 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use units::ByteCount;
 
-/// Rounds as Tenuto makes them: in each, one direct read for every stream, always from the front
-/// to the back, some in the disk at once, the next round right behind. Each stream has as many
-/// contiguous bytes as a file, the streams lie evenly over the range. `halved`: the last round is
-/// two, of half a block each.
+/// Rounds as Tenuto runs them: in each, one direct read for every stream, from the front of the
+/// disk to the back, with a fixed queue depth and no pause between rounds. Each stream has as many
+/// contiguous bytes as a file; the streams are spread evenly over the range. `halved` splits the
+/// last round in two with half a block each.
 pub(crate) fn in_rounds(
     disk: &EmulatedDisk,
     block: ByteCount,
@@ -40,8 +40,8 @@ pub(crate) fn in_rounds(
         let round = |round| {
             (0..u64::from(STREAMS)).map(move |stream| stream * pitch + from + round * block.0)
         };
-        // Each read is a stream of one block, so that no round waits for the last of the one
-        // before.
+        // Each read is modelled as a stream of one block, so that no round waits for the last read
+        // of the round before.
         let plan = RoundsPlan {
             starts: (0..rounds).flat_map(round).collect(),
             block,
@@ -59,14 +59,14 @@ pub(crate) fn in_rounds(
     streams
 }
 
-/// Something of it came, at this time from the start.
+/// Notes that bytes of `stream` arrived at `at`, counted from the start.
 fn came(stream: &mut RoundsStreamStats, at: Duration) {
     stream.longest_gap = stream.longest_gap.max(at.saturating_sub(stream.last));
     stream.last = stream.last.max(at);
     stream.blocks += 1;
 }
 
-/// A file for each reader, one after the other.
+/// Creates one file for each reader, one after the other.
 pub(crate) fn fill(on: &Mounted) -> Vec<PathBuf> {
     let path = |number: u32| on.folder().join(format!("film-{number:02}"));
     let files: Vec<PathBuf> = (0..STREAMS).map(path).collect();
@@ -76,7 +76,7 @@ pub(crate) fn fill(on: &Mounted) -> Vec<PathBuf> {
     files
 }
 
-/// One thread for each file, in pieces of 32 KiB; all begin at once.
+/// Reads each file with its own thread, 32 KiB at a time; all threads begin at once.
 pub(crate) fn of_files(files: &[PathBuf]) -> Vec<RoundsStreamStats> {
     let barrier = &Barrier::new(files.len());
     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use super::{SystemSample, Watched};
 use serde::Serialize;
 use units::{BitRate, ByteCount, float, rounded};
 
-/// What may be full.
+/// A resource that may be full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Resource {
@@ -22,28 +22,28 @@ pub(crate) enum Resource {
     NfsQueue,
     /// The NFS server, or the network to it.
     NfsServer,
-    /// A block device.
+    /// A block device beneath the target.
     Device,
-    /// Nothing that can be seen from here.
+    /// No resource that this machine can observe.
     Nothing,
 }
 
 /// The first resource that was full when frames began to be late, and the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct First {
-    /// Which.
+    /// The resource.
     pub(crate) resource: Resource,
-    /// Its name, where there are several.
+    /// The resource's name, where a machine has several of the kind.
     pub(crate) name: Option<String>,
-    /// The first second, from the start of the run on, in which it was full; `None` if no frame
-    /// was late and this is what was fullest.
+    /// The first second of the run in which it was full; `None` if no frame was late and this is
+    /// the fullest resource.
     pub(crate) second: Option<usize>,
-    /// In words.
+    /// The evidence as a sentence.
     pub(crate) sentence: String,
 }
 
 impl First {
-    /// In a word or two.
+    /// The resource in one or two words.
     pub(crate) fn short(&self) -> String {
         let what = match self.resource {
             Resource::Processors => "processors",
@@ -60,24 +60,25 @@ impl First {
     }
 }
 
-/// How full something was in a second.
+/// The utilisation of one resource in one second.
 struct Full {
     resource: Resource,
     name: Option<String>,
-    /// 1 or more: full.
+    /// The share of the limit that was used; 1 or more means full.
     share: f64,
     words: String,
 }
 
-/// What was full when frames began to be late, in second `late`; without one, what was nearest to
-/// being so.
+/// The resource that was full when frames began to be late, in second `late`; without such a
+/// second, the resource that was nearest to its limit.
 pub(crate) fn first_full(watched: &Watched, late: Option<usize>) -> First {
     let Some(late) = late else { return fullest(watched) };
     let from = late.saturating_sub(BEFORE);
     let until = watched.samples.len().min(late + 1);
     for second in from..until {
         let full = what(watched, &watched.samples[second]).into_iter().filter(|it| it.share >= 1.0);
-        // The agent's own faults first; of devices, the lowest that is full.
+        // The agent's own faults go first. A layered device is busy whenever the one below it is,
+        // so of several full devices the lowest is the cause.
         if let Some(full) = full.reduce(|first, next| {
             let deeper = first.resource == Resource::Device && next.resource == Resource::Device;
             if deeper { next } else { first }
@@ -100,7 +101,7 @@ pub(crate) fn first_full(watched: &Watched, late: Option<usize>) -> First {
     }
 }
 
-/// Where no frame was late.
+/// The resource nearest to its limit, for a run without a late frame.
 fn fullest(watched: &Watched) -> First {
     let all = watched.samples.iter().flat_map(|sample| what(watched, sample));
     let most = all.max_by(|a, b| a.share.total_cmp(&b.share));
@@ -137,7 +138,7 @@ fn what(watched: &Watched, sample: &SystemSample) -> Vec<Full> {
     all.extend(sample.devices.iter().map(|device| Full {
         resource: Resource::Device,
         name: Some(device.name.clone()),
-        // A device that is always at work with one request at a time could take more.
+        // A device that is always busy with one request at a time could still take more.
         share: (device.busy / DEVICE).min(device.queue),
         words: format!(
             "{} was busy {} of the time with {:.1} requests at once, each taking {}; it read {} and \
@@ -154,11 +155,11 @@ fn what(watched: &Watched, sample: &SystemSample) -> Vec<Full> {
 }
 
 fn processors(sample: &SystemSample) -> Full {
-    // Who watches the clock has no work.
+    // The time that the meter polls the clock is not work.
     let count = u32::try_from(sample.processors.len()).unwrap_or(u32::MAX).max(1);
     let spun = sample.own_spin / sample.seconds.max(1e-6) / f64::from(count);
     let busy = sample.processors_busy() - spun;
-    // Processors that others keep busy are nothing to a meter that gets one when it wants it.
+    // Processors that others keep busy do not matter to a meter that gets one when it needs it.
     let waited = sample.own_wait.max(sample.overslept);
     let share = busy / PROCESSORS;
     Full {
@@ -236,24 +237,25 @@ fn nfs(sample: &SystemSample) -> Option<Full> {
     Some(Full { resource, name: None, share: nfs.queue.max(nfs.server) / NFS_SECONDS, words })
 }
 
-/// Seconds before the first late frame's deadline in which its reason may lie.
+/// Seconds before the first late frame's deadline in which its cause may be found.
 const BEFORE: usize = 2;
-/// Shares at which something counts as full. Below 1 since a second is longer than a peak.
+/// Share of processor time at which the processors count as full. Below 1 because a second is
+/// longer than a peak.
 const PROCESSORS: f64 = 0.95;
 /// Seconds that the meter must have waited for a processor, in one of them.
 const WAITED: f64 = 0.05;
 const DEVICE: f64 = 0.95;
 const LINK: f64 = 0.9;
-/// The processor that takes a network card's interrupts is at its end long before it shows all of
-/// its time as such.
+/// Share of softirq time at which a processor counts as full: the processor that takes a network
+/// card's interrupts is at its limit long before all of its time is counted as softirq.
 const SOFTIRQ: f64 = 0.6;
 /// With one segment in a hundred lost, TCP's rate is the network's and not the storage's.
 const TCP_LOSS: f64 = 0.01;
 const FEW_SEGMENTS: u64 = 100;
-/// In a second.
+/// Closed receive windows per second from which the receiver counts as too slow.
 const CLOSED: f64 = 20.0;
-/// A fifth of a second is longer than clients of video keep (8 frames at 25 a second are 0.32 s,
-/// and a frame takes several requests).
+/// Seconds for one NFS request from which NFS counts as full: longer than video clients buffer (8
+/// frames at 25 a second are 0.32 s, and a frame takes several requests).
 const NFS_SECONDS: f64 = 0.2;
 
 fn percent(share: f64) -> String {
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_resource_that_was_full_before_the_first_late_frame_is_named() {
+    fn the_resource_that_is_full_before_the_first_late_frame_is_named() {
         let busy = Processor { busy: 0.99, softirq: 0.7, steal: 0.0 };
         let idle_for_us = Processor { softirq: 0.0, ..busy };
         let link = Link { name: "eth0".into(), received: 1.2e8, sent: 1e3, dropped: 0 };
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn of_devices_on_top_of_each_other_the_lowest_that_is_full_is_named() {
+    fn of_stacked_devices_the_lowest_full_one_is_named() {
         let devices = vec![device("loop0", 1.0, 20.0), device("vda", 0.98, 15.0)];
         let first = seen(SystemSample { devices, ..quiet() });
         assert_eq!((first.name.as_deref(), first.second), (Some("vda"), Some(3)));
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_miss_it_says_what_was_nearest_to_its_limit() {
+    fn without_a_miss_the_resource_nearest_to_its_limit_is_named() {
         let busy = SystemSample { devices: vec![device("sda", 0.9, 4.0)], ..quiet() };
         let watched = Watched { samples: vec![quiet(), busy], ..Watched::default() };
         let first = first_full(&watched, None);

@@ -1,4 +1,4 @@
-//! What the kernel has counted until one moment.
+//! The kernel's counters at one moment.
 
 use super::proc::{
     Disk, Interface, NfsMount, Tcp, Ticks, Waiting, diskstats, mountstats, net_dev, schedstat,
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Read one after another, which takes less than a millisecond.
+/// The counters, read one after another, which takes less than a millisecond.
 #[derive(Clone, Debug)]
 pub(crate) struct SystemCounters {
     pub(super) at: Instant,
-    /// What clocks on the wall say; they may be set.
+    /// The wall clock, which may be set while a run is on.
     pub(super) wall: SystemTime,
     pub(super) processors: Vec<Ticks>,
     /// Counters of the block devices that were requested, in that order.
@@ -26,7 +26,7 @@ pub(crate) struct SystemCounters {
 }
 
 impl SystemCounters {
-    /// As they are now, of the machine and of the devices and the mount of `stack`.
+    /// Reads the counters of the machine and of the devices and the mount of `stack`.
     pub(crate) fn now(stack: &Stack) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (wall, at) = (SystemTime::now(), Instant::now());
@@ -50,7 +50,7 @@ impl SystemCounters {
         }
     }
 
-    /// How far the clock on the wall has been set since `before`, either way.
+    /// The step by which the wall clock has been set since `before`, in either direction.
     pub(super) fn clock_set(&self, before: &Self) -> Duration {
         let ran = self.at.duration_since(before.at);
         match self.wall.duration_since(before.wall) {

@@ -1,18 +1,18 @@
-//! Whose fault each miss was.
+//! The cause of each miss.
 
 use super::SystemSample;
 use crate::streams::Second;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Why the meter was late itself.
+/// The cause of the meter's own lateness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The meter was slow itself.
+    /// The meter itself was slow.
     Meter,
     /// Its threads waited for a processor, or the hypervisor had taken it away.
     AgentCpu,
-    /// A clock was set while it ran.
+    /// A clock was set during the run.
     Clock,
 }
 
@@ -58,9 +58,9 @@ pub(crate) fn faults(seconds: &[Second], samples: &[SystemSample]) -> Faults {
     all
 }
 
-/// Why the meter was late by `own` with a frame that was due in second `at`.
+/// The cause of a lateness `own` of the meter itself, for a frame due in second `at`.
 fn why(at: usize, own: Duration, samples: &[SystemSample]) -> Fault {
-    // What makes a frame late happens before its deadline, and a deadline is behind by the buffer.
+    // The cause precedes the deadline, and the deadline is later than the request by the buffer.
     let from = at.saturating_sub(BEFORE);
     let around = samples.get(from..samples.len().min(at + 1)).unwrap_or_default();
     if around.iter().any(|sample| sample.clock_set > 0.0) {
@@ -73,10 +73,10 @@ fn why(at: usize, own: Duration, samples: &[SystemSample]) -> Fault {
     if waited >= own.as_secs_f64() / 2.0 || stolen { Fault::AgentCpu } else { Fault::Meter }
 }
 
-/// Seconds before a late frame's own in which its reason may lie.
+/// Seconds before a late frame's own in which its cause may be found.
 const BEFORE: usize = 2;
 
-/// With a tenth of the processor time missing, no cause can be assigned.
+/// Share of stolen processor time from which the lateness is put down to the hypervisor.
 const STOLEN: f64 = 0.1;
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_miss_has_one_label() {
+    fn each_miss_has_one_cause() {
         let quiet = sample();
         let busy = SystemSample { own_wait: 0.3, ..sample() };
         let stopped = SystemSample { overslept: 0.3, ..sample() };
@@ -111,7 +111,7 @@ mod tests {
             (&set, Faults { storage: 3, clock: 7, ..Faults::default() }),
         ];
         for (cause, expected) in cases {
-            // The cause lies in the second before.
+            // The cause is in the second before.
             let samples = [sample(), cause.clone(), sample()];
             let seconds = [second(0, 0, 0), second(0, 0, 0), second(10, 7, 400)];
             assert_eq!(faults(&seconds, &samples), expected);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_past_is_no_reason_and_seconds_without_a_sample_blame_the_meter() {
+    fn an_old_cause_does_not_count_and_seconds_without_a_sample_blame_the_meter() {
         let busy = SystemSample { own_wait: 9.0, ..sample() };
         let mut samples = vec![sample(); 10];
         samples[0] = busy;

@@ -1,4 +1,4 @@
-//! Blame: what a machine did while the meter ran on it, and whose fault a miss was.
+//! Blame: what a machine did while the meter ran on it, and the cause of each miss.
 //!
 //! ```text
 //!   /proc, /sys ──Counters──┐ each second                   ┌─▶ Faults: storage, meter, agent CPU, clock
@@ -6,14 +6,13 @@
 //!   sleeps of 20 ms ────────┘                               └─▶ First: which resource was full first
 //! ```
 //!
-//! A miss that the meter's own lateness does not explain is the storage's. One that it does explain
-//! is put down to what the samples around it show: a clock that jumped, threads that waited for a
-//! processor (the kernel counts that for each thread, and a second thread that does nothing but
-//! sleep was woken late, too), or neither: then the meter itself was slow.
+//! A miss that the meter's own lateness does not explain is put down to the storage. A miss that it
+//! does explain is put down to what the samples of those seconds show: a clock that was set;
+//! threads that waited for a processor (the kernel counts this for each thread, and a second
+//! thread that only sleeps was also woken late); or neither, and then the meter itself was slow.
 //!
-//! It reads what the kernel publishes and changes nothing. A counter that a kernel does not publish
-//! is `None` and no cause is assigned.
-
+//! The module reads what the kernel publishes and changes nothing. A counter that a kernel does not
+//! publish is `None`, and no cause is assigned from it.
 mod broke;
 mod counters;
 mod faults;

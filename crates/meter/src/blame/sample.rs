@@ -1,4 +1,4 @@
-//! What a machine did between two moments: the difference of two readings of its counters.
+//! The activity of a machine between two moments: the difference of two readings of its counters.
 
 use super::SystemCounters;
 use super::proc::{Disk, Interface, Ticks};
@@ -6,26 +6,27 @@ use serde::Serialize;
 use std::time::Duration;
 use units::float;
 
-/// A second, or as long as the sampler slept. Times in seconds, shares from 0 to 1.
+/// The activity in a second, or in the time that the sampler slept. Times are in seconds, shares
+/// from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct SystemSample {
-    /// How long it was.
+    /// The length of the sample.
     pub(crate) seconds: f64,
-    /// Each, in order.
+    /// Every processor, in order.
     pub(crate) processors: Vec<Processor>,
     /// Block devices beneath the target, from the top down.
     pub(crate) devices: Vec<Device>,
     /// Network interfaces that transferred bytes, the loopback included.
     pub(crate) links: Vec<Link>,
-    /// TCP segments sent, and of these again.
+    /// TCP segments sent, retransmissions not counted.
     pub(crate) tcp_segments: u64,
-    /// See `tcp_segments`.
+    /// Retransmitted TCP segments.
     pub(crate) tcp_again: u64,
     /// Times that a peer had to stop sending because the receive window was full.
     pub(crate) tcp_windows_closed: u64,
-    /// Connections that heard nothing for too long.
+    /// TCP retransmission timeouts.
     pub(crate) tcp_timeouts: u64,
-    /// Counters of the target's NFS mount, if it is one.
+    /// Counters of the target's NFS mount, if it has one.
     pub(crate) nfs: Option<Nfs>,
     /// Processor time of this process.
     pub(crate) own_cpu: f64,
@@ -33,80 +34,82 @@ pub(crate) struct SystemSample {
     pub(crate) own_spin: f64,
     /// The longest total time that one of the meter's threads waited for a processor.
     pub(crate) own_wait: f64,
-    /// The latest that a thread which only sleeps was woken.
+    /// The longest delay with which a thread that only sleeps was woken.
     pub(crate) overslept: f64,
-    /// How far the clock on the wall was set.
+    /// The step by which the wall clock was set.
     pub(crate) clock_set: f64,
 }
 
-/// A processor.
+/// The use of one processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Processor {
-    /// Share of time in which it did something.
+    /// Share of time in which it ran something.
     pub(crate) busy: f64,
-    /// Handling packets and timers after an interrupt; part of `busy`.
+    /// Share of time in which it handled packets and timers after an interrupt; part of `busy`.
     pub(crate) softirq: f64,
-    /// In which the hypervisor ran something else.
+    /// Share of time in which the hypervisor ran something else.
     pub(crate) steal: f64,
 }
 
-/// A block device.
+/// The activity of one block device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Device {
-    /// The kernel's.
+    /// The device's name in the kernel.
     pub(crate) name: String,
-    /// Share of time in which something was under way.
+    /// Share of time in which at least one request was in flight.
     pub(crate) busy: f64,
-    /// Requests under way, in the mean.
+    /// The mean number of requests in flight.
     pub(crate) queue: f64,
-    /// Requests done.
+    /// Completed requests.
     pub(crate) requests: u64,
-    /// How long each took, in the mean, in seconds.
+    /// The mean time of a request, in seconds.
     pub(crate) request: f64,
-    /// Bytes read in a second.
+    /// Bytes read per second.
     pub(crate) read: f64,
-    /// Bytes written in a second.
+    /// Bytes written per second.
     pub(crate) written: f64,
 }
 
-/// A network interface.
+/// The traffic of one network interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Link {
-    /// The kernel's.
+    /// The interface's name in the kernel.
     pub(crate) name: String,
-    /// Bytes in a second.
+    /// Bytes received per second.
     pub(crate) received: f64,
-    /// Bytes in a second.
+    /// Bytes sent per second.
     pub(crate) sent: f64,
-    /// Packets thrown away.
+    /// Dropped packets.
     pub(crate) dropped: u64,
 }
 
-/// Reads and writes of an NFS mount.
+/// The reads and writes of one NFS mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Nfs {
-    /// Done.
+    /// Completed requests.
     pub(crate) requests: u64,
-    /// Sent again.
+    /// Retransmitted requests.
     pub(crate) again: u64,
-    /// How long each waited here before it was sent, in the mean, in seconds.
+    /// The mean time that a request waited before it was sent, in seconds.
     pub(crate) queue: f64,
-    /// How long each was with the server and on the way, in the mean, in seconds.
+    /// The mean time of a request on the network and at the server, in seconds.
     pub(crate) server: f64,
 }
 
 impl SystemSample {
-    /// What happened from `before` to `after`.
+    /// The activity from `before` to `after`.
     pub(crate) fn between(
         before: &SystemCounters,
         after: &SystemCounters,
         overslept: Duration,
     ) -> Self {
+        // Two readings at the same moment must not divide by zero.
         let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-6);
         let tcp = after.tcp.zip(before.tcp);
         let of_tcp = |count: fn(&super::proc::Tcp) -> u64| {
             tcp.map_or(0, |(after, before)| count(&after).saturating_sub(count(&before)))
         };
+        // Threads come and go: a new one counts from zero.
         let threads = || {
             after.threads.iter().map(|(thread, after)| {
                 let before = before.threads.get(thread).copied().unwrap_or_default();
@@ -124,6 +127,7 @@ impl SystemSample {
                 .collect(),
             links: pairs(&before.interfaces, &after.interfaces, |a, b| a.name == b.name)
                 .map(|(before, after)| link(before, after, seconds))
+                // Idle interfaces would only make the report longer.
                 .filter(|link| link.received + link.sent > 0.0)
                 .collect(),
             tcp_segments: of_tcp(|tcp| tcp.sent),
@@ -152,23 +156,23 @@ impl SystemSample {
         (self.own_cpu - self.own_spin) / self.seconds.max(1e-6)
     }
 
-    /// The busiest processor's share.
+    /// The share of the busiest processor.
     pub(crate) fn busiest_processor(&self) -> f64 {
         self.processors.iter().map(|each| each.busy + each.steal).fold(0.0, f64::max)
     }
 
-    /// Share of all processors that was busy, from 0 to 1.
+    /// The busy share of all processors together, from 0 to 1.
     pub(crate) fn processors_busy(&self) -> f64 {
         let count = u32::try_from(self.processors.len()).unwrap_or(u32::MAX).max(1);
         self.processors.iter().map(|each| each.busy + each.steal).sum::<f64>() / f64::from(count)
     }
 }
 
-/// Two clocks read one after the other, and slewed against each other (by 0.5 ms a second at most),
-/// differ by less: it is no step.
+/// Differences below this are no step of the clock: two clocks are read one after the other, and
+/// the kernel slews the wall clock by at most 0.5 ms a second.
 const UNSTEADY: Duration = Duration::from_millis(5);
 
-/// What is in both readings.
+/// Pairs of the entries that both readings have.
 fn pairs<'a, T>(
     before: &'a [T],
     after: &'a [T],
@@ -213,7 +217,7 @@ fn link(before: &Interface, after: &Interface, seconds: f64) -> Link {
     }
 }
 
-/// In seconds.
+/// The mean of `count` times that add up to `sum_ms`, in seconds.
 fn mean_ms(sum_ms: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { float(sum_ms) / float(count) / 1e3 }
 }
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_is_seen_either_way() {
+    fn a_clock_step_is_seen_in_either_direction() {
         let (at, wall) = (Instant::now(), SystemTime::now());
         let second = Duration::from_secs(1);
         for shift in [1.5, -2.5] {

@@ -14,23 +14,23 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use units::BitRate;
 
-/// What was seen from start to end.
+/// The samples of a run from start to end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Watched {
     /// The devices and file system beneath the target.
     pub(crate) stack: Stack,
     /// One sample per second, and one for the incomplete last second.
     pub(crate) samples: Vec<SystemSample>,
-    /// How much too late a thread that only sleeps was woken, each time: what this machine can do,
-    /// whatever is measured.
+    /// The delays with which a thread that only sleeps was woken: the timer accuracy of this
+    /// machine, independent of the target.
     pub(crate) naps: Times,
     /// Link speeds of the network interfaces whose driver reports one.
     pub(crate) speeds: BTreeMap<String, BitRate>,
 }
 
 impl Watched {
-    /// Knows of each second of the streams how much of it the meter only watched the clock. Second
-    /// n goes with sample n.
+    /// Adds to each sample how long the meter polled the clock in that second. Second n of the
+    /// streams belongs to sample n.
     #[must_use]
     pub(crate) fn spun(mut self, seconds: &[Second]) -> Self {
         for (sample, second) in self.samples.iter_mut().zip(seconds) {
@@ -40,7 +40,7 @@ impl Watched {
     }
 }
 
-/// Samples until it is asked to end. Dropped, it ends without an answer.
+/// A thread that samples the machine until [`Sampler::end`]. Dropping it discards the samples.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     over: Arc<AtomicBool>,
@@ -61,7 +61,7 @@ impl Sampler {
         Ok(Self { over, thread: Some(thread) })
     }
 
-    /// What it saw.
+    /// Stops the thread and returns its samples.
     pub(crate) fn end(mut self) -> Watched {
         self.over.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it ends once");
@@ -76,7 +76,7 @@ impl Drop for Sampler {
 }
 
 fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
-    // The kernel otherwise lets it sleep 50 us longer, to wake several at once.
+    // The default timer slack of 50 us would count as lateness of this machine.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let (mut samples, mut naps) = (Vec::new(), Times::default());
     let mut before = SystemCounters::now(&stack);
@@ -95,8 +95,8 @@ fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
         let now = SystemCounters::now(&stack);
         samples.push(SystemSample::between(&before, &now, overslept));
         (before, overslept) = (now, Duration::ZERO);
-        // A machine that stood still for seconds gets an equal sample for each of them, so that the
-        // seconds of the streams and those of the machine stay the same.
+        // After a freeze of several seconds each of them gets an equal sample, so that sample n
+        // still belongs to second n of the streams.
         while next + SECOND <= Instant::now() && samples.len() < MOST {
             samples.push(samples.last().expect("one was just pushed").clone());
             next += SECOND;
@@ -108,7 +108,7 @@ fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
     }
 }
 
-/// Loopbacks and most virtual interfaces have none, or -1.
+/// Link speeds by interface. Loopback and most virtual interfaces have none, or report -1.
 fn speeds() -> BTreeMap<String, BitRate> {
     let links = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let speed = |link: fs::DirEntry| {
@@ -121,10 +121,11 @@ fn speeds() -> BTreeMap<String, BitRate> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Short enough to notice a machine that freezes, and the end of a run.
+/// The sleep between two looks: short enough to notice a machine that freezes, and the end of a
+/// run.
 const NAP: Duration = Duration::from_millis(20);
 
-/// A day of seconds: a bound for memory.
+/// The largest number of samples, a day of seconds: a bound for memory.
 const MOST: usize = 86_400;
 
 #[cfg(test)]
@@ -132,9 +133,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_sees_this_process_at_work() {
+    fn the_processor_time_of_this_process_is_seen() {
         let sampler = Sampler::start(Path::new("/")).unwrap();
-        // Work until the kernel has counted some, however slow the machine.
+        // Work until the kernel has counted at least one tick, however slow the machine.
         let stack = Stack::default();
         let ran =
             || SystemCounters::now(&stack).threads.values().map(|each| each.ran).sum::<Duration>();

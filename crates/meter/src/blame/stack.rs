@@ -1,4 +1,4 @@
-//! What lies beneath a path: its file system, and the block devices that this stands on.
+//! The storage stack beneath a path: its file system and the block devices beneath that.
 //!
 //! ```text
 //!   /mnt/films ─▶ mount /mnt/films ─▶ loop0 ─▶ (its file lies on) vda1 ─▶ vda
@@ -14,12 +14,12 @@ use units::ByteCount;
 /// The file system beneath a path and the block devices beneath that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stack {
-    /// Block devices by the kernel's names, from the top down; those that partitions are part of
-    /// instead of the partitions. Empty on network file systems and in memory.
+    /// Block devices by the kernel's names, from the top down, with a partition's disk in place of
+    /// the partition. Empty for network file systems and file systems in memory.
     pub(crate) devices: Vec<String>,
-    /// Where the file system is mounted; `None` for a block device.
+    /// The mount point of the file system; `None` for a block device.
     pub(crate) mount: Option<String>,
-    /// Its kind: `ext4`, `nfs4`, `fuse.sshfs`.
+    /// The file system's type: `ext4`, `nfs4`, `fuse.sshfs`.
     pub(crate) file_system: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Stack {
             fs::read_to_string(path).ok()?.trim().parse().ok()
         };
         let room = |name: &String| {
-            // Memory is scattered: a segment is sure to have a page, and no more.
+            // Buffers are scattered in memory: a segment certainly holds one page, and no more.
             let segments = read(name, "max_segments")?.saturating_mul(PAGE_KIB);
             Some((read(name, "nr_requests")?, read(name, "max_sectors_kb")?.min(segments)))
         };
@@ -49,13 +49,14 @@ impl Stack {
     }
 }
 
-/// `queues`: how many requests each has room for, and KiB of a request at most.
+/// The number of operations that fit. `queues` has the requests that each queue takes and the
+/// largest request in KiB.
 fn fits(queues: &[(u64, u64)], operation: ByteCount) -> Option<u32> {
     if queues.is_empty() {
         return None;
     }
     let of = |(requests, kib): &(u64, u64)| {
-        // Begins and ends where it likes, so that it may touch one more.
+        // An unaligned operation may touch one request more.
         let pieces = operation.0.div_ceil((kib << 10).max(1)) + u64::from(operation.0 > kib << 10);
         requests * USED_OF_4 / 4 / pieces.max(1)
     };
@@ -87,7 +88,7 @@ pub(crate) fn beneath(path: &Path) -> Stack {
     stack
 }
 
-/// Adds the device that `link` leads to, and those beneath it.
+/// Adds the device that `link` leads to, and the devices beneath it.
 fn follow(link: &Path, deeper: u32, devices: &mut Vec<String>) {
     let Ok(own) = fs::canonicalize(link) else { return };
     let partition = own.join("partition").exists();
@@ -109,10 +110,11 @@ fn follow(link: &Path, deeper: u32, devices: &mut Vec<String>) {
     }
 }
 
-/// Layers of device mapper on RAID on partitions are fewer.
+/// The largest number of layers that is followed: device mapper on RAID on partitions has fewer.
 const DEEPEST: u32 = 8;
 
-/// The mount point and kind of the file system with this number that `path` lies in: the longest.
+/// The mount point and type of the file system with device number `number` that contains `path`:
+/// the longest match.
 fn mount_of(table: &str, number: &str, path: &Path) -> Option<(String, String)> {
     let mounts = table.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_mount_with_the_number_is_it() {
+    fn the_longest_mount_point_with_the_number_is_chosen() {
         let table = "\
 22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
 30 22 0:51 / /mnt/films rw shared:9 - nfs4 filer:/films rw,vers=4.2
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_has_room_for_fewer_of_what_comes_in_pieces() {
+    fn a_queue_takes_fewer_operations_that_are_split() {
         let kib = |count: u64| ByteCount(count << 10);
         let cases: [(&[_], u64, Option<u32>); 6] = [
             (&[(256, 4096)], 250, Some(192)),
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_stands_on_nothing() {
+    fn a_missing_path_has_an_empty_stack() {
         assert_eq!(beneath(Path::new("/nowhere/at/all")), Stack::default());
     }
 }

@@ -7,19 +7,19 @@
 //!   confirm   the largest held, for longer    must hold on the way down as it did on the way up
 //! ```
 //!
-//! Storage has a memory: caches are warm, write-back has its cliffs, neighbours come and go. So no
-//! single answer is believed. What fails is asked again from above, what holds is asked again for
-//! longer and from the other direction, and a number that did not pass both is not called
-//! confirmed. Where the longer run fails, a slight overload has taken its time to show: the search
-//! goes on with long runs only. Where runs contradict each other, as on a disk that others use too,
-//! each failure is believed, and confirming runs go down from the smallest count that ever failed
-//! until one holds. A run that says nothing, since the machine that measures was late itself, is
-//! made again; a count at which every run is invalid is the limit of what can be measured from
-//! there, and the verdict says so ([`SearchResult::by_meter`]). Steps up are fourfold, so that
-//! 4,096 streams take seven and leave enough for the rest.
+//! Storage has state: caches are warm, write-back has thresholds, neighbours come and go. So the
+//! search relies on no single result. A count that fails is tried again from above; a count that
+//! holds is tried again for longer and from the other direction; a count that did not pass both is
+//! not confirmed. If the longer run fails, a slight overload has taken time to show, and the search
+//! continues with long runs only. If runs contradict each other, as on a disk that others use too,
+//! each failure counts, and confirming runs go down from the smallest count that ever failed until
+//! one holds. A run is invalid, and is repeated, if the measuring machine itself was late; a count
+//! at which every run is invalid is the limit of what this machine can measure, and the verdict
+//! names it ([`SearchResult::by_meter`]). Steps up are fourfold, so that 4,096 streams take seven
+//! runs and leave enough for the rest.
 //!
-//! [`Search`] only says what to try next; [`HoldRule`] says what counts as held. Neither reads.
-//! [`SimulatedCapacity`] is what the search is judged by.
+//! [`Search`] only chooses the next run; [`HoldRule`] defines what counts as held. Neither does
+//! I/O. Tests judge the search on [`SimulatedCapacity`].
 
 mod rule;
 mod search;

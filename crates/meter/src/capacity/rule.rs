@@ -1,16 +1,16 @@
-//! The rule for what counts as held, and what a run without a late frame proves.
+//! The rule for what counts as held, and the confidence that a run without a late frame gives.
 
 use crate::streams::{StreamsOutcome, StreamsProgress};
 use units::float;
 
-/// When streams count as held. The meter's own misses count for neither.
+/// The rule by which streams count as held. Misses caused by the meter itself never count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldRule {
-    /// No frame is late; of players, none is below the best rendition either.
+    /// No frame is late; no player is below the best rendition.
     Strict,
     /// At most one round in a hundred has a late frame (Alderman and Diallo). Wald's sequential
-    /// test ends a run as soon as it can tell one round in 50 from one in 200, with an error of one
-    /// in a hundred.
+    /// test ends a run as soon as it can distinguish one late round in 50 from one in 200, with an
+    /// error probability of 1 %.
     OneLateRoundOf100,
 }
 
@@ -27,8 +27,8 @@ impl HoldRule {
         }
     }
 
-    /// Whether the rest of the run can still change the answer; if not, the answer.
-    /// `streams` of them have been running.
+    /// The verdict on a run in progress; `None` while the rest of the run can still change it.
+    /// `streams` is the number of streams that have been running.
     pub fn decided(self, progress: &StreamsProgress, streams: u32) -> Option<bool> {
         match self {
             Self::Strict => (progress.late > 0).then_some(false),
@@ -38,7 +38,7 @@ impl HoldRule {
         }
     }
 
-    /// The answer of a complete run.
+    /// The verdict on a complete run.
     pub fn holds(self, outcome: &StreamsOutcome) -> bool {
         match self {
             Self::Strict => outcome.missed() == 0,
@@ -46,8 +46,8 @@ impl HoldRule {
         }
     }
 
-    /// With 95 % confidence no more than this share is late in the long run: of frames, or of
-    /// rounds. As if they were independent of each other, which a freeze is not.
+    /// The upper limit, with 95 % confidence, of the long-run share of late frames or rounds.
+    /// Frames are taken as independent of each other, which those of one freeze are not.
     pub fn certainty(self, outcome: &StreamsOutcome) -> f64 {
         match self {
             Self::Strict => at_most(outcome.missed().min(outcome.frames), outcome.frames),
@@ -75,8 +75,8 @@ fn sequential(late: u64, rounds: u64) -> Option<bool> {
     }
 }
 
-/// The upper end, with 95 % confidence, of the share of misses of which `late` in `n` were seen:
-/// for none the rule of three (3 / n), else Wilson's score.
+/// The upper limit, with 95 % confidence, of the share of misses after `late` in `n`: the rule of
+/// three (3 / n) for none, else Wilson's score.
 pub fn at_most(late: u64, n: u64) -> f64 {
     if n == 0 {
         return 1.0;
@@ -85,7 +85,7 @@ pub fn at_most(late: u64, n: u64) -> f64 {
     if late == 0.0 {
         return (3.0 / n).min(1.0);
     }
-    // One-sided 95 %.
+    // The one-sided 95 % quantile of the normal distribution.
     let z = 1.645f64;
     let share = late / n;
     let middle = share + z * z / (2.0 * n);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_decides_no_earlier_than_it_can() {
+    fn a_rule_decides_as_soon_as_it_can_and_no_earlier() {
         let strict = |late| HoldRule::Strict.decided(&progress(1_000_000, late, late), 10);
         assert_eq!((strict(0), strict(1)), (None, Some(false)));
         let rounds = |rounds: u64, late: u64| {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn certainty_is_three_in_n_and_more_with_misses() {
+    fn the_limit_is_three_in_n_without_misses_and_more_with_them() {
         assert!((at_most(0, 3000) - 0.001).abs() < 1e-12);
         assert!((at_most(10, 1000) - 0.0166).abs() < 0.0005, "{}", at_most(10, 1000));
         assert!(at_most(5, 5) <= 1.0 && at_most(0, 0) >= 1.0);

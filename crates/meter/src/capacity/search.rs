@@ -1,39 +1,39 @@
-//! What to try next. Pure: it sees answers only.
+//! The choice of the next run. Pure: it sees results only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run to make.
+/// A run to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchStep {
     /// The number of streams of the run.
     pub streams: u32,
-    /// Why.
+    /// The reason for the run.
     pub purpose: Purpose,
     /// Whether it is a confirming run, which is longer than the others.
     pub long: bool,
 }
 
-/// Why a run is made.
+/// The reason for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// On the way up.
+    /// Four times as many streams as before.
     Up,
-    /// Between held and failed.
+    /// A count between the largest held and the smallest failed.
     Narrow,
-    /// One more than the largest held: to fail again.
+    /// One more than the largest held, which must fail again.
     Above,
-    /// The largest held, for longer, right after.
+    /// The largest held again, for longer, directly after the overload.
     Confirm,
 }
 
-/// The answer of a run.
+/// The verdict on one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunVerdict {
-    /// By the rule.
+    /// The rule held.
     Held,
-    /// By the rule.
+    /// The rule did not hold.
     Failed,
-    /// Nothing: the machine that measures was late itself.
+    /// No verdict: the measuring machine itself was late.
     Invalid,
 }
 
@@ -60,12 +60,12 @@ impl RunVerdict {
     }
 }
 
-/// What came of a run.
+/// The verdict and the delivered rate of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunResult {
-    /// The answer.
+    /// The verdict by the rule.
     pub answer: RunVerdict,
-    /// The delivered bytes as a number of streams.
+    /// The delivered rate, expressed as a number of streams.
     pub delivered: f64,
 }
 
@@ -74,18 +74,18 @@ pub struct RunResult {
 pub struct SearchResult {
     /// The largest number of streams held: in a long run, or in a short one if no long run held.
     pub streams: u32,
-    /// They held when asked again for longer, from above.
+    /// They held again in a longer run after an overload.
     pub confirmed: bool,
-    /// The smallest count that failed: one more, unless the runs were used up between the two, or
-    /// some counts between them held at one time and failed at another.
+    /// The smallest count that failed. It is more than one above `streams` if the run budget ended
+    /// first, or if counts between them both held and failed.
     pub too_many: Option<u32>,
-    /// More were not tried because there is no room for them.
+    /// The search stopped at the largest count that the target has room for.
     pub at_limit: bool,
-    /// It was the machine that measures which could not do `too_many`: the storage may hold more.
+    /// The measuring machine, not the storage, could not do `too_many`: the storage may hold more.
     pub by_meter: bool,
-    /// Runs made that count.
+    /// Valid runs.
     pub probes: u32,
-    /// Further runs, which were invalid because of the measuring machine.
+    /// Invalid runs: the measuring machine itself was late.
     pub invalid: u32,
 }
 
@@ -95,35 +95,35 @@ pub struct Search {
     most: u32,
     budget: u32,
     probes: u32,
-    /// How often each count held and failed.
+    /// How often each count held and failed, in this order.
     votes: BTreeMap<u32, (u32, u32)>,
     low: u32,
     high: Option<u32>,
-    /// What a run that failed on the way up delivered.
+    /// The capacity that the delivered rate of a failed run suggests.
     estimate: Option<u32>,
-    /// How far from the estimate, or from where it led, the next run is.
+    /// The distance from the estimate, or from the last bound found, at which the next run is made.
     reach: u32,
     last: Option<(SearchStep, bool)>,
-    /// A longer run failed where a short one held: only long ones count from here on.
+    /// Only long runs count: a longer run failed where a short one held.
     long: bool,
-    /// Runs contradict each other: what failed once is too many from here on.
+    /// Runs contradict each other: a count that failed once counts as too many.
     unrepeatable: bool,
     confirmed: bool,
-    /// Runs that were invalid, in all and one after another just now.
+    /// Invalid runs, in all and since the last valid one.
     invalid: u32,
     in_a_row: u32,
-    /// To be made again.
+    /// An invalid run that is to be repeated.
     again: Option<SearchStep>,
-    /// Counts that failed since every try at them was invalid.
+    /// Counts that failed because every run at them was invalid.
     by_meter: BTreeSet<u32>,
     /// Counts that held in any run.
     once: BTreeSet<u32>,
-    /// Not even one stream can be measured.
+    /// A single stream cannot be measured.
     given_up: bool,
 }
 
 impl Search {
-    /// Up to `most` streams, with at most `budget` runs.
+    /// A search up to `most` streams, with at most `budget` runs.
     pub fn new(most: u32, budget: u32) -> Self {
         Self {
             most,
@@ -147,7 +147,7 @@ impl Search {
         }
     }
 
-    /// Time is short: two more runs at most, for a sure answer.
+    /// Ends the search soon: at most two more runs, to confirm a result.
     pub fn finish(&mut self) {
         self.budget = self.budget.min(self.probes + 2);
     }
@@ -157,6 +157,8 @@ impl Search {
         if self.confirmed || self.given_up || self.probes >= self.budget || self.most == 0 {
             return None;
         }
+        // An invalid run says nothing about the storage, so it is repeated before anything is
+        // decided.
         if self.again.is_some() {
             return self.again;
         }
@@ -164,15 +166,20 @@ impl Search {
         let step = |streams, purpose| {
             Some(SearchStep { streams, purpose, long: long || purpose == Purpose::Confirm })
         };
+        // As long as nothing failed, the count grows fourfold: few runs reach even a large limit.
         let Some(high) = self.high else {
+            // The target has no room for more, so no overload can come before the confirmation.
             if self.low == self.most {
                 return step(self.most, Purpose::Confirm);
             }
             return step((self.low * 4).clamp(1, self.most), Purpose::Up);
         };
+        // A confirming run comes after an overload, so that it cannot profit from an idle storage.
         let from_above = SearchStep { streams: high, purpose: Purpose::Above, long };
         if self.unrepeatable && high > 1 {
             let candidate = self.candidate(high);
+            // Overload and confirmation alternate, because a run that held leaves no overload
+            // behind.
             let is_from_above = self.last.is_some_and(|(last, _)| last.streams > candidate);
             return if is_from_above {
                 step(candidate, Purpose::Confirm)
@@ -180,7 +187,7 @@ impl Search {
                 Some(from_above)
             };
         }
-        // The last two runs are for a sure answer, even if it is not the finest.
+        // The last two runs confirm a result, even if a finer one would be possible.
         let last_two = self.budget - self.probes <= 2 && self.low > 0;
         if high - self.low > 1 && !last_two {
             return step(self.between(self.low, high), Purpose::Narrow);
@@ -191,8 +198,9 @@ impl Search {
         }
     }
 
-    /// What came of the run that [`Search::step`] wanted.
+    /// Takes the result of the run that [`Search::step`] asked for.
     pub fn report(&mut self, step: SearchStep, found: RunResult) {
+        // Up to here nothing is counted, so that an invalid run leaves no vote.
         if self.is_tried_again(step, found.answer) {
             return;
         }
@@ -207,11 +215,12 @@ impl Search {
             self.once.insert(streams);
         }
         match purpose {
+            // It held after an overload and in a longer run: the search is over.
             Purpose::Confirm if is_held => {
                 (self.confirmed, self.low) = (true, streams);
                 return;
             }
-            // A single stream that fails twice is the final answer: there is no smaller number.
+            // A single stream that fails twice is the final verdict: there is no smaller number.
             Purpose::Above if !is_held && self.low == 0 => {
                 (self.confirmed, self.given_up) = (!invalid, invalid);
             }
@@ -220,6 +229,7 @@ impl Search {
         if !is_held && !invalid && purpose == Purpose::Up {
             self.learn(streams, found.delivered);
         }
+        // Where results contradict each other, the bracket is made anew from all votes.
         if !invalid && self.contradicts_itself(step, is_held) {
             return;
         }
@@ -231,15 +241,15 @@ impl Search {
         }
         let whole = !invalid && self.looks_accidental(streams, found);
         if purpose == Purpose::Up && !is_held && whole {
-            // Everything was delivered all the same: ask once more before going down.
+            // The full rate was delivered, so the failure may be an accident: try once more.
             return;
         }
         self.bracket(streams, is_held);
     }
 
-    /// What is known now.
+    /// The result so far.
     pub fn verdict(&self) -> SearchResult {
-        // Nothing that held for longer is no reason to forget what held at all.
+        // Without a long run that held, the largest count that held in a short run is reported.
         let below = self.once.range(..self.high.unwrap_or(u32::MAX)).next_back();
         let once = below.or(self.once.last()).copied();
         let sure = self.confirmed || self.low > 0;
@@ -255,9 +265,9 @@ impl Search {
         }
     }
 
-    /// An invalid run is made again at once, up to [`TRIES`] times in all. If each is invalid, that
-    /// many streams cannot be measured from here, which is a limit like any other; from then on one
-    /// invalid run says so.
+    /// Whether an invalid run is to be repeated, up to [`TRIES`] runs in all. If each is invalid,
+    /// this machine cannot measure that many streams, and the count is a limit like any other; from
+    /// then on one invalid run is enough.
     fn is_tried_again(&mut self, step: SearchStep, answer: RunVerdict) -> bool {
         let tries = if self.by_meter.contains(&step.streams) { 1 } else { TRIES };
         if answer == RunVerdict::Invalid {
@@ -275,16 +285,17 @@ impl Search {
         false
     }
 
-    /// Near its limit a storage that others use as well holds a count now and does not the next
-    /// time: then no halving finds its edge. From here on each failure is believed, and confirming
-    /// runs go down from the smallest count that ever failed, each time twice as far, until one
-    /// holds.
+    /// Whether the results are not repeatable. Near its limit a shared storage holds a count in one
+    /// run and not in the next, so that bisection finds no boundary. From here on each failure
+    /// counts, and confirming runs go down from the smallest count that ever failed, twice as far
+    /// each time, until one holds.
     fn contradicts_itself(&mut self, step: SearchStep, is_held: bool) -> bool {
         let failed_for_long = step.purpose == Purpose::Confirm && !is_held && self.long;
         if !self.unrepeatable {
             let both = self.failures().filter(|(_, yes)| *yes > 0).count();
             self.unrepeatable = failed_for_long || both >= CONTRADICTIONS;
             if self.unrepeatable {
+                // The limit is expected close to the count that failed, so the first step is small.
                 self.reach = (step.streams / 128).max(1);
             }
         } else if failed_for_long {
@@ -294,14 +305,15 @@ impl Search {
             self.long = true;
             let fewest = self.failures().map(|(count, _)| count).next();
             self.high = fewest;
+            // A count that held once remains a lower bound only if no smaller one ever failed.
             let below = self.once.range(..self.high.unwrap_or(u32::MAX));
             self.low = below.last().copied().unwrap_or(0);
         }
         self.unrepeatable
     }
 
-    /// Counts that ever failed, and how often they held. What failed while a quarter more held was
-    /// an accident.
+    /// Counts that ever failed, with how often they held. A failure counts as an accident when a
+    /// count a quarter higher held.
     fn failures(&self) -> impl Iterator<Item = (u32, u32)> {
         let held = self.once.last().copied().unwrap_or(0);
         let failed = self.votes.iter().filter(|(_, (_, no))| *no > 0);
@@ -309,15 +321,14 @@ impl Search {
         counts.filter(move |(count, _)| count + count / 4 >= held)
     }
 
-    /// What to confirm where answers are not repeatable: something that held, or less than
-    /// something that did.
+    /// The count to confirm where results are not repeatable: one that held, or below one that did.
     fn candidate(&self, high: u32) -> u32 {
         let held = self.once.last().copied().unwrap_or(1);
         high.saturating_sub(self.reach).clamp(1, held.max(1))
     }
 
-    /// A slight overload takes long to use up the clients' buffers. What held for a short time
-    /// says little then; what failed has failed.
+    /// Discards short runs that held. A slight overload takes long to use up the clients' buffers,
+    /// so that a short run that held is weak evidence; failures remain.
     fn start_again_for_longer(&mut self, streams: u32, delivered: f64) {
         self.long = true;
         self.votes.retain(|_, (held, failed)| failed > held);
@@ -342,7 +353,7 @@ impl Search {
         self.reach = (estimate / 64).max(1);
     }
 
-    /// The largest held below the smallest failed, as most answers have it.
+    /// Updates the bracket: the largest held below the smallest failed, by majority of the runs.
     fn bracket(&mut self, streams: u32, held: bool) {
         if held {
             let (yes, no) = self.votes[&streams];
@@ -359,13 +370,13 @@ impl Search {
         }
     }
 
-    /// The smallest count from here on that failed at least as often as it held.
+    /// The smallest count from `from` on that failed at least as often as it held.
     fn failing(&self, from: u32) -> Option<u32> {
         let mut above = self.votes.range(from..);
         above.find(|(_, (yes, no))| no > yes).map(|(streams, _)| *streams)
     }
 
-    /// A count between the two.
+    /// The next count to try between the two bounds.
     fn between(&mut self, low: u32, high: u32) -> u32 {
         let middle = low + (high - low) / 2;
         let Some(estimate) = self.estimate.filter(|_| high - low > 4 * self.reach) else {
@@ -375,22 +386,22 @@ impl Search {
         if !tried && low < estimate && estimate < high {
             return estimate;
         }
-        // Away from it, twice as far each time.
+        // Move away from the estimate, twice as far each time.
         let from = if estimate <= low { low + self.reach } else { high - self.reach };
         self.reach = self.reach.saturating_mul(2);
         from.clamp(low + 1, high - 1)
     }
 }
 
-/// Attempts at a run that is invalid each time.
+/// Attempts at a run before it counts as not measurable.
 const TRIES: u32 = 3;
 
-/// Counts that both held and failed: of so many, chance is seldom the reason.
+/// Number of counts that both held and failed from which the results are not repeatable: so many
+/// are seldom due to chance.
 const CONTRADICTIONS: usize = 3;
 
-/// Runs that are made again, of a whole search: a machine that is always busy is no reason to go on
-/// for hours.
+/// Repeated runs in a whole search: a bound for a machine that is always busy.
 const MAX_INVALID: u32 = 20;
 
-/// A run that fails with this share delivered may have met an accident.
+/// Share of the full rate from which a failed run may be an accident.
 const ALL: f64 = 0.98;

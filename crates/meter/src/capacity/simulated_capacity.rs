@@ -1,4 +1,5 @@
-//! A storage whose capacity is known, and that lies sometimes: what the search is judged by.
+//! A simulated storage of known capacity whose results are sometimes wrong: the search is judged by
+//! it.
 
 use super::{RunResult, RunVerdict, Search, SearchResult, SearchStep};
 
@@ -9,13 +10,13 @@ pub struct SimulatedCapacity {
     pub capacity: u32,
     /// The source of wrong results.
     pub chance: fastrand::Rng,
-    /// With 0.01: one run in a hundred that should hold meets a neighbour and fails, one in a
-    /// hundred that should fail holds all the same if the overload is below 5 %, and what is
-    /// delivered varies by 1 % to either side.
+    /// The probability of a wrong result. With 0.01, one run in a hundred that should hold fails
+    /// because of a neighbour, one in a hundred that should fail holds if the overload is below 5
+    /// %, and the delivered rate varies by 1 % in each direction.
     pub noise: f64,
-    /// The share of runs in which the machine that measures is late itself.
+    /// The share of runs in which the measuring machine itself is late.
     pub invalid: f64,
-    /// With more streams than that it always is.
+    /// The number of streams above which the measuring machine is always late.
     pub measurable: u32,
 }
 
@@ -34,8 +35,8 @@ impl SimulatedCapacity {
         }
     }
 
-    /// What comes of a run. A long one is three short ones: it meets a neighbour in any of them,
-    /// and holds by accident only if all three do.
+    /// The result of a run. A long run counts as three short ones: it fails if any of them meets a
+    /// neighbour, and holds by accident only if all three do.
     pub fn answer(&mut self, SearchStep { streams, long, .. }: SearchStep) -> RunResult {
         let fits = streams <= self.capacity;
         let length = if long { 3 } else { 1 };
@@ -45,7 +46,7 @@ impl SimulatedCapacity {
         let held = if fits { !lies } else { lies && slight };
         let varied = 1.0 + self.noise * (self.chance.f64() * 2.0 - 1.0);
         let delivered = (f64::from(self.capacity) * varied).min(f64::from(streams));
-        // No chance is drawn where there is none: the trials of a seed stay what they were.
+        // Without a chance nothing is drawn: the sequence of a seed stays the same.
         let invalid = self.invalid > 0.0 && self.chance.f64() < self.invalid;
         let answer = match held {
             _ if invalid || streams > self.measurable => RunVerdict::Invalid,

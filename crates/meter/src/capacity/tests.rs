@@ -45,7 +45,7 @@ fn the_confirming_run_comes_from_above() {
 }
 
 #[test]
-fn the_last_runs_make_sure_of_what_was_found() {
+fn the_last_runs_confirm_the_result() {
     let mut search = Search::new(4096, 12);
     let mut storage = known(3000, 0.0, 1);
     while let Some(step) = search.step() {
@@ -57,7 +57,7 @@ fn the_last_runs_make_sure_of_what_was_found() {
 }
 
 #[test]
-fn where_time_is_short_two_runs_make_sure_of_what_was_found() {
+fn two_runs_confirm_the_result_when_time_is_short() {
     let mut search = Search::new(4096, 40);
     let mut storage = known(3000, 0.0, 1);
     while let Some(step) = search.step() {
@@ -71,7 +71,7 @@ fn where_time_is_short_two_runs_make_sure_of_what_was_found() {
 }
 
 #[test]
-fn what_cannot_be_confirmed_says_so() {
+fn a_result_that_cannot_be_confirmed_is_reported_as_such() {
     let mut search = Search::new(4096, 5);
     while let Some(step) = search.step() {
         search.report(
@@ -84,7 +84,7 @@ fn what_cannot_be_confirmed_says_so() {
 }
 
 #[test]
-fn what_held_for_a_short_time_only_is_told_and_not_believed() {
+fn a_count_that_held_only_for_a_short_time_is_reported_as_unconfirmed() {
     let mut search = Search::new(4096, 30);
     while let Some(step) = search.step() {
         let answer = match step {
@@ -99,7 +99,7 @@ fn what_held_for_a_short_time_only_is_told_and_not_believed() {
 }
 
 #[test]
-fn an_overload_that_takes_its_time_is_found_by_longer_runs() {
+fn a_slow_overload_is_found_by_longer_runs() {
     for (short, long) in [(94, 88), (3, 2), (63, 62), (1, 0), (110, 108), (3001, 2881)] {
         let mut search = Search::new(4096, 30);
         while let Some(step) = search.step() {
@@ -114,7 +114,7 @@ fn an_overload_that_takes_its_time_is_found_by_longer_runs() {
 }
 
 #[test]
-fn one_run_in_five_that_this_machine_spoils_changes_no_answer() {
+fn one_invalid_run_in_five_changes_no_result() {
     let (mut exact, mut above, mut confirmed, mut probes, mut invalid) = (0, 0, 0, 0, 0);
     for seed in 0..1000 {
         let mut storage =
@@ -132,7 +132,7 @@ fn one_run_in_five_that_this_machine_spoils_changes_no_answer() {
 }
 
 #[test]
-fn where_this_machine_is_at_its_end_before_the_storage_the_answer_says_so() {
+fn a_measuring_machine_that_limits_is_named_in_the_result() {
     for (capacity, measurable, found) in [(400, 60, 60), (4096, 1, 1), (60, 400, 60), (9, 9, 9)] {
         let mut storage = SimulatedCapacity { measurable, ..known(capacity, 0.0, 1) };
         let (verdict, steps) = searched(&mut storage);
@@ -145,7 +145,7 @@ fn where_this_machine_is_at_its_end_before_the_storage_the_answer_says_so() {
     assert!(steps.len() <= 6, "{steps:?}");
 }
 
-/// As a disk does that others use, too: below a point all is well, above another nothing is, and
+/// As a disk that is shared: below one count every run holds, above another every run fails, and
 /// between the two each run may go either way.
 #[test]
 fn storage_with_unrepeatable_results_gets_a_confirmed_number() {
@@ -155,7 +155,7 @@ fn storage_with_unrepeatable_results_gets_a_confirmed_number() {
         let mut search = Search::new(4096, 30);
         while let Some(step) = search.step() {
             let held = step.streams < 400 || step.streams <= 420 && chance.bool();
-            // And an accident far below.
+            // An accidental failure far below the capacity.
             let held = held && !(step.streams == 64 && std::mem::take(&mut accident));
             let answer = if held { RunVerdict::Held } else { RunVerdict::Failed };
             let delivered = f64::from(step.streams.min(410));

@@ -1,6 +1,6 @@
-//! A series of seconds as blocks that hardly know of each other.
+//! A series of seconds as blocks that are nearly independent of each other.
 
-/// What was counted in a second: a sum, and of how many (or over how long).
+/// The count of a second: a sum, and the number (or time) that it is a sum over.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Point {
     pub(super) sum: f64,
@@ -23,10 +23,11 @@ pub(super) fn blocks(series: &[Point]) -> Vec<Point> {
     blocks
 }
 
-/// In seconds: four times as long as the series remembers, judged by how alike neighbours are, and
-/// at least the cube root of its length, which is the order that theory wants.
+/// The length of a block in seconds: four times the correlation time, estimated from neighbouring
+/// seconds, and at least the cube root of the series' length, the order that theory requires.
 fn block_length(series: &[Point]) -> usize {
     let seconds = f64::from(u32::try_from(series.len()).unwrap_or(u32::MAX));
+    // Beyond 0.95 the estimate would ask for blocks longer than any run.
     let alike = alike(series).clamp(0.0, 0.95);
     let memory = (1.0 + alike) / (1.0 - alike);
     let wanted = (4.0 * memory).max(seconds.cbrt()).ceil();

@@ -20,24 +20,24 @@ pub struct FigureSeries {
     series: Vec<Point>,
 }
 
-/// What is said of a figure.
+/// The verdict on the difference of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DifferenceVerdict {
-    /// B is, by more than chance.
+    /// B is better by more than chance.
     Better,
-    /// B is, by more than chance.
+    /// B is worse by more than chance.
     Worse,
-    /// They do not differ by more than chance would make them.
+    /// The difference is within what chance produces.
     NoDifferenceShown,
 }
 
 /// A figure of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Short.
+    /// A short name.
     pub name: &'static str,
-    /// What it is, with its unit.
+    /// A description with the unit.
     pub about: &'static str,
     /// The value in the first run.
     pub a: f64,
@@ -47,16 +47,16 @@ pub struct Difference {
     pub difference: Interval,
     /// Whether the difference is in the figure's own unit.
     pub absolute: bool,
-    /// What follows.
+    /// The verdict on the difference.
     pub verdict: DifferenceVerdict,
 }
 
-/// All of it.
+/// The comparison of all figures of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The chance that any of these is called different without being so.
+    /// The probability that any of the figures is called different without being so.
     pub false_alarm: f64,
-    /// Seconds of each run that count.
+    /// The number of seconds of each run that count.
     pub seconds: (usize, usize),
     /// Figure by figure.
     pub figures: Vec<Difference>,
@@ -71,10 +71,10 @@ pub struct TooShort {
     got: usize,
 }
 
-/// Eight blocks of two seconds, and a little.
+/// The shortest run that can be compared: eight blocks of two seconds, and a margin.
 const FEWEST: usize = 20;
 
-/// Compares the figures that both have. `false_alarm` is the chance of any false alarm.
+/// Compares the figures that both runs have. `false_alarm` is the probability of any false alarm.
 pub fn compare(
     a: &[FigureSeries],
     b: &[FigureSeries],
@@ -117,7 +117,7 @@ impl FigureSeries {
             };
         }
         if !self.relative {
-            // Shares cannot differ by more than all.
+            // A share cannot fall by more than all of it.
             interval.low = interval.low.max(-1.0);
             interval.high = interval.high.min(1.0);
         }
@@ -139,10 +139,10 @@ impl FigureSeries {
         }
     }
 
-    /// The share of late frames, and the longest response of each second in the mean, from the
+    /// The share of late frames, and the mean of the longest response of each second, from the
     /// seconds of a run of streams.
     pub fn of_seconds(seconds: &[Second]) -> Vec<Self> {
-        // What is due in the last second has not all been judged where a run was stopped.
+        // Frames of the last second may not have been judged when a run was stopped.
         let whole = &seconds[..seconds.len().saturating_sub(1)];
         let series = |point: fn(&Second) -> Point| whole.iter().map(point).collect();
         vec![
@@ -154,18 +154,20 @@ impl FigureSeries {
         ]
     }
 
-    /// All there is, from a run's log: those of [`FigureSeries::of_seconds`], and the mean response
-    /// and the rate.
+    /// All figures of a run's log: those of [`FigureSeries::of_seconds`], the mean response and the
+    /// rate.
     pub fn of_log(log: LogReader) -> Result<Vec<Self>, LogError> {
         let mut seconds: Vec<Logged> = Vec::new();
         for group in log {
             for record in group? {
                 let came = record.errno == 0 && record.end != NONE;
+                // What failed or never came counts in the second of its deadline.
                 let when = if came { record.end } else { record.deadline };
                 if when == NONE {
                     continue;
                 }
                 let at = usize::try_from(when / SECOND).unwrap_or(usize::MAX);
+                // A damaged time must not reserve all memory.
                 if at >= MOST_SECONDS {
                     continue;
                 }
@@ -184,6 +186,7 @@ impl FigureSeries {
                 }
             }
         }
+        // The last second is incomplete.
         seconds.pop();
         let series = |point: fn(&Logged) -> Point| seconds.iter().map(point).collect();
         let mut all = vec![
@@ -251,5 +254,5 @@ struct Logged {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A week: a damaged log does not ask for all of memory.
+/// The longest log, a week: a damaged log must not claim all of memory.
 const MOST_SECONDS: usize = 7 * 86_400;

@@ -3,24 +3,24 @@
 use super::blocks::{Point, blocks, total};
 use serde::Serialize;
 
-/// Where a figure, or a difference of two, lies: with the confidence asked for, from `low` to
+/// An estimate of a figure, or of a difference of two, with its confidence interval from `low` to
 /// `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// As measured.
+    /// The measured value.
     pub estimate: f64,
-    /// Its lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// Replicates: enough for the 0.5 % ends to be steady.
+/// Number of replicates: enough for the 0.5 % ends to be stable.
 const REPLICATES: usize = 2000;
 
 /// The interval of B's ratio less A's by block resampling; `outside` is the accepted probability
-/// that the true value lies outside. With `log`, the difference of logarithms, that is, a relative
-/// difference.
+/// that the true value is outside. With `log` it is the difference of logarithms, that is, a
+/// relative difference.
 pub(super) fn difference(a: &[Point], b: &[Point], log: bool, outside: f64, seed: u64) -> Interval {
     let scale = |ratio: f64| if log { ratio.ln() } else { ratio };
     let (a, b) = (blocks(a), blocks(b));
@@ -44,7 +44,7 @@ pub(super) fn difference(a: &[Point], b: &[Point], log: bool, outside: f64, seed
         })
         .collect();
     if distances.len() < REPLICATES / 2 {
-        // All differences are in a block or two: no conclusion is possible.
+        // All differences are in one or two blocks: no conclusion is possible.
         return Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY };
     }
     distances.sort_by(f64::total_cmp);

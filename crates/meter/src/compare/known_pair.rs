@@ -1,20 +1,20 @@
-//! Pairs of runs whose true difference is known: to count how often [`compare`](super::compare) is
-//! right.
+//! Pairs of runs whose true difference is known, to count how often
+//! [`compare`](super::compare) is right.
 
 use super::FigureSeries;
 
-/// Seconds of a run: five minutes.
+/// The length of a run in seconds: five minutes.
 const SECONDS: u32 = 300;
 
-/// So much do they remember of the second before.
+/// The correlation of the values of neighbouring seconds.
 const MEMORY: f64 = 0.35;
 
-/// The standard deviation of their logarithms.
+/// The standard deviation of the values' logarithms.
 const SPREAD: f64 = 0.1;
 
-/// A figure of two runs. Its value in a second varies by a tenth, remembers a third of the second
-/// before, and has a long tail: logarithms are normal. In the second run it is `factor` times as
-/// much.
+/// One figure of two runs. Its values have a relative standard deviation of a tenth, a correlation
+/// of a third from second to second, and a lognormal distribution. In the second run it is `factor`
+/// times as large.
 pub fn known_pair(factor: f64, seed: u64) -> (FigureSeries, FigureSeries) {
     let mut chance = fastrand::Rng::with_seed(seed);
     let [a, b] =

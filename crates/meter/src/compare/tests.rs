@@ -1,4 +1,4 @@
-//! Runs with a known true difference: the comparison finds it, and finds none where none is.
+//! Runs with a known true difference: the comparison finds it, and finds none where there is none.
 
 use super::*;
 use crate::streams::Second;
@@ -22,7 +22,7 @@ fn pairs(factor: f64) -> (u32, u32) {
 #[test]
 fn false_alarms_are_as_rare_as_stated() {
     let (better, worse) = pairs(1.0);
-    // Of 200 at 5 %, more than 17 come with a chance of 1.3 % (binomial).
+    // More than 17 of 200 at 5 % have a probability of 1.3 % (binomial).
     assert!(better + worse <= 17, "{better} better, {worse} worse");
 }
 
@@ -52,7 +52,7 @@ fn seconds(count: u64, late: fn(u64) -> u64) -> Vec<FigureSeries> {
 }
 
 #[test]
-fn late_frames_are_told_apart_in_their_own_unit() {
+fn shares_of_late_frames_are_compared_in_their_own_unit() {
     let (none, some) = (seconds(61, |_| 0), seconds(61, |at| at % 2 * 4));
     let said = compare(&none, &some, 0.05, 1).unwrap();
     let late = &said.figures[0];
@@ -65,7 +65,7 @@ fn late_frames_are_told_apart_in_their_own_unit() {
 
 #[test]
 fn one_bad_second_is_no_difference() {
-    // 60 frames late in one second of a minute: it may never happen again.
+    // 60 frames are late in one second of a minute, which may never happen again.
     let (none, once) = (seconds(61, |_| 0), seconds(61, |at| if at == 30 { 60 } else { 0 }));
     let said = compare(&none, &once, 0.05, 1).unwrap();
     assert_eq!(

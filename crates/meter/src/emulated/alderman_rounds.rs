@@ -1,5 +1,5 @@
-//! Alderman and Diallo's four charts on the emulated disk: how long each round takes, at the most
-//! streams whose mean round is in time, raw and through file systems.
+//! Alderman and Diallo's four charts on the emulated disk: the time of each round at the largest
+//! number of streams whose mean round is in time, raw and through file systems.
 
 use super::bench::{Bench, MostStreams, RoundRule};
 use super::filled::Filled;
@@ -8,10 +8,10 @@ use super::{Cost, EmulatedError, EmulatedOptions, EmulatedResult, lateness, pape
 use crate::report::{Cell, Figure, Report, Table, rounds_chart};
 use crate::rounds::{RoundsOutcome, Spread};
 
-/// A search for each system.
+/// The cost of one search for each system.
 pub(super) fn cost(options: &EmulatedOptions) -> Cost {
     let systems = u32::try_from(options.systems.len()).expect("a few");
-    // Those that hold and one more that does not, each to the end.
+    // The counts that hold and one that does not, each to the end.
     Cost { ways: systems, rounds: systems * options.rounds * 5 / 2, sequential: 0 }
 }
 
@@ -73,7 +73,7 @@ fn fill(
                    filled: Option<&mut Filled>|
      -> Result<(), EmulatedError> {
         let MostStreams { capacity, disk } = bench.most(way, filled, RoundRule::Mean)?;
-        // Where not even one is in time, the one shows by how much.
+        // Where not even one stream is in time, the failing attempt shows by how much.
         let outcome = capacity.held.unwrap_or(capacity.failing);
         let Spread { mean, sd, min, max } = outcome.round_times();
         let [mean, sd, min, max] = [mean, sd, min, max].map(|time| Cell::Number(time, 2));

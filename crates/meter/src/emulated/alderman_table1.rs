@@ -1,5 +1,5 @@
 //! Alderman and Diallo's table 1 and their sequential rates on the emulated disk: raw by the
-//! kernel's ways of reading, and through file systems of today in place of FFS and UFS.
+//! kernel's interfaces for reading, and through current file systems in place of FFS and UFS.
 
 use super::bench::{Bench, MPEG1, MostStreams, RoundRule};
 use super::ways::{self, Way};
@@ -11,15 +11,15 @@ use device::SimulatedDisk;
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// A search for each way, and a sequential reading for each system.
+/// The cost of one search for each read method, and one sequential read for each system.
 pub(super) fn cost(options: &EmulatedOptions) -> Cost {
     let few = |count: usize| u32::try_from(count).expect("a few");
     let raw = if options.has_raw() { few(ways::RAW.len()) } else { 0 };
     let systems = few(options.file_systems().count());
     let files = systems * few(ways::FILES.len());
     let sequential = systems + u32::from(options.has_raw());
-    // The raw disk is what the glance says; what file systems read ahead is not, and more numbers
-    // are tried.
+    // On the raw disk the short first attempt predicts the result. File systems read ahead in ways
+    // that it does not predict, so that more counts are tried.
     let rounds = raw * (options.rounds + 24) + files * (2 * options.rounds + 30);
     Cost { ways: raw + files + sequential, rounds, sequential }
 }
@@ -52,7 +52,7 @@ fn fill(
                 notes.push(apart(found.capacity.most, simulated));
             }
             let paper = papers(bench.options, [solaris, freebsd]);
-            tables.streams(("raw", way.name), paper, simulated, found);
+            tables.streams("raw", way.name, paper, simulated, found);
         }
         let seconds = bench.sequential(None)?;
         tables.sequential("raw", [Some(7.8), Some(7.8)], seconds);
@@ -64,7 +64,7 @@ fn fill(
         for (way, solaris, freebsd) in ways::FILES {
             let found = bench.most(&way, Some(&mut filled), RoundRule::OneLate)?;
             let paper = papers(bench.options, [solaris, freebsd]);
-            tables.streams((kind.name(), way.name), paper, None, found);
+            tables.streams(kind.name(), way.name, paper, None, found);
         }
     }
     Ok(())
@@ -84,8 +84,8 @@ fn method(options: &EmulatedOptions) -> String {
     )
 }
 
-/// Where the simulated disk reads so: one more at a time, as there; whole pages, as direct reads
-/// do.
+/// The streams that the simulated disk holds, for methods that it can model: searched upwards one
+/// at a time, in whole pages as direct reads are.
 fn simulated(bench: &Bench<'_>, way: &Way) -> Option<u32> {
     let few = way.few()?;
     let options = bench.options;
@@ -109,7 +109,7 @@ fn apart(emulated: u32, simulated: u32) -> String {
     )
 }
 
-/// All of them, as they grow.
+/// All tables of the report, which grow row by row.
 struct Tables {
     streams: Table,
     first_failing: Table,
@@ -163,7 +163,8 @@ impl Tables {
 
     fn streams(
         &mut self,
-        (system, method): (&str, &str),
+        system: &str,
+        method: &str,
         [solaris, freebsd]: [Cell; 2],
         simulated: Option<u32>,
         MostStreams { capacity, disk }: MostStreams,
@@ -214,5 +215,5 @@ fn drawn(failing: &[RoundsOutcome]) -> Figure {
     )
 }
 
-/// Where the simulated search begins.
+/// The count at which the simulated search begins.
 const ABOUT: u32 = 58;

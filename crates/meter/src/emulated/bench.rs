@@ -1,4 +1,4 @@
-//! The disk, its clock, and rounds on it: raw, or through a file for each stream.
+//! The disk, its clock, and rounds on it: raw, or with one file for each stream.
 
 use super::filled::Filled;
 use super::ways::Way;
@@ -32,7 +32,7 @@ impl RoundRule {
         }
     }
 
-    /// Whether it is broken, whatever the rounds to come are like.
+    /// Whether the attempt fails whatever the remaining rounds are like.
     fn is_lost(self, rounds: &[Round], plan: &RoundsPlan) -> bool {
         match self {
             Self::OneLate => rounds.iter().filter(|round| round.late > 0).count() > 1,
@@ -44,14 +44,14 @@ impl RoundRule {
     }
 }
 
-/// The most streams by a way.
+/// The largest number of streams by one read method.
 pub(super) struct MostStreams {
     pub(super) capacity: Capacity,
-    /// What the disk said of the attempts.
+    /// The disk's statistics over the attempts.
     pub(super) disk: DiskStatistics,
 }
 
-/// A disk of its own, taken down when dropped.
+/// An emulated disk that is removed when dropped.
 pub(super) struct Bench<'a> {
     pub(super) disk: EmulatedDisk,
     pub(super) model: DiskModel,
@@ -60,23 +60,23 @@ pub(super) struct Bench<'a> {
     pub(super) stop: &'a DiskStop,
     pub(super) done: u32,
     all: u32,
-    /// The longest that the disk was late so far, in the model's time.
+    /// The longest lateness of the disk so far, in the model's time.
     longest: Duration,
-    /// What was said at the start, and what killed runs had left.
+    /// Notes of the start, and the remains of killed runs that were removed.
     pub(super) cleared: Vec<String>,
 }
 
-/// The rounds of a number of streams.
+/// One attempt at rounds of a number of streams.
 #[derive(Clone, Copy)]
 struct Attempt {
     rounds: u32,
     pace: RoundPace,
-    /// Broken off once it is lost.
+    /// The rule by which the attempt is ended early; `None` to run all rounds.
     rule: Option<RoundRule>,
 }
 
 impl<'a> Bench<'a> {
-    /// `all`: how many ways will be tried, for the progress.
+    /// Starts the disk. `all` is the number of read methods to be tried, for the progress.
     pub(super) fn start(
         options: &'a EmulatedOptions,
         all: u32,
@@ -84,7 +84,7 @@ impl<'a> Bench<'a> {
         stop: &'a DiskStop,
     ) -> Result<Self, EmulatedError> {
         options.file_systems().try_for_each(FileSystem::available)?;
-        let model = DiskModel::preset(MODEL).expect("it comes along");
+        let model = DiskModel::preset(MODEL).expect("a built-in model");
         let ours = !options.backing.exists();
         let emulate = EmulateOptions {
             size: Some(options.size.unwrap_or(model.capacity())),
@@ -96,7 +96,7 @@ impl<'a> Bench<'a> {
         progress(EmulatedProgress { what: "making the disk", found: false, done: 0.0 });
         let disk = EmulatedDisk::start(&model, &emulate);
         if ours {
-            // The disk has it open. If it could not be started, there need not be one.
+            // The disk has the file open. If the disk did not start, the file may not exist.
             let _ = std::fs::remove_file(&options.backing);
         }
         let disk = disk?;
@@ -108,19 +108,19 @@ impl<'a> Bench<'a> {
         Ok(Self { disk, model, options, progress, stop, done: 0, all, longest, cleared })
     }
 
-    /// Why its timer is late on a busy machine, if it is.
+    /// The reason why its timer is late on a busy machine, if there is one.
     pub(super) fn not_in_real_time(&self) -> Option<&str> {
         self.disk.realtime().err()
     }
 
-    /// How late it ever was, in the model's time.
+    /// The longest lateness of the disk, in the model's time.
     pub(super) fn longest_late(&self) -> Duration {
         self.longest.max(self.disk.statistics().late_max)
     }
 
-    /// The most streams by a way, on the raw disk or on files: a glance at how fast it goes says
-    /// where to begin, attempts that are lost are broken off, and the first number that fails is
-    /// read for long enough to tell how its rounds spread.
+    /// Finds the largest number of streams by a read method, on the raw disk or on files. A short
+    /// attempt shows where to begin, attempts that fail end early, and the first count that fails
+    /// is run for long enough to show how its rounds vary.
     pub(super) fn most(
         &mut self,
         way: &Way,
@@ -131,6 +131,7 @@ impl<'a> Bench<'a> {
         let of = system_name(on.as_deref());
         let limit = on.as_deref().map_or(MOST_STREAMS, Filled::count);
         let whole = self.options.rounds;
+        // A short attempt at full speed gives an estimate from which the search begins.
         let glance = Attempt { rounds: GLANCE, pace: RoundPace::Free, rule: None };
         let about = self.rounds(way, on.as_deref_mut(), limit.min(ABOUT), glance)?;
         let about = about.streams_by_the_mean();
@@ -142,6 +143,7 @@ impl<'a> Bench<'a> {
             |streams| self.rounds(way, on.as_deref_mut(), streams, hurried),
         )?;
         let failing = &mut capacity.failing;
+        // The search ends a failing attempt early: its rounds are too few to show how they vary.
         if failing.rounds.len() < TELLING.min(whole) as usize {
             let streams = u32::try_from(failing.streams.len()).expect("few streams");
             let told = Attempt { rounds: TELLING.min(whole), pace: RoundPace::Rounds, rule: None };
@@ -165,6 +167,7 @@ impl<'a> Bench<'a> {
         let at_once = way.at_once.of(streams);
         let Attempt { rounds, pace, rule } = attempt;
         let block = self.options.block;
+        // On the raw disk the streams are spread over all of it, as files would be.
         let spread = RoundsPlan::spread(streams, self.model.capacity(), block, MPEG1);
         let plan = RoundsPlan { rounds, pace, order: way.order, at_once, ..spread };
         match on {
@@ -177,6 +180,7 @@ impl<'a> Bench<'a> {
                 })
             }
             Some(filled) => {
+                // A new mount has an empty page cache, so that all reads reach the disk.
                 filled.mounted.mount_cold(way.read_ahead_kib)?;
                 let len = filled.len;
                 let starts = (0..u64::from(streams)).map(|file| file * len.0).collect();
@@ -190,7 +194,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// For people who wait.
+    /// Reports progress to the user.
     pub(super) fn say(&mut self, what: &str) {
         self.tell(what, false);
     }
@@ -204,7 +208,7 @@ impl<'a> Bench<'a> {
         self.disk.device().expect("attached")
     }
 
-    /// An error if it is to stop.
+    /// An error if the user asked to stop.
     pub(super) fn still(&self) -> Result<(), EmulatedError> {
         if self.stop.is_asked() { Err(EmulatedError::Interrupted) } else { Ok(()) }
     }
@@ -223,8 +227,8 @@ impl<'a> Bench<'a> {
             let lost = rule.is_some_and(|rule| rule.is_lost(rounds, plan));
             !lost && !stop.is_asked()
         };
-        // A thread of its own: what it is late by should be the disk's doing, not that of whatever
-        // else runs here. Where that is refused, it is as late as everybody.
+        // A real-time thread, so that the measured lateness is the disk's and not that of other
+        // programs here. Where the kernel refuses it, the thread has the usual lateness.
         let outcome = std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
                 let _ = device::enter_realtime();
@@ -254,28 +258,28 @@ pub(super) fn system_name(on: Option<&Filled>) -> &'static str {
     on.map_or("raw", |filled| filled.mounted.kind().name())
 }
 
-/// The paper's disk.
+/// The model of the paper's disk.
 pub(super) const MODEL: &str = "st39183w";
 
-/// What a stream reads in a round of the paper's; its own bounds need 10^6 bytes.
+/// The read size of a stream in a round of the paper; its own bounds need 10^6 bytes.
 pub const MB: ByteCount = ByteCount(1_000_000);
 
-/// What a stream plays.
+/// The bit rate of a stream.
 pub const MPEG1: BitRate = BitRate(1_500_000);
 
-/// More than the disk could hold if it had no arm.
+/// More streams than the disk could hold without seeks.
 const MOST_STREAMS: u32 = 100;
 
-/// Where glances look: more than any way holds.
+/// The number of streams of a first short attempt: more than any read method holds.
 const ABOUT: u32 = 64;
 
-/// Rounds of a glance, one right after the other.
+/// Rounds of a first short attempt, one directly after the other.
 const GLANCE: u32 = 4;
 
-/// Rounds that tell how those of too many streams spread.
+/// Rounds of the failing attempt that show how rounds vary.
 const TELLING: u32 = 12;
 
-/// For people who watch the progress.
+/// The interval of progress reports.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Seed for the order of files and for random orders.

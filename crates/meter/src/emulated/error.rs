@@ -1,4 +1,4 @@
-//! Why a run on an emulated disk came to nothing.
+//! Errors of runs on an emulated disk.
 
 use device::DeviceError;
 use std::io;
@@ -8,56 +8,56 @@ use units::ByteCount;
 /// An error that ended a run on an emulated disk.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatedError {
-    /// The disk, or a read of it.
+    /// An error of the disk or of a read.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A program that makes file systems is not there.
+    /// A program that makes file systems is not installed.
     #[error("{program} is not there; install the package {package}, or leave {system} out")]
     Missing {
-        /// `mkfs.xfs`.
+        /// The program's name, such as `mkfs.xfs`.
         program: String,
-        /// As Debian and Fedora call it.
+        /// The package that has it in Debian and Fedora.
         package: &'static str,
-        /// As typed: `xfs`.
+        /// The file system as typed by the user: `xfs`.
         system: &'static str,
     },
     /// A program failed.
     #[error("{program} failed: {said}")]
     Program {
-        /// With its arguments.
+        /// The program with its arguments.
         program: String,
-        /// What it wrote.
+        /// The text that it wrote.
         said: String,
     },
-    /// A file could not be made or set.
+    /// An operation on a file failed.
     #[error("cannot {doing} {path}: {source}")]
     File {
-        /// `write`, `make`, ...
+        /// The operation: `write`, `make`, ...
         doing: &'static str,
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// More is to be read of a stream's file than it has.
+    /// The rounds read more of a stream's file than it has.
     #[error(
         "{rounds} rounds of {block} are not from 1 byte to the {file} of a stream's file; ask for fewer or smaller ones"
     )]
     TooMuch {
-        /// Read in a round.
+        /// The bytes that each round reads.
         block: ByteCount,
-        /// As asked for.
+        /// The requested number of rounds.
         rounds: u32,
-        /// What a file has.
+        /// The length of a stream's file.
         file: ByteCount,
     },
-    /// Somebody asked it to stop.
+    /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl EmulatedError {
-    /// For `map_err`.
+    /// Makes a [`EmulatedError::File`], for `map_err`.
     pub(super) fn file(
         doing: &'static str,
         path: impl Into<PathBuf>,

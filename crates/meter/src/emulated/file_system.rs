@@ -1,5 +1,5 @@
-//! File systems on a block device: made, mounted, filled with files, mounted again with nothing in
-//! memory.
+//! File systems on a block device: made, mounted, filled with files, and mounted again with cold
+//! caches.
 //!
 //! Uses the file systems' own programs (`mkfs.ext4`, `mount`). Needs root.
 
@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The kinds there are.
+/// A type of file system that can be made here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// The nearest to the FFS of the papers: block maps, no journal.
@@ -19,15 +19,15 @@ pub enum FileSystem {
     Ext4,
     /// Allocation groups, extents, delayed allocation.
     Xfs,
-    /// Copies on write, and sums of everything.
+    /// Copy on write, with checksums of everything.
     Btrfs,
 }
 
 impl FileSystem {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 4] = [Self::Ext2, Self::Ext4, Self::Xfs, Self::Btrfs];
 
-    /// As people type it.
+    /// The name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext2 => "ext2",
@@ -49,10 +49,10 @@ impl FileSystem {
         format!("mkfs.{}", self.name())
     }
 
-    /// Whether it can be made here.
+    /// Checks that this machine has the programs to make it.
     ///
     /// # Errors
-    /// Which program is missing, and the package that has it.
+    /// An error names the missing program and the package that has it.
     pub fn available(self) -> Result<(), EmulatedError> {
         let program = self.maker();
         match Command::new(&program).arg("-V").output() {
@@ -64,10 +64,11 @@ impl FileSystem {
         }
     }
 
-    /// Makes one on the first `range` bytes of a block device, whatever is on it, and mounts it.
+    /// Makes the file system on the first `range` bytes of a block device, overwriting them, and
+    /// mounts it.
     ///
     /// # Errors
-    /// What its programs say.
+    /// An error has the text of the program that failed.
     pub fn make(self, device: &Path, range: u64) -> Result<Mounted, EmulatedError> {
         let (program, on) = (self.maker(), device.display().to_string());
         let (blocks, bytes) = ((range / BLOCK).to_string(), range.to_string());
@@ -91,33 +92,33 @@ impl FileSystem {
     }
 }
 
-/// A file system that is mounted; unmounted when dropped.
+/// A mounted file system, unmounted when dropped.
 #[derive(Debug)]
 pub struct Mounted {
     kind: FileSystem,
     device: PathBuf,
     at: PathBuf,
-    /// The kernel's read-ahead for this device.
+    /// The kernel's default read-ahead for this device.
     own_kib: u32,
     is: bool,
 }
 
 impl Mounted {
-    /// What it is.
+    /// The file system's type.
     pub fn kind(&self) -> FileSystem {
         self.kind
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn folder(&self) -> &Path {
         &self.at
     }
 
-    /// A file of `len` bytes, written 1 MB after another and brought to the disk. Its bytes are no
-    /// zeros. `go_on` is asked after each.
+    /// Writes a file of `len` bytes, 1 MB at a time, and flushes it to the disk. Its bytes are not
+    /// zeros. `go_on` is called after each write.
     ///
     /// # Errors
-    /// If there is no room, and if it is not to go on; the file is then as it is.
+    /// Fails if there is no room, or if `go_on` returns false; the incomplete file remains.
     pub fn write(
         &self,
         path: &Path,
@@ -140,21 +141,21 @@ impl Mounted {
         file.sync_all().map_err(failed())
     }
 
-    /// Mounts it anew, so that nothing of it is in memory, with a read-ahead of so many KiB, or the
-    /// kernel's own. Gives what it then is.
+    /// Mounts it again, so that none of it is in memory, with a read-ahead of `read_ahead_kib` or
+    /// the kernel's default. Returns the read-ahead in effect.
     ///
     /// # Errors
-    /// If a file of it is open.
+    /// Fails if one of its files is open.
     pub fn mount_cold(&mut self, read_ahead_kib: Option<u32>) -> Result<u32, EmulatedError> {
         self.unmount()?;
-        // The device's own setting outlives the mount; who mounts takes it over.
+        // The device's setting outlives the mount, and a new mount takes it over.
         let queue = queue_of(&self.device);
         let set = |path: &Path, kib: u32| {
             fs::write(path, kib.to_string()).map_err(EmulatedError::file("set", path))
         };
         set(&queue, read_ahead_kib.unwrap_or(self.own_kib))?;
         self.mount()?;
-        // btrfs has one of its own.
+        // btrfs has its own read-ahead setting.
         let setting = if self.kind == FileSystem::Btrfs { self.btrfs_setting()? } else { queue };
         if let Some(kib) = read_ahead_kib {
             set(&setting, kib)?;
@@ -164,7 +165,7 @@ impl Mounted {
     }
 
     fn mount(&mut self) -> Result<(), EmulatedError> {
-        // No time of last reading: reading is to read only.
+        // Without updates of access times, so that reads cause no writes.
         let on = self.device.display().to_string();
         call("mount", &["-o", "noatime", &on, &self.at.display().to_string()])?;
         self.is = true;
@@ -191,7 +192,8 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if self.unmount().is_err() {
-            // Whoever still has a file open there; it goes when they do.
+            // A lazy unmount: where another program has a file open, the mount ends with that
+            // program.
             let _ = call("umount", &["-l", &self.at.display().to_string()]);
         }
         let _ = fs::remove_dir(&self.at);
@@ -203,7 +205,7 @@ fn queue_of(device: &Path) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
 }
 
-/// Removes the folders on which killed runs had mounted something. What is not empty stays.
+/// Removes the mount points of killed runs. A directory that is not empty stays.
 pub(super) fn remove_stale_disks() {
     let all = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     for entry in all {
@@ -216,8 +218,8 @@ pub(super) fn remove_stale_disks() {
     }
 }
 
-/// In a process group of its own: Ctrl-C in a terminal asks this program only, which then ends in
-/// order.
+/// Runs a program in its own process group, so that Ctrl-C in a terminal reaches only this program,
+/// which then ends in order.
 fn call(program: &str, arguments: &[&str]) -> Result<(), EmulatedError> {
     let shown = || format!("{program} {}", arguments.join(" "));
     let output = Command::new(program).args(arguments).process_group(0).output();
@@ -230,11 +232,12 @@ fn call(program: &str, arguments: &[&str]) -> Result<(), EmulatedError> {
     Err(EmulatedError::Program { program: shown(), said })
 }
 
-/// In the folder for temporary files; the process and the device follow.
+/// The prefix of mount points in the directory for temporary files; the process and the device
+/// follow.
 const FOLDER: &str = "tenuto-mounted-";
 
-/// What all four make their blocks of.
+/// The block size that all four support.
 const BLOCK: u64 = 4096;
 
-/// A write.
+/// Bytes of one write.
 const MB: usize = 1_000_000;

@@ -1,5 +1,5 @@
-//! A file system on the bench's disk, filled with files as the paper fills it; and reading one of
-//! them, or the raw disk, from one end to the other.
+//! A file system on the bench's disk, filled with files as in the paper; and sequential reads of
+//! one of them, or of the raw disk.
 
 use super::bench::{Bench, MB, MPEG1, SEED, system_name};
 use super::{EmulatedError, FileSystem, Mounted, THEIR_DISK};
@@ -9,7 +9,7 @@ use device::{FileDevice, Method, OpenOptions};
 use std::path::PathBuf;
 use units::ByteCount;
 
-/// Files on the disk, in the order of their streams.
+/// The files on the disk, in the order of their streams.
 pub(super) struct Filled {
     pub(super) mounted: Mounted,
     files: Vec<PathBuf>,
@@ -22,7 +22,7 @@ impl Filled {
         u32::try_from(self.files.len()).expect("few files")
     }
 
-    /// The first `count` files, to be read through the page cache, as programs do.
+    /// Opens the first `count` files for reading through the page cache, as programs do.
     pub(super) fn open(&self, count: u32) -> Result<Vec<FileDevice>, EmulatedError> {
         let buffered = OpenOptions { direct: false, write: false, exclusive: false };
         let count = usize::try_from(count).expect("few files");
@@ -33,8 +33,8 @@ impl Filled {
 }
 
 impl Bench<'_> {
-    /// A new file system, filled with files one after another, 1 MB at a time, used in another
-    /// order.
+    /// Makes a new file system and fills it with files one after another, 1 MB at a time. Streams
+    /// use them in another order than they were written in.
     pub(super) fn fill(&mut self, kind: FileSystem) -> Result<Filled, EmulatedError> {
         self.disk.set_fast(true);
         let size = self.model.capacity();
@@ -51,7 +51,7 @@ impl Bench<'_> {
                 Err(EmulatedError::File { source, .. })
                     if source.kind() == std::io::ErrorKind::StorageFull && !files.is_empty() =>
                 {
-                    // It keeps more for itself than others do: that many files, then.
+                    // The file system reserves more space than others: fewer files fit.
                     std::fs::remove_file(&path).map_err(EmulatedError::file("remove", &path))?;
                     break;
                 }
@@ -62,7 +62,7 @@ impl Bench<'_> {
         Ok(Filled { mounted, files, len })
     }
 
-    /// Seconds for 100 MB read 1 MB after another by `pread`, the mean of a few places all over.
+    /// Seconds for 100 MB read in steps of 1 MB by `pread`, the mean over places all over the disk.
     pub(super) fn sequential(&mut self, on: Option<&mut Filled>) -> Result<f64, EmulatedError> {
         let what = format!("{}, one after another", system_name(on.as_deref()));
         let disk = self.model.capacity();
@@ -71,6 +71,7 @@ impl Bench<'_> {
         let (starts, size, files) = match on {
             None => (RoundsPlan::spread(PLACES, disk, MB, MPEG1).starts, disk, None),
             Some(filled) => {
+                // A new mount has an empty page cache.
                 filled.mounted.mount_cold(None)?;
                 let files = filled.open(filled.count())?;
                 let all = files.len() as u64;
@@ -102,17 +103,17 @@ impl Bench<'_> {
     }
 }
 
-/// How long a file is: the paper's 100 MB on its disk, on a smaller one as much smaller.
+/// The length of a file: 100 MB on the paper's disk, in proportion on a smaller one.
 pub(super) fn file_of(disk: ByteCount) -> ByteCount {
     let theirs = 100 * MB.0;
     let part = u128::from(theirs) * u128::from(disk.0) / u128::from(THEIR_DISK.0);
     ByteCount(units::align_up(u64::try_from(part).expect("no longer than the disk"), PAGE))
 }
 
-/// As many as fill the disk.
+/// The number of files that fill the disk.
 const FILES: u32 = 86;
 
 const PAGE: u64 = 4096;
 
-/// Places of sequential reading, a file's length each.
+/// Number of places of the sequential reads, each a file's length.
 const PLACES: u32 = 8;

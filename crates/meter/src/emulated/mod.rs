@@ -1,14 +1,14 @@
-//! Published results made again on a disk that is emulated in real time, with the kernel's own ways
-//! of reading and its own file systems: what a simulation has not.
+//! Published results reproduced on a disk that is emulated in real time, with the kernel's own
+//! interfaces for reading and its own file systems, which a simulation does not have.
 //!
 //! ```text
 //!   backing file ─ EmulatedDisk ─ loop device ─┬─ raw: QueuedPort ────────────────┐
 //!     (as fast as needed to fill it)           └─ ext2, ext4, XFS, btrfs ─ files: FileAStream ─ rounds
 //! ```
 //!
-//! The disk, and the clock by which rounds are counted, run so many times as fast as the model
-//! ([`EmulatedOptions::speed`]); all that is said is in the model's time. What the machine is late
-//! by counts as many times, and is said with the results. Needs root, /dev/fuse and the file
+//! The disk, and the clock by which rounds are counted, run faster than the model by a factor
+//! ([`EmulatedOptions::speed`]); all results are in the model's time. Lateness of the machine is
+//! multiplied by the same factor and reported with the results. Needs root, /dev/fuse and the file
 //! systems' programs. It writes to nothing but its own backing file and what is mounted from it.
 
 mod alderman_rounds;
@@ -31,22 +31,22 @@ use std::str::FromStr;
 use std::time::Duration;
 use units::ByteCount;
 
-/// How it is made again.
+/// The settings of a reproduction on an emulated disk.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
-    /// Holds the disk's bytes. Overwritten if it is there; if not, one is made that has no name
-    /// once it is in use, so that the kernel removes it when its users end, however they end.
+    /// The file that holds the disk's bytes. An existing file is overwritten; a new one loses its
+    /// name once it is in use, so that the kernel removes it when its users end, however they end.
     pub backing: PathBuf,
-    /// How large the disk is; by default as the model, 9.1 GB. On a smaller one the arm moves as
-    /// far from its first to its last byte, and files are as much smaller.
+    /// The size of the disk; by default that of the model, 9.1 GB. On a smaller disk the seek
+    /// distance from the first to the last byte is the same, and files are smaller in proportion.
     pub size: Option<ByteCount>,
-    /// On what.
+    /// The systems to measure.
     pub systems: Vec<System>,
     /// Number of rounds in one attempt (100 in the paper).
     pub rounds: u32,
-    /// What a stream reads in a round; the paper has 1 MB and 512 KB.
+    /// The bytes that a stream reads in a round; the paper has 1 MB and 512 KB.
     pub block: ByteCount,
-    /// How many times as fast as the model.
+    /// The factor by which the disk is faster than the model.
     pub speed: u32,
 }
 
@@ -63,17 +63,17 @@ impl EmulatedOptions {
     }
 }
 
-/// What is read.
+/// A system that is measured: the raw disk, or a file system on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
-    /// The disk itself.
+    /// The raw disk.
     Raw,
-    /// Files on it.
+    /// Files on a file system.
     On(FileSystem),
 }
 
 impl System {
-    /// All of them.
+    /// All systems.
     pub const ALL: [Self; 5] = [
         Self::Raw,
         Self::On(FileSystem::Ext2),
@@ -82,7 +82,7 @@ impl System {
         Self::On(FileSystem::Btrfs),
     ];
 
-    /// As people type it.
+    /// The name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -101,37 +101,37 @@ impl FromStr for System {
     }
 }
 
-/// How far it is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct EmulatedProgress<'a> {
-    /// What is on, or was found.
+    /// The current step, or a result.
     pub what: &'a str,
-    /// It was found: worth a line that stays.
+    /// Whether it is a result, which deserves a line that stays.
     pub found: bool,
     /// Progress of the whole run, from 0 to 1.
     pub done: f64,
 }
 
-/// Something that can be made again on an emulated disk.
+/// A published result that can be reproduced on an emulated disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Reproduction {
-    /// As typed: `alderman-table1`.
+    /// The name that users type: `alderman-table1`.
     pub name: &'static str,
     cost: fn(&EmulatedOptions) -> Cost,
     run: fn(&mut Bench<'_>) -> Result<EmulatedResult, EmulatedError>,
 }
 
-/// What it takes.
+/// An estimate of the work of a reproduction.
 struct Cost {
-    /// Ways that are tried.
+    /// Number of read methods to be tried.
     ways: u32,
-    /// Rounds of all of their attempts, about.
+    /// Approximate number of rounds of all attempts.
     rounds: u32,
-    /// Systems that are read one megabyte after another.
+    /// Number of systems with a sequential read.
     sequential: u32,
 }
 
-/// What came out.
+/// The outcome of a reproduction.
 #[derive(Debug)]
 pub struct EmulatedResult {
     /// The complete results, or those until the run ended.
@@ -141,13 +141,14 @@ pub struct EmulatedResult {
 }
 
 impl EmulatedResult {
-    /// What was found is told even if something failed then; if nothing was, that is all there is.
+    /// The result of a run. Results until an error are kept; without any result, the error is
+    /// returned.
     fn of(
         bench: &Bench<'_>,
         report: Report,
         done: Result<(), EmulatedError>,
     ) -> Result<Self, EmulatedError> {
-        // In haste, that is how whatever it was at failed.
+        // After a stop by the user every operation fails; the stop is the reason, not that failure.
         let ended = done.err().map(|error| bench.still().err().unwrap_or(error));
         if report.tables.iter().all(|table| table.rows.is_empty())
             && let Some(error) = ended
@@ -162,7 +163,7 @@ impl EmulatedResult {
     }
 }
 
-/// All there are.
+/// All reproductions.
 pub const ALL: [Reproduction; 2] = [
     Reproduction {
         name: "alderman-table1",
@@ -177,12 +178,12 @@ pub const ALL: [Reproduction; 2] = [
 ];
 
 impl Reproduction {
-    /// The one of this name.
+    /// The reproduction with this name.
     pub fn named(name: &str) -> Option<Self> {
         ALL.into_iter().find(|one| one.name == name)
     }
 
-    /// About how long it will take.
+    /// The estimated duration.
     pub fn takes(&self, options: &EmulatedOptions) -> Duration {
         let Cost { rounds, sequential, .. } = (self.cost)(options);
         let rounds = options.block.time_at(MPEG1) * rounds;
@@ -193,8 +194,8 @@ impl Reproduction {
     /// Repeats the experiment until it is complete or stopped.
     ///
     /// # Errors
-    /// What is missing or failed, or told to stop, before anything was found. Nothing is left
-    /// behind.
+    /// Fails if something is missing or failed, or the user stopped it, before there was any
+    /// result. Nothing is left behind.
     pub fn run(
         &self,
         options: &EmulatedOptions,
@@ -233,12 +234,12 @@ fn p99_ms(disk: &DiskStatistics) -> Cell {
     Cell::Number(disk.late_p99.as_secs_f64() * 1e3, 1)
 }
 
-/// The paper's numbers are for its block only.
+/// The paper's numbers, which hold for its block size only.
 fn papers(options: &EmulatedOptions, numbers: [Option<u64>; 2]) -> [Cell; 2] {
     numbers.map(|number| number.filter(|_| options.block == MB).into())
 }
 
-/// The paper's sizes are round numbers of ten.
+/// A size in decimal units, as the paper's sizes are multiples of ten.
 fn decimal(size: ByteCount) -> String {
     if size.0.is_multiple_of(MB.0) {
         format!("{} MB", size.0 / MB.0)
@@ -247,11 +248,11 @@ fn decimal(size: ByteCount) -> String {
     }
 }
 
-/// As large as the model.
+/// The size of the model's disk.
 const THEIR_DISK: ByteCount = ByteCount(9_105_018_880);
 
 /// Estimated time to fill a file system: 8.6 GB at some hundred megabytes per second.
 const FILL: Duration = Duration::from_secs(40);
 
-/// 800 MB at the disk's mean rate.
+/// Time for 800 MB at the disk's mean rate.
 const SEQUENTIAL: Duration = Duration::from_secs(63);

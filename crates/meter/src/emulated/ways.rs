@@ -1,4 +1,4 @@
-//! The ways of reading that are compared, with what the paper counted by them.
+//! The read methods that are compared, with the paper's counts for them.
 
 use super::bench::SEED;
 use crate::rounds::Order;
@@ -7,7 +7,7 @@ use device::Method;
 /// How a round's blocks are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
-    /// For tables.
+    /// The name in tables.
     pub(super) name: &'static str,
     pub(super) method: Method,
     pub(super) order: Order,
@@ -41,20 +41,20 @@ impl Way {
     }
 }
 
-/// A way, and the paper's streams by it on Solaris and FreeBSD.
+/// A read method, and the paper's number of streams by it on Solaris and FreeBSD.
 pub(super) type WayRow = (Way, Option<u64>, Option<u64>);
 
 const fn way(name: &'static str, method: Method, order: Order, at_once: AtOnce) -> Way {
     Way { name, method, order, at_once, read_ahead_kib: None }
 }
 
-/// The paper's best on the raw disk.
+/// The paper's best method on the raw disk.
 pub(super) const SCAN: Way = way(SCAN_NAME, Method::Pread, Order::Scan, AtOnce::Few(1));
 
-/// In tables.
+/// The name of [`SCAN`] in tables.
 pub(super) const SCAN_NAME: &str = "read, SCAN order";
 
-/// On the raw disk.
+/// The methods on the raw disk.
 pub(super) const RAW: [WayRow; 6] = [
     (SCAN, Some(63), Some(63)),
     (way("read, random order", Method::Pread, Order::Arrival(SEED), AtOnce::Few(1)), None, None),
@@ -64,10 +64,10 @@ pub(super) const RAW: [WayRow; 6] = [
     (way("SCAN, 4 at once (Tenuto)", Method::Uring, Order::Scan, AtOnce::Few(4)), None, None),
 ];
 
-/// Through a file system, which places its files itself.
+/// Plain reads through a file system, which places its files itself.
 pub(super) const READ: Way = way("read", Method::Pread, Order::Streams, AtOnce::Few(1));
 
-/// On files.
+/// The methods on files of a file system.
 pub(super) const FILES: [WayRow; 6] = [
     (READ, Some(25), Some(53)),
     (

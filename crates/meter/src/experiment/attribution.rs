@@ -3,10 +3,11 @@
 use super::port::check_not_stuck;
 use crate::blame::{Faults, First, Sampler, SystemSample, Watched, faults, first_full};
 use crate::error::MeterError;
-use crate::report::{Block, LineShape, Plot, Series, number, plot_block, times_json};
+use crate::report::{Block, LineShape, Plot, Series, plot_block, times_json};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
 use std::path::Path;
+use units::float;
 
 /// The causes of the late reads of one run.
 pub(super) struct Attribution {
@@ -23,7 +24,7 @@ pub(super) fn watch(target: &Path) -> Result<Sampler, MeterError> {
 impl Attribution {
     pub(super) fn of(outcome: &StreamsOutcome, watched: Watched) -> Self {
         let seconds = &outcome.seconds;
-        // The first second that was late for the storage; where there is none, for the meter.
+        // The first second in which the storage was late; without one, in which the meter was.
         let late = seconds.iter().position(|second| second.late > second.late_by_meter);
         let late = late.or_else(|| seconds.iter().position(|second| second.late > 0));
         let watched = watched.spun(seconds);
@@ -34,7 +35,7 @@ impl Attribution {
         }
     }
 
-    /// Processors that the meter used in the mean: 0.5 is half of one.
+    /// The mean number of processors that the meter used: 0.5 is half a processor.
     pub(super) fn own_processors(&self) -> f64 {
         let samples = &self.watched.samples;
         let sum = |of: fn(&SystemSample) -> f64| samples.iter().map(of).sum::<f64>();
@@ -56,7 +57,7 @@ impl Attribution {
         })
     }
 
-    /// The report's section.
+    /// The section of the report.
     pub(super) fn blocks(&self) -> Result<Vec<Block>, MeterError> {
         let Faults { storage, meter, agent_cpu, clock } = self.faults;
         let rows = [
@@ -108,7 +109,7 @@ pub(super) fn check_valid(
     attribution: Option<&Attribution>,
 ) -> Result<(), MeterError> {
     if !outcome.valid() {
-        let share = number(outcome.late_by_meter) / number(outcome.frames.max(1)) * 100.0;
+        let share = float(outcome.late_by_meter) / float(outcome.frames.max(1)) * 100.0;
         let why = attribution.and_then(|attribution| attribution.faults.mostly());
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
         let message = format!(

@@ -17,7 +17,7 @@ use units::{show, show_duration};
 /// A search for the largest number of streams or players.
 #[derive(Clone)]
 pub struct SearchConfig {
-    /// When a number counts as held.
+    /// The rule by which a number counts as held.
     pub rule: HoldRule,
     /// The largest number that is tried.
     pub max_streams: u32,
@@ -25,7 +25,7 @@ pub struct SearchConfig {
     pub out: Option<PathBuf>,
 }
 
-/// Searches, and saves and reports the result. `run` is as [`run_search`] has it.
+/// Searches, and saves and reports the result. `run` has the meaning that it has in [`run_search`].
 pub(super) fn find(
     config: &SearchConfig,
     subject: &Subject,
@@ -42,7 +42,7 @@ pub(super) fn find(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// Runs of a search at most.
+/// The largest number of runs in a search.
 const MAX_RUNS: u32 = 40;
 
 /// The result of a search.

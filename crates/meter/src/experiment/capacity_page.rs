@@ -1,17 +1,17 @@
-//! The page of a search: what was found in a few figures, what they mean in plain words, every run,
-//! and the runs at the edge. Whoever pays for the storage reads it, so it explains its own words.
+//! The page of a search: the result in a few figures, their meaning in plain words, every run, and
+//! the runs near the limit. Its reader pays for the storage, so it explains its terms.
 
 use super::capacity::CapacityResult;
 use super::search::{LONG, Probe};
 use crate::capacity::{HoldRule, RunVerdict};
 use crate::error::MeterError;
 use crate::report::{
-    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, number, plot_block,
+    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, plot_block,
     round_spread, run_plots, time,
 };
 use crate::rounds::Spread;
 use std::time::Duration;
-use units::{BitRate, show, show_duration};
+use units::{BitRate, float, show, show_duration};
 
 pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
     let CapacityResult { subject, runs, .. } = found;
@@ -46,7 +46,7 @@ pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
     })
 }
 
-/// The few figures that a reader takes away.
+/// The main figures of the page.
 fn findings(found: &CapacityResult<'_>) -> Vec<Finding> {
     let CapacityResult { subject, rule, runs } = found;
     let verdict = runs.verdict;
@@ -123,7 +123,7 @@ fn one_in(share: f64) -> String {
     show::thousands(of)
 }
 
-/// What is counted and what follows, for who has not read the manual.
+/// What is counted and what follows from it, for readers who have not read the manual.
 fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
     let CapacityResult { subject, rule, runs } = found;
     let verdict = runs.verdict;
@@ -171,11 +171,11 @@ fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
 }
 
 fn rates(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
-    let mut series = by_answer(probes, |probe| number(probe.outcome.rate().0) / 1e6);
+    let mut series = by_answer(probes, |probe| float(probe.outcome.rate().0) / 1e6);
     if let Some(StreamDemand { rate, .. }) = each {
         let most = probes.iter().map(|probe| probe.step.streams).max().unwrap_or(0);
         let mut asked = vec![(0.0, 0.0)];
-        asked.push((f64::from(most), f64::from(most) * number(rate.0) / 1e6));
+        asked.push((f64::from(most), f64::from(most) * float(rate.0) / 1e6));
         series.push(Series { name: "asked for".into(), shape: LineShape::Line, points: asked });
     }
     Plot {
@@ -204,7 +204,7 @@ fn responses(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
 const RESPONSES: &str = "From when a frame was to be asked for until it was there. Level: there is room. \
     Rising: frames begin to wait for each other. Above the dashed line more than one in a hundred is late.";
 
-/// Runs that held, that did not, and that say nothing.
+/// One series for each verdict: held, failed, invalid.
 fn by_answer(probes: &[Probe], of: fn(&Probe) -> f64) -> Vec<Series> {
     let series = [RunVerdict::Held, RunVerdict::Failed, RunVerdict::Invalid].map(|answer| {
         let chosen = probes.iter().filter(|probe| probe.answer == answer);
@@ -243,7 +243,7 @@ fn all_runs(probes: &[Probe]) -> Block {
     Block::table(&head, probes.iter().map(row).collect())
 }
 
-/// The rounds of the smallest number that did not hold, beside those of all other runs.
+/// The rounds of the smallest number that failed, beside those of all other runs.
 fn rounds(probes: &[Probe], first: &Probe) -> Result<Vec<Block>, MeterError> {
     let counted = probes.iter().filter(|probe| probe.answer != RunVerdict::Invalid);
     let spreads: Vec<(f64, Spread)> = counted

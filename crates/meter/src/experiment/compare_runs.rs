@@ -84,7 +84,8 @@ impl RunDirectory {
         Some(FoundStreams { streams, confirmed: self.summary["confirmed"].as_bool()? })
     }
 
-    /// The figures of the log of operations, if there is one, else of the seconds in the summary.
+    /// The figures from the log of operations, if there is one, else from the seconds in the
+    /// summary.
     fn figures(&self) -> Result<Vec<FigureSeries>, MeterError> {
         if self.dir.join(log::FILE).exists() {
             let log = log::read(&self.dir)?;
@@ -119,7 +120,7 @@ fn unlike(a: &Value, b: &Value) -> Vec<String> {
     names.filter(|name| of_a.get(*name) != of_b.get(*name)).cloned().collect()
 }
 
-/// Two numbers of streams that searches found.
+/// Compares two numbers of streams that searches found.
 fn compare_counts(a: FoundStreams, b: FoundStreams, unlike: &[String]) -> ExperimentReport {
     let summary = json!({
         "streams": [a.streams, b.streams],
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_differently_is_named() {
+    fn settings_that_differ_are_named() {
         let a = json!({ "profile": "x", "buffer": 8 });
         let b = json!({ "profile": "x", "buffer": 9, "seed": 1 });
         assert_eq!(unlike(&a, &b), ["buffer", "seed"]);

@@ -4,10 +4,9 @@
 //!   Variants::Path      client ▶ cached ▶ network ▶ cold     more and more of the path
 //!   Variants::Methods   io_uring, threads, pread, mmap ...   each kernel interface, same file
 //! ```
-//!
-//! The path answers what ends first ([`bottleneck`]); the methods are Table 1 of Alderman and
+//! The path shows which stage limits ([`bottleneck`]); the methods are Table 1 of Alderman and
 //! Diallo for this machine and this storage. A method that the kernel or the disk refuses for the
-//! file is left out with the reason: threads would read in its place, and those are a variant of
+//! file is left out with the reason: threads would read in its place, and they are a variant of
 //! their own.
 
 use super::attribution::Attribution;
@@ -52,7 +51,7 @@ pub fn compare_variants(
     }
 }
 
-/// Runs of a variant at most: precise to a few percent, which is enough for a comparison.
+/// The largest number of runs of a variant: precise to a few percent, enough for a comparison.
 const MAX_RUNS: u32 = 14;
 
 /// The search of one variant on an open target. Returns also whether the comparison is to end.
@@ -74,7 +73,7 @@ fn search_variant(
     Ok((found, ends))
 }
 
-/// Why a comparison is not valid. `names` names the variant of each search in words.
+/// Refuses a comparison that is not valid. `names` names the variant of each search in words.
 fn check<'a>(
     searches: impl Iterator<Item = (&'a SearchRuns, String)> + Clone,
     observer: &dyn Observer,
@@ -93,7 +92,7 @@ fn check<'a>(
     }
 }
 
-/// A number of streams with its reservations.
+/// A number of streams with its qualifications.
 fn streams_text(at_least: bool, verdict: SearchResult) -> String {
     let least = if at_least { "at least " } else { "" };
     let sure = if verdict.confirmed { "" } else { ", not confirmed" };
@@ -177,7 +176,7 @@ fn stages(config: &StreamsConfig) -> Result<Vec<PathStage>, MeterError> {
         return Ok(vec![Client, Network, Cold]);
     }
     let Stack { devices, file_system, .. } = beneath(Path::new(&config.target.target));
-    // Without a block device of this machine a server answers, unless the file system is memory.
+    // Without a local block device the files are on a server, unless the file system is in memory.
     let memory = file_system.is_some_and(|kind| ["tmpfs", "ramfs"].contains(&kind.as_str()));
     Ok(match (memory, devices.is_empty()) {
         (true, _) => vec![Client, Cold],
@@ -202,17 +201,18 @@ fn on_stage(runs: &StreamRuns, stage: PathStage) -> StreamRuns {
         target.fill_level = None;
         own.within = Some(ByteCount(small));
         if runs.layout.is_single() {
-            // As many streams as there may be, on what fits in memory.
+            // As many streams as possible, on data that fits in memory.
             own.layout = Layout::SharedFile;
         }
     }
     own
 }
 
-/// Bytes that stay in memory on the way: more than a processor's caches, less than a server's.
+/// Bytes that stay in memory on the path: more than a processor's caches, less than a server's
+/// memory.
 const SMALL: u64 = 256 << 20;
 
-/// Where frames are large, at least this many of them.
+/// The minimum number of frames where frames are large.
 const FRAMES: u64 = 16;
 
 fn stage_capacity(stage: PathStage, found: &SearchRuns) -> StageCapacity {

@@ -5,10 +5,9 @@ use super::metrics::MetricsServer;
 use super::record::{self, ExperimentReport};
 use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
-use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob};
+use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob, WorkerOptions};
 use crate::observer::Observer;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Child;
@@ -37,8 +36,8 @@ pub struct FleetConfig {
     pub streams: u32,
     /// Processes on each agent.
     pub workers: u32,
-    /// Options of `meter run` that all workers get, as typed; `None` is a switch.
-    pub options: BTreeMap<String, Option<String>>,
+    /// How all workers run their streams.
+    pub options: WorkerOptions,
     /// Address at which counts are served while the run is on.
     pub metrics: Option<SocketAddr>,
     /// New directory for the report and all figures.
@@ -74,6 +73,7 @@ pub fn run_fleet(
         !observer.is_stopped()
     };
     let result = fleet::run(connections, jobs, began, &mut watch);
+    // The ssh processes end with their connections; their exit status adds nothing.
     for mut helper in helpers {
         let _ = helper.wait();
     }
@@ -90,6 +90,7 @@ pub fn run_fleet(
     let report = || page::page(&outcome, &summary);
     let saved = record::save(config.out.as_deref(), &summary, report, observer);
     let text = page::text(&outcome, &summary);
+    // The report is written even if it is not valid: it shows what the others measured.
     let verdict = saved.and_then(|()| match why.first() {
         None => Ok(()),
         Some(first) => Err(MeterError::new(format!("not valid: {first}"))
@@ -99,7 +100,7 @@ pub fn run_fleet(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// Streams of each worker of each agent, as even as can be.
+/// Distributes the streams over the workers of each agent as evenly as possible.
 fn shares(streams: u32, workers: u32, agents: usize) -> Result<Vec<Vec<u32>>, MeterError> {
     let all = workers * u32::try_from(agents).unwrap_or(u32::MAX);
     if streams < all {
@@ -113,7 +114,7 @@ fn shares(streams: u32, workers: u32, agents: usize) -> Result<Vec<Vec<u32>>, Me
 
 type Connected = (Vec<AgentConnection>, Vec<Child>);
 
-/// Connects to all agents at the same time: forty logins one after another would take a while.
+/// Connects to all agents in parallel: forty logins one after another would take long.
 fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterError> {
     let FleetConfig { agents, hosts, ssh, token, program, target, .. } = config;
     let deploy = match hosts.is_empty() {
@@ -126,6 +127,8 @@ fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterE
                 let token = token.as_ref();
                 scope.spawn(move || Ok((dial(agent, token, began)?, None)))
             });
+            // Collected first: an iterator would start a thread only after the one before has
+            // ended.
             let dialled: Vec<_> = dialled.collect();
             let deployed = deploy.iter().flat_map(|deploy| {
                 hosts.iter().map(move |host| {
@@ -136,6 +139,7 @@ fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterE
                 })
             });
             let deployed: Vec<_> = deployed.collect();
+            // All threads are joined before the first error is returned.
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread
                     .join()
@@ -161,12 +165,13 @@ fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConne
     let address = agent.to_socket_addrs().map_err(cannot)?.next();
     let address = address.ok_or_else(|| MeterError::usage(format!("{agent} is no address")))?;
     let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
+    // The exchange that compares the clocks must not wait for a full packet.
     stream.set_nodelay(true).map_err(cannot)?;
     let from = Box::new(stream.try_clone().map_err(cannot)?);
     Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)
 }
 
-/// The state of all agents, a line for each.
+/// The state of all agents, one line each.
 fn view(seen: &[Seen]) -> String {
     let line = |agent: &Seen| {
         let state = match agent {
@@ -187,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_shared_out_evenly() {
+    fn streams_are_distributed_evenly() {
         assert_eq!(shares(7, 2, 2).unwrap(), [vec![2, 2], vec![2, 1]]);
         assert_eq!(shares(3, 1, 3).unwrap(), [[1], [1], [1]]);
         assert!(shares(3, 2, 2).is_err());

@@ -1,16 +1,16 @@
 //! The results of a fleet's run: the summary, the text and the page.
 //!
-//! Each agent has its own clock. The seconds of all agents count from the moment at which each let
-//! its workers begin. These moments differ by how late each agent was (in the table) and by how
-//! exactly its clock is known.
+//! Each agent has its own clock. The seconds of an agent count from the moment at which it started
+//! its workers. These moments differ by the delay of each agent (in the table) and by the
+//! uncertainty of its clock.
 
 use crate::error::MeterError;
 use crate::fleet::{AgentOutcome, Fleet};
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, number, plot_block};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, plot_block};
 use serde_json::{Value, json};
-use units::BitRate;
+use units::{BitRate, float};
 
-/// Why what was measured is not what was asked for.
+/// The reasons why the measurement is not the one that was requested.
 pub(super) fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
     let lost = |agent: &AgentOutcome| {
         let why = agent.lost.as_ref()?;
@@ -109,7 +109,7 @@ pub(super) fn text(fleet: &Fleet, summary: &Value) -> String {
     format!("{}\n{lines}", table.show())
 }
 
-/// Sums `of` the seconds in the summaries of an agent's workers, second by second.
+/// Sums `of` over the seconds in the summaries of an agent's workers, second by second.
 fn by_second(agent: &AgentOutcome, of: impl Fn(&Value) -> u64) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
     for second in summaries(agent).filter_map(|one| one["seconds"].as_array()) {
@@ -128,7 +128,8 @@ fn bytes(second: &Value) -> u64 {
     ["bytes_read", "bytes_written"].iter().filter_map(|name| second[*name].as_u64()).sum()
 }
 
-/// Which agent was late first, and what it holds responsible; one sentence for each.
+/// The agents in the order in which they were first late, with the cause of each; one sentence for
+/// each.
 fn broke_first(fleet: &Fleet) -> Vec<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for agent in &fleet.agents {
@@ -235,7 +236,7 @@ fn together(fleet: &Fleet) -> Plot {
     let longest = each.iter().map(|(_, seconds)| seconds.len()).max().unwrap_or_default();
     let sum = |second: usize| each.iter().filter_map(|(_, seconds)| seconds.get(second)).sum();
     let all = ("all".to_owned(), (0..longest).map(sum).collect());
-    // More lines than these nobody tells apart.
+    // With more lines than these no reader can distinguish them.
     let some = each.into_iter().take(LINES);
     drawn("Moved in each second", "MB", 1e6, std::iter::once(all).chain(some))
 }
@@ -243,7 +244,7 @@ fn together(fleet: &Fleet) -> Plot {
 fn late_ones(fleet: &Fleet) -> Plot {
     let each = fleet.agents.iter().map(|agent| (agent.name.clone(), by_second(agent, late)));
     let mut each: Vec<_> = each.collect();
-    // Those with the most.
+    // The agents with the most late frames.
     each.sort_by_key(|(_, seconds)| std::cmp::Reverse(seconds.iter().sum::<u64>()));
     drawn("Late frames in each second", "frames", 1.0, each.into_iter().take(LINES))
 }
@@ -255,7 +256,7 @@ fn drawn(
     lines: impl Iterator<Item = (String, Vec<u64>)>,
 ) -> Plot {
     let line = |(name, seconds): (String, Vec<u64>)| {
-        let points = (0u32..).map(f64::from).zip(seconds.into_iter().map(number));
+        let points = (0u32..).map(f64::from).zip(seconds.into_iter().map(float));
         let points = points.map(|(at, value)| (at, value / scale)).collect();
         Series { name, shape: LineShape::Step, points }
     };
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_says_who_was_late_first_who_is_lost_and_what_all_moved() {
+    fn the_report_names_the_first_late_agent_the_lost_one_and_the_total() {
         let html = html(vec![
             agent("edit1", &[0, 0, 3], None),
             agent("edit2", &[0, 2, 0], None),
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_meet_is_likelier_what_they_share() {
+    fn lateness_at_all_agents_is_put_down_to_what_they_share() {
         let both = html(vec![agent("a", &[1], None), agent("b", &[0, 1], None)]);
         assert!(both.contains("All were late: what they share"), "{both}");
         let none = html(vec![agent("a", &[0], None)]);

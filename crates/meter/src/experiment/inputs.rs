@@ -1,10 +1,10 @@
-//! Profiles and ramp scripts that a user names: built in, or a file.
+//! Profiles and ramp scripts that a user names: a built-in one, or a file.
 
 use crate::error::MeterError;
 use crate::profiles::{self, Profile};
 use crate::ramp::{self, Script};
 
-/// The profile of this name, or the one in the file of this name.
+/// The built-in profile with this name, or the one in the file with this name.
 pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
     if let Some(profile) = profiles::named(name) {
         return Ok(profile);
@@ -21,7 +21,8 @@ pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
     text.parse().map_err(|error| MeterError::of(&format!("{name}: {error}")))
 }
 
-/// The text of the profile of this name, or of the file of this name if it holds a profile.
+/// The text of the built-in profile with this name, or of the file with this name if it holds a
+/// profile.
 pub fn load_profile_text(name: &str) -> Result<String, MeterError> {
     if let Some(text) = profiles::text(name) {
         return Ok(text.to_owned());
@@ -31,17 +32,17 @@ pub fn load_profile_text(name: &str) -> Result<String, MeterError> {
         .map_err(|error| MeterError::new(format!("cannot read {name}: {error}")))
 }
 
-/// The ramp script of this name, or the one in the file of this name.
+/// The built-in ramp script with this name, or the one in the file with this name.
 pub fn load_script(name: &str) -> Result<Script, MeterError> {
     if let Some(text) = ramp::text(name) {
-        return Ok(Script::read(text).expect("a test reads it"));
+        return Ok(Script::read(text).expect("a built-in script"));
     }
     let text =
         std::fs::read_to_string(name).map_err(|error| no_script(name, &error.to_string()))?;
     Script::read(&text).map_err(|error| MeterError::new(format!("{name}: {error}")))
 }
 
-/// The text of the built-in ramp script of this name.
+/// The text of the built-in ramp script with this name.
 pub fn builtin_script(name: &str) -> Result<&'static str, MeterError> {
     ramp::text(name).ok_or_else(|| no_script(name, "it does not come along"))
 }

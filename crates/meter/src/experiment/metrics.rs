@@ -1,4 +1,4 @@
-//! The metrics endpoint of an experiment, which serves counts while its runs are on.
+//! The metrics endpoint of an experiment, which serves counters while its runs are in progress.
 
 use crate::error::MeterError;
 use crate::live::{Endpoint, Live};
@@ -6,13 +6,13 @@ use crate::observer::Observer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Serves counts as OpenMetrics text, if the user wants it; clones share one endpoint.
+/// Serves counters as OpenMetrics text, if the user wants it; clones share one endpoint.
 #[derive(Clone)]
 pub(super) struct MetricsServer(Option<Arc<Served>>);
 
 struct Served {
     live: Arc<Live>,
-    /// Answers as long as this value exists.
+    /// The endpoint, which answers until it is dropped.
     _endpoint: Endpoint,
 }
 

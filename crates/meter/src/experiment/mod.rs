@@ -6,12 +6,13 @@
 //!                   │          └ the program that started it
 //!                   ├─ target, port      open the target, choose the port
 //!                   ├─ search            runs one after another, within a time budget
-//!                   ├─ attribution       what was full when reads were late
+//!                   ├─ attribution       which resource was full when reads were late
 //!                   └─ record            the log of a run, and the files of --out
 //! ```
 //!
-//! One file for each kind of experiment, with its page beside it. Nothing here prints or parses a
-//! command line; how streams, transfers and rounds are timed is in the modules of these names.
+//! There is one file for each kind of experiment, with its page beside it. Nothing here prints or
+//! parses a command line; the timing of streams, transfers and rounds is in the modules of these
+//! names.
 
 mod agent;
 mod attribution;
@@ -43,7 +44,7 @@ mod target;
 mod transfers;
 mod transfers_page;
 
-pub use agent::{AgentConfig, read_token, serve_agent, serve_agent_stdio};
+pub use agent::{AgentConfig, read_token, run_worker, serve_agent, serve_agent_stdio};
 pub use capacity::SearchConfig;
 pub use compare_runs::{ComparisonConfig, compare_runs};
 pub use compare_variants::{Variants, compare_variants};

@@ -1,4 +1,5 @@
-//! The study of a network: what link, queue, window and packet size do to storage behind it.
+//! The study of a network: the effect of link, queue, window and packet size on a storage behind
+//! it.
 
 use super::record::ExperimentReport;
 use crate::error::MeterError;
@@ -14,7 +15,7 @@ use units::BitRate;
 pub struct NetworkConfig {
     /// Speed of the fast link.
     pub link: BitRate,
-    /// Clients that read at the same time.
+    /// Number of clients that read in parallel.
     pub clients: u32,
     /// Length of each run.
     pub duration: Duration,
@@ -49,7 +50,7 @@ pub fn study_network(
     Ok(ExperimentReport { summary, text: text(&made), verdict })
 }
 
-/// A tenth of this still moves a block in about a second.
+/// The slowest link: a tenth of it still transfers a block in about a second.
 const SLOWEST: BitRate = BitRate(10_000_000);
 
 fn text(made: &[ConditionResult]) -> String {

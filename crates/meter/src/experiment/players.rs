@@ -1,9 +1,9 @@
-//! Players on a title's address: one run (`meter run`), and the largest number that a server holds
+//! Players of a title's address: one run (`meter run`), and the largest number that a server holds
 //! (`meter capacity`).
 //!
 //! A title has its own rate, so there is no profile; a player has its own buffer, as in `tenuto
-//! play`. A viewer who is refused, or gets a smaller rendition than the best on offer, counts as
-//! one that was not held.
+//! play`. A viewer whose request is refused, or who gets a smaller rendition than the best, counts
+//! as not held.
 
 use super::attribution::{Attribution, watch};
 use super::capacity::{self, SearchConfig};
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::show_duration;
 
-/// Players on a title's address: what a run and a search have in common.
+/// The settings of players on a title's address that a run and a search share.
 #[derive(Clone)]
 pub struct PlayersConfig {
     /// `http://` or `https://` address of a title, or of a server with all its titles.
@@ -36,15 +36,15 @@ pub struct PlayersConfig {
     pub duration: Duration,
     /// How players change between renditions.
     pub switching: AbrRule,
-    /// Which servers are trusted.
+    /// The certificates of servers that are trusted.
     pub trust: Trust,
     /// The certificate of the players.
     pub identity: Option<Identity>,
-    /// Address at which counts are served while runs are on.
+    /// Address at which counters are served while runs are in progress.
     pub metrics: Option<SocketAddr>,
 }
 
-/// Plays with `viewers` players at once and reports which pieces were late.
+/// Plays with `viewers` players in parallel and reports which segments were late.
 pub fn run_players(
     config: &PlayersConfig,
     viewers: u32,
@@ -58,6 +58,7 @@ pub fn run_players(
     let sampler = watch(Path::new(&config.address))?;
     let mut show = |sample: &ViewerSample| observer.status(&state(sample));
     let counted = runs.attempt(viewers, config.duration, observer.stop(), log.sink(), &mut show);
+    // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let counted = counted?;
     let Counted { outcome, report } = &counted;
@@ -99,8 +100,8 @@ pub fn search_players(
     capacity::find(search, &runs.subject(), &mut run, observer)
 }
 
-/// The number of viewers whose media arrived: of those admitted, the share of time in which the
-/// picture moved, and of the rate of the best rendition.
+/// The delivered rate as a number of viewers: the admitted ones, multiplied by the share of time
+/// without a stall and by the share of the best rendition's rate.
 fn delivered(counted: &Counted) -> f64 {
     let totals = &counted.report.totals;
     let share = totals.share_of_best.unwrap_or(1.0);
@@ -135,7 +136,7 @@ impl PlayerRuns<'_> {
         }
     }
 
-    /// One run. The viewers arrive one after another in its first part.
+    /// Makes one run. The viewers arrive one after another in its first part.
     fn attempt(
         &self,
         viewers: u32,
@@ -176,7 +177,7 @@ impl PlayerRuns<'_> {
         let mut stalled = 0;
         let mut show = |sample: &ViewerSample| {
             observer.status(&format!("{} viewers: {}", step.streams, state(sample)));
-            // A single sample may fall between two stalls, and several show how much is delivered.
+            // One sample may fall between two stalls; several show how much is delivered.
             stalled = if sample.stalled > 0 { stalled + 1 } else { 0 };
             let lost =
                 rule == HoldRule::Strict && (stalled >= STALLED_SAMPLES || sample.refused > 0);
@@ -193,16 +194,16 @@ impl PlayerRuns<'_> {
     }
 }
 
-/// The time within which all viewers arrive: a quarter of the run, and no longer than the first
-/// segments of most titles.
+/// The time within which all viewers arrive: a quarter of the run, and at most the length of the
+/// first segments of most titles.
 fn arrivals(duration: Duration) -> Duration {
     (duration / 4).min(Duration::from_secs(4))
 }
 
-/// Samples in a row, of half a second each, with a stalled picture before a run is given up.
+/// Consecutive samples, half a second apart, with a stalled picture before a run is ended.
 const STALLED_SAMPLES: u32 = 3;
 
-/// Refuses a run whose figures cannot be relied on.
+/// Refuses a run whose results cannot be relied on.
 fn check_valid(counted: &Counted) -> Result<(), MeterError> {
     let outcome = &counted.outcome;
     if !outcome.valid() {

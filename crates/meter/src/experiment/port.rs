@@ -1,4 +1,4 @@
-//! Port selection: the way of reading and writing for each kind of target.
+//! Port selection: the read and write method for each kind of target.
 
 use super::target::OpenTarget;
 use crate::error::MeterError;
@@ -17,9 +17,9 @@ use units::{ByteCount, Moment};
 /// The operations that a run will make, as far as the choice of a port depends on them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traffic {
-    /// Operations in flight at most.
+    /// The largest number of operations in flight.
     pub(super) at_once: u32,
-    /// Bytes of an operation at most.
+    /// The largest operation in bytes.
     pub(super) largest: ByteCount,
     pub(super) writes: bool,
     /// Files are opened and closed as they are used, rather than before and after the run.
@@ -47,12 +47,12 @@ pub(super) fn check_not_stuck(stuck: u32) -> Result<(), MeterError> {
     .invalid())
 }
 
-/// Without any completion: longer than disks take for their own retries.
+/// Time without any completion: longer than disks take for their own retries.
 const PATIENT: Duration = Duration::from_secs(30);
 const HURRIED: Duration = Duration::from_secs(2);
 
 impl OpenTarget {
-    /// A port whose clock starts at moment zero. The caches are as [`Self::caches`] says.
+    /// A port whose clock starts at zero. [`Self::caches`] describes the state of the caches.
     pub(super) fn port(&self, traffic: &Traffic) -> Result<Box<dyn Port>, DeviceError> {
         if let Self::Local { place, drop_caches: true, .. } = self {
             place.forget()?;
@@ -81,7 +81,7 @@ impl OpenTarget {
         }
     }
 
-    /// Reads all of `shape` once, so that every cache on the way holds it.
+    /// Reads all of `shape` once, so that every cache on the path holds it.
     pub(super) fn read_all(&self, shape: FileSet, stop: &AtomicBool) -> Result<(), MeterError> {
         let largest = ByteCount(shape.each.0.min(PIECE));
         let traffic = Traffic { at_once: 1, largest, writes: false, opens: false, replaces: false };
@@ -106,7 +106,7 @@ impl OpenTarget {
 
 const PIECE: u64 = 1 << 20;
 
-/// One file or device through a queue of the kernel.
+/// A port that reads one file or device through a kernel queue.
 fn queued(
     device: &Arc<FileDevice>,
     method: Method,
@@ -114,13 +114,13 @@ fn queued(
 ) -> Result<Box<dyn Port>, DeviceError> {
     let Traffic { at_once, largest, .. } = *traffic;
     let pool = QueuedPort::pool(at_once, largest);
-    // For reads, too: the kernel otherwise finds the memory while the first frames are due.
+    // For reads, too: otherwise the kernel allocates the memory while the first frames are due.
     QueuedPort::fill(&pool, at_once, largest);
     let queue = device.queue_by(method, at_once, &pool)?;
     Ok(Box::new(QueuedPort::new(&**device, queue, pool, Instant::now())))
 }
 
-/// Files through threads. `anew`: a write creates its file each time.
+/// A port that reads and writes files by threads. `anew`: a write creates its file each time.
 fn threads(
     paths: Vec<PathBuf>,
     direct: bool,

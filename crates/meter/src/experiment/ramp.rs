@@ -1,4 +1,4 @@
-//! A ramp: the same transfers with more and more clients (`meter ramp`).
+//! A ramp: the same transfers with an increasing number of clients (`meter ramp`).
 
 use super::metrics::MetricsServer;
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
@@ -10,7 +10,7 @@ use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::profiles::Profile;
 use crate::ramp::{FileSharing, RampStep, Script};
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, number, plot_block, time};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, plot_block, time};
 use crate::transfers::{
     Length, TransferMix, TransferRow, TransfersOutcome, TransfersPlan, TransfersProgress,
 };
@@ -19,23 +19,24 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use units::float;
 
 /// A ramp of transfers on a target.
 #[derive(Clone)]
 pub struct RampConfig {
-    /// The steps.
+    /// The steps of the ramp.
     pub script: Script,
-    /// What a transfer is; the script names it.
+    /// The profile of a transfer; the script names it.
     pub profile: Profile,
-    /// Where.
+    /// The storage that is measured.
     pub target: TargetSpec,
     /// Length of a step, instead of the script's.
     pub step_length: Option<Duration>,
-    /// Seed of all that is drawn.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The rate below which an alarm is raised.
     pub alarm: RateAlarmConfig,
-    /// Address at which counts are served while the ramp is on.
+    /// Address at which counters are served while the ramp is in progress.
     pub metrics: Option<SocketAddr>,
     /// New directory for the report and all figures.
     pub out: Option<PathBuf>,
@@ -49,7 +50,7 @@ struct StepResult {
     threshold: Value,
 }
 
-/// Makes the steps of a ramp one after another and reports rate and latency of each.
+/// Runs the steps of a ramp one after another and reports rate and latency of each.
 pub fn run_ramp(
     config: &RampConfig,
     observer: &dyn Observer,
@@ -67,13 +68,13 @@ pub fn run_ramp(
         let alarm = alarm.of_run(step.clients);
         let complete = match ramp.step(step, &alarm, observer) {
             Ok(outcome) => {
-                // A storage that answers nothing any more is not asked for the remaining hours.
+                // A storage that answers nothing would keep the ramp busy for the remaining hours.
                 let gone = outcome.failed > 0 && outcome.sum(|_| true).blocks == 0;
                 let complete = outcome.complete && !gone;
                 done.push(StepResult { step, outcome, threshold: alarm.json() });
                 complete
             }
-            // There are no results yet that could be kept.
+            // No step is complete, so there are no results to keep.
             Err(error) if done.is_empty() => return Err(error),
             Err(error) => {
                 failed = Some(error);
@@ -160,7 +161,7 @@ const HEAD: [&str; 7] = [
     ">rate of all",
 ];
 
-/// A row for each step and operation.
+/// One row for each step and operation.
 fn rows(done: &[StepResult]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for StepResult { step, outcome, .. } in done {
@@ -173,7 +174,7 @@ fn rows(done: &[StepResult]) -> Vec<Vec<String>> {
                 row.rate().to_string(),
                 time(row.mean_latency()),
                 time(row.longest_latency),
-                // Once a step.
+                // The total stands once per step, in its first row.
                 std::mem::take(&mut total),
             ]);
         }
@@ -210,13 +211,13 @@ fn page(config: &RampConfig, done: &[StepResult]) -> Result<Page, MeterError> {
     let mut head = HEAD;
     head[5] = "longest latency";
     let rate = plot_of(done, "Rate of a client, by number of clients", "MB/s", |row| {
-        number(row.rate().0) / 8e6
+        float(row.rate().0) / 8e6
     });
     let latency = plot_of(done, "Mean latency, by number of clients", "ms", |row| {
         row.mean_latency().as_secs_f64() * 1e3
     });
     let total = |done: &StepResult| {
-        (f64::from(done.step.clients), number(done.outcome.total_rate().0) / 8e6)
+        (f64::from(done.step.clients), float(done.outcome.total_rate().0) / 8e6)
     };
     let all = Plot {
         title: "Rate of all clients together".into(),

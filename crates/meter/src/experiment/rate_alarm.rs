@@ -1,4 +1,4 @@
-//! The alarm of a run: it reports at once when the mean rate within a window falls below a
+//! The alarm of a run: it reports immediately when the mean rate within a window falls below a
 //! threshold, of all streams together or of any single one.
 
 use crate::error::MeterError;
@@ -14,9 +14,9 @@ use units::{BitRate, ByteCount};
 /// The threshold below which a run raises an alarm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateAlarmConfig {
-    /// The mean rate below which the alarm is raised; without it there is no alarm.
+    /// The mean rate below which the alarm is raised; `None` for no alarm.
     pub rate: Option<BitRate>,
-    /// The time over which the mean is taken; without it the time that a client's buffer lasts.
+    /// The window of the mean; `None` for the time that a client's buffer lasts.
     pub window: Option<Duration>,
     /// Watch each stream by itself rather than all together.
     pub each: bool,
@@ -41,7 +41,7 @@ impl RateAlarmConfig {
 /// Watches one run against a threshold, if there is one.
 pub(super) struct RateAlarm<'a> {
     armed: Option<Armed>,
-    /// Clients of the run, where it is one of several.
+    /// The number of clients that identifies the run, where it is one of several.
     clients: Option<u32>,
     observer: &'a dyn Observer,
 }
@@ -149,8 +149,8 @@ impl Armed {
     }
 }
 
-/// Between two looks at the watches of many streams: often enough for people, rarely enough to
-/// cost nothing.
+/// The interval between two looks at the watches of many streams: short enough for a reader, long
+/// enough to cost nothing.
 const BETWEEN: Duration = Duration::from_millis(10);
 
 impl RecordSink for WatchedLog<'_> {

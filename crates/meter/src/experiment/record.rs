@@ -1,4 +1,4 @@
-//! The directory of an experiment, and the life of a run's log.
+//! The directory of an experiment, and the lifetime of a run's log.
 //!
 //! ```text
 //!   DIR/scenario.json      the configuration
@@ -22,11 +22,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What an experiment hands to the program that started it.
+/// The result of an experiment, for the program that started it.
 pub struct ExperimentReport {
-    /// The results for programs.
+    /// The results in machine-readable form.
     pub summary: Value,
-    /// The results for people, as text for a terminal.
+    /// The results as text for a terminal.
     pub text: String,
     /// Why the results are not valid, were interrupted, or could not be saved.
     pub verdict: Result<(), MeterError>,
@@ -35,7 +35,7 @@ pub struct ExperimentReport {
 /// The subdirectory in which a search keeps its runs.
 pub(super) const RUNS: &str = "runs";
 
-/// Makes the directory of an experiment; refuses one that holds something.
+/// Makes the directory of an experiment; refuses one that is not empty.
 pub(super) fn prepare(dir: Option<&Path>) -> Result<(), MeterError> {
     let Some(dir) = dir else { return Ok(()) };
     let failed = |error| MeterError::cannot("make", dir, &error);
@@ -55,8 +55,8 @@ pub(super) struct RunLog {
 }
 
 impl RunLog {
-    /// Opens the log in `dir`. A run in virtual time waits for its log; a run by the real clock
-    /// loses records instead, and counts them.
+    /// Opens the log in `dir`. A run in virtual time waits for its log; a run in real time drops
+    /// records instead, and counts them.
     pub(super) fn open(dir: Option<&Path>, virtual_time: bool) -> Result<Self, MeterError> {
         let Some(dir) = dir else { return Ok(Self { sink: LogSink::none(), writer: None }) };
         let room = if virtual_time { WhenFull::Wait } else { WhenFull::Count };
@@ -75,7 +75,7 @@ impl RunLog {
     }
 }
 
-/// Adds the fate of the log to a run's summary.
+/// Adds the state of the log to a run's summary.
 pub(super) fn add_log(summary: &mut Value, written: &Result<Option<Written>, MeterError>) {
     match written {
         Ok(None) => {}
@@ -86,7 +86,7 @@ pub(super) fn add_log(summary: &mut Value, written: &Result<Option<Written>, Met
     }
 }
 
-/// The operations that a log lacks, in words.
+/// The operations that are missing in a log, in words.
 fn lost_records(written: &Written) -> Option<String> {
     let first = time(Duration::from_nanos(written.first_lost?));
     Some(format!(
@@ -103,7 +103,7 @@ pub(super) fn note_lost(written: Option<&Written>, run: &str, observer: &dyn Obs
     }
 }
 
-/// Refuses a run whose log lacks operations, because it cannot be counted again.
+/// Refuses a run whose log is incomplete, because it cannot be recounted.
 pub(super) fn check_log(written: Option<&Written>) -> Result<(), MeterError> {
     written.and_then(lost_records).map_or(Ok(()), |sentence| {
         Err(MeterError::new(format!("not valid: {sentence}"))
@@ -112,7 +112,7 @@ pub(super) fn check_log(written: Option<&Written>) -> Result<(), MeterError> {
     })
 }
 
-/// Blocks of 16 Ki operations each: 200 MB of memory at most.
+/// The number of blocks, of 16 Ki operations each: at most 200 MB of memory.
 const BLOCKS: usize = 128;
 
 /// Writes the files of an experiment into its directory, if it has one.
@@ -125,7 +125,7 @@ pub(super) fn save(
     let Some(dir) = dir else { return Ok(()) };
     let mut page = page()?;
     let scenario = &summary["scenario"];
-    // The target of agents lies on their machines, not beneath this one.
+    // The target of agents is on their machines, not beneath this one.
     let local = scenario["agents"].is_null();
     let target = scenario["target"].as_str().filter(|_| local).map(Path::new);
     let environment = Environment::of(target);
@@ -145,7 +145,7 @@ pub(super) fn save(
     Ok(())
 }
 
-/// Makes the directory of a run of a search; runs count from 1.
+/// Makes the directory of a run of a search; runs are numbered from 1.
 pub(super) fn run_directory(
     dir: Option<&Path>,
     number: u32,

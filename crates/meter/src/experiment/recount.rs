@@ -1,5 +1,5 @@
-//! The recount of a run from its log alone, whatever the run itself reported; of a search or a ramp
-//! that of each of its runs (`meter report`).
+//! The recount of a run from its log alone, independent of the run's own report; of a search or a
+//! ramp, the recount of each of its runs (`meter report`).
 
 use super::record::{ExperimentReport, RUNS};
 use super::recount_page;
@@ -13,24 +13,24 @@ use std::path::Path;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// Frames by which two counts of the same run may differ.
+/// Number of frames by which two counts of the same run may differ.
 const ONE_FRAME: u64 = 1;
 
-/// A run, counted from its log.
+/// A run recounted from its log.
 pub(super) struct RecountedRun {
-    /// Its directory within the named one; empty for the named one itself.
+    /// The run's directory within the named one; empty for the named one itself.
     pub(super) name: String,
     pub(super) counted: Recount,
     pub(super) outcome: StreamsOutcome,
     /// Time from the intended start of a frame's read to its deadline.
     pub(super) allowed: Option<Duration>,
-    /// Operations that the log lacks.
+    /// Number of operations that the log lacks.
     pub(super) lost: u64,
     /// Whether the summary has the same counts; `None` without a summary.
     pub(super) agrees: Option<bool>,
 }
 
-/// Counts the runs in `dir` again and writes `recount.html` there.
+/// Recounts the runs in `dir` and writes `recount.html` there.
 pub fn recount_runs(dir: &Path, observer: &dyn Observer) -> Result<ExperimentReport, MeterError> {
     let runs = counted(dir)?;
     let html = recount_page::page(dir, &runs)?.html();
@@ -53,7 +53,7 @@ pub fn recount_runs(dir: &Path, observer: &dyn Observer) -> Result<ExperimentRep
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// Every run that has a log in it: the directory's own, or those of its runs in their order.
+/// Recounts every run with a log in `dir`: its own, or those of its runs in their order.
 fn counted(dir: &Path) -> Result<Vec<RecountedRun>, MeterError> {
     let said = said(dir)?;
     if dir.join(FILE).exists() || !dir.is_dir() {
@@ -103,7 +103,7 @@ fn count(name: String, dir: &Path, said: Option<&Value>) -> Result<RecountedRun,
     Ok(RecountedRun { name, counted, outcome: again.outcome(), allowed, lost, agrees })
 }
 
-/// The summary, if the run came so far.
+/// The summary; `None` if the run did not get so far.
 fn said(dir: &Path) -> Result<Option<Value>, MeterError> {
     let path = dir.join("summary.json");
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
@@ -112,7 +112,8 @@ fn said(dir: &Path) -> Result<Option<Value>, MeterError> {
     Ok(Some(value))
 }
 
-/// Whether it counts the same, but for what the log lost. Of transfers: blocks.
+/// Whether the summary has the same counts, apart from the records that the log lost. Transfers are
+/// compared by blocks.
 fn agree(said: &Value, counted: &Recount, lost: u64) -> bool {
     let same = |said: u64, count: u64| said.abs_diff(count) <= ONE_FRAME + lost;
     let near = |name: &str, count| said[name].as_u64().is_none_or(|said| same(said, count));
@@ -162,7 +163,7 @@ fn said_of(agrees: Option<bool>) -> &'static str {
     }
 }
 
-/// The columns of a table of runs.
+/// The columns of the table of runs.
 pub(super) const HEAD: [&str; 9] = [
     "run",
     ">streams",

@@ -4,11 +4,11 @@ use super::recount::{HEAD, RecountedRun, lines, row};
 use crate::error::MeterError;
 use crate::log::{FILE, Recount};
 use crate::report::{
-    Block, LineShape, Page, Plot, Series, StreamDemand, heat_block, number, plot_block, run_plots,
+    Block, LineShape, Page, Plot, Series, StreamDemand, heat_block, plot_block, run_plots,
 };
 use crate::streams::StreamsOutcome;
 use std::path::Path;
-use units::BitRate;
+use units::{BitRate, float};
 
 pub(super) fn page(dir: &Path, runs: &[RecountedRun]) -> Result<Page, MeterError> {
     let operations: u64 = runs.iter().map(|run| run.counted.records).sum();
@@ -38,7 +38,7 @@ fn several(runs: &[RecountedRun]) -> Result<Vec<Block>, MeterError> {
         Block::table(&HEAD, runs.iter().map(row).collect()),
         plot_block(
             &by_streams(runs, "What came, by number of streams", "Mb/s", |outcome| {
-                number(BitRate::of(outcome.bytes(), outcome.took).0) / 1e6
+                float(BitRate::of(outcome.bytes(), outcome.took).0) / 1e6
             }),
             "Each dot is a run. Where the dots no longer rise, the storage is at its end.",
         )?,
@@ -81,7 +81,7 @@ const WHY: &str = "By when they had to be there.";
 fn late_by_second(counted: &Recount) -> Plot {
     let last = counted.late_by_second.keys().next_back().copied().unwrap_or(0).min(MONTH);
     let late = |second: u64| counted.late_by_second.get(&second).copied().unwrap_or(0);
-    let points = (0..=last).map(|second| (number(second), number(late(second)))).collect();
+    let points = (0..=last).map(|second| (float(second), float(late(second)))).collect();
     Plot {
         title: "Late frames by second".into(),
         x_label: "seconds since the start".into(),
@@ -90,7 +90,7 @@ fn late_by_second(counted: &Recount) -> Plot {
     }
 }
 
-/// In seconds: no log that is sound has later ones.
+/// The longest run in seconds: no valid log has later records.
 const MONTH: u64 = 31 * 86_400;
 
 fn by_streams(
@@ -101,7 +101,7 @@ fn by_streams(
 ) -> Plot {
     let point = |run: &RecountedRun| {
         let outcome = &run.outcome;
-        (number(outcome.streams.len() as u64), of(outcome))
+        (float(outcome.streams.len() as u64), of(outcome))
     };
     let series = Series {
         name: "runs".into(),

@@ -1,5 +1,5 @@
-//! Deployment of the agent to hosts by ssh: it is copied there, started, and removed when it ends.
-
+//! Deployment of the agent to hosts by ssh: the program is copied there, started, and removed when
+//! it ends.
 use crate::error::MeterError;
 use crate::fleet::{self, AgentConnection, Token};
 use std::io::Write;
@@ -28,13 +28,13 @@ impl<'a> RemoteDeploy<'a> {
             std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
         if !program.starts_with(b"\x7fELF") {
             return Err(MeterError::usage(format!("{} is no program", path.display()))
-                .hint("`make agent` builds one"));
+                .hint("`make agent` builds target/agent/tenuto-agent"));
         }
         Ok(Self { ssh, program, target })
     }
 
     /// Copies the program to a host, starts it there, and connects to it through ssh. Its directory
-    /// is removed when it ends, however it does.
+    /// on the host is removed when it ends, however it ends.
     pub(super) fn start(
         &self,
         host: &str,
@@ -45,15 +45,20 @@ impl<'a> RemoteDeploy<'a> {
             MeterError::new(format!("host {host}: {error}"))
                 .hint(format!("`{} {host} true` must work", ssh.join(" ")))
         };
+        // ssh would take it for an option.
         if host.starts_with('-') {
             return Err(MeterError::usage(format!("'{host}' is no host")));
         }
+        // The target goes through the shell of the host.
         let quoted = format!("'{}'", target.replace('\'', r"'\''"));
         let script = format!(
             "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
              trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
-             head -c {} > \"$d/tenuto\" && chmod 700 \"$d/tenuto\" && \
-             \"$d/tenuto\" meter agent --stdio {quoted}",
+             p=$d/agent; head -c {} > \"$p\" && chmod 700 \"$p\" || exit 1; \
+             case $(\"$p\" --version </dev/null) in \
+             'tenuto-agent '*) \"$p\" --stdio {quoted};; \
+             'tenuto '*) \"$p\" meter agent --stdio {quoted};; \
+             *) echo '{UNFIT}' >&2; exit 1;; esac",
             program.len()
         );
         let mut child = Command::new(&ssh[0])
@@ -66,6 +71,7 @@ impl<'a> RemoteDeploy<'a> {
         let (token, text) = Token::fresh().map_err(failed)?;
         let mut to = child.stdin.take().expect("piped");
         let from = Box::new(child.stdout.take().expect("piped"));
+        // The script reads the program first and leaves the rest of the input to it.
         to.write_all(program)
             .and_then(|()| to.write_all(format!("{text}\n").as_bytes()))
             .map_err(failed)?;
@@ -74,14 +80,15 @@ impl<'a> RemoteDeploy<'a> {
     }
 }
 
-/// The words of the ssh command with options of ours at the end: ssh takes the first value of an
-/// option, so those of the user win.
+/// The words of the ssh command with our options at the end: ssh takes the first value of an
+/// option, so that those of the user win.
 fn ssh_words(typed: &str) -> Result<Vec<String>, MeterError> {
     let mut words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
     let Some((program, its_own)) = words.split_first() else {
         return Err(MeterError::usage("--ssh names no program").hint("leave it out for `ssh`"));
     };
-    // The version is on standard error. A program that cannot be started fails later, with a hint.
+    // ssh prints its version on standard error. A program that cannot be started fails later, with
+    // a hint.
     let version = Command::new(program).args(its_own).arg("-V").stdin(Stdio::null()).output();
     let version = version.map(|said| String::from_utf8_lossy(&said.stderr).into_owned());
     if version.is_ok_and(|version| prefers(&version)) {
@@ -91,13 +98,13 @@ fn ssh_words(typed: &str) -> Result<Vec<String>, MeterError> {
     Ok(words)
 }
 
-/// Options for a quick login. Forty logins at once are mostly key exchange, and the one that
-/// resists quantum computers takes three times as long; no secret here outlives a run. With `^` a
-/// host without these algorithms uses its own.
+/// Options for a quick login. Forty logins at once are mostly key exchange, and post-quantum key
+/// exchange takes three times as long; no secret here outlives a run. With `^` a host without these
+/// algorithms uses its own.
 const QUICK: [&str; 4] =
     ["-o", "KexAlgorithms=^curve25519-sha256", "-o", "Ciphers=^aes128-gcm@openssh.com"];
 
-/// Whether that ssh knows what `^` means: OpenSSH does from 8.0 on.
+/// Whether this ssh understands `^`: OpenSSH does from version 8.0.
 fn prefers(version: &str) -> bool {
     let major = version.trim_start().strip_prefix("OpenSSH_").and_then(|rest| {
         rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|major| major.parse::<u32>().ok())
@@ -105,7 +112,11 @@ fn prefers(version: &str) -> bool {
     major.is_some_and(|major| major >= 8)
 }
 
-/// This program's own file, also after it has been replaced.
+/// The text that a host prints when the copied program does not run there.
+const UNFIT: &str = "error: the program that was copied to this host does not run on it\n\
+                     hint: build one for its processor with `make agent`, and name it with --program";
+
+/// The file of this program, valid also after it has been replaced.
 const THIS: &str = "/proc/self/exe";
 
 #[cfg(test)]
@@ -113,7 +124,7 @@ mod tests {
     use super::prefers;
 
     #[test]
-    fn an_ssh_that_does_not_know_preferences_is_given_none() {
+    fn an_ssh_without_preferences_gets_none() {
         let of =
             ["OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19", "OpenSSH_10.0p2", "OpenSSH_8.0"];
         assert!(of.into_iter().all(prefers));

@@ -1,5 +1,4 @@
-//! Rounds of reads on disks, files or simulated disks, as a media server makes them (`meter
-//! rounds`).
+//! Rounds of reads on disks, files or simulated disks, as media servers read (`meter rounds`).
 
 use super::record::ExperimentReport;
 use super::target::disk_model;
@@ -14,12 +13,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use units::{BitRate, ByteCount, show_duration};
 
-/// Rounds of reads on one or more targets at the same time.
+/// The settings of rounds of reads on one or more targets in parallel.
 #[derive(Clone)]
 pub struct RoundsConfig {
     /// Files, block devices, or `sim:MODEL`.
     pub targets: Vec<String>,
-    /// Streams of each target.
+    /// Number of streams of each target.
     pub streams: u32,
     /// Bytes that a stream reads in a round.
     pub block: ByteCount,
@@ -29,15 +28,15 @@ pub struct RoundsConfig {
     pub rounds: u32,
     /// Order of the reads within a round.
     pub order: Order,
-    /// Reads in flight at once.
+    /// The queue depth: reads in flight.
     pub at_once: u32,
-    /// The kernel interface of reading.
+    /// The kernel interface for reading.
     pub method: Method,
     /// Read through the page cache.
     pub buffered: bool,
-    /// Begin each round when the one before is over.
+    /// Begin each round directly after the one before.
     pub unpaced: bool,
-    /// Read each target by itself first.
+    /// Read each target alone first.
     pub alone: bool,
 }
 
@@ -75,7 +74,7 @@ pub fn run_rounds(
         }
     }
     observer.status(&format!("reading for {longest} if the disk keeps up"));
-    // The time of a job counts from its making.
+    // The clock of a job starts when it is made.
     let together = if alone.is_empty() { checked } else { jobs(config, targets, observer)? };
     let parts = run_together(together, observer.stop())?;
     let outcome = RoundsOutcome::joined(&parts);
@@ -168,7 +167,7 @@ fn plan(config: &RoundsConfig, name: &str, size: ByteCount) -> Result<RoundsPlan
     })
 }
 
-/// The largest buffer of one read.
+/// The largest read.
 const LARGEST_BLOCK: ByteCount = ByteCount::mib(256);
 
 fn text(config: &RoundsConfig, outcome: &RoundsOutcome) -> String {
@@ -246,7 +245,7 @@ struct Each<'a> {
 }
 
 impl Each<'_> {
-    /// Empty for a single target that was read once.
+    /// The table of all targets; empty for a single target that was read once.
     fn table(&self) -> String {
         let when: &[(&'static str, &[RoundsOutcome])] = match (self.targets.len(), self.alone.len())
         {
@@ -258,7 +257,7 @@ impl Each<'_> {
         let mut table = TextTable::new(&columns);
         for (number, target) in self.targets.iter().enumerate() {
             for (how, outcomes) in when {
-                // None: interrupted before.
+                // Interrupted before this target was read alone.
                 let Some(outcome) = outcomes.get(number) else { continue };
                 let Spread { mean, sd, min, max } = outcome.round_times();
                 let seconds = [mean, sd, min, max].map(|time| format!("{time:.3}"));
@@ -295,7 +294,7 @@ fn bytes(outcome: &RoundsOutcome, block: ByteCount) -> ByteCount {
     ByteCount(blocks * block.0)
 }
 
-/// Bytes over the time that was spent reading.
+/// The bytes divided by the time spent reading.
 fn rate_of(outcome: &RoundsOutcome, block: ByteCount) -> BitRate {
     let busy: Duration = outcome.rounds.iter().map(|round| round.took).sum();
     BitRate::of(bytes(outcome, block), busy)

@@ -11,34 +11,34 @@ use crate::viewer::PlayReport;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What is measured, as every report on it begins.
+/// The subject of a measurement, with which every report on it begins.
 pub(super) struct Subject {
-    /// The plural that stands after a number: `streams of xdcam422`, `viewers`.
+    /// The plural after a number: `streams of xdcam422`, `viewers`.
     pub(super) what: String,
     /// The title of `what` in sentences.
     pub(super) title: String,
     pub(super) target: String,
-    /// What one stream asks for; players have no such clock.
+    /// The demand of one stream; players have none.
     pub(super) each: Option<StreamDemand>,
     /// Length of each run.
     pub(super) duration: Duration,
-    /// Which caches may have answered.
+    /// The caches that may have answered.
     pub(super) caches: String,
-    /// The configuration, as `scenario.json` has it.
+    /// The configuration as in `scenario.json`.
     pub(super) scenario: Value,
 }
 
-/// One run: what was measured and what came of it.
+/// One run: its subject and its results.
 pub(super) struct RunFigures<'a> {
     pub(super) subject: &'a Subject,
-    /// What all streams of the run ask for together.
+    /// The demand of all streams of the run together.
     pub(super) demand: Option<StreamDemand>,
     pub(super) outcome: &'a StreamsOutcome,
     pub(super) attribution: Option<&'a Attribution>,
 }
 
 impl RunFigures<'_> {
-    /// `summary.json` of the run.
+    /// The content of `summary.json` of the run.
     pub(super) fn summary(&self) -> Value {
         let Self { subject, demand, outcome, attribution } = self;
         let streams = outcome.streams.iter().map(|stream| {
@@ -123,7 +123,7 @@ impl RunFigures<'_> {
     }
 }
 
-/// The figures of every run, in a search as well.
+/// The figures of one run, used by runs and searches alike.
 pub(super) fn outcome_json(outcome: &StreamsOutcome) -> Value {
     json!({
         "streams": outcome.streams.len(),

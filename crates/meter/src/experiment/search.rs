@@ -1,5 +1,5 @@
 //! The search driver: makes the runs of a search one after another, within its time budget, and
-//! says what broke first at the edge.
+//! names the resource that limits.
 //!
 //! [`Search`] decides which run is next, [`Rule`](crate::capacity::HoldRule) whether a run held.
 
@@ -9,25 +9,25 @@ use crate::blame::{First, Resource};
 use crate::capacity::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
 use crate::error::MeterError;
 use crate::observer::Observer;
-use crate::report::{LineShape, Series, late, number, time};
+use crate::report::{LineShape, Series, late, time};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use units::BitRate;
+use units::{BitRate, float};
 
 /// A run of a search.
 pub(super) struct Probe {
     pub(super) step: SearchStep,
     pub(super) answer: RunVerdict,
     pub(super) outcome: StreamsOutcome,
-    /// `None` of a simulated disk.
+    /// What the machine did in this run; `None` for a simulated disk.
     pub(super) attribution: Option<Attribution>,
 }
 
 impl Probe {
-    /// The number of streams whose bytes arrived, if each asks for the rate `each`.
+    /// The delivered rate as a number of streams with the rate `each`.
     pub(super) fn delivered(&self, each: BitRate) -> f64 {
-        number(self.outcome.rate().0) / number(each.0.max(1))
+        float(self.outcome.rate().0) / float(each.0.max(1))
     }
 
     pub(super) fn json(&self) -> Value {
@@ -39,9 +39,9 @@ impl Probe {
         run
     }
 
-    /// Number of streams and rate in Mb/s, for plots.
+    /// The point of this run in plots: number of streams, and rate in Mb/s.
     pub(super) fn rate_point(&self) -> (f64, f64) {
-        (f64::from(self.step.streams), number(self.outcome.rate().0) / 1e6)
+        (f64::from(self.step.streams), float(self.outcome.rate().0) / 1e6)
     }
 }
 
@@ -53,8 +53,8 @@ pub(super) struct SearchRuns {
     pub(super) error: Option<MeterError>,
 }
 
-/// Makes the runs of a search. `run` makes one; with its figures it returns how many of the streams
-/// were delivered.
+/// Makes the runs of a search. `run` makes one; beside its figures it returns the delivered rate as
+/// a number of streams.
 pub(super) fn run_search(
     mut search: Search,
     run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
@@ -66,6 +66,7 @@ pub(super) fn run_search(
     while let Some(step) = search.step() {
         let made = run(step);
         if probes.is_empty() {
+            // The first run shows how long one lasts on this target.
             budget = budget.max(begun.elapsed() * RUNS_IN_BUDGET);
         }
         if observer.is_stopped() {
@@ -90,6 +91,7 @@ pub(super) fn run_search(
         ));
         probes.push(probe);
         if begun.elapsed() > budget {
+            // The time is up, but a result without a confirmation would be worth little.
             search.finish();
             budget = Duration::MAX;
         }
@@ -97,8 +99,8 @@ pub(super) fn run_search(
     SearchRuns { verdict: search.verdict(), probes, error }
 }
 
-/// After this time, or after the time of [`RUNS_IN_BUDGET`] runs if that is longer, a search makes
-/// its last two runs: with runs of 20 s it takes a quarter of an hour.
+/// The time after which a search makes its last two runs, or the time of [`RUNS_IN_BUDGET`] runs if
+/// that is longer: with runs of 20 s a search takes a quarter of an hour.
 const TIME_BUDGET: Duration = Duration::from_secs(12 * 60);
 
 const RUNS_IN_BUDGET: u32 = 20;
@@ -106,8 +108,8 @@ const RUNS_IN_BUDGET: u32 = 20;
 /// A confirming run is this many times as long as the others.
 pub(super) const LONG: u32 = 3;
 
-/// The answer of a run, from the rule's verdict and the meter's own lateness. Where the storage was
-/// late ten times as often as the meter, the run failed whatever the meter added.
+/// The verdict of a run, from the rule's verdict and the meter's own lateness. Where the storage
+/// was late ten times as often as the meter, the run failed whatever the meter added.
 pub(super) fn answer_of(held: bool, outcome: &StreamsOutcome) -> RunVerdict {
     let clear = !held && outcome.missed() >= 10 * outcome.late_by_meter;
     match held {
@@ -129,8 +131,8 @@ impl SearchRuns {
         self.probes.iter().rev().find(confirms).filter(|_| verdict.confirmed)
     }
 
-    /// The last run of the smallest number of streams that was too much. Larger numbers may have
-    /// failed for other reasons.
+    /// The last run of the smallest number of streams that failed. Larger numbers may have failed
+    /// for other reasons.
     pub(super) fn edge(&self) -> Option<&Probe> {
         let streams = self.verdict.too_many?;
         let last = |answer| {
@@ -140,18 +142,18 @@ impl SearchRuns {
         last(RunVerdict::Failed).or_else(|| last(RunVerdict::Invalid))
     }
 
-    /// The attribution of the run at the edge; of the last run, if nothing was too much.
+    /// The attribution of the run at the limit; of the last run, if no run failed.
     pub(super) fn attribution(&self) -> Option<&Attribution> {
         self.edge().or(self.probes.last()).and_then(|probe| probe.attribution.as_ref())
     }
 
-    /// The resource that was full at the edge.
+    /// The resource that was full at the limit.
     pub(super) fn broke_first(&self) -> Option<&First> {
         self.attribution().map(|attribution| &attribution.first)
     }
 
-    /// What limits the number of streams, in a few words and in a sentence. Where no resource was
-    /// full but the delivered rate was the same in all failing runs, that rate is the limit.
+    /// The resource that limits the number of streams, in a few words and in a sentence. Where no
+    /// resource was full but all failing runs delivered the same rate, that rate is the limit.
     pub(super) fn limit(&self) -> Option<(String, String)> {
         let first = self.broke_first()?;
         let unknown = first.resource == Resource::Nothing && self.verdict.too_many.is_some();
@@ -164,7 +166,7 @@ impl SearchRuns {
         })
     }
 
-    /// The delivered rate of the failing runs, if it was the same in most of them.
+    /// The delivered rate of the failing runs, if most of them delivered the same.
     fn steady_rate(&self) -> Option<BitRate> {
         let failed = self.probes.iter().filter(|probe| probe.answer == RunVerdict::Failed);
         let mut rates: Vec<u64> = failed.map(|probe| probe.outcome.rate().0).collect();
@@ -174,13 +176,13 @@ impl SearchRuns {
         steady.then(|| BitRate(rates[rates.len() / 2]))
     }
 
-    /// The rates of all runs over their numbers of streams.
+    /// The delivered rates of all runs over their numbers of streams.
     pub(super) fn rate_series(&self, name: &str) -> Series {
         Series::new(name, LineShape::Dots, self.probes.iter().map(Probe::rate_point).collect())
     }
 }
 
-/// Runs that distinguish a steady rate from chance.
+/// Number of runs that distinguish a steady rate from chance.
 const ENOUGH: usize = 3;
 
 /// Difference between the quartiles of a steady rate, in percent.

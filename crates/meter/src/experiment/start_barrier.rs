@@ -1,6 +1,6 @@
-//! The start barrier (`--hold`): a prepared run that waits for a line on standard input.
+//! The start barrier (`--hold`): a prepared run waits for a line on standard input.
 //!
-//! An agent starts its workers so that they begin together; see [`fleet`](crate::fleet).
+//! An agent uses it to start its workers at the same moment; see [`fleet`](crate::fleet).
 
 use crate::error::MeterError;
 use crate::fleet::{PROGRESS, READY};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Reports the progress of a run to the program that released it; `None` where nobody holds it.
+/// Reports the progress of a run to the program that released it; `None` if the run is not held.
 pub(super) struct StartBarrier(Option<Instant>);
 
 impl StartBarrier {

@@ -1,5 +1,5 @@
-//! Paced streams on a target: one run of them (`meter run`), and the largest number that the target
-//! holds (`meter capacity`).
+//! Paced streams on a target: one run (`meter run`), and the largest number that the target holds
+//! (`meter capacity`).
 //!
 //! ```text
 //!   StreamsConfig ── new: check ──▶ StreamRuns ── open ──▶ OpenTarget
@@ -35,24 +35,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{ByteCount, show};
 
-/// Paced streams on a target: what a run and a search have in common.
+/// The settings of paced streams on a target that a run and a search share.
 #[derive(Clone)]
 pub struct StreamsConfig {
-    /// What one stream asks for.
+    /// The demand of one stream.
     pub profile: Profile,
-    /// Where.
+    /// The storage that is measured.
     pub target: TargetSpec,
-    /// How streams share files; without it as the profile has it.
+    /// How streams share files; `None` for the profile's layout.
     pub layout: Option<Layout>,
     /// Frames that a client buffers.
     pub buffer: u32,
     /// Length of a run.
     pub duration: Duration,
-    /// The measuring thread gets the realtime class, before all other threads of this machine.
+    /// The measuring thread gets the realtime class and runs before all other threads of this
+    /// machine.
     pub realtime: bool,
-    /// The measuring thread watches the clock rather than sleep until the next frame is due.
+    /// The measuring thread polls the clock instead of sleeping until the next frame is due.
     pub spin: bool,
-    /// Address at which counts are served while runs are on.
+    /// Address at which counters are served while runs are in progress.
     pub metrics: Option<SocketAddr>,
 }
 
@@ -82,6 +83,7 @@ pub fn run_streams(
     record::prepare(dir)?;
     let target = runs.open(config.count, observer)?;
     let plan = runs.plan(config.count, runs.config.duration, &target)?;
+    // Everything that takes time is prepared by now, so that held runs start together.
     let mut barrier = StartBarrier::wait(config.hold, observer)?;
     let alarm = RateAlarm::new(&config.alarm, plan.allowed(), plan.streams, observer);
     let mut go_on = |progress: StreamsProgress| {
@@ -100,6 +102,7 @@ pub fn run_streams(
     let mut log = RunLog::open(dir, runs.config.target.is_simulated())?;
     let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
     let outcome = runs.attempt(&target, &plan, &mut watched, &mut go_on, observer);
+    // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let outcome = outcome?;
     let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
@@ -118,7 +121,7 @@ pub fn run_streams(
     let saved = record::save(dir, &summary, || figures.page(&summary), observer)
         .and_then(|()| record::write_seconds(dir, &outcome));
     let text = text(&figures, &plan);
-    // A report that cannot be saved is shown all the same; the verdict says so.
+    // A report that cannot be saved is still shown; the verdict contains the error.
     let verdict = written.and_then(|written| {
         saved?;
         if !outcome.complete {
@@ -131,7 +134,7 @@ pub fn run_streams(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// Note on the report of a run that the user interrupted.
+/// The message of a run that the user interrupted.
 pub(super) const INTERRUPTED: &str = "interrupted: this is what there was until then";
 
 /// Searches the largest number of streams that the target holds.
@@ -144,6 +147,7 @@ pub fn search_streams(
     let runs = StreamRuns::new(config, observer)?;
     record::prepare(dir)?;
     let target = runs.open(search.max_streams, observer)?;
+    // The target may have room for fewer streams than the search was asked for.
     let one = runs.plan(1, config.duration, &target)?;
     let max_streams = search.max_streams.min(target.shape().most_streams(one.stride()));
     let mut made = 0;
@@ -169,7 +173,7 @@ pub(super) struct StreamRuns {
     pub(super) config: StreamsConfig,
     /// How streams share files.
     pub(super) layout: Layout,
-    /// Bytes of the target that are used at most.
+    /// The largest part of the target that is used.
     pub(super) within: Option<ByteCount>,
     metrics: MetricsServer,
 }
@@ -196,7 +200,7 @@ impl StreamRuns {
         Ok(Self { config: config.clone(), layout, within: None, metrics })
     }
 
-    /// What is measured, for reports.
+    /// The subject of the measurement, for reports.
     pub(super) fn subject(&self, target: &OpenTarget) -> Subject {
         let StreamsConfig { profile, buffer, duration, .. } = &self.config;
         let rate = profile.rate().zip(profile.fps);
@@ -212,7 +216,7 @@ impl StreamRuns {
         }
     }
 
-    /// The configuration, as `scenario.json` has it.
+    /// The configuration as in `scenario.json`.
     pub(super) fn scenario(&self) -> Value {
         let StreamsConfig { profile, target, buffer, duration, realtime, spin, .. } = &self.config;
         json!({
@@ -251,8 +255,8 @@ impl StreamRuns {
         let StreamsConfig { profile, buffer, spin, target: spec, .. } = &self.config;
         let mut plan = StreamsPlan::new(profile, streams, *buffer, length, self.within(target))?;
         plan.blocking = target.is_blocking();
-        // The kernel puts a thread to sleep that submits more than the device's queue takes, and
-        // the reads of all its streams would be late.
+        // The kernel blocks a thread that submits more than the device's queue takes, and the reads
+        // of all its streams would be late.
         let queue = target.is_queued().then(|| beneath(Path::new(&spec.target)).takes(plan.frame));
         plan.at_once = plan.at_once.min(queue.flatten().unwrap_or(u32::MAX));
         plan.spin = *spin && !spec.is_simulated();
@@ -274,7 +278,7 @@ impl StreamRuns {
         target.open(shape, profile.read_percent < 100, observer)
     }
 
-    /// One run. `go_on` is asked a few hundred times a second.
+    /// Makes one run. `go_on` is called a few hundred times a second.
     fn attempt(
         &self,
         target: &OpenTarget,
@@ -290,7 +294,7 @@ impl StreamRuns {
             opens: plan.shape.layout == Layout::FilePerFrame,
             replaces: false,
         })?;
-        // The kernel otherwise lets a thread sleep 50 us longer, to wake several at once.
+        // The default timer slack of 50 us would count as lateness of the meter.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let live = self.metrics.live();
         live.into_iter().for_each(|live| live.begin(plan.streams));
@@ -299,6 +303,7 @@ impl StreamRuns {
         if realtime {
             let _ = device::leave_realtime();
         }
+        // Operations that never return must not keep the report from being written.
         let stuck = close_port(port, observer.stop());
         Ok(StreamsOutcome { stuck, ..outcome? })
     }
@@ -326,7 +331,7 @@ impl StreamRuns {
         let duration = self.config.duration;
         let length = if step.long { duration * LONG } else { duration };
         let plan = self.plan(step.streams, length, target)?;
-        // A failing run goes on for a second after the buffers are empty: what arrives from then on
+        // A failing run continues for a second after the buffers are empty: the rate from then on
         // shows how much the storage delivers.
         let enough = plan.allowed() + Duration::from_secs(1);
         let mut decided = None;
@@ -368,7 +373,7 @@ impl StreamRuns {
         let slot = profile.slot();
         let shape = target.shape(self.layout, streams, slot)?;
         if self.layout == Layout::FilePerStream && shape.most_streams(slot) == 0 {
-            // So many streams leave no room for a frame in a file: fewer streams, larger files.
+            // With so many streams a file has no room for a frame: use fewer, larger files.
             let most = u32::try_from(shape.size().0 / slot).unwrap_or(u32::MAX);
             return target.shape(self.layout, most.clamp(1, streams), slot);
         }
@@ -410,7 +415,7 @@ fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
     facts(&lines)
 }
 
-/// How late the meter itself was, in words.
+/// The lateness of the meter itself, in words.
 fn own_lateness(outcome: &StreamsOutcome) -> String {
     let late = format!("asks late by {}", quantiles(&outcome.issue));
     let spun = outcome.spun();
@@ -421,7 +426,7 @@ fn own_lateness(outcome: &StreamsOutcome) -> String {
     format!("{late}; watched the clock for {percent:.0} % of the time")
 }
 
-/// Gives this thread the realtime class; whether that was allowed.
+/// Gives this thread the realtime class; false if the kernel refuses it.
 fn enter_realtime_class(observer: &dyn Observer) -> bool {
     let done = device::enter_realtime();
     if let Err(why) = &done {

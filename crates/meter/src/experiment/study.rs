@@ -1,4 +1,4 @@
-//! A study: what one factor does to a storage, other things being equal (`meter study`).
+//! A study: the effect of one factor on a storage, all else being equal (`meter study`).
 
 use super::record::{self, ExperimentReport};
 use super::study_page;
@@ -16,7 +16,7 @@ use units::ByteCount;
 /// A study of a storage.
 #[derive(Clone)]
 pub struct StudyConfig {
-    /// Which factor is varied, and what is claimed of it.
+    /// The factor that is varied, and the claims about it.
     pub study: &'static Study,
     /// A directory, a file, a device, or `sim:MODEL`.
     pub target: String,
@@ -33,9 +33,9 @@ pub fn run_study(
     config: &StudyConfig,
     observer: &dyn Observer,
 ) -> Result<ExperimentReport, MeterError> {
-    let ground = ground(config, observer)?;
+    let target = open_target(config, observer)?;
     record::prepare(config.out.as_deref())?;
-    let mut done = study::run(config.study, &ground, &config.plan, &mut |progress| {
+    let mut done = study::run(config.study, &target, &config.plan, &mut |progress| {
         let doing = match progress.making {
             Some(bytes) => format!("files, {}", ByteCount(bytes)),
             None => "running".to_owned(),
@@ -57,8 +57,8 @@ pub fn run_study(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// The directories, file, device or simulated disk of the study.
-fn ground(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTarget, MeterError> {
+/// Opens the directories, file, device or simulated disk of the study.
+fn open_target(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTarget, MeterError> {
     let StudyConfig { target, second, .. } = config;
     let Some(model) = disk_model(target)? else {
         let target = PathBuf::from(target);

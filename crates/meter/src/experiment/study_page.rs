@@ -1,4 +1,4 @@
-//! The results of a study for people: on the terminal and in the report.
+//! The results of a study for readers: on the terminal and in the report.
 
 use super::study::{StudyConfig, figure_of};
 use crate::error::MeterError;
@@ -7,7 +7,7 @@ use crate::study::{ClaimResult, ClaimVerdict, Done, Median, StudyFigure};
 use std::fmt::Write as _;
 use units::show::wrapped;
 
-/// Columns of a terminal.
+/// The width of a terminal in columns.
 const WIDTH: usize = 80;
 
 /// The report for a terminal.
@@ -38,7 +38,7 @@ pub(super) fn text(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -
     text
 }
 
-/// One sentence on all of it.
+/// The result of the study in one sentence.
 fn verdict(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> String {
     let count = |verdict| answers.iter().filter(|answer| answer.verdict == verdict).count();
     let (yes, opposite) = (count(ClaimVerdict::Yes), count(ClaimVerdict::Opposite));
@@ -58,7 +58,7 @@ fn verdict(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> String
     )
 }
 
-/// One for each claim.
+/// One sentence for each claim.
 fn sentences(answers: &[ClaimResult]) -> Vec<String> {
     let sentence = |answer: &ClaimResult| {
         let claim = answer.claim;
@@ -127,7 +127,7 @@ fn row(done: &Done, number: usize) -> Vec<String> {
     ends.into_iter().chain(figures).chain([pieces, method]).collect()
 }
 
-/// By the axis of the study, or by number where that has none.
+/// The plot of a figure by the study's axis, or by setting number where it has none.
 fn drawn(config: &StudyConfig, done: &Done, figure: StudyFigure) -> Plot {
     let named = done.settings.iter().all(|setting| setting.x.is_none());
     let mut lines: Vec<&'static str> = done.settings.iter().map(|setting| setting.line).collect();
@@ -171,7 +171,7 @@ fn middle(of: Option<Median>) -> String {
     of.map_or("-".to_owned(), |of| short(of.median))
 }
 
-/// Three digits that mean something.
+/// The value with three significant digits.
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
@@ -181,5 +181,5 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Repetitions, for 95 %.
+/// The number of repetitions that gives a confidence of 95 %.
 const ENOUGH: u32 = 6;

@@ -1,4 +1,4 @@
-//! The target of an experiment: first as the user names it, then open.
+//! The target of an experiment: as the user names it, and open.
 //!
 //! ```text
 //!   TargetSpec ── open: make, fill ──▶ OpenTarget ── port ──▶ Port      (port selection: port.rs)
@@ -25,13 +25,13 @@ use units::ByteCount;
 pub struct TargetSpec {
     /// A path, `s3://BUCKET[/PREFIX]`, `sim:MODEL` or `null:`.
     pub target: String,
-    /// Bytes of the files that are made in a directory or bucket, together.
+    /// The total size of the files that are made in a directory or bucket.
     pub size: ByteCount,
     /// Fill the target's file system to this percentage first.
     pub fill_level: Option<u64>,
     /// Read and write through the page cache.
     pub buffered: bool,
-    /// Write over a file or device that exists.
+    /// Overwrite an existing file or device.
     pub destructive: bool,
     /// The kernel interface by which a single file is read.
     pub method: Method,
@@ -50,12 +50,12 @@ pub(super) enum OpenTarget {
         path: PathBuf,
         place: Box<TargetStorage>,
         method: Method,
-        /// Holds its space until the end.
+        /// Space reserved until the end of the experiment.
         #[expect(dead_code, reason = "kept, and nothing else")]
         ballast: Option<FillLevel>,
         drop_caches: bool,
     },
-    /// No storage: what the meter itself costs.
+    /// No storage: measures the cost of the meter itself.
     Null { shape: FileSet },
     /// Objects by the S3 protocol.
     Bucket { objects: Arc<TestObjects>, shape: FileSet },
@@ -67,7 +67,7 @@ const SIMULATED: &str = "sim:";
 /// The name of the target without storage.
 const NULL: &str = "null:";
 
-/// The disk model that `target` names after `sim:`; `None` where it is no such name.
+/// The disk model that `target` names after `sim:`; `None` for other targets.
 pub(super) fn disk_model(target: &str) -> Result<Option<DiskModel>, MeterError> {
     let Some(name) = target.strip_prefix(SIMULATED) else { return Ok(None) };
     let model = device::disk_model(name);
@@ -76,8 +76,8 @@ pub(super) fn disk_model(target: &str) -> Result<Option<DiskModel>, MeterError> 
 }
 
 impl TargetSpec {
-    /// Refuses an address that no experiment on storage can use, and local options on targets that
-    /// are not local.
+    /// Refuses an address that no experiment on storage can use, and refuses local options for
+    /// targets that are not local.
     pub(super) fn check(&self) -> Result<(), MeterError> {
         if self.target.contains("://") && !self.is_bucket() {
             let message = format!("{} is nothing that can be measured so", self.target);
@@ -123,12 +123,12 @@ impl TargetSpec {
         self.is_bucket() || Path::new(&self.target).is_dir()
     }
 
-    /// Bytes that are made, or the capacity of a simulated disk.
+    /// The size of the files that are made, or the capacity of a simulated disk.
     pub(super) fn size(&self) -> Result<ByteCount, MeterError> {
         Ok(disk_model(&self.target)?.map_or(self.size, |model| model.capacity()))
     }
 
-    /// Files and their sizes for at most `streams` streams with slots of `slot` bytes.
+    /// The files and their sizes for at most `streams` streams with slots of `slot` bytes.
     pub(super) fn shape(
         &self,
         layout: Layout,
@@ -159,6 +159,7 @@ impl TargetSpec {
             return Err(MeterError::new(format!("{}: {error}", self.target))
                 .hint("name a directory, a file or a block device that is there"));
         }
+        // Before the files are made, so that they are laid out as on a full file system.
         let ballast = self.ballast(path, shape.size(), observer)?;
         let writing = match (writes, self.destructive) {
             (false, _) => WriteAccess::No,
@@ -179,8 +180,8 @@ impl TargetSpec {
         Ok(OpenTarget::Local { path, place, method, ballast, drop_caches })
     }
 
-    /// Reserves space until the file system is as full as the user wants it, next to the `size`
-    /// bytes of the run.
+    /// Reserves space until the file system reaches the requested fill level, not counting the
+    /// `size` bytes of the run.
     fn ballast(
         &self,
         path: &Path,
@@ -201,9 +202,9 @@ impl TargetSpec {
 
     /// The kernel interface for files at `path`.
     ///
-    /// FUSE admits twelve asynchronous requests and blocks the thread that submits one more, which
-    /// would delay all streams of that thread. With a thread for each read only that read waits, as
-    /// the players of different viewers do.
+    /// FUSE takes twelve asynchronous requests and blocks the thread that submits one more, which
+    /// would delay all streams of that thread. With one thread for each read only that read waits,
+    /// as for players of different viewers.
     fn method_on(&self, path: &Path) -> Method {
         let kind = beneath(path).file_system.unwrap_or_default();
         match self.method {
@@ -230,7 +231,7 @@ impl TargetSpec {
     }
 }
 
-/// Reports how much of `size` bytes is filled; false once the user wants to stop.
+/// Reports how much of `size` bytes is filled; the callback returns false once the user stops.
 fn filling(size: ByteCount, observer: &dyn Observer) -> impl FnMut(u64) -> bool {
     move |done| {
         observer.bytes("filling", done, size.0);
@@ -269,7 +270,7 @@ impl OpenTarget {
         self.single().is_some() && !self.is_blocking()
     }
 
-    /// Sets the kernel interface for the runs to come. Pages that a mapping has read are dropped
+    /// Sets the kernel interface for the following runs. Pages that a mapping has read are dropped
     /// from memory before each run; otherwise the next run would read them from there.
     pub(super) fn set_method(&mut self, new: Method) {
         if let Self::Local { place, method, drop_caches, .. } = self {
@@ -279,13 +280,13 @@ impl OpenTarget {
         }
     }
 
-    /// All kernel interfaces for a single file or device, each with the kernel's refusal where it
+    /// All kernel interfaces for a single file or device, each with the kernel's error if it
     /// refuses; empty for any other target.
     pub(super) fn methods(&self) -> Vec<(Method, io::Result<()>)> {
         self.single().map(|(device, _)| device.methods()).unwrap_or_default()
     }
 
-    /// Which caches may have answered, for reports.
+    /// The caches that may have answered, for reports.
     pub(super) fn caches(&self) -> &'static str {
         match self {
             Self::Simulated { .. } => "none: it is a model of a disk",

@@ -28,21 +28,21 @@ use units::{BitRate, ByteCount};
 /// Transfers on a target, one after another in each client.
 #[derive(Clone)]
 pub struct TransfersConfig {
-    /// What a transfer is.
+    /// The profile of a transfer.
     pub profile: Profile,
-    /// Where.
+    /// The storage that is measured.
     pub target: TargetSpec,
-    /// Clients that work at the same time.
+    /// Number of clients in parallel.
     pub clients: u32,
-    /// Files that are drawn from.
+    /// Number of files to choose from.
     pub files: u32,
-    /// Each client has a file of its own; `files` does not count then.
+    /// Each client has its own file; `files` is ignored then.
     pub own_files: bool,
-    /// No client reads the same place twice until all places are read.
+    /// No client reads the same position twice until all positions are read.
     pub unrepeated: bool,
-    /// Pause between the transfers of a client.
+    /// Pause between two transfers of a client.
     pub think: Duration,
-    /// Each transfer is a whole file; a written one is new and replaces the old one.
+    /// Each transfer is a whole file; a written file replaces the old one.
     pub replace: bool,
     /// Bytes of a transfer, instead of the profile's.
     pub length: Option<ByteCount>,
@@ -50,15 +50,15 @@ pub struct TransfersConfig {
     pub block: Option<ByteCount>,
     /// Frames of a transfer, instead of the profile's length.
     pub frames: Option<u32>,
-    /// No transfer begins later than this.
+    /// Time after which no transfer begins.
     pub duration: Duration,
-    /// Transfers of each client at most.
+    /// Largest number of transfers of each client.
     pub max_transfers: Option<u64>,
-    /// Seed of all that is drawn.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The rate below which an alarm is raised.
     pub alarm: RateAlarmConfig,
-    /// Address at which counts are served while the run is on.
+    /// Address at which counters are served while the run is in progress.
     pub metrics: Option<SocketAddr>,
     /// New directory for the report and all figures.
     pub out: Option<PathBuf>,
@@ -91,6 +91,7 @@ pub fn run_transfers(
         !observer.is_stopped()
     };
     let outcome = attempt(&target, &plan, &mut watched, metrics.live(), go_on, observer);
+    // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let outcome = outcome?;
     let mut summary = summary(&runs, &outcome);
@@ -107,10 +108,10 @@ pub fn run_transfers(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// The window of an alarm unless it is configured: transfers have no buffer that would say.
+/// The default window of an alarm, because transfers have no client buffer.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// Refuses a run whose figures cannot be relied on.
+/// Refuses a run whose results cannot be relied on.
 pub(super) fn check_valid(outcome: &TransfersOutcome) -> Result<(), MeterError> {
     check_not_stuck(outcome.stuck)?;
     if let Some(first) = &outcome.first_failure {
@@ -125,7 +126,7 @@ pub(super) fn check_valid(outcome: &TransfersOutcome) -> Result<(), MeterError> 
     Ok(())
 }
 
-/// Checks the configuration and draws up the plan, for files of the size that is made.
+/// Checks the configuration and makes the plan, for files of the size that will be made.
 fn plan(config: &TransfersConfig) -> Result<TransfersPlan, MeterError> {
     let TransfersConfig { profile, target, clients, .. } = config;
     target.check()?;
@@ -135,6 +136,7 @@ fn plan(config: &TransfersConfig) -> Result<TransfersPlan, MeterError> {
     mix.unrepeated = config.unrepeated;
     mix.delay = config.think;
     let shaped = config.length.is_some() || config.block.is_some();
+    // A profile from a trace has its own sizes; options that change them would be ignored.
     if mix.drawn.is_some() && (shaped || mix.unrepeated) {
         return Err(MeterError::usage(format!("profile {} says all sizes itself", profile.name))
             .hint("leave out --length, --block and --no-repeat"));
@@ -163,12 +165,12 @@ fn plan(config: &TransfersConfig) -> Result<TransfersPlan, MeterError> {
     Ok(TransfersPlan { mix, clients: *clients, duration, most, seed })
 }
 
-/// Bytes of each of `files` files that take `size` together.
+/// The size of each of `files` files that together take `size`.
 pub(super) fn file_size(size: ByteCount, files: u32) -> ByteCount {
     FileSet::of(Layout::FilePerStream, size, files, 1).each
 }
 
-/// Makes and fills the files of a mix, if they are not there, and opens the target.
+/// Makes and fills the files of a mix where they do not exist, and opens the target.
 pub(super) fn open(
     target: &TargetSpec,
     mix: &TransferMix,
@@ -196,7 +198,7 @@ pub(super) fn fit(target: &OpenTarget, plan: &TransfersPlan) -> Result<Transfers
     Ok(plan)
 }
 
-/// One run.
+/// Makes one run.
 pub(super) fn attempt(
     target: &OpenTarget,
     plan: &TransfersPlan,
@@ -218,7 +220,7 @@ pub(super) fn attempt(
     Ok(TransfersOutcome { stuck, ..outcome? })
 }
 
-/// `summary.json`.
+/// The content of `summary.json`.
 fn summary(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Value {
     let mut all = figures(outcome);
     all["scenario"] = scenario(runs);

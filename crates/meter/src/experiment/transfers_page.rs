@@ -1,14 +1,14 @@
-//! The results of transfers for people: on the terminal and in the report.
+//! The results of transfers for readers: on the terminal and in the report.
 
 use super::transfers::{TransferRuns, words};
 use crate::error::MeterError;
 use crate::log::OperationKind;
 use crate::report::{
-    Block, LineShape, Page, Plot, Series, TextTable, facts, heat_block, number, plot_block, time,
+    Block, LineShape, Page, Plot, Series, TextTable, facts, heat_block, plot_block, time,
 };
 use crate::transfers::{PerSecond, TransferRow, TransfersOutcome};
 use std::collections::{BTreeMap, BTreeSet};
-use units::ByteCount;
+use units::{ByteCount, float};
 
 const HEAD: [&str; 9] = [
     "operation",
@@ -36,7 +36,7 @@ pub(super) fn text(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Strin
 
 fn about(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Vec<(&'static str, String)> {
     let all = outcome.sum(|_| true);
-    let share = |part: u64| 100.0 * number(part) / number(all.transfers.max(1));
+    let share = |part: u64| 100.0 * float(part) / float(all.transfers.max(1));
     let written = outcome.sum(|key| key.kind == OperationKind::Write).transfers;
     let random = outcome.sum(|key| key.random).transfers;
     let mut lines = vec![
@@ -60,7 +60,7 @@ fn about(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Vec<(&'static s
     lines
 }
 
-/// By operation and block size; then by operation.
+/// The rows by operation and block size, then by operation.
 fn rows(outcome: &TransfersOutcome) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = outcome
         .rows
@@ -73,7 +73,7 @@ fn rows(outcome: &TransfersOutcome) -> Vec<Vec<String>> {
     rows
 }
 
-/// The rows of all block sizes added up.
+/// The rows of each operation, summed over all block sizes.
 pub(super) fn by_operation(outcome: &TransfersOutcome) -> BTreeMap<String, TransferRow> {
     let mut sums: BTreeMap<String, TransferRow> = BTreeMap::new();
     for (key, row) in &outcome.rows {
@@ -106,7 +106,7 @@ pub(super) fn page(
         Block::Heading("By operation and block size".into()),
         Block::table(&HEAD, rows(outcome)),
     ];
-    let rate = |row: &TransferRow| number(row.rate().0) / 8e6;
+    let rate = |row: &TransferRow| float(row.rate().0) / 8e6;
     let latency = |row: &TransferRow| row.mean_latency().as_secs_f64() * 1e3;
     blocks.push(plot_block(
         &against_block(outcome, "Rate by block size", "MB/s", rate),
@@ -122,7 +122,7 @@ pub(super) fn page(
     let series = |name: &str, of: fn(&PerSecond) -> u64| Series {
         name: name.to_owned(),
         shape: LineShape::Area,
-        points: seconds().map(|(at, second)| (at, number(of(second)) / 1e6)).collect(),
+        points: seconds().map(|(at, second)| (at, float(of(second)) / 1e6)).collect(),
     };
     let each = Plot {
         title: "Moved in each second".into(),

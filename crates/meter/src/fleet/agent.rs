@@ -1,12 +1,10 @@
-//! An agent: waits for a controller, and runs workers for it.
+//! An agent: waits for a controller and runs workers for it.
 
 use super::channel::{self, Token, WireError};
 use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
-use super::worker::{WorkerProcess, not_passed};
-use rustix::fs::{MemfdFlags, memfd_create};
-use std::fs::File;
+use super::worker::WorkerProcess;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -16,11 +14,12 @@ use units::nanos;
 /// An agent: accepts one controller at a time and runs workers for it.
 pub struct Agent {
     token: Token,
-    /// Full paths without links.
+    /// Absolute paths without symbolic links.
     allowed: Vec<PathBuf>,
-    program: PathBuf,
+    /// The command line that starts a worker.
+    worker: Vec<OsString>,
     started: Instant,
-    /// Somebody's workers are at work.
+    /// Whether workers of a controller are running.
     busy: AtomicBool,
 }
 
@@ -32,13 +31,13 @@ pub struct NotAllowed {
     reason: std::io::Error,
 }
 
-/// Workers of an agent at most.
+/// The largest number of workers of an agent.
 const MOST_WORKERS: usize = 256;
 
-/// So often the controller hears something.
+/// The interval at which the controller hears from the agent.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What happens to an agent.
+/// An event that an agent waits for.
 enum AgentEvent {
     Asked(AgentRequest),
     Said(AgentReply),
@@ -46,20 +45,26 @@ enum AgentEvent {
 }
 
 impl Agent {
-    /// One that runs `program` on targets in these directories.
-    pub fn new(token: Token, allowed: &[PathBuf], program: PathBuf) -> Result<Self, NotAllowed> {
+    /// An agent whose workers may use these directories. `worker` is the command line that starts
+    /// one, the program first.
+    pub fn new(
+        token: Token,
+        allowed: &[PathBuf],
+        worker: Vec<OsString>,
+    ) -> Result<Self, NotAllowed> {
         let full = |path: &PathBuf| {
             path.canonicalize().map_err(|reason| NotAllowed { path: path.clone(), reason })
         };
         let allowed = allowed.iter().map(full).collect::<Result<_, _>>()?;
         let started = Instant::now();
-        Ok(Self { token, allowed, program, started, busy: AtomicBool::new(false) })
+        Ok(Self { token, allowed, worker, started, busy: AtomicBool::new(false) })
     }
 
-    /// Serves one controller until it goes; its workers go with it.
+    /// Serves one controller until the connection ends, and then stops its workers.
     ///
     /// # Errors
-    /// The peer did not prove the token, or is another version. A closed connection is no error.
+    /// The peer did not prove that it knows the token, or has another version. A closed connection
+    /// is no error.
     pub fn serve<R, W>(&self, from: R, to: W) -> Result<(), WireError>
     where
         R: Read + Send + 'static,
@@ -68,7 +73,7 @@ impl Agent {
         let (mut receiver, mut sender) = channel::accept(from, to, &self.token, about())?;
         let (events, incoming) = mpsc::channel();
         let asked = events.clone();
-        // It ends when the controller is gone, or with the process.
+        // The thread ends with the connection, or with the process.
         std::thread::spawn(move || {
             while let Ok(request) = receiver.receive() {
                 if asked.send(AgentEvent::Asked(request)).is_err() {
@@ -77,7 +82,7 @@ impl Agent {
             }
             let _ = asked.send(AgentEvent::Gone);
         });
-        let mut crew = WorkerGroup { workers: Vec::new(), profile: None, busy: None };
+        let mut group = WorkerGroup { workers: Vec::new(), busy: None };
         loop {
             let reply = match incoming.recv_timeout(BEAT) {
                 Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -85,20 +90,20 @@ impl Agent {
                 Err(RecvTimeoutError::Timeout) => AgentReply::Alive,
                 Ok(AgentEvent::Asked(AgentRequest::Clock)) => AgentReply::Clock(self.now()),
                 Ok(AgentEvent::Asked(AgentRequest::Stop)) => {
-                    crew.end();
+                    group.end();
                     continue;
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Prepare(job))) => {
-                    match self.prepare(job, &mut crew, &events) {
+                    match self.prepare(job, &mut group, &events) {
                         Ok(()) => continue,
                         Err(why) => AgentReply::Refused(why),
                     }
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Begin(at))) => {
                     let wait = Duration::from_nanos(at.saturating_sub(self.now()));
-                    // A controller whose clock is mad does not hang the agent.
+                    // A controller with a wrong clock must not block the agent.
                     std::thread::sleep(wait.min(LONGEST_WAIT));
-                    for worker in &mut crew.workers {
+                    for worker in &mut group.workers {
                         let _ = worker.begin();
                     }
                     AgentReply::Begun(self.now().saturating_sub(at))
@@ -117,30 +122,26 @@ impl Agent {
     fn prepare<'a>(
         &'a self,
         mut job: WorkerJob,
-        crew: &mut WorkerGroup<'a>,
+        group: &mut WorkerGroup<'a>,
         events: &mpsc::Sender<AgentEvent>,
     ) -> Result<(), String> {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
             return Err(format!("{} workers; take 1 to {MOST_WORKERS}", job.streams.len()));
         }
-        if let Some(name) = not_passed(&job) {
-            return Err(format!("--{name} is not for agents"));
-        }
         job.target = self.inside(&job.target)?;
+        // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
             return Err(
                 "it is at work for a controller already; wait until that is done".to_owned()
             );
         }
-        crew.busy = Some(&self.busy);
+        // From here on dropping the group makes the agent free again, on errors too.
+        group.busy = Some(&self.busy);
         let failed = |error: io::Error| format!("cannot start workers: {error}");
-        let text = Text::new(&job.profile).map_err(failed)?;
-        let profile = text.path();
-        crew.profile = Some(text);
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
-            let worker = WorkerProcess::start(number, &self.program, &job, &profile, replies);
-            crew.workers.push(worker.map_err(failed)?);
+            let worker = WorkerProcess::start(number, &self.worker, &job.task(number), replies);
+            group.workers.push(worker.map_err(failed)?);
             let events = events.clone();
             std::thread::spawn(move || {
                 said.into_iter()
@@ -166,18 +167,16 @@ impl Agent {
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Workers, and what they read.
+/// The workers of one job.
 struct WorkerGroup<'a> {
     workers: Vec<WorkerProcess>,
-    profile: Option<Text>,
-    /// Set as long as these are the agent's.
+    /// The agent's flag, which is set as long as this job has workers.
     busy: Option<&'a AtomicBool>,
 }
 
 impl WorkerGroup<'_> {
     fn end(&mut self) {
         self.workers.clear();
-        self.profile = None;
     }
 }
 
@@ -190,23 +189,6 @@ impl Drop for WorkerGroup<'_> {
     }
 }
 
-/// A text that workers read by a path. It lies in memory and in no directory, so that nothing of it
-/// is left behind however the agent ends.
-struct Text(File);
-
-impl Text {
-    fn new(text: &str) -> io::Result<Self> {
-        let mut file = File::from(memfd_create("profile.toml", MemfdFlags::CLOEXEC)?);
-        file.write_all(text.as_bytes())?;
-        Ok(Self(file))
-    }
-
-    /// For processes of the same user, as long as this one has it.
-    fn path(&self) -> PathBuf {
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
-    }
-}
-
 fn about() -> About {
     let read = |path: &str| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -216,20 +198,5 @@ fn about() -> About {
         host: read("/proc/sys/kernel/hostname"),
         processors: std::thread::available_parallelism().map_or(0, usize::from),
         kernel: read("/proc/sys/kernel/osrelease"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_for_workers_is_read_by_another_process_and_gone_with_the_agent() {
-        let text = Text::new("name = \"x\"\n").unwrap();
-        let read = std::process::Command::new("cat").arg(text.path()).output().unwrap();
-        assert_eq!(read.stdout, b"name = \"x\"\n");
-        let path = text.path();
-        drop(text);
-        assert!(!path.exists());
     }
 }

@@ -1,4 +1,4 @@
-//! Frames with a seal, and the handshake that makes the key for it.
+//! Authenticated frames, and the handshake that makes their key.
 
 use super::messages::{About, Hello, Prove, VERSION, Welcome};
 use hmac::{Hmac, Mac};
@@ -9,25 +9,25 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-/// The secret that both sides share.
+/// The secret that controller and agent share.
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
-/// A token that is none.
+/// A token that is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("a token has 16 bytes or more; `openssl rand -hex 32 > FILE` makes one")]
 pub struct TokenError;
 
-/// A connection that cannot go on.
+/// An error that ends a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The other side is gone, or the network.
+    /// The connection failed.
     #[error("the connection is gone: {0}")]
     Io(#[from] io::Error),
-    /// It does not know the token.
+    /// The peer does not know the token.
     #[error("{0}; both sides need the same --token-file")]
     NotProven(&'static str),
-    /// It speaks another version.
+    /// The peer has another version.
     #[error(
         "the other side is tenuto {theirs} (protocol {their_version}), this is {ours} (protocol {VERSION}); use the same on both"
     )]
@@ -39,17 +39,17 @@ pub enum WireError {
         /// The version of this program.
         ours: &'static str,
     },
-    /// It speaks something else.
+    /// The peer uses another protocol.
     #[error("what came is not of a tenuto agent: {0}")]
     Nonsense(String),
-    /// It says why not.
+    /// The peer refused, with its reason.
     #[error("{0}")]
     Refused(String),
 }
 
 type Hash = Hmac<Sha256>;
 
-/// The largest message: summaries with every second of a day take a few.
+/// The largest message: summaries with every second of a day take a few megabytes.
 const LARGEST: usize = 64 << 20;
 /// The largest message before the peer has proven that it knows the token.
 const LARGEST_UNPROVEN: usize = 4096;
@@ -57,7 +57,7 @@ const MAC: usize = 32;
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 impl Token {
-    /// What a file holds, without white space at its ends.
+    /// The token in a file's content, without white space at its ends.
     pub fn new(text: &[u8]) -> Result<Self, TokenError> {
         let text = text.trim_ascii();
         if text.len() < 16 { Err(TokenError) } else { Ok(Self(text.to_vec())) }
@@ -66,7 +66,7 @@ impl Token {
     /// A new random token, as text of one line.
     ///
     /// # Errors
-    /// When the system gives no randomness.
+    /// Fails when the operating system provides no random bytes.
     pub fn fresh() -> io::Result<(Self, String)> {
         let text = nonce()?;
         Ok((Self(text.clone().into_bytes()), text))
@@ -88,7 +88,7 @@ fn hash(key: &[u8]) -> Hash {
     Hash::new_from_slice(key).expect("any length will do")
 }
 
-/// 32 bytes in hexadecimal.
+/// 32 random bytes in hexadecimal.
 fn nonce() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -107,18 +107,19 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     hex.as_bytes().chunks(2).map(pair).collect()
 }
 
+/// Whether `given` is this MAC in hexadecimal; the comparison takes constant time.
 fn proves(mac: Hash, given: &str) -> bool {
     bytes(given).is_some_and(|given| mac.verify_slice(&given).is_ok())
 }
 
-/// The sending end.
+/// The sending end of a connection.
 pub(super) struct Sender<W> {
     to: W,
     key: Vec<u8>,
     number: u64,
 }
 
-/// The receiving end.
+/// The receiving end of a connection.
 pub(super) struct Receiver<R> {
     from: R,
     key: Vec<u8>,
@@ -195,7 +196,7 @@ fn same(version: u32, program: &str) -> Result<(), WireError> {
 
 type Ends<R, W> = (Receiver<R>, Sender<W>);
 
-/// The agent's side.
+/// The agent's side of the handshake.
 pub(super) fn accept<R: Read, W: Write>(
     mut from: R,
     mut to: W,
@@ -220,7 +221,7 @@ pub(super) fn accept<R: Read, W: Write>(
     Ok((Receiver { from, key: inward, number: 0 }, Sender { to, key: outward, number: 0 }))
 }
 
-/// The controller's side.
+/// The controller's side of the handshake.
 pub(super) fn greet<R: Read, W: Write>(
     mut from: R,
     mut to: W,

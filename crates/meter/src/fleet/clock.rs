@@ -1,5 +1,5 @@
-//! How far another machine's clock is off, as the network time protocol finds it (RFC 5905, section
-//! 8), by the exchange that took the shortest time.
+//! The offset of another machine's clock, as the network time protocol determines it (RFC 5905,
+//! section 8), from the exchange that took the shortest time.
 //!
 //! ```text
 //!   here    sent ───────────────────────────── back         offset = theirs - (sent + back) / 2
@@ -12,16 +12,16 @@ use serde::Serialize;
 /// The offset of another clock from this one, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Offset {
-    /// Theirs less ours.
+    /// Their clock minus ours.
     pub offset_ns: i64,
-    /// It is wrong by this at most.
+    /// The largest possible error.
     pub wrong_by_at_most_ns: u64,
 }
 
-/// An exchange: when it was sent, what they said, when it was back.
+/// An exchange: our time of sending, their time, our time of receiving.
 pub(super) type Exchange = (u64, u64, u64);
 
-/// By the shortest of some.
+/// The offset by the shortest of `exchanges`.
 pub(super) fn offset(exchanges: &[Exchange]) -> Option<Offset> {
     let (sent, theirs, back) = exchanges.iter().min_by_key(|(sent, _, back)| back - sent)?;
     let middle = sent + (back - sent) / 2;
@@ -33,7 +33,7 @@ pub(super) fn offset(exchanges: &[Exchange]) -> Option<Offset> {
 }
 
 impl Offset {
-    /// A moment of ours on their clock.
+    /// Converts a moment of our clock to theirs.
     pub(super) fn theirs(self, ours: u64) -> u64 {
         ours.saturating_add_signed(self.offset_ns)
     }

@@ -1,4 +1,4 @@
-//! The controller: connects to agents, has them prepare, lets them begin together, and collects.
+//! The controller: connects to agents, prepares them, starts them together, and collects results.
 
 use super::channel::{self, Receiver, Sender, Token, WireError};
 use super::clock::{Offset, offset};
@@ -7,11 +7,12 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use units::nanos;
 
 type BoxedRead = Box<dyn Read + Send>;
 type BoxedWrite = Box<dyn Write + Send>;
 
-/// An agent that has proven itself, and whose clock is known.
+/// An authenticated agent whose clock offset is known.
 pub struct AgentConnection {
     name: String,
     about: About,
@@ -20,85 +21,85 @@ pub struct AgentConnection {
     sender: Sender<BoxedWrite>,
 }
 
-/// What came of a fleet's run.
+/// The outcome of a fleet's run.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
-    /// In the order in which they were named.
+    /// The agents in the order in which the user named them.
     pub agents: Vec<AgentOutcome>,
 }
 
-/// What came of an agent.
+/// The outcome of one agent.
 #[derive(Clone, Debug, Default)]
 pub struct AgentOutcome {
-    /// As the controller calls it.
+    /// The agent's name at the controller.
     pub name: String,
-    /// Its machine.
+    /// The agent's machine.
     pub about: About,
-    /// Its clock against the controller's.
+    /// The offset of the agent's clock from the controller's.
     pub clock: Offset,
-    /// How late it let its workers begin, in nanoseconds; `None`: it never did.
+    /// The delay with which it started its workers, in nanoseconds; `None` if it never did.
     pub begun_late_ns: Option<u64>,
-    /// In order; `None` where nothing came.
+    /// The outcomes of its workers in order; `None` where no result arrived.
     pub workers: Vec<Option<WorkerOutcome>>,
-    /// Why it is gone.
+    /// The reason why the agent was lost.
     pub lost: Option<String>,
 }
 
-/// What came of a worker: a whole `meter run`.
+/// The outcome of one worker, which is a complete `meter run`.
 #[derive(Clone, Debug)]
 pub struct WorkerOutcome {
-    /// Its exit code; `None`: something killed it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed, if that can be read.
+    /// Its summary; `None` if the output is no JSON.
     pub summary: Option<Value>,
     /// Its notes and errors.
     pub said: String,
 }
 
-/// A fleet that cannot begin. Nothing has been measured.
+/// The failure of a fleet before its start. Nothing has been measured.
 #[derive(Debug, thiserror::Error)]
 #[error("agent {agent}: {reason}")]
 pub struct FleetError {
-    /// Which.
+    /// The agent that failed.
     pub agent: String,
-    /// Why, and what to do about it.
+    /// The reason and the remedy.
     pub reason: String,
 }
 
 /// The progress of all agents, reported about once a second and at every change.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// As the controller calls it.
+    /// The agent's name at the controller.
     pub name: String,
     /// The number of workers.
     pub workers: usize,
-    /// How many of them are prepared.
+    /// Number of prepared workers.
     pub ready: usize,
-    /// How many have ended.
+    /// Number of workers that have ended.
     pub done: usize,
-    /// The furthest, in seconds.
+    /// The progress of the furthest worker, in seconds.
     pub seconds: f64,
-    /// Frames that are known to be late or not, of all workers.
+    /// Judged frames of all workers.
     pub frames: u64,
     /// Frames that the storage delivered late.
     pub late: u64,
-    /// It is gone.
+    /// Whether the agent is lost.
     pub lost: bool,
 }
 
-/// Exchanges of clocks: with nine, one is likely to meet no queue on the way.
+/// Number of clock exchanges: of nine, one is likely to meet no queue on the path.
 const EXCHANGES: usize = 9;
-/// An agent reports every second; after ten silent seconds it counts as lost.
+/// Time without a message after which an agent counts as lost; agents report every second.
 const SILENCE: Duration = Duration::from_secs(10);
-/// An agent whose controller is silent for [`CONTROLLER_SILENCE`] takes it for gone.
+/// The interval at which agents hear from the controller; see [`CONTROLLER_SILENCE`].
 const BEAT: Duration = Duration::from_secs(5);
-/// So long may a connection be silent before an agent gives it up.
+/// Time without a message after which an agent takes its controller for lost.
 pub const CONTROLLER_SILENCE: Duration = Duration::from_secs(30);
-/// From telling all agents when, until then: longer than any message takes.
+/// Time from the order to start until the start itself: longer than any message takes.
 const AHEAD: Duration = Duration::from_millis(1500);
 
-/// Proves the token to the agent at the other end, has it prove the same, and reads its clock.
-/// `began` is the moment from which all of the controller's times count.
+/// Authenticates both sides, and measures the offset of the agent's clock. All times of the
+/// controller count from `began`.
 pub fn connect(
     name: &str,
     from: BoxedRead,
@@ -111,37 +112,33 @@ pub fn connect(
     let ((mut receiver, mut sender), about) = channel::greet(from, to, token).map_err(failed)?;
     let mut exchanges = Vec::new();
     while exchanges.len() < EXCHANGES {
-        let sent = nanos(began);
+        let sent = nanos(began.elapsed());
         sender.send(&AgentRequest::Clock).map_err(failed)?;
         let theirs = loop {
             if let AgentReply::Clock(theirs) = receiver.receive().map_err(failed)? {
                 break theirs;
             }
         };
-        exchanges.push((sent, theirs, nanos(began)));
+        exchanges.push((sent, theirs, nanos(began.elapsed())));
     }
     let clock = offset(&exchanges).unwrap_or_default();
     Ok(AgentConnection { name: name.to_owned(), about, clock, receiver, sender })
 }
 
-fn nanos(began: Instant) -> u64 {
-    u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
-}
-
 impl AgentConnection {
-    /// Its machine.
+    /// The agent's machine.
     pub fn about(&self) -> &About {
         &self.about
     }
 }
 
-/// What happens to a fleet: at which agent, what.
+/// An event of a fleet: the agent's index, and its message or error.
 type FleetEvent = (usize, Result<AgentReply, WireError>);
 
 /// Runs a job on each agent. `watch` receives progress and returns whether to continue.
 ///
 /// # Errors
-/// When an agent will not, or a worker ends, before any has begun.
+/// Fails when an agent refuses, or a worker ends, before any has begun.
 pub fn run(
     connections: Vec<AgentConnection>,
     jobs: Vec<WorkerJob>,
@@ -153,7 +150,7 @@ pub fn run(
         bridge.tell(agent, &AgentRequest::Prepare(job));
     }
     let result = bridge.prepare(watch).map(|()| {
-        let at = nanos(began) + u64::try_from(AHEAD.as_nanos()).unwrap_or(u64::MAX);
+        let at = nanos(began.elapsed()) + nanos(AHEAD);
         for agent in 0..bridge.outcome.agents.len() {
             let theirs = bridge.outcome.agents[agent].clock.theirs(at);
             bridge.tell(agent, &AgentRequest::Begin(theirs));
@@ -173,7 +170,7 @@ struct Bridge {
     events: mpsc::Receiver<FleetEvent>,
     heard: Vec<Instant>,
     stopped: bool,
-    /// When agents last heard that the controller is there.
+    /// When agents last heard from the controller.
     beat: Instant,
 }
 
@@ -191,6 +188,7 @@ impl Bridge {
             agents.push(AgentOutcome { name, about, clock, workers: none, ..Default::default() });
             senders.push(sender);
             let said = said.clone();
+            // A thread per agent, because a receiver blocks; they end with their connections.
             std::thread::spawn(move || {
                 loop {
                     let reply = receiver.receive();
@@ -214,7 +212,7 @@ impl Bridge {
         }
     }
 
-    /// Until all workers are ready.
+    /// Waits until all workers are ready.
     fn prepare(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) -> Result<(), FleetError> {
         while self.seen.iter().any(|agent| agent.ready < agent.workers) {
             if !self.turn(watch) {
@@ -228,6 +226,7 @@ impl Bridge {
                 if let Some(why) = &agent.lost {
                     return Err(failed(why.clone()));
                 }
+                // A worker that ended before the start has failed.
                 if let Some(worker) = agent.workers.iter().flatten().next() {
                     return Err(failed(worker.said.trim().to_owned()));
                 }
@@ -236,8 +235,8 @@ impl Bridge {
         Ok(())
     }
 
-    /// Until all workers have ended, or an agent is lost: then the others are told to stop, and
-    /// what they have until then is collected.
+    /// Waits until all workers have ended, or an agent is lost: then the other agents are stopped,
+    /// and their results until then are collected.
     fn collect(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) {
         let over = |agent: &Seen| agent.lost || agent.done == agent.workers;
         while !self.seen.iter().all(over) {
@@ -267,7 +266,7 @@ impl Bridge {
         self.seen[agent].lost = true;
     }
 
-    /// Waits for something to happen.
+    /// Waits for the next event.
     fn turn(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) -> bool {
         if self.beat.elapsed() > BEAT {
             self.beat = Instant::now();

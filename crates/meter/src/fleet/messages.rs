@@ -1,20 +1,19 @@
-//! What controller and agents say to each other.
+//! Messages between controller and agents.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
-/// The protocol's version; both must have the same.
+/// The protocol's version, which must be the same on both sides.
 pub(super) const VERSION: u32 = 1;
 
-/// Before anything else, in the clear.
+/// The agent's first message, in the clear.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// The protocol's.
+    /// The version of the protocol.
     pub(super) version: u32,
-    /// The program's.
+    /// The version of the program.
     pub(super) program: String,
-    /// 32 bytes in hexadecimal, never the same twice.
+    /// 32 bytes in hexadecimal, never used twice.
     pub(super) nonce: String,
 }
 
@@ -24,50 +23,98 @@ pub(super) struct Prove {
     pub(super) version: u32,
     pub(super) program: String,
     pub(super) nonce: String,
-    /// Over both nonces, under the token.
+    /// The MAC over both nonces, under the token.
     pub(super) mac: String,
 }
 
-/// The agent's, which proves itself as well.
+/// The agent's answer, which proves that the agent knows the token too.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Welcome {
     /// The proof that the sender knows the token.
     Yes { mac: String, about: About },
-    /// Why not.
+    /// The reason of the refusal.
     No(String),
 }
 
-/// A machine.
+/// A machine on which an agent runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// As it calls itself.
+    /// Its host name.
     pub host: String,
-    /// How many it has.
+    /// Its number of processors.
     pub processors: usize,
-    /// Its system's.
+    /// The version of its kernel.
     pub kernel: String,
 }
 
-/// What the workers of an agent are to do: `meter run`, with these options.
+/// What the workers of an agent measure: each runs streams on the same target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerJob {
-    /// Where, on the agent's machine.
+    /// A directory or file on the agent's machine.
+    pub target: String,
+    /// The text of the profile's file.
+    pub profile: String,
+    /// Number of streams of each worker.
+    pub streams: Vec<u32>,
+    /// How all workers run their streams.
+    pub options: WorkerOptions,
+}
+
+/// The part of a [`WorkerJob`] that one worker does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTask {
+    /// A directory or file, by its full path.
     pub target: String,
     /// The profile's file, as text.
     pub profile: String,
-    /// Streams of each worker.
-    pub streams: Vec<u32>,
-    /// Other options by name; switches have no value.
-    pub options: BTreeMap<String, Option<String>>,
+    /// Number of streams.
+    pub streams: u32,
+    /// How the streams run.
+    pub options: WorkerOptions,
+}
+
+/// All that a controller may choose about a worker's run. No option here destroys data, or writes
+/// outside the target's directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerOptions {
+    /// Length of the run in nanoseconds.
+    pub duration_ns: u64,
+    /// Frames that a client buffers.
+    pub buffer_frames: u32,
+    /// Bytes of the files that are made in a directory, together.
+    pub size: u64,
+    /// The name of a [`Method`](device::Method).
+    pub method: Option<String>,
+    /// The name of a [`Layout`](crate::target::Layout).
+    pub layout: Option<String>,
+    /// The percentage to which the file system is filled first.
+    pub fill_level: Option<u64>,
+    /// Whether the page cache is used.
+    pub buffered: bool,
+    /// Whether the worker watches the clock instead of sleeping until a frame is due.
+    pub busy_poll: bool,
+}
+
+impl WorkerJob {
+    /// The task of the worker with this number.
+    pub(super) fn task(&self, worker: usize) -> WorkerTask {
+        WorkerTask {
+            target: self.target.clone(),
+            profile: self.profile.clone(),
+            streams: self.streams[worker],
+            options: self.options.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum AgentRequest {
-    /// What time is it?
+    /// Asks for the agent's time.
     Clock,
-    /// Get ready.
+    /// Starts and prepares the workers.
     Prepare(WorkerJob),
-    /// Begin at this moment of the agent's clock, in nanoseconds.
+    /// Starts the run at this moment of the agent's clock, in nanoseconds.
     Begin(u64),
     /// Ends the running job.
     Stop,
@@ -77,16 +124,16 @@ pub(super) enum AgentRequest {
 pub(super) enum AgentReply {
     /// Nanoseconds since the agent was started.
     Clock(u64),
-    /// It will not do that.
+    /// The agent refuses the request, with its reason.
     Refused(String),
     /// This worker is prepared.
     Ready(usize),
     /// All workers have begun, with the delay in nanoseconds.
     Begun(u64),
-    /// How far a worker has come.
+    /// The progress of a worker.
     Progress { worker: usize, seconds: f64, frames: u64, late: u64 },
     /// A worker has ended.
     Done { worker: usize, code: Option<i32>, summary: Option<Value>, said: String },
-    /// Nothing new.
+    /// Sent when there is nothing else to report.
     Alive,
 }

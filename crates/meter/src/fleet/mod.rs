@@ -13,17 +13,17 @@
 //!     ◀────────────────────────────────────── Done: each worker's whole summary
 //! ```
 //!
-//! Frames are a length (4 bytes, highest first), an HMAC-SHA256 (32 bytes) and JSON. Both sides
-//! prove that they know the token before anything is said, and every frame carries an HMAC over its
-//! direction, its number and its body under a key of this connection: nothing can be forged,
-//! repeated or left out. It is not encrypted: an eavesdropper can read what is measured.
+//! Frames are a length (4 bytes, big-endian), an HMAC-SHA256 (32 bytes) and JSON. Both sides prove
+//! that they know the token before anything else is sent, and every frame carries an HMAC over its
+//! direction, number and body under a key of this connection: nothing can be forged, repeated or
+//! left out. Frames are not encrypted: an eavesdropper can read what is measured.
 //!
-//! A worker is a process of its own, `meter run --hold`, with a verdict of its own by its machine's
-//! clock: no verdict depends on clocks being alike, and they are measured only to begin together
-//! and to say how well that went. An agent starts nothing but that, on nothing but the directories
-//! that it was told, and never with `--destroy`. When the controller is gone its workers end.
-//! When an agent is gone, the controller ends the others and calls the run invalid: it never
-//! reports a smaller fleet as if it had been asked for.
+//! A worker is a process of its own that runs its part of the streams and judges them by its own
+//! machine's clock. No verdict depends on equal clocks: clocks are compared so that all workers
+//! begin together, and so that the report can say how well that went. An agent starts only workers,
+//! and only on targets inside the directories that its user has named. Its workers end when its
+//! controller is gone. When an agent is gone, the controller ends the others and reports the run as
+//! invalid: a smaller fleet is never reported as the one that was asked for.
 
 mod agent;
 mod channel;
@@ -39,7 +39,7 @@ pub use controller::{
     AgentConnection, AgentOutcome, CONTROLLER_SILENCE, Fleet, FleetError, Seen, WorkerOutcome,
     connect, run,
 };
-pub use messages::{About, WorkerJob};
+pub use messages::{About, WorkerJob, WorkerOptions, WorkerTask};
 pub use worker::{PROGRESS, READY};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Handshakes and frames between two ends in one process; clocks in numbers.
+//! Handshakes and frames between two ends in one process, and clock offsets from given numbers.
 
 use super::channel::{Receiver, Sender, accept, greet};
 use super::clock::offset;
@@ -27,7 +27,7 @@ fn greeted(agent: &str, controller: &str) -> (Result<Ends, WireError>, Result<En
 const SECRET: &str = "a secret of some length";
 
 #[test]
-fn who_knows_the_token_is_let_in_and_frames_arrive_as_they_were() {
+fn a_peer_with_the_token_is_accepted_and_frames_arrive_unchanged() {
     let (agent, controller) = greeted(SECRET, SECRET);
     let ((mut requests, mut replies), (mut from_agent, mut to_agent)) =
         (agent.unwrap(), controller.unwrap());
@@ -40,7 +40,7 @@ fn who_knows_the_token_is_let_in_and_frames_arrive_as_they_were() {
 }
 
 #[test]
-fn who_does_not_is_told_so() {
+fn a_peer_without_the_token_is_told_the_reason() {
     let (agent, controller) = greeted(SECRET, "another secret of some length");
     let said = controller.err().unwrap().to_string();
     assert!(said.contains("does not know the token"), "{said}");
@@ -48,7 +48,7 @@ fn who_does_not_is_told_so() {
     assert!(Token::new(b"  short \n").is_err());
 }
 
-/// Sends every byte on, and keeps it.
+/// Forwards every byte, and keeps a copy.
 struct Tap(UnixStream, std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl Write for Tap {
@@ -62,7 +62,7 @@ impl Write for Tap {
 }
 
 #[test]
-fn a_frame_that_is_repeated_or_changed_is_not_believed() {
+fn a_repeated_or_changed_frame_is_rejected() {
     for change in [false, true] {
         let (here, there) = UnixStream::pair().unwrap();
         let heard = std::sync::Arc::default();
@@ -119,8 +119,8 @@ fn a_controller_of_another_version_is_named_on_both_sides() {
         (&here).read_exact(&mut frame).unwrap();
         String::from_utf8(frame).unwrap()
     };
-    assert!(frame().contains("nonce"), "it greets first");
-    // It knows the token for all that, or may.
+    assert!(frame().contains("nonce"), "the agent sends the first message");
+    // The version is checked before the proof.
     let prove = br#"{"version":1,"program":"7.5.0","nonce":"00","mac":"00"}"#;
     (&here).write_all(&u32::try_from(prove.len()).unwrap().to_be_bytes()).unwrap();
     (&here).write_all(prove).unwrap();
@@ -131,8 +131,8 @@ fn a_controller_of_another_version_is_named_on_both_sides() {
 }
 
 #[test]
-fn a_clock_is_known_by_the_shortest_exchange() {
-    // Theirs is 1,000 ahead; the second exchange met a queue on its way back.
+fn the_clock_offset_comes_from_the_shortest_exchange() {
+    // Their clock is 1,000 ahead; the second exchange met a queue on its way back.
     let found = offset(&[(100, 1_150, 200), (300, 1_310, 5_000), (600, 1_605, 610)]).unwrap();
     assert_eq!(found, Offset { offset_ns: 1000, wrong_by_at_most_ns: 5 });
     assert_eq!(found.theirs(50), 1050);
@@ -143,7 +143,7 @@ fn a_clock_is_known_by_the_shortest_exchange() {
 /// A controller's connection to an agent in this process that runs `program`.
 fn connection(allowed: &[PathBuf], program: &str) -> AgentConnection {
     let (here, there) = UnixStream::pair().unwrap();
-    let agent = Agent::new(token(SECRET), allowed, program.into()).unwrap();
+    let agent = Agent::new(token(SECRET), allowed, vec![program.into()]).unwrap();
     std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there));
     let from = Box::new(here.try_clone().unwrap());
     connect("a", from, Box::new(here), &token(SECRET), std::time::Instant::now()).unwrap()
@@ -157,7 +157,7 @@ fn refused(job: WorkerJob) -> String {
 }
 
 #[test]
-fn an_agent_touches_nothing_else() {
+fn an_agent_uses_only_allowed_directories() {
     let job = |target: &str| WorkerJob {
         target: target.into(),
         streams: vec![1],
@@ -167,9 +167,17 @@ fn an_agent_touches_nothing_else() {
     assert!(outside.starts_with("agent a: /proc lies outside of what this agent"), "{outside}");
     let up = format!("{}/../proc", std::env::temp_dir().display());
     assert!(refused(job(&up)).contains("lies outside") || refused(job(&up)).contains("No such"));
-    let mut destroys = job(std::env::temp_dir().to_str().unwrap());
-    destroys.options.insert("destroy".into(), None);
-    assert!(refused(destroys).contains("--destroy is not for agents"));
+}
+
+#[test]
+fn an_option_that_a_worker_does_not_have_is_no_message() {
+    let job = serde_json::to_value(WorkerJob::default()).unwrap();
+    assert!(serde_json::from_value::<WorkerJob>(job.clone()).is_ok());
+    for option in ["destroy", "out", "metrics"] {
+        let mut with = job.clone();
+        with["options"][option] = true.into();
+        assert!(serde_json::from_value::<WorkerJob>(with).is_err(), "{option}");
+    }
 }
 
 #[test]

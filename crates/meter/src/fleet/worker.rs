@@ -1,93 +1,64 @@
-//! A worker: `meter run --hold` as a process, its output, and its start.
+//! A worker: a process that runs streams for an agent; its input, its output, and its start.
 //!
 //! ```text
-//!   standard input    a line: begin          end of file: stop
+//!   standard input    a line of JSON         the task
+//!                     a line: begin          end of file: stop
 //!   standard error    ready                  prepared, and waiting
 //!                     progress 12.5 300 2    seconds, frames judged, late
-//!                     anything else          for people
+//!                     other lines            for people
 //!   standard output   the summary, as JSON, at the end
 //! ```
 
-use super::messages::{AgentReply, WorkerJob};
+use super::messages::{AgentReply, WorkerTask};
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
 
 /// The line that a held run prints when it is prepared.
 pub const READY: &str = "ready";
-/// What a line of progress begins with.
+/// The first word of a line of progress.
 pub const PROGRESS: &str = "progress";
 
-/// A running worker. On drop it is stopped and waited for.
+/// A running worker. Dropping it stops the worker and waits for its end.
 pub(super) struct WorkerProcess {
     input: Option<ChildStdin>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Options that an agent passes on. Nothing that writes anywhere but into the target's directory,
-/// nothing that destroys.
-const PASSED: [&str; 9] = [
-    "duration",
-    "buffer-frames",
-    "size",
-    "method",
-    "layout",
-    "fill-level",
-    "buffered",
-    "iodepth",
-    "busy-poll",
-];
-
-/// An option that is not passed on; `None`: all are.
-pub(super) fn not_passed(job: &WorkerJob) -> Option<&str> {
-    job.options.keys().map(String::as_str).find(|name| !PASSED.contains(name))
-}
-
 impl WorkerProcess {
-    /// Starts a worker whose output goes to `replies`.
+    /// Starts a worker by this command line, gives it its task, and passes its output on to
+    /// `replies`.
     pub(super) fn start(
         number: usize,
-        program: &Path,
-        job: &WorkerJob,
-        profile: &Path,
+        command: &[OsString],
+        task: &WorkerTask,
         replies: Sender<AgentReply>,
     ) -> io::Result<Self> {
+        let (program, words) =
+            command.split_first().ok_or_else(|| io::Error::other("no command starts a worker"))?;
         let mut child = Command::new(program)
-            .args(words(job, number, profile))
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let input = child.stdin.take();
+        let task = serde_json::to_string(task)?;
+        let mut input = child.stdin.take().expect("piped");
+        // A worker that has ended already fails this write. Its error is in what it printed.
+        let _ = writeln!(input, "{task}");
         let work = move || follow(number, child, &replies);
         let thread = std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
-        Ok(Self { input, thread: Some(thread) })
+        Ok(Self { input: Some(input), thread: Some(thread) })
     }
 
-    /// Lets it begin.
+    /// Starts the worker's run.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         match &mut self.input {
             Some(input) => input.write_all(b"begin\n").and_then(|()| input.flush()),
             None => Ok(()),
         }
     }
-}
-
-/// The command line of a worker. What a controller says is the value of an option and nothing else,
-/// whatever it looks like.
-fn words(job: &WorkerJob, number: usize, profile: &Path) -> Vec<String> {
-    let own = ["meter", "run", "--hold", "--json"].map(str::to_owned);
-    let given = [
-        format!("--profile={}", profile.display()),
-        format!("--target={}", job.target),
-        format!("--streams={}", job.streams[number]),
-    ];
-    let passed = job.options.iter().map(|(name, value)| match value {
-        Some(value) => format!("--{name}={value}"),
-        None => format!("--{name}"),
-    });
-    own.into_iter().chain(given).chain(passed).collect()
 }
 
 impl Drop for WorkerProcess {
@@ -133,31 +104,5 @@ fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<Ag
     Some(AgentReply::Progress { worker, seconds, frames, late })
 }
 
-/// Notes and an error; a program that goes wild is cut off.
+/// The largest size of notes and an error; the output of a program that prints more is cut off.
 const MOST_SAID: usize = 64 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_controller_that_lies_about_a_value_gets_no_option_by_it() {
-        let options = [
-            ("buffered", Some("--destroy=/mnt/films/film.mov")),
-            ("size", Some("--out")),
-            ("busy-poll", None),
-        ];
-        let job = WorkerJob {
-            target: "/mnt/films".to_owned(),
-            profile: String::new(),
-            streams: vec![3, 4],
-            options: options.map(|(name, value)| (name.into(), value.map(str::to_owned))).into(),
-        };
-        let said = words(&job, 1, Path::new("/proc/7/fd/3")).join(" ");
-        assert_eq!(
-            said,
-            "meter run --hold --json --profile=/proc/7/fd/3 --target=/mnt/films --streams=4 \
-             --buffered=--destroy=/mnt/films/film.mov --busy-poll --size=--out"
-        );
-    }
-}

@@ -1,4 +1,4 @@
-//! Records into memory at once, into the file by another thread.
+//! Records go to memory at once, and another thread writes them to the file.
 //!
 //! ```text
 //!   Sink::keep ─▶ [block being filled] ─full─▶ (channel, bounded) ─▶ writer thread
@@ -6,25 +6,26 @@
 //!                        └──────────────── empty blocks ◀───────────────┘
 //! ```
 //!
-//! No allocation after the first blocks have gone round. If the writer is behind by all blocks,
-//! [`WhenFull::Wait`] waits for it (where there is no clock to be late by) and [`WhenFull::Count`]
-//! counts what finds no room: the measurement goes on, and [`Written::lost`] names the loss.
+//! Nothing is allocated after all blocks have been used once. If all blocks wait for the writer,
+//! [`WhenFull::Wait`] waits for it (where there is no real clock to be late by) and
+//! [`WhenFull::Count`] counts the records that find no room: the measurement continues, and
+//! [`Written::lost`] reports the loss.
 
 use super::{LogError, LogWriter, Record, RecordSink};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// What happens to a record that finds no room.
+/// The treatment of a record that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It waits until there is some: nothing is lost, and the run takes longer.
+    /// Wait for room: nothing is lost, and the run takes longer.
     Wait,
-    /// It is counted as lost: nothing waits.
+    /// Count it as lost: nothing waits.
     Count,
 }
 
-/// Takes records; owned by who measures. A sink without a file takes nothing.
+/// Takes records on the measuring thread. A sink without a file drops them.
 pub struct LogSink {
     block: Vec<Record>,
     ways: Option<BlockChannels>,
@@ -38,17 +39,17 @@ struct BlockChannels {
     empty: Receiver<Vec<Record>>,
 }
 
-/// The thread that writes.
+/// The thread that writes the log.
 pub struct BackgroundWriter(JoinHandle<Result<LogWriter, LogError>>);
 
-/// What became of the log.
+/// The state of a finished log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Records in the file.
     pub records: u64,
-    /// Records that found no room and are not in it.
+    /// Records that found no room and are missing in the file.
     pub lost: u64,
-    /// When the first of these was to be asked for, in nanoseconds.
+    /// The intended start of the first lost record, in nanoseconds.
     pub first_lost: Option<u64>,
 }
 
@@ -62,6 +63,7 @@ pub fn background_writer(
     let blocks = blocks.max(2);
     let (full, to_write) = sync_channel::<Vec<Record>>(blocks);
     let (give_back, empty) = sync_channel(blocks);
+    // All memory is allocated before the run: an allocation could delay a frame.
     for _ in 0..blocks - 1 {
         let _ = give_back.send(Vec::with_capacity(BLOCK));
     }
@@ -69,7 +71,7 @@ pub fn background_writer(
         for mut block in to_write {
             writer.put(&block)?;
             block.clear();
-            // Who measures may be gone already.
+            // The measuring thread may have ended already.
             let _ = give_back.send(block);
         }
         Ok(writer)
@@ -85,7 +87,7 @@ pub fn background_writer(
 }
 
 impl LogSink {
-    /// One that keeps nothing.
+    /// A sink that drops all records.
     pub fn none() -> Self {
         Self { block: Vec::new(), ways: None, room: WhenFull::Count, lost: 0, first_lost: None }
     }
@@ -95,15 +97,17 @@ impl LogSink {
         self.ways.is_some()
     }
 
-    /// Hands a full block on and takes an empty one. False: there is no room for this record.
+    /// Hands a full block to the writer and takes an empty one. False if there is no room for this
+    /// record.
     #[cold]
     fn turn(&mut self, record: &Record) -> bool {
         let Some(ways) = &self.ways else { return false };
         if !self.block.is_empty() {
-            // Never full: it has room for all blocks there are. Where the writer has failed, it
-            // says why when it is asked.
+            // The channel has room for all blocks that exist. Where the writer has failed, `finish`
+            // returns its error.
             let _ = ways.full.try_send(std::mem::take(&mut self.block));
         }
+        // A measurement in real time never waits for the disk of its log.
         let empty = match self.room {
             WhenFull::Wait => ways.empty.recv().ok(),
             WhenFull::Count => ways.empty.try_recv().ok(),
@@ -128,7 +132,8 @@ impl RecordSink for LogSink {
 }
 
 impl BackgroundWriter {
-    /// Waits until all records are written. `about`: key and value pairs for the file's metadata.
+    /// Waits until all records are written. `about` has key and value pairs for the file's
+    /// metadata.
     pub fn finish(self, mut sink: LogSink, about: &[(&str, String)]) -> Result<Written, LogError> {
         if let Some(ways) = sink.ways.take() {
             let _ = ways.full.send(std::mem::take(&mut sink.block));
@@ -142,5 +147,5 @@ impl BackgroundWriter {
     }
 }
 
-/// Records of a block, which is a row group: 1.5 MiB.
+/// Records of a block, which becomes a row group: 1.5 MiB.
 pub(super) const BLOCK: usize = 16 << 10;

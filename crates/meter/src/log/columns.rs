@@ -1,12 +1,12 @@
-//! A row group's columns, encoded in memory and put into the file one after another.
+//! The columns of a row group, encoded in memory and then appended to the file.
 //!
 //! ```text
-//!   values of a column ─┬─ all alike, as in a group before ─▶ that one's bytes again
+//!   values of a column ─┬─ all equal, as in a group before ─▶ that group's bytes again
 //!                       └─ otherwise ─▶ encoded ─▶ bytes
 //! ```
 //!
-//! In most runs half of the columns hold one value from beginning to end (no error, no file but the
-//! first, reads only); encoding them value by value would be half of the work.
+//! In most runs half of the columns hold one value from beginning to end (no error, the first file
+//! only, reads only); encoding them value by value would be half of the work.
 
 use super::schema::{COLUMNS, Holds};
 use super::{NONE, Record};
@@ -27,7 +27,7 @@ pub(super) struct Columns {
     alike: Vec<Option<Alike>>,
 }
 
-/// A column of one value.
+/// An encoded column whose rows all have the same value.
 struct Alike {
     value: Value,
     rows: usize,
@@ -41,7 +41,7 @@ enum Value {
     Word(&'static str),
 }
 
-/// A column's part of a row group, as encoded in the file.
+/// The encoded part of a column in a row group.
 #[derive(Clone)]
 struct Chunk {
     bytes: Bytes,
@@ -54,7 +54,7 @@ impl Columns {
         Self { properties, columns: schema.columns().to_vec(), alike }
     }
 
-    /// All columns of these records.
+    /// Encodes all columns of `records`.
     pub(super) fn put(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, File>,
@@ -64,6 +64,7 @@ impl Columns {
             let chunk = match column.holds {
                 Holds::Int32(of, _) => {
                     let values = of(records);
+                    // Most columns are constant over a block, and are then encoded only once.
                     let value = only(&values).map(|value| Value::Number(value.into()));
                     self.once(number, records.len(), value, |encode| {
                         encode.values::<Int32Type>(&values, None)
@@ -101,7 +102,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Encodes a column, unless all its `rows` have the `value` that they had before.
+    /// Encodes a column, unless all its `rows` have the `value` of the last constant column.
     fn once(
         &mut self,
         number: usize,
@@ -122,14 +123,14 @@ impl Columns {
     }
 }
 
-/// How a column is encoded.
+/// The parameters for encoding a column.
 struct Encode<'a> {
     column: &'a ColumnDescPtr,
     how: &'a WriterPropertiesPtr,
 }
 
 impl Encode<'_> {
-    /// `there`: of each row whether it has a value, where not all must have one.
+    /// Encodes values. `there` says for each row of an optional column whether it has a value.
     fn values<T: DataType>(
         self,
         values: &[T::T],
@@ -152,13 +153,13 @@ impl Encode<'_> {
     }
 }
 
-/// The value that all of them are.
+/// The common value, if all are equal.
 fn only<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
     let first = *values.first()?;
     values.iter().all(|value| *value == first).then_some(first)
 }
 
-/// A column of few words, which all rows share.
+/// A column of few distinct words.
 fn words(values: &[&'static str]) -> Vec<ByteArray> {
     let mut known: Vec<(&str, ByteArray)> = Vec::new();
     let shared = |word: &&'static str| {

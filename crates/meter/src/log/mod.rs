@@ -7,12 +7,12 @@
 //!                records           (Ring::blocks)                                    at the end
 //! ```
 //!
-//! [`Record`] is the schema; its head says what each column means. [`LogSink`] takes records in
-//! memory and never touches a file; a record that finds no room is counted and named, never
-//! forgotten ([`Written::lost`]). [`recount`] says from the records alone what was late: the same
-//! verdict once more, by nothing of what gave the first.
+//! [`Record`] is the schema; its documentation describes each column. [`LogSink`] keeps records in
+//! memory and never touches a file; a record that finds no room is counted and reported, never
+//! forgotten ([`Written::lost`]). [`recount`] computes from the records alone which were late: a
+//! second verdict that shares no code with the first.
 //!
-//! It measures nothing and uses neither a clock nor a target.
+//! The module measures nothing and uses neither a clock nor a target.
 
 mod background_writer;
 mod columns;
@@ -30,54 +30,54 @@ pub use write::LogWriter;
 
 use device::DeviceError;
 
-/// An operation, or one that was to be and was not.
+/// One operation, or one that was due and never started.
 ///
-/// Times are nanoseconds from the start of the run, on one clock that only goes forward. Where
-/// there is none (`Option` in the file: null) it is [`NONE`].
+/// Times are nanoseconds from the start of the run, on one monotonic clock. A missing time
+/// (`Option` in the file: null) is [`NONE`].
 ///
-/// A frame that was due and never asked for has a record without `start`; what was asked for and
-/// had not come when the run was over has one without `end`. So the records of a run are all the
-/// frames that were judged: it is late where `errno` is not 0, `end` is missing, or
-/// `end > deadline`.
+/// A frame that was due and never requested has a record without `start`; an operation that was not
+/// complete at the end of the run has one without `end`. So the records of a run are all the frames
+/// that were judged: a frame is late where `errno` is not 0, `end` is missing, or `end > deadline`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Which stream or client, from 0.
+    /// The index of the stream or client.
     pub stream: u32,
-    /// Which of the target's files, from 0.
+    /// The index of the target's file.
     pub file: u32,
-    /// Which of the stream's frames or transfers, from 0.
+    /// The index of the stream's frame or transfer.
     pub frame: u64,
-    /// Which block of the transfer, from 0; 0 in streams.
+    /// The index of the transfer's block; 0 in streams.
     pub block: u32,
-    /// Bytes asked for.
+    /// The length in bytes.
     pub bytes: u32,
-    /// Where in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// When it was to be asked for, however late all before it was. Without a schedule: `start`.
+    /// The time at which the schedule starts it, however late earlier operations were. Without a
+    /// schedule: `start`.
     pub intended: u64,
-    /// When it was asked for.
+    /// The time at which it was started.
     pub start: u64,
     /// When the first byte arrived, where the port can tell.
     pub first: u64,
-    /// When all of it was there, or was written, or it failed.
+    /// The time at which it completed or failed.
     pub end: u64,
-    /// By when it had to be there; none where nothing is ever late.
+    /// The latest time at which it may complete; none where there is no deadline.
     pub deadline: u64,
     /// The part of the time between blocks spent opening the file, in nanoseconds.
     pub open: u64,
     /// The part of the time between blocks spent closing the file, in nanoseconds.
     pub close: u64,
-    /// How late the meter itself was: with asking (its own and inherited) and with noticing.
+    /// The meter's own lateness: in starting (its own and inherited) and in noticing completion.
     pub meter: u64,
-    /// What the system said: 0, or its number for the error ([`NO_ERRNO`] where it named none).
+    /// The operating system's error number, 0 for none ([`NO_ERRNO`] where it named none).
     pub errno: i32,
     /// Read or write.
     pub kind: OperationKind,
-    /// At a random place, rather than after the one before.
+    /// Whether the position is random, rather than after the operation before.
     pub random: bool,
 }
 
-/// What an operation did.
+/// The direction of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperationKind {
     /// From the storage.
@@ -87,10 +87,10 @@ pub enum OperationKind {
     Write,
 }
 
-/// In a [`Record`]: there is no such time.
+/// The value of a missing time in a [`Record`].
 pub const NONE: u64 = u64::MAX;
 
-/// In a [`Record`]: it failed, and the system gave no number.
+/// The value of `errno` in a [`Record`] that failed without an error number.
 pub const NO_ERRNO: i32 = -1;
 
 /// The name of the file in a run's directory.
@@ -99,13 +99,13 @@ pub const FILE: &str = "operations.parquet";
 /// The version of the columns, in the file's metadata under `tenuto.schema`.
 pub const VERSION: u32 = 1;
 
-/// Where records go.
+/// A consumer of records.
 pub trait RecordSink {
-    /// One more.
+    /// Takes one record.
     fn keep(&mut self, record: &Record);
 }
 
-/// All in memory: for tests, and for short runs.
+/// Keeps all records in memory: for tests and for short runs.
 impl RecordSink for Vec<Record> {
     fn keep(&mut self, record: &Record) {
         self.push(*record);
@@ -116,9 +116,9 @@ impl RecordSink for Vec<Record> {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct LogError {
-    /// Which file.
+    /// The path of the file.
     pub path: std::path::PathBuf,
-    /// Why, and what to do about it.
+    /// The reason and the remedy.
     pub reason: String,
 }
 
@@ -134,13 +134,13 @@ pub(crate) fn errno(result: &Result<(), Box<DeviceError>>) -> i32 {
 }
 
 impl Record {
-    /// Whether it was late, or failed, or never came. Where there is no deadline: whether it
+    /// Whether it completed late, failed, or never completed. Without a deadline: whether it
     /// failed.
     pub fn is_late(&self) -> bool {
         self.errno != 0 || self.end == NONE || self.end > self.deadline
     }
 
-    /// Whether it came, and was late by no more than the meter itself was.
+    /// Whether it completed, late by no more than the meter's own lateness.
     pub fn is_late_by_meter(&self) -> bool {
         let came = self.errno == 0 && self.end != NONE;
         came && self.is_late() && self.end - self.deadline <= self.meter
@@ -172,7 +172,7 @@ impl Default for Record {
 }
 
 impl OperationKind {
-    /// As the file has it.
+    /// The word in the file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",

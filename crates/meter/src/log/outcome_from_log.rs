@@ -1,13 +1,12 @@
-//! As much of an outcome as its log has: for the plots of a run that left nothing else, or of which
-//! somebody wants them again. What was late is said by [`recount`](super::recount), which knows
-//! nothing of this.
+//! The outcome of a run as far as its log contains it: for the plots of a run that left nothing
+//! else, or for new plots. [`recount`](super::recount) decides what was late and does not use this.
 
 use super::{NONE, OperationKind, Record};
 use crate::streams::{Second, StreamStats, StreamsOutcome};
 use std::time::Duration;
 use units::ByteCount;
 
-/// Takes records in any order; see the head of this file.
+/// Collects the outcome of a run from its records, in any order.
 #[derive(Debug, Default)]
 pub struct OutcomeFromLog {
     outcome: StreamsOutcome,
@@ -17,7 +16,7 @@ pub struct OutcomeFromLog {
 }
 
 impl OutcomeFromLog {
-    /// One more.
+    /// Adds one record.
     pub fn count(&mut self, record: &Record) {
         let Some(place) = RecordPosition::of(record) else { return };
         let outcome = &mut self.outcome;
@@ -26,6 +25,7 @@ impl OutcomeFromLog {
         if outcome.streams.len() <= place.stream {
             outcome.streams.resize(place.stream + 1, StreamStats::default());
         }
+        // An operation that never completed lasts at least until it was due.
         let last = if record.end == NONE { record.intended } else { record.end };
         outcome.took = outcome.took.max(Duration::from_nanos(last));
         outcome.failed += u64::from(record.errno != 0);
@@ -49,6 +49,7 @@ impl OutcomeFromLog {
             outcome.response.record(Duration::from_nanos(response));
             outcome.heat.count(place.end as u64, response);
         }
+        // Transfers have no deadlines and therefore neither frames nor rounds.
         if record.deadline == NONE {
             return;
         }
@@ -56,6 +57,7 @@ impl OutcomeFromLog {
             self.waited.push((place.round, place.deadline, record.intended));
         }
         self.allowed = Some(Duration::from_nanos(record.deadline.saturating_sub(record.intended)));
+        // As in the live tally, the time of an error message is no response time.
         let response = Duration::from_nanos(if came { response } else { 0 });
         let (late, by_meter) = (record.is_late(), record.is_late_by_meter());
         outcome.frames += 1;
@@ -64,6 +66,7 @@ impl OutcomeFromLog {
         let stream = &mut outcome.streams[place.stream];
         stream.frames += 1;
         stream.late += u64::from(late);
+        // Frames count in the second of their deadline, bytes above in that of their arrival.
         let second = second(&mut outcome.seconds, place.deadline);
         second.frames += 1;
         second.late += u64::from(late);
@@ -78,16 +81,14 @@ impl OutcomeFromLog {
         outcome.rounds = outcome.round_times.len() as u64;
     }
 
-    /// From when a frame was to be asked for until it had to be there; `None` where nothing had a
-    /// deadline.
+    /// The time from a frame's intended start to its deadline; `None` where nothing had a deadline.
     pub fn allowed(&self) -> Option<Duration> {
         self.allowed
     }
 
-    /// What there is, when all have been counted: no drift, no outages, and nothing of how it was
-    /// done.
+    /// The outcome of all records added: without drift, outages, and the read method.
     pub fn outcome(mut self) -> StreamsOutcome {
-        // It was waited for until the last that came, at least.
+        // An operation that never completed was awaited at least until the last completion.
         for (round, second, intended) in self.waited {
             let waited = self.outcome.took.saturating_sub(Duration::from_nanos(intended));
             let round = &mut self.outcome.round_times[round];
@@ -99,17 +100,17 @@ impl OutcomeFromLog {
     }
 }
 
-/// Where a record belongs.
+/// The indices of the stream, round and seconds that a record belongs to.
 struct RecordPosition {
     stream: usize,
     round: usize,
-    /// Seconds.
+    /// The second of its completion.
     end: usize,
     deadline: usize,
 }
 
 impl RecordPosition {
-    /// `None`: what no run has. There is no memory for it.
+    /// `None` for values that no run has; they would claim too much memory.
     fn of(record: &Record) -> Option<Self> {
         let within = |number: u64, most: u64| {
             let number = (number <= most).then_some(number)?;
@@ -117,7 +118,7 @@ impl RecordPosition {
         };
         let seconds =
             |time: u64| within(if time == NONE { 0 } else { time / 1_000_000_000 }, MONTH);
-        // Frames of transfers are no rounds.
+        // Frames of transfers are not rounds.
         let round = if record.deadline == NONE { 0 } else { record.frame };
         Some(Self {
             stream: within(record.stream.into(), STREAMS)?,
@@ -135,7 +136,7 @@ fn second(seconds: &mut Vec<Second>, number: usize) -> &mut Second {
     &mut seconds[number]
 }
 
-/// At once.
+/// The largest number of streams in a run.
 const STREAMS: u64 = 1_000_000;
 
 /// The longest run, one month, in seconds.
@@ -151,7 +152,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn rounds_seconds_and_responses_are_those_of_the_records() {
+    fn rounds_seconds_and_responses_match_the_records() {
         let frame = |stream, frame, intended, end| Record {
             stream,
             frame,
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(again.allowed(), Some(Duration::from_millis(320)));
         let outcome = again.outcome();
         assert_eq!((outcome.frames, outcome.late, outcome.failed, outcome.never), (4, 3, 1, 1));
-        // What never came was waited for until the last that came.
+        // An operation that never completed was awaited until the last completion.
         assert_eq!(outcome.round_times, [400, 10].map(Duration::from_millis));
         let seconds: Vec<(u64, u64)> = outcome.seconds.iter().map(|s| (s.frames, s.late)).collect();
         assert_eq!(seconds, [(2, 1), (2, 2)]);

@@ -1,4 +1,4 @@
-//! A log back into records, a row group at a time.
+//! Reads a log back into records, one row group at a time.
 
 use super::schema::{COLUMNS, Holds};
 use super::{FILE, LogError, NONE, Record};
@@ -10,7 +10,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A log that can be read: records in the order in which they were put, a row group each time.
+/// An open log that yields the records of one row group after the other.
 pub struct LogReader {
     path: PathBuf,
     inner: SerializedFileReader<File>,
@@ -39,14 +39,14 @@ pub fn read(path: &Path) -> Result<LogReader, LogError> {
 }
 
 impl LogReader {
-    /// The key and value pairs of the file's metadata.
+    /// The value of a key in the file's metadata.
     pub fn about(&self, name: &str) -> Option<String> {
         let name = format!("tenuto.{name}");
         let entries = self.inner.metadata().file_metadata().key_value_metadata()?;
         entries.iter().find(|entry| entry.key == name)?.value.clone()
     }
 
-    /// How many there are.
+    /// The number of records.
     pub fn records(&self) -> u64 {
         self.inner.metadata().file_metadata().num_rows().cast_unsigned()
     }
@@ -59,13 +59,13 @@ impl LogReader {
                 "{rows} rows, more than any version writes"
             )));
         }
-        // The library takes it for granted.
-        let lies = |column: &ColumnChunkMetaData| {
+        // The library does not check these lengths and offsets itself.
+        let invalid = |column: &ColumnChunkMetaData| {
             let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
             start < 0 || column.compressed_size() < 0
         };
-        if group.metadata().columns().iter().any(lies) {
-            return Err(ParquetError::General("a column that lies nowhere".to_owned()));
+        if group.metadata().columns().iter().any(invalid) {
+            return Err(ParquetError::General("a column outside of the file".to_owned()));
         }
         let mut records = vec![Record::default(); rows];
         for (i, column) in COLUMNS.iter().enumerate() {
@@ -110,6 +110,8 @@ fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(
             let (values, there) = values(reader, rows)?;
             let mut values = values.into_iter();
             for (record, there) in records.iter_mut().zip(there) {
+                // Missing values are not stored, so the next value belongs to the next row that has
+                // one.
                 let value = if there == 1 { values.next().map(i64::cast_unsigned) } else { None };
                 put(record, value.unwrap_or(NONE));
             }

@@ -1,15 +1,15 @@
-//! What was late, from the records alone.
+//! The number of late operations, from the records alone.
 //!
-//! The second opinion: it shares no code with the tally that judged while the run was on, knows
+//! This is the second count: it shares no code with the tally that judged during the run, knows
 //! nothing of profiles or plans, and takes records in any order.
 
 use super::{LogError, LogReader, NONE, OperationKind, Record};
 use std::collections::BTreeMap;
 
-/// What the records say.
+/// The counts of a log's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recount {
-    /// How many there are.
+    /// The number of records.
     pub records: u64,
     /// Records with a deadline.
     pub frames: u64,
@@ -21,15 +21,15 @@ pub struct Recount {
     pub failed: u64,
     /// Records of operations that never completed.
     pub never: u64,
-    /// Bytes of those that came, read and written.
+    /// The bytes of completed operations, by kind.
     pub bytes: BTreeMap<OperationKind, u64>,
     /// The longest time from intended start to end, in nanoseconds.
     pub longest_response: u64,
-    /// Frames that were late, by second of their deadline.
+    /// Late frames by the second of their deadline.
     pub late_by_second: BTreeMap<u64, u64>,
 }
 
-/// Counts what a log has.
+/// Counts the records of a log.
 pub fn recount(log: LogReader) -> Result<Recount, LogError> {
     let mut found = Recount::default();
     for group in log {
@@ -39,7 +39,7 @@ pub fn recount(log: LogReader) -> Result<Recount, LogError> {
 }
 
 impl Recount {
-    /// One more record.
+    /// Adds one record.
     pub fn count(&mut self, record: &Record) {
         self.records += 1;
         let came = record.end != NONE;

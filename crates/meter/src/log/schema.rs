@@ -1,6 +1,7 @@
-//! The columns of the file, and how a record becomes a row and a row a record.
+//! The columns of the file, and the conversion between records and rows.
 //!
-//! One table: name, type and the way in both directions, so that what is written is what is read.
+//! One table has the name, the type and both directions of the conversion of each column, so that
+//! the reader matches the writer.
 
 use super::{OperationKind, Record};
 
@@ -10,11 +11,11 @@ pub(super) struct Column {
     pub(super) holds: Holds,
 }
 
-/// What a column holds of a record, and how it is put back.
+/// The values of a column: how they are taken from a record and put back.
 pub(super) enum Holds {
     Int32(fn(&[Record]) -> Vec<i32>, fn(&mut Record, i32)),
     Int64(fn(&[Record]) -> Vec<i64>, fn(&mut Record, i64)),
-    /// Null where it is [`NONE`](super::NONE).
+    /// A time, null where it is [`NONE`](super::NONE).
     Time(fn(&[Record]) -> Vec<u64>, fn(&mut Record, u64)),
     Flag(fn(&[Record]) -> Vec<bool>, fn(&mut Record, bool)),
     Word(fn(&[Record]) -> Vec<&'static str>, fn(&mut Record, &[u8]) -> bool),
@@ -56,7 +57,7 @@ macro_rules! time {
     };
 }
 
-/// In the order of the file.
+/// All columns in the order of the file.
 pub(super) const COLUMNS: &[Column] = &[
     int32!(stream),
     int64!("frame", frame),
@@ -103,7 +104,7 @@ fn set_kind(record: &mut Record, word: &[u8]) -> bool {
     known.is_some()
 }
 
-/// As Parquet writes its schemas.
+/// The schema in Parquet's own notation.
 pub(super) fn message() -> String {
     let field = |column: &Column| {
         let kind = match column.holds {

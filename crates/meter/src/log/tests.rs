@@ -3,7 +3,7 @@
 use super::*;
 use std::path::PathBuf;
 
-/// A new path, of a directory that is gone with the value.
+/// A new directory that is removed when the value is dropped.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -52,7 +52,7 @@ fn records(count: u32) -> Vec<Record> {
 }
 
 #[test]
-fn what_is_put_is_what_is_read() {
+fn records_are_read_as_they_were_written() {
     let dir = Dir::new("same");
     let put = records(40_000);
     let (mut sink, writer) = background_writer(&dir.file(), 2, WhenFull::Wait).unwrap();
@@ -67,7 +67,7 @@ fn what_is_put_is_what_is_read() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted_and_named() {
+fn records_without_room_are_counted_and_reported() {
     let dir = Dir::new("lost");
     let all = records(2_000_000);
     let (mut sink, writer) = background_writer(&dir.file(), 2, WhenFull::Count).unwrap();
@@ -81,7 +81,7 @@ fn what_finds_no_room_is_counted_and_named() {
 }
 
 #[test]
-fn the_records_alone_say_what_was_late() {
+fn late_operations_are_counted_from_the_records_alone() {
     let mut found = Recount::default();
     let record = Record { intended: 0, start: 1, end: 10, deadline: 10, ..Record::default() };
     let late = Record { end: 1_000_000_011, deadline: 1_000_000_010, ..record };
@@ -101,7 +101,7 @@ fn the_records_alone_say_what_was_late() {
 }
 
 #[test]
-fn a_file_that_is_no_log_says_what_it_is_not() {
+fn a_file_that_is_no_log_is_refused_with_the_reason() {
     let dir = Dir::new("broken");
     std::fs::write(dir.file(), "stream,frame\n").unwrap();
     let said = read(&dir.file()).err().unwrap().to_string();
@@ -112,9 +112,9 @@ fn a_file_that_is_no_log_says_what_it_is_not() {
     assert!(said.contains("name a run's directory"), "{said}");
 }
 
-/// Whatever stands in it: what cannot be read is an error and no panic.
+/// Reading damaged bytes gives an error and never panics.
 #[test]
-fn a_log_that_is_damaged_is_read_or_refused() {
+fn a_damaged_log_is_read_or_refused() {
     let dir = Dir::new("damaged");
     let mut writer = LogWriter::create(&dir.file()).unwrap();
     writer.put(&records(500)).unwrap();

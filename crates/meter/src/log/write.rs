@@ -1,4 +1,4 @@
-//! Records into a Parquet file, a row group at a time.
+//! Writes records into a Parquet file, one row group at a time.
 
 use super::columns::Columns;
 use super::schema::{COLUMNS, Holds, message};
@@ -26,7 +26,7 @@ impl LogWriter {
     /// Creates a new file; an existing one is not touched.
     pub fn create(path: &Path) -> Result<Self, LogError> {
         let file = File::create_new(path).map_err(|error| failed(path, &error.to_string()))?;
-        let schema = parse_message_type(&message()).expect("the table makes a schema");
+        let schema = parse_message_type(&message()).expect("the column table gives a valid schema");
         let properties = Arc::new(properties());
         let inner = SerializedFileWriter::new(file, Arc::new(schema), properties.clone())
             .map_err(|error| failed(path, &error.to_string()))?;
@@ -34,7 +34,7 @@ impl LogWriter {
         Ok(Self { path: path.to_owned(), inner, columns, records: 0 })
     }
 
-    /// One more row group.
+    /// Writes one row group.
     pub fn put(&mut self, records: &[Record]) -> Result<(), LogError> {
         if records.is_empty() {
             return Ok(());
@@ -55,7 +55,7 @@ impl LogWriter {
         self.records
     }
 
-    /// Key and value pairs for the file's metadata.
+    /// Completes the file. `about` has key and value pairs for its metadata.
     pub fn finish(mut self, about: &[(&str, String)]) -> Result<(), LogError> {
         for (name, text) in about {
             let entry = KeyValue::new(format!("tenuto.{name}"), text.clone());
@@ -78,7 +78,7 @@ fn properties() -> WriterProperties {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_key_value_metadata(Some(vec![version]))
         .set_dictionary_enabled(false);
-    // Numbers that grow by little become few bytes.
+    // Delta encoding makes slowly growing numbers small.
     COLUMNS
         .iter()
         .fold(builder, |builder, column| {

@@ -1,4 +1,4 @@
-//! What is tried.
+//! The conditions of the network that the study compares.
 
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -6,22 +6,23 @@ use units::{BitRate, ByteCount};
 /// The settings of the link and of the hosts that use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
-    /// In a few words.
+    /// The name in a few words.
     pub(crate) name: &'static str,
-    /// What it shows, and where the paper has it.
+    /// The effect that it shows, with the section of the paper.
     pub(crate) about: &'static str,
-    /// What the link carries, headers included.
+    /// The rate of the link, headers included.
     pub(crate) link: BitRate,
-    /// What may wait before the link; more is dropped.
+    /// The queue before the link; packets beyond it are dropped.
     pub(crate) queue: ByteCount,
-    /// The largest window that receivers offer; `None` as the kernel likes.
+    /// The largest window that receivers offer; `None` for the kernel's default.
     pub(crate) window: Option<ByteCount>,
-    /// Bytes of a packet at most.
+    /// The largest packet in bytes.
     pub(crate) mtu: u32,
 }
 
-/// What the paper tried, on a link of this speed and on one of a tenth.
+/// The conditions of the paper, on a link of this speed and on one of a tenth of it.
 pub(crate) fn conditions(link: BitRate) -> Vec<Condition> {
+    // The ratio of the paper: a fast server behind a slow link.
     let tenth = BitRate(link.0 / 10);
     let one = |name, about, link, wait, mtu| Condition {
         name,
@@ -68,19 +69,20 @@ pub(crate) fn conditions(link: BitRate) -> Vec<Condition> {
     ]
 }
 
-/// What waits for so long; two packets at least.
+/// The bytes that wait for the time `wait`; at least two packets.
 fn queue(link: BitRate, wait: Duration, mtu: u32) -> ByteCount {
-    let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    let millis = units::millis(wait);
     ByteCount((link.0 / 8 * millis / 1000).max(2 * (u64::from(mtu) + HEADER)))
 }
 
-/// A switch that may tell the sender to wait.
+/// The queue of a switch with flow control.
 const LONG: Duration = Duration::from_millis(200);
 
-/// A port of one that may not.
+/// The queue of a switch port without flow control.
 const SHORT: Duration = Duration::from_millis(5);
 
-/// Without scaling 64 KiB, on a network that takes ten times as long as two namespaces do.
+/// The window of a client without scaling: 64 KiB on a network with ten times the delay of two
+/// namespaces.
 const SMALL: ByteCount = ByteCount::kib(4);
 
 const ETHERNET: u32 = 1500;

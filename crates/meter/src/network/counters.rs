@@ -1,15 +1,15 @@
-//! What the sending side counted: `ss -tin` and `tc -s qdisc`, read as text.
+//! The counters of the sending side: `ss -tin` and `tc -s qdisc`, parsed from text.
 
 /// TCP counters over all connections of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpCounters {
-    /// Milliseconds in which there was something to send, of all connections together.
+    /// Milliseconds in which there was something to send, summed over all connections.
     pub(crate) busy_ms: u64,
     /// The part of the sending time in which the receiver's window was full.
     pub(crate) window_ms: u64,
-    /// Packets that were sent again.
+    /// Retransmitted packets.
     pub(crate) sent_again: u64,
-    /// Packets that the queue before the link had no room for.
+    /// Packets that the queue before the link dropped.
     pub(crate) dropped: u64,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn dropped(text: &str) -> Option<u64> {
     text.split_once("dropped ").map(|(_, rest)| number(rest))
 }
 
-/// The digits at the beginning.
+/// The number at the beginning of `text`.
 fn number(text: &str) -> u64 {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().unwrap_or(0)

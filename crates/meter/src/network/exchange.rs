@@ -1,4 +1,4 @@
-//! Who asks and who answers: blocks of bytes by HTTP/1.1, one after another.
+//! The clients and the server of the study: blocks of bytes by HTTP/1.1, one after another.
 
 use super::pair::{Namespace, NamespacePair, SERVER};
 use super::{NetworkError, TcpCounters};
@@ -11,14 +11,14 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use units::ByteCount;
 
-/// In the far namespace, until it is dropped.
+/// A server in the far namespace, stopped when it is dropped.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the clients got.
+/// The results of the clients.
 #[derive(Default)]
 pub(super) struct ExchangeResult {
     pub(super) bytes: ByteCount,
@@ -40,7 +40,7 @@ impl Server {
                 let _ = tell.send(Err(error));
             }
         });
-        let gone = |_| system("the server's thread is gone")(io::ErrorKind::BrokenPipe.into());
+        let gone = |_| system("the server's thread ended")(io::ErrorKind::BrokenPipe.into());
         let address = told.recv().map_err(gone)??;
         Ok(Self { address, over, thread: Some(thread) })
     }
@@ -73,7 +73,7 @@ fn serve(listener: &TcpListener, over: &AtomicBool) {
     });
 }
 
-/// `GET /LENGTH`, until the client closes.
+/// Answers `GET /LENGTH` until the client closes the connection.
 fn answer(stream: TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
@@ -99,7 +99,8 @@ fn answer(stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Asks for `length`; what the sender's sockets counted is read before the connections close.
+/// Runs the clients for `length`. The sender's socket counters are read before the connections
+/// close.
 pub(super) fn load(
     pair: &NamespacePair,
     server: SocketAddr,
@@ -171,8 +172,8 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> NetworkError + Copy {
 /// The block that most of the paper's clients read.
 const BLOCK: usize = 64 * 1024;
 
-/// The interval at which new connections are looked for.
+/// The interval at which new connections are accepted.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Nothing between two namespaces takes longer, whatever is lost.
+/// The time limit of an exchange: none between two namespaces takes longer, whatever is lost.
 const PATIENCE: Duration = Duration::from_secs(30);

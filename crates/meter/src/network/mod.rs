@@ -1,5 +1,6 @@
-//! What a network does to storage behind it, between two network namespaces of this machine:
-//! link speed 10 to 1, queue, TCP window and MTU, each with the counters that show why.
+//! The effect of a network on the storage behind it, measured between two network namespaces of
+//! this machine: link speed 10 to 1, queue, TCP window and MTU, each with the counters that show
+//! the cause.
 //!
 //! ```text
 //!   namespace near                         namespace far
@@ -8,10 +9,10 @@
 //!              └─ mtu ─────────────────────┘
 //! ```
 //!
-//! After EBU TECH 3362, sections 6.5 to 6.7, 6.13 and 7.2, whose storage stood behind a switch. The
-//! server reads nothing: what is slow is the network. Both namespaces are made for the study and
-//! gone after it; nothing else of this machine's network is touched. It does not delay packets, so
-//! that a window limits by the little time that this machine takes itself.
+//! The conditions follow EBU TECH 3362, sections 6.5 to 6.7, 6.13 and 7.2, whose storage was behind
+//! a switch. The server reads no storage, so that only the network limits. Both namespaces are made
+//! for the study and removed after it; nothing else of this machine's network is changed. Packets
+//! are not delayed, so that a window limits only by the short delay of this machine itself.
 
 mod condition;
 mod counters;
@@ -28,22 +29,22 @@ use std::io;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// What came under one condition.
+/// The result under one condition.
 #[derive(Clone, Debug)]
 pub(crate) struct ConditionResult {
-    /// Which.
+    /// The condition.
     pub(crate) condition: Condition,
-    /// Bytes of answers that came.
+    /// Bytes of answers received.
     pub(crate) bytes: ByteCount,
-    /// In this time.
+    /// The duration of the run.
     pub(crate) took: Duration,
-    /// From asking to the last byte, of each answer.
+    /// The time from request to last byte of each answer.
     pub(crate) response: Times,
     /// The counters of the sending side.
     pub(crate) counters: TcpCounters,
 }
 
-/// What kept it from being faster.
+/// The reason why it was not faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// The link was as full as headers let it be.
@@ -52,41 +53,41 @@ pub(crate) enum Limit {
     Window,
     /// The queue before the link dropped packets, which were sent again.
     Losses,
-    /// None of these: this machine's processors.
+    /// None of these: this machine's processors limit.
     Machine,
 }
 
-/// There can be no study.
+/// An error that prevents the study.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NetworkError {
-    /// Namespaces are for root only.
+    /// Namespaces need root.
     #[error("making network namespaces needs root; run it with sudo, or in a virtual machine")]
     NotRoot,
-    /// One of the tools.
+    /// One of the tools failed.
     #[error("`{command}`: {reason}")]
     Tool {
-        /// As it was called.
+        /// The command line.
         command: String,
-        /// What it said, and what to do about it.
+        /// Its message, and the remedy.
         reason: String,
     },
     /// The kernel refused an operation.
     #[error("{what}: {source}")]
     System {
-        /// What was done.
+        /// The operation.
         what: &'static str,
-        /// What it said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 impl ConditionResult {
-    /// What came, in the mean.
+    /// The mean rate received.
     pub(crate) fn rate(&self) -> BitRate {
         BitRate::of(self.bytes, self.took)
     }
 
-    /// What the counters say.
+    /// The limit that the counters show.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub(crate) fn limit(&self) -> Limit {
         let share = self.rate().0 as f64 / self.condition.link.0.max(1) as f64;
@@ -103,7 +104,7 @@ impl ConditionResult {
 }
 
 impl Limit {
-    /// In words.
+    /// The limit in words.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Link => "link",
@@ -117,7 +118,8 @@ impl Limit {
 /// Share of the sending time from which a limit counts as the cause.
 const HALF: f64 = 0.5;
 
-/// Headers take 3 to 6 % of small packets; the rest is what starting costs.
+/// Share of the link's rate from which the link counts as full: headers take 3 to 6 % of small
+/// packets, and starting takes the rest.
 const FULL: f64 = 0.85;
 
 /// Runs each condition for `length` with `clients` clients that request one block after another.

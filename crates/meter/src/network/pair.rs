@@ -8,19 +8,19 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::process::Command;
 
-/// Gone, with all in it, when it is dropped.
+/// Two namespaces and their link; all is removed when it is dropped.
 pub(super) struct NamespacePair {
     near: String,
     far: String,
 }
 
-/// Where the server is: a network for documentation (RFC 5737), in namespaces of its own.
+/// The server's address, from a network for documentation (RFC 5737), in its own namespace.
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// The name of the link's ends, in both namespaces.
 const LINK: &str = "tenuto0";
 
-/// A namespace to go to.
+/// The name of one namespace.
 #[derive(Clone)]
 pub(super) struct Namespace(String);
 
@@ -30,13 +30,14 @@ impl NamespacePair {
         let pair = Self { near: format!("tenuto-{own}-near"), far: format!("tenuto-{own}-far") };
         let Self { near, far } = &pair;
         ip(&format!("netns add {near}"))?;
-        // From here on all is removed whatever happens.
+        // From here on dropping the pair removes everything.
         ip(&format!("netns add {far}"))?;
         ip(&format!("link add {LINK} netns {near} type veth peer name {LINK} netns {far}"))?;
         for (place, address) in [(near, "192.0.2.2"), (far, "192.0.2.1")] {
             ip(&format!("-n {place} addr add {address}/30 dev {LINK}"))?;
             ip(&format!("-n {place} link set {LINK} up"))?;
-            // A packet is a packet: else the kernel moves many as one, and no MTU matters.
+            // Segmentation offload would let the kernel move many packets as one, and no MTU would
+            // matter.
             ip(&format!("-n {place} link set {LINK} gso_max_segs 1"))?;
         }
         Ok(pair)
@@ -48,7 +49,7 @@ impl NamespacePair {
         for place in [near, far] {
             ip(&format!("-n {place} link set {LINK} mtu {mtu}"))?;
         }
-        // What may pass at once: what comes between two of the kernel's ticks, and a packet or two.
+        // The burst covers the bytes between two ticks of the kernel, and at least two packets.
         let burst = (link.0 / 8 / TICKS).max(2 * u64::from(mtu + HEADER));
         let (rate, queue) = (link.0, queue.0);
         let shape = format!("rate {rate}bit burst {burst} limit {queue}");
@@ -60,7 +61,7 @@ impl NamespacePair {
         self.near().offer(&window)
     }
 
-    /// Packets that found no room, since the queue was made.
+    /// Packets that the queue dropped since it was made.
     pub(super) fn dropped(&self) -> Result<u64, NetworkError> {
         let command = format!("-n {} -s qdisc show dev {LINK}", self.far);
         let text = run("tc", &command)?;
@@ -70,7 +71,7 @@ impl NamespacePair {
         })
     }
 
-    /// What the sender's connections say of themselves.
+    /// The TCP counters of the sender's connections, as text.
     pub(super) fn sockets(&self) -> Result<String, NetworkError> {
         ip(&format!("netns exec {} ss -tinH state established", self.far))
     }
@@ -85,7 +86,7 @@ impl NamespacePair {
 }
 
 impl Namespace {
-    /// Moves the calling thread, and those it begins from now on, there.
+    /// Moves the calling thread, and threads that it starts from now on, into this namespace.
     pub(super) fn enter(&self) -> Result<(), NetworkError> {
         let failed =
             |source| NetworkError::System { what: "cannot enter a network namespace", source };
@@ -96,14 +97,14 @@ impl Namespace {
 }
 
 impl Namespace {
-    /// What receivers here offer from now on: least, first and largest.
+    /// Sets the receive window of this namespace: least, first and largest.
     fn offer(&self, window: &str) -> Result<(), NetworkError> {
         let set = || {
             self.enter()?;
             let failed = |source| NetworkError::System { what: "cannot set the window", source };
             std::fs::write("/proc/sys/net/ipv4/tcp_rmem", window).map_err(failed)
         };
-        // The file describes the namespace of the calling thread.
+        // The file describes the namespace of the calling thread, so a thread of its own enters it.
         let set = std::thread::scope(|scope| scope.spawn(set).join());
         set.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }

@@ -1,5 +1,5 @@
-//! What the network study reads from the tools, and what it concludes from made-up counters. The
-//! study itself needs namespaces, and is run by hand.
+//! The parsers of the tools' output, and the conclusions from given counters. The study itself
+//! needs namespaces and is run by hand.
 
 use super::counters::dropped;
 use super::*;
@@ -11,7 +11,7 @@ fn measured(rate: u64, counters: TcpCounters) -> Limit {
 }
 
 #[test]
-fn what_the_tools_print_is_read() {
+fn the_output_of_the_tools_is_parsed() {
     let text = "ESTAB 0 560376 10.9.9.1:8000 10.9.9.2:52542\n\t bbr wscale:7,10 rto:208 \
         bytes_retrans:46336 busy:796ms rwnd_limited:740ms(93.0%) unacked:2 retrans:0/32 \
         minrtt:0.019\nESTAB 0 0 10.9.9.1:8000 10.9.9.2:52544\n\t cubic busy:4ms";
@@ -24,7 +24,7 @@ fn what_the_tools_print_is_read() {
 }
 
 #[test]
-fn the_counters_say_what_was_short() {
+fn the_limit_follows_from_the_counters() {
     let none = TcpCounters { busy_ms: 1000, ..TcpCounters::default() };
     assert_eq!(measured(94_000_000, none), Limit::Link);
     assert_eq!(measured(40_000_000, none), Limit::Machine);
@@ -34,7 +34,7 @@ fn the_counters_say_what_was_short() {
 }
 
 #[test]
-fn every_queue_has_room_for_a_packet_and_a_tenth_is_a_tenth() {
+fn every_queue_has_room_for_two_packets_and_the_slow_link_is_a_tenth() {
     for condition in conditions(BitRate(10_000_000)) {
         assert!(condition.queue.0 > u64::from(condition.mtu), "{condition:?}");
         assert!([1_000_000, 10_000_000].contains(&condition.link.0), "{condition:?}");

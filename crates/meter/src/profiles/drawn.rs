@@ -2,17 +2,16 @@
 //!
 //! ```text
 //!   [drawn]
-//!   operations_per_1000_s = 321_500        left out: as fast as it goes
+//!   operations_per_1000_s = 321_500        omitted: as fast as possible
 //!   reads_per_million = 720_000
-//!   [drawn.reads]                          left out where there are none
-//!   sequential_per_million = 900_000       begin where one before of their kind ended
+//!   [drawn.reads]                          omitted where there are none
+//!   sequential_per_million = 900_000       begin where an earlier one of their kind ended
 //!   sizes = [[65536, 250_000], [1048576, 750_000]]     bytes, of a million
 //!   [drawn.writes]
 //!   ...
 //! ```
-//!
-//! Each operation is drawn by itself: kind, then place, then size. That a real program writes after
-//! it has read, or reads large pieces in runs, is not in these numbers.
+//! Each operation is drawn independently: kind, then position, then size. Correlations of a real
+//! program, such as writes after reads or runs of large reads, are not modelled.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -22,15 +21,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drawn {
-    /// In the mean; `None`: as fast as it goes.
+    /// The mean rate; `None` for as fast as possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations_per_1000_s: Option<u64>,
-    /// The rest are writes.
+    /// The share of reads; the rest are writes.
     pub reads_per_million: u32,
-    /// `None` only where nothing is read.
+    /// The reads; `None` only where nothing is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<OperationMix>,
-    /// `None` only where nothing is written.
+    /// The writes; `None` only where nothing is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<OperationMix>,
 }
@@ -39,32 +38,32 @@ pub struct Drawn {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperationMix {
-    /// How many begin where one before ended.
+    /// The share that begins where an earlier one ended.
     pub sequential_per_million: u32,
     /// Operation sizes in bytes, with their share in parts per million.
     pub sizes: Vec<(u64, u32)>,
 }
 
-/// All of them.
+/// The denominator of all shares.
 pub const MILLION: u32 = 1_000_000;
 
-/// An operation that is to be made.
+/// An operation to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawnOperation {
-    /// When, from the start; `None`: as soon as there is time.
+    /// The time from the start; `None`: as soon as possible.
     pub at: Option<Duration>,
     /// Whether it writes.
     pub write: bool,
     /// Whether it begins where the one before of its kind ended.
     pub sequential: bool,
-    /// Where.
+    /// The position in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// The length in bytes.
     pub bytes: u64,
 }
 
 impl Drawn {
-    /// What cannot be, as a sentence; `None` if all can.
+    /// The first impossible setting, as a sentence; `None` if there is none.
     pub fn wrong(&self) -> Option<String> {
         if self.reads_per_million > MILLION {
             return Some("reads_per_million is more than a million".to_owned());
@@ -83,7 +82,7 @@ impl Drawn {
         })
     }
 
-    /// How many bytes an operation may have.
+    /// All sizes that an operation may have, in bytes.
     pub fn sizes(&self) -> BTreeSet<u64> {
         let all = [&self.reads, &self.writes].into_iter().flatten().flat_map(|mix| &mix.sizes);
         all.map(|(bytes, _)| *bytes).collect()
@@ -94,7 +93,7 @@ impl Drawn {
         self.reads_per_million < MILLION
     }
 
-    /// Bytes of an operation, in the mean.
+    /// The mean size of an operation in bytes.
     pub fn mean_bytes(&self) -> u64 {
         let of = |mix: &Option<OperationMix>| mix.as_ref().map_or(0, OperationMix::mean_bytes);
         let reads = u128::from(self.reads_per_million);
@@ -134,14 +133,14 @@ impl OperationMix {
     }
 }
 
-/// See [`Drawn::draws`].
+/// The operations of [`Drawn::draws`], an endless sequence.
 #[derive(Clone, Debug)]
 pub struct Draws {
     of: Drawn,
     area: u64,
     chance: fastrand::Rng,
     count: u64,
-    /// Where the last read and the last write ended.
+    /// The ends of the last read and the last write.
     ends: [u64; 2],
 }
 
@@ -166,7 +165,7 @@ impl Iterator for Draws {
         let offset = if sequential {
             *end
         } else {
-            // Whole multiples of its own size, as programs do.
+            // Programs mostly read and write at multiples of the size.
             self.chance.u64(0..=room / bytes) * bytes
         };
         *end = offset + bytes;

@@ -1,11 +1,11 @@
-//! Access profiles: what a stream requires of its storage, named after the format that is played.
+//! Access profiles: the demand of a stream on its storage, named after the format that is played.
 //!
-//! A profile is a few facts in a TOML file: bytes of a frame, frames a second, the share of reads,
-//! the pattern, and where the figures come from. Those that come along are in `builtin.toml`;
-//! people name files of their own. [`Profile::disagreements`] computes the figures again from what
-//! they are said to follow from.
+//! A profile is a few facts in a TOML file: bytes of a frame, frames per second, the share of
+//! reads, the pattern, and the source of the figures. The built-in ones are in `builtin.toml`;
+//! users name their own files. [`Profile::disagreements`] computes the figures again from their
+//! definition.
 //!
-//! It reads no file and runs nothing: [`streams`](crate::streams) does.
+//! The module reads no file and runs nothing: [`streams`](crate::streams) does.
 
 mod drawn;
 mod profile;
@@ -22,18 +22,18 @@ struct ProfileFile {
     profile: Vec<Profile>,
 }
 
-/// The built-in profiles, formats of the lowest rate first.
+/// The built-in profiles, in order of their rates.
 pub fn builtin() -> Vec<Profile> {
-    let table: ProfileFile = toml::from_str(BUILTIN).expect("a test reads it");
+    let table: ProfileFile = toml::from_str(BUILTIN).expect("the built-in profiles");
     table.profile
 }
 
-/// The built-in profile of this name.
+/// The built-in profile with this name.
 pub fn named(name: &str) -> Option<Profile> {
     builtin().into_iter().find(|profile| profile.name == name)
 }
 
-/// Its file, to change and use.
+/// The TOML text of a built-in profile, to be changed and used.
 pub fn text(name: &str) -> Option<&'static str> {
     let line = format!("\nname = \"{name}\"\n");
     let mut parts = BUILTIN.split("[[profile]]").skip(1);
@@ -48,7 +48,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn those_that_come_along_are_sound_and_agree_with_their_definitions() {
+    fn built_in_profiles_are_valid_and_agree_with_their_definitions() {
         let all = builtin();
         assert!(all.len() >= 30, "{}", all.len());
         let names: BTreeSet<&str> = all.iter().map(|profile| profile.name.as_str()).collect();
@@ -61,9 +61,9 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_file_that_reads_as_itself() {
+    fn each_built_in_profile_has_a_text_that_parses_to_it() {
         for profile in builtin() {
-            let text = text(&profile.name).expect("it came from there");
+            let text = text(&profile.name).expect("a built-in profile");
             assert_eq!(text.parse::<Profile>().unwrap(), profile, "{text}");
         }
         assert_eq!(text("title"), None);

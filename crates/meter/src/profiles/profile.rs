@@ -1,18 +1,18 @@
-//! One profile, as its TOML file has it.
+//! One profile as in its TOML file.
 //!
 //! ```text
 //!   name = "prores-hq-uhd"          title = "..."
 //!   bytes = 3_753_750               of a frame; without fps, of an operation
-//!   fps = "24000/1001"              whole or a fraction; left out: not paced
-//!   read_percent = 100              the rest is written (100 if left out)
-//!   random_percent = 0              operations at a random place (0 if left out)
+//!   fps = "24000/1001"              whole or a fraction; omitted: not paced
+//!   read_percent = 100              the rest is written (default 100)
+//!   random_percent = 0              operations at a random position (default 0)
 //!   pattern = "sequential"          or file-per-frame, runs, mixed
 //!   transfers = { length = 10_485_760, blocks = [4096, 65536] }   without fps: what is drawn, see
-//!                                   `Transfers`; may be left out
-//!   bits_per_s = 720_000_000        as published; may be left out
+//!                                   `Transfers`; may be omitted
+//!   bits_per_s = 720_000_000        as published; may be omitted
 //!   definition = { kind = "rate" }  what the bytes follow from, see `Definition`
 //!   source = "..."                  status = "verified" | "derived" | "house"
-//!   [drawn]                         left out, or what operations are drawn from, see `Drawn`
+//!   [drawn]                         omitted, or what operations are drawn from, see `Drawn`
 //! ```
 
 use super::Drawn;
@@ -26,13 +26,13 @@ use units::{BitRate, ByteCount};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// How it is called on the command line.
+    /// The name on the command line.
     pub name: String,
-    /// One line about it.
+    /// A description in one line.
     pub title: String,
     /// Bytes of a frame, or of an operation where there are no frames.
     pub bytes: u64,
-    /// Frames a second; `None`: as fast as it goes.
+    /// The frame rate; `None` for as fast as possible.
     pub fps: Option<Fps>,
     /// Percentage of operations that read.
     #[serde(default = "all")]
@@ -40,50 +40,50 @@ pub struct Profile {
     /// Percentage of operations at a random position.
     #[serde(default)]
     pub random_percent: u8,
-    /// How files are gone through.
+    /// The order in which files are read.
     pub pattern: Pattern,
-    /// What `meter transfers` draws; `None`: frames, one at a time.
+    /// The transfers that `meter transfers` draws; `None`: frames, one at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
-    /// As published, rounded as it was there.
+    /// The published bit rate, rounded as in its source.
     pub bits_per_s: Option<u64>,
-    /// What `bytes` follows from.
+    /// The definition from which `bytes` follows.
     pub definition: Definition,
     /// The source of the figures.
     pub source: String,
-    /// How far that goes.
+    /// The quality of the source.
     pub status: Status,
-    /// What operations are drawn from, where they are not frames one after another. The figures
-    /// above are then its means.
+    /// The mix from which operations are drawn, where they are not frames one after another. The
+    /// figures above are then its means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drawn: Option<Drawn>,
 }
 
-/// What is drawn for transfers that are not paced.
+/// The random transfers of a profile that is not paced.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfers {
-    /// Bytes of a transfer at most; 1 KiB at least.
+    /// The largest transfer in bytes; the smallest is 1 KiB.
     pub length: u64,
-    /// Bytes of a block: each of these is as likely as any other.
+    /// Block sizes in bytes, all with the same probability.
     pub blocks: Vec<u32>,
-    /// By which dice.
+    /// The random number generator.
     #[serde(default)]
     pub dice: Rolled,
 }
 
-/// By which dice transfers are drawn.
+/// The random number generators from which transfers are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rolled {
-    /// Every number as likely as any other.
+    /// Uniform numbers.
     #[default]
     Honest,
-    /// As msMeter rolls them, with its percentages and lengths.
+    /// The numbers of msMeter, with its percentages and lengths.
     Msmeter,
 }
 
-/// Frames a second, exactly.
+/// An exact frame rate in frames per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fps {
     /// The number of frames in `seconds`.
@@ -92,85 +92,85 @@ pub struct Fps {
     pub seconds: u32,
 }
 
-/// How files are gone through.
+/// The order in which files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// One file from its beginning on.
+    /// One file from its beginning.
     Sequential,
-    /// Each frame is a file: opened, read, closed.
+    /// Each frame is a file that is opened, read and closed.
     FilePerFrame,
-    /// Sequential runs that begin anywhere in any file.
+    /// Sequential runs that begin at any position in any file.
     Runs,
-    /// Several of these at once.
+    /// Several patterns in parallel.
     Mixed,
 }
 
-/// How far the source goes.
+/// The quality of a profile's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It states these very figures.
+    /// The source states these figures.
     Verified,
-    /// The figures are computed from what the source states.
+    /// The figures are computed from those of the source.
     Derived,
-    /// There is none: our own choice, or the user's.
+    /// There is no source: our own choice, or the user's.
     House,
 }
 
-/// What the bytes of a frame follow from.
+/// The definition from which the bytes of a frame follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Definition {
-    /// `bits_per_s` shared out among the frames.
+    /// `bits_per_s` divided by the frame rate.
     Rate,
-    /// A published number of bytes; `bits_per_s` is that rounded to whole megabits.
+    /// A published number of bytes; `bits_per_s` is the same, rounded to whole megabits.
     Table,
     /// 10 bit 4:2:2: 48 pixels in 128 bytes, lines of whole such groups.
     V210 {
-        /// In pixels.
+        /// The width in pixels.
         width: u64,
-        /// In pixels.
+        /// The height in pixels.
         height: u64,
     },
     /// 10 bit RGB: 4 bytes a pixel after a header of 2,048 bytes.
     Dpx10 {
-        /// In pixels.
+        /// The width in pixels.
         width: u64,
-        /// In pixels.
+        /// The height in pixels.
         height: u64,
     },
     /// Half float RGB: 6 bytes a pixel.
     ExrHalf {
-        /// In pixels.
+        /// The width in pixels.
         width: u64,
-        /// In pixels.
+        /// The height in pixels.
         height: u64,
     },
-    /// Sound, by frames.
+    /// Audio, one frame of samples per video frame.
     Pcm {
-        /// How many.
+        /// Number of channels.
         channels: u64,
-        /// Samples a second of each.
+        /// Samples per second of each channel.
         rate: u64,
         /// Bits per sample.
         bits: u64,
     },
 }
 
-/// What is wrong with a profile.
+/// An error in a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// It is not such a file.
+    /// The text is no profile.
     #[error("not a profile: {0}; `tenuto meter profiles prores-hq-uhd --toml` prints one")]
     Unreadable(String),
-    /// It asks for what cannot be.
+    /// The profile demands something impossible.
     #[error("{0}")]
     Impossible(String),
 }
 
 impl Profile {
-    /// Whether there can be such a stream.
+    /// Checks that such a stream is possible.
     pub fn check(&self) -> Result<(), ProfileError> {
         let impossible = |what: String| Err(ProfileError::Impossible(what));
         if self.bytes == 0 || self.bytes > MOST_BYTES {
@@ -197,19 +197,19 @@ impl Profile {
         }
     }
 
-    /// What a stream moves; `None` if it is not paced.
+    /// The bit rate of a stream; `None` if it is not paced.
     pub fn rate(&self) -> Option<BitRate> {
         let Fps { frames, seconds } = self.fps?;
         let bits = u128::from(self.bytes) * 8 * u128::from(frames);
         Some(BitRate(u64::try_from(bits / u128::from(seconds)).unwrap_or(u64::MAX)))
     }
 
-    /// What a frame takes in a file: whole pages.
+    /// The space of a frame in a file: whole pages.
     pub fn slot(&self) -> u64 {
         crate::target::slot(ByteCount(self.bytes))
     }
 
-    /// Why streams of it cannot be run, and what can be done; `None` if they can.
+    /// Why streams of this profile cannot be run, and the remedy; `None` if they can.
     pub fn cannot_run(&self) -> Option<&'static str> {
         match self {
             Self { drawn: Some(drawn), .. } if drawn.sizes().len() > 1 => {
@@ -229,7 +229,7 @@ impl Profile {
 }
 
 impl Pattern {
-    /// As a file has it.
+    /// The word in a profile's file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Sequential => "sequential",
@@ -241,7 +241,7 @@ impl Pattern {
 }
 
 impl Status {
-    /// As a file has it.
+    /// The word in a profile's file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -254,7 +254,7 @@ impl Status {
 impl FromStr for Profile {
     type Err = ProfileError;
 
-    /// A file's text.
+    /// Parses the text of a profile's file.
     fn from_str(text: &str) -> Result<Self, ProfileError> {
         let read: Result<Self, toml::de::Error> = toml::from_str(text);
         let profile = read.map_err(|error| {
@@ -268,13 +268,13 @@ impl FromStr for Profile {
 }
 
 impl Fps {
-    /// How long after a stream's first frame this one is due. Exact over years.
+    /// The time from a stream's first frame to this one. Exact over years.
     pub fn moment(self, frame: u64) -> Duration {
         let nanos = u128::from(frame) * u128::from(self.seconds) * 1_000_000_000;
         Duration::from_nanos(u64::try_from(nanos / u128::from(self.frames)).unwrap_or(u64::MAX))
     }
 
-    /// How many frames are due before `time`.
+    /// The number of frames due before `time`.
     pub fn frames_before(self, time: Duration) -> u64 {
         let frames = time.as_nanos() * u128::from(self.frames);
         let per = u128::from(self.seconds) * 1_000_000_000;
@@ -322,10 +322,11 @@ fn all() -> u8 {
     100
 }
 
-/// Memory for one read.
+/// The largest frame: it must fit in the memory of one read.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// No single stream of media is faster: an error in the file is likelier.
+/// The largest bit rate: no single stream of media is faster, so that a larger one is an error in
+/// the file.
 const MOST_RATE: BitRate = BitRate(400_000_000_000);
 
 #[cfg(test)]
@@ -337,7 +338,7 @@ mod tests {
         status = \"house\"\n";
 
     #[test]
-    fn what_is_wrong_with_a_file_is_said_with_its_place() {
+    fn an_error_in_a_file_is_reported_with_its_line() {
         let profile: Profile = GOOD.parse().unwrap();
         assert_eq!((profile.rate(), profile.cannot_run()), (Some(BitRate(200_000)), None));
         let wrong = |from: &str, to: &str| {

@@ -1,9 +1,9 @@
-//! A profile's figures computed again from what they are said to follow from.
+//! Computes a profile's figures again from their definition.
 
 use super::{Definition, Fps, Profile};
 
 impl Profile {
-    /// What does not agree with its definition, each as a sentence; empty if all does.
+    /// The figures that disagree with the definition, each as a sentence; empty if all agree.
     pub fn disagreements(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         match self.expected_bytes() {
@@ -31,7 +31,7 @@ impl Profile {
             let bytes = u128::from(bits_per_s) * u128::from(seconds) / (u128::from(frames) * 8);
             u64::try_from(bytes).unwrap_or(u64::MAX)
         };
-        // Saturating: a user's file may say anything.
+        // Saturating, because a user's file may contain any number.
         let area = |width: u64, height: u64| width.saturating_mul(height);
         match self.definition {
             Definition::Rate => Some(by_frame(self.bits_per_s?, self.fps?)),
@@ -50,7 +50,7 @@ impl Profile {
     }
 }
 
-/// Published rates are rounded to whole megabits: half of one of 100, at most.
+/// The rounding of published rates, to whole megabits: at most half a megabit of 100.
 const ROUNDING: u64 = 200;
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! Ramps: the same transfers with more and more clients, as the test scripts of EBU TECH 3362
-//! (section 5.4) have it.
+//! Ramps: the same transfers with an increasing number of clients, as in the test scripts of EBU
+//! TECH 3362 (section 5.4).
 //!
 //! ```text
 //!   name = "ebu-multi-read"       title = "..."
 //!   profile = "ebu3362-read"      a profile's name, or a TOML file of the user's
-//!   files = "own"                 or "one": each client has a file of its own, or all share one
+//!   files = "own"                 or "one": each client has its own file, or all share one
 //!   clients = { from = 4, to = 40, by = 4 }
-//!   step_s = 3600                 of each number of clients
-//!   whole_files = false           true: each transfer writes over all of its file ...
-//!   replace = false               ... true: as a new file, which then takes the old one's name
+//!   step_s = 3600                 seconds of each number of clients
+//!   whole_files = false           true: each transfer overwrites its whole file ...
+//!   replace = false               ... true: as a new file, which then gets the old one's name
 //!   source = "..."
 //! ```
 //!
-//! A script is data: it runs nothing ([`transfers`](crate::transfers) does). Those that come along
-//! are in `scripts.toml`. The steps of one script draw from one seed each, so that a step is the
-//! same transfers again whatever came before it.
+//! A script is data: it runs nothing ([`transfers`](crate::transfers) does). The built-in scripts
+//! are in `scripts.toml`. Each step of a script draws from its own seed, so that a step consists of
+//! the same transfers whatever ran before it.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,19 +23,19 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// How it is called on the command line.
+    /// The name on the command line.
     pub name: String,
-    /// One line about it.
+    /// A description in one line.
     pub title: String,
-    /// What clients do.
+    /// The profile of the clients' transfers.
     pub profile: String,
-    /// What they share.
+    /// Whether clients share a file.
     pub files: FileSharing,
-    /// How many there are.
+    /// The numbers of clients.
     pub clients: Clients,
-    /// Seconds of each number of clients.
+    /// Seconds of each step.
     pub step_s: u64,
-    /// Each transfer writes over all of its file.
+    /// Whether each transfer overwrites its whole file.
     #[serde(default)]
     pub whole_files: bool,
     /// Whether whole files are written: each is a new file that takes the old one's place.
@@ -45,13 +45,13 @@ pub struct Script {
     pub source: String,
 }
 
-/// What clients share.
+/// Whether clients share a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSharing {
-    /// All go to one file.
+    /// All clients use one file.
     One,
-    /// Each has its own.
+    /// Each client has its own file.
     Own,
 }
 
@@ -59,30 +59,30 @@ pub enum FileSharing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
-    /// In the first step.
+    /// The number in the first step.
     pub from: u32,
-    /// In the last step at most.
+    /// The largest number in the last step.
     pub to: u32,
-    /// More in each step.
+    /// The increase from step to step.
     pub by: u32,
 }
 
-/// A part of a ramp.
+/// One step of a ramp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RampStep {
-    /// How many work.
+    /// The number of clients.
     pub clients: u32,
-    /// For so long transfers begin.
+    /// The time in which transfers begin.
     pub length: Duration,
     /// The seed of the random draws.
     pub seed: u64,
 }
 
 impl Script {
-    /// A file's text.
+    /// Parses the text of a script's file.
     ///
     /// # Errors
-    /// A sentence: what is wrong, with its line where that is known, and what would be right.
+    /// A sentence with the error, its line where that is known, and the remedy.
     pub fn read(text: &str) -> Result<Self, String> {
         let script: Self = toml::from_str(text).map_err(|error| {
             let at = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
@@ -106,7 +106,7 @@ impl Script {
         Ok(script)
     }
 
-    /// One after another. `length`: instead of the script's.
+    /// The steps in order. `length` overrides the script's length of a step.
     pub fn steps(
         &self,
         length: Option<Duration>,
@@ -122,7 +122,7 @@ impl Script {
         })
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn file_count(&self) -> u32 {
         match self.files {
             FileSharing::One => 1,
@@ -139,11 +139,11 @@ struct ScriptFile {
 
 /// The built-in scripts.
 pub(crate) fn builtin() -> Vec<Script> {
-    let table: ScriptFile = toml::from_str(SCRIPTS).expect("a test reads it");
+    let table: ScriptFile = toml::from_str(SCRIPTS).expect("the built-in scripts");
     table.script
 }
 
-/// The TOML text of the built-in script of this name, to be changed and used.
+/// The TOML text of the built-in script with this name, to be changed and used.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
     let line = format!("\nname = \"{name}\"\n");
     let mut parts = SCRIPTS.split("[[script]]").skip(1);
@@ -152,7 +152,7 @@ pub(crate) fn text(name: &str) -> Option<&'static str> {
 
 const SCRIPTS: &str = include_str!("scripts.toml");
 
-/// As many threads.
+/// The largest number of clients, each of which is a thread.
 const MOST_CLIENTS: u32 = 1000;
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_come_along_are_sound_and_ramp_as_published() {
+    fn built_in_scripts_are_valid_and_ramp_as_published() {
         let all = builtin();
         assert!(all.len() >= 4);
         for script in &all {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_script_is_said() {
+    fn an_error_in_a_script_is_reported() {
         let good = text("ebu-multi-read").unwrap();
         let wrong = |from: &str, to: &str| Script::read(&good.replace(from, to)).unwrap_err();
         assert!(wrong("from = 4", "from = 0").contains("take from 1 up"));

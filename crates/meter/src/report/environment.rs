@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::{ByteCount, show};
 
-/// The machine on which something was measured, and what the target stands on.
+/// The machine of a measurement, and the storage stack beneath the target.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Environment {
     tenuto: &'static str,
@@ -39,9 +39,9 @@ struct BlockDeviceInfo {
 }
 
 impl Environment {
-    /// The state of this machine now.
+    /// Reads the state of this machine.
     pub(crate) fn of(target: Option<&Path>) -> Self {
-        // On a storage that hangs, the look-up of its mount would hang, too.
+        // On a storage that hangs, the look-up of its mount would hang too, so it has a time limit.
         let stack = target
             .map(Path::to_owned)
             .and_then(|target| in_time(PATIENCE, move || beneath(&target)));
@@ -102,7 +102,7 @@ impl BlockDeviceInfo {
             [vendor, model].into_iter().flatten().filter(|word| !word.starts_with("0x")).collect();
         Self {
             model: (!words.is_empty()).then(|| words.join(" ")),
-            // In units of 512 bytes, whatever its blocks are.
+            // The kernel counts in units of 512 bytes, whatever the size of the device's blocks.
             bytes: about("size").and_then(|count| count.parse::<u64>().ok()?.checked_mul(512)),
             rotational: about("queue/rotational").map(|told| told == "1"),
             name,
@@ -127,6 +127,7 @@ impl BlockDeviceInfo {
 /// Time for the look-up of the devices beneath a target.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The first line of a file of the kernel; `None` if it cannot be read.
 fn line(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_says_what_it_is_and_leaves_out_what_it_does_not_know() {
+    fn unknown_facts_about_a_machine_are_left_out() {
         let own = Environment::of(Some(Path::new("/proc/self")));
         assert_eq!(own.file_system.as_deref(), Some("proc"));
         assert!(own.memory_bytes.is_some_and(|bytes| bytes > 1 << 24), "{own:?}");

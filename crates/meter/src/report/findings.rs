@@ -1,57 +1,56 @@
-//! What comes out of a published result made again: tables with the paper's figures beside ours,
-//! figures to draw, and what must be said with them. Values only; nothing is printed or written
-//! here.
+//! The outcome of a reproduced result: tables with the paper's figures beside ours, figures to
+//! draw, and notes. It consists of values only; nothing is printed or written here.
 
 use super::{Block, Page, Plot, PlotError};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What came out.
+/// The outcome of a reproduced result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The source: paper, and table or figure.
     pub source: &'static str,
-    /// How ours was made, in one paragraph.
+    /// The method of the reproduction, in one paragraph.
     pub method: String,
-    /// What is compared.
+    /// The tables that compare the figures.
     pub tables: Vec<Table>,
     /// What a reader must know to compare.
     pub notes: Vec<String>,
-    /// What to draw.
+    /// The figures to draw.
     pub figures: Vec<Figure>,
 }
 
-/// Rows under named columns.
+/// A table of rows under named columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// One word for programs: `streams`.
+    /// The name for programs, one word: `streams`.
     pub name: &'static str,
-    /// Above it, for people.
+    /// The heading for readers.
     pub title: &'static str,
-    /// (name for programs, title for people); a title that starts with `>` is set to the right.
+    /// (name for programs, heading for readers); a heading that starts with `>` is aligned right.
     pub columns: &'static [(&'static str, &'static str)],
-    /// A cell for each column.
+    /// Rows with one cell for each column.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words.
+    /// Text.
     Text(String),
     /// A whole number.
     Count(u64),
     /// A number with a fixed count of decimals.
     Number(f64, usize),
-    /// The paper or we have none.
+    /// No value: the paper or the reproduction has none.
     Missing,
 }
 
-/// A picture, drawn from numbers.
+/// A plot drawn from numbers.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// One word for files: `rounds-raw`.
+    /// The name for files, one word: `rounds-raw`.
     pub name: &'static str,
     /// The numbers.
     pub plot: Plot,
@@ -60,7 +59,7 @@ pub struct Figure {
 }
 
 impl Report {
-    /// All of it as one HTML page under this title.
+    /// The report as one HTML page with this title.
     pub fn page(&self, title: &str) -> Result<Page, PlotError> {
         let mut blocks = Vec::new();
         for table in &self.tables {
@@ -90,23 +89,23 @@ impl Table {
         Self { name, title, columns, rows: Vec::new() }
     }
 
-    /// Adds a row: a cell for each column.
+    /// Adds a row with one cell for each column.
     pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         assert_eq!(N, self.columns.len(), "a cell for each column of {}", self.name);
         self.rows.push(cells.into());
     }
 
-    /// The columns' titles, without marks.
+    /// The columns' headings without alignment marks.
     pub fn titles(&self) -> impl Iterator<Item = &'static str> {
         self.columns.iter().map(|(_, title)| title.trim_start_matches('>'))
     }
 
-    /// The rows as people see them.
+    /// The rows as text.
     pub fn shown(&self) -> Vec<Vec<String>> {
         self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect()
     }
 
-    /// The cell in the row that starts with these words, under the column of this name.
+    /// The cell in the column `column` of the first row whose text starts with `row`.
     pub fn cell(&self, row: &str, column: &str) -> Option<&Cell> {
         let place = self.columns.iter().position(|(name, _)| *name == column)?;
         let row = self.rows.iter().find(|cells| cells[0].to_string() == row)?;
@@ -149,7 +148,7 @@ impl From<Option<u64>> for Cell {
     }
 }
 
-/// `{"name", "title", "rows": [{column: value}]}`.
+/// Serialized as `{"name", "title", "rows": [{column: value}]}`.
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rows: Vec<JsonRow<'_>> =
@@ -181,7 +180,8 @@ impl Serialize for Cell {
     }
 }
 
-/// `{"name", "title", "x", "y", "series": [{"name", "points": [[x, y]]}], "explanation"}`.
+/// Serialized as `{"name", "title", "x", "y", "series": [{"name", "points": [[x, y]]}],
+/// "explanation"}`.
 impl Serialize for Figure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(6))?;

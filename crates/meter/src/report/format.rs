@@ -1,13 +1,13 @@
-//! Figures as people and programs read them, in every report of the meter.
+//! The format of figures in all reports of the meter, for readers and for programs.
 
 use super::{Block, HeatMap, Plot, PlotError, Square};
 use crate::rounds::Spread;
 use crate::streams::{Heat, HeatCell, StreamsOutcome, Times};
 use serde_json::{Value, json};
 use std::time::Duration;
-use units::show;
+use units::{float, show};
 
-/// A short time: `4.20 ms`, `420 ms`, `1.20 s`.
+/// A short time as text: `4.20 ms`, `420 ms`, `1.20 s`.
 pub(crate) fn time(time: Duration) -> String {
     let ms = time.as_secs_f64() * 1e3;
     if ms < 10.0 { format!("{ms:.2} ms") } else { show::millis(ms) }
@@ -45,12 +45,6 @@ pub(crate) fn late(outcome: &StreamsOutcome) -> String {
     }
 }
 
-/// A count as a coordinate of a plot or a part of a ratio.
-#[expect(clippy::cast_precision_loss, reason = "for a plot")]
-pub(crate) fn number(count: u64) -> f64 {
-    count as f64
-}
-
 /// Count and quantiles of times, in seconds.
 pub(crate) fn times_json(times: &Times) -> Value {
     let at = |share| times.quantile(share).as_secs_f64();
@@ -80,7 +74,7 @@ pub(crate) fn plot_block(plot: &Plot, explanation: &str) -> Result<Block, PlotEr
     Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
 }
 
-/// A heat map of response times over time; above `limit` is late.
+/// A heat map of response times over time; cells above `limit` are late.
 pub(crate) fn heat_block(
     heat: &Heat,
     title: &str,
@@ -88,9 +82,9 @@ pub(crate) fn heat_block(
 ) -> Result<Block, PlotError> {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let square = |warm: HeatCell| Square {
-        x: (number(warm.from as u64), number(warm.until as u64)),
+        x: (float(warm.from as u64), float(warm.until as u64)),
         y: (ms(warm.least), ms(warm.below)),
-        weight: number(warm.count),
+        weight: float(warm.count),
     };
     let map = HeatMap {
         title: title.to_owned(),
@@ -106,5 +100,5 @@ pub(crate) fn heat_block(
     Ok(Block::Plot { svg: map.svg()?, explanation: format!("{explanation}{limit}") })
 }
 
-/// Columns of a heat map: enough to see, few enough for a page.
+/// Columns of a heat map: fine enough to show changes, few enough for a page.
 const COLUMNS: usize = 120;

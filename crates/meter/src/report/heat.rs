@@ -1,36 +1,36 @@
-//! A heat map as SVG text: counts by time and length.
+//! A heat map as SVG text: counts by time and duration.
 
 use super::plot::{FONT, PlotError, SIZE, number};
 use plotters::prelude::*;
 
-/// Squares over time; the scale of heights is logarithmic.
+/// A heat map over time with a logarithmic vertical axis.
 #[derive(Clone, Debug, Default)]
 pub struct HeatMap {
-    /// Above the plot.
+    /// The title above the plot.
     pub title: String,
-    /// Below, with its unit.
+    /// The label of the horizontal axis, with its unit.
     pub x_label: String,
-    /// Beside, with its unit.
+    /// The label of the vertical axis, with its unit.
     pub y_label: String,
-    /// What is drawn. Those that reach down to zero begin at the lower edge.
+    /// The cells. Those that reach down to zero begin at the lower edge.
     pub cells: Vec<Square>,
-    /// Heights that are marked by a line from side to side.
+    /// A height that is marked by a horizontal line.
     pub limit: Option<f64>,
 }
 
-/// One square.
+/// One cell of a heat map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Square {
-    /// From left to right.
+    /// The horizontal range.
     pub x: (f64, f64),
-    /// From below.
+    /// The vertical range.
     pub y: (f64, f64),
-    /// More than zero: how often.
+    /// The count, more than zero.
     pub weight: f64,
 }
 
 impl HeatMap {
-    /// From `<svg` to `</svg>`. The same map always gives the same text.
+    /// The SVG text from `<svg` to `</svg>`. The same map always gives the same text.
     pub fn svg(&self) -> Result<String, PlotError> {
         let mut text = String::new();
         let drawn = self.draw(&mut text);
@@ -74,7 +74,7 @@ impl HeatMap {
         Ok(())
     }
 
-    /// The right end, and the lowest and the highest value that is shown.
+    /// The right end, and the lowest and the highest value that are shown.
     fn extent(&self) -> (f64, f64, f64) {
         let right = self.cells.iter().map(|cell| cell.x.1).fold(1.0, f64::max);
         let ends = || self.cells.iter().flat_map(|cell| [cell.y.0, cell.y.1]).chain(self.limit);
@@ -88,7 +88,7 @@ impl HeatMap {
     }
 }
 
-/// From pale to dark blue, logarithmic, so that one among thousands is visible.
+/// A colour from pale to dark blue on a logarithmic scale, so that one among thousands is visible.
 fn shade(weight: f64, most: f64) -> RGBColor {
     let share = (1.0 + weight).ln() / (1.0 + most).ln();
     let mix = |pale: f64, dark: f64| {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seen_often_is_dark_and_a_map_of_nothing_is_drawn() {
+    fn frequent_values_are_dark_and_an_empty_map_is_drawn() {
         assert_eq!(shade(1000.0, 1000.0), RGBColor(3, 45, 94));
         assert!(shade(1.0, 1000.0).2 > shade(100.0, 1000.0).2);
         let cell = |at: f64, weight| Square { x: (at, at + 1.0), y: (0.0, 2.0), weight };
@@ -116,7 +116,7 @@ mod tests {
         };
         let svg = map.svg().unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("Responses"), "{svg}");
-        // The paper, and a square for each cell.
+        // The background, and one square for each cell.
         assert_eq!(svg.matches("<rect").count(), 3, "{svg}");
         assert!(!svg.contains("NaN") && HeatMap::default().svg().unwrap().contains("</svg>"));
     }

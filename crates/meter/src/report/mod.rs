@@ -1,8 +1,8 @@
-//! Turns numbers into one HTML page that needs nothing else: no script, no network, no files
-//! beside it. A page is a title, what was done, tables, and plots that each say how to read them.
-//! [`Report`] is a published result made again, of which there is a page, too.
+//! Turns numbers into one HTML page that needs nothing else: no script, no network, no further
+//! files. A page is a title, a summary, tables, and plots with captions that explain how to read
+//! them. [`Report`] is a reproduced result, which also becomes a page.
 //!
-//! It does not interpret the numbers; the caller writes the text.
+//! The module does not interpret the numbers; the caller writes the text.
 
 mod environment;
 mod findings;
@@ -17,8 +17,7 @@ mod text;
 
 pub(crate) use environment::Environment;
 pub(crate) use format::{
-    heat_block, late, moved, number, plot_block, quantiles, round_spread, spread_json, time,
-    times_json,
+    heat_block, late, moved, plot_block, quantiles, round_spread, spread_json, time, times_json,
 };
 pub use renditions::renditions;
 pub(crate) use run_plots::{StreamDemand, in_time, run_plots};

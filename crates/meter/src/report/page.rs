@@ -1,15 +1,15 @@
-//! The page: blocks from top to bottom.
+//! The HTML page: blocks from top to bottom.
 
 use std::fmt::Write as _;
 
 /// One HTML page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Shown on top and in the browser's tab.
+    /// The title at the top and in the browser's tab.
     pub title: String,
     /// The paragraph under the title: the subject and the result.
     pub summary: String,
-    /// From top to bottom.
+    /// The content from top to bottom.
     pub blocks: Vec<Block>,
 }
 
@@ -20,40 +20,39 @@ pub enum Block {
     Heading(String),
     /// A paragraph.
     Text(String),
-    /// Lines as typed or printed.
+    /// Preformatted lines.
     Code(String),
-    /// What a reader takes away, side by side.
+    /// The main figures, side by side.
     Findings(Vec<Finding>),
-    /// Rows of as many cells under a head. Columns in which all begin with a digit stand on the
-    /// right.
+    /// A table with a header. Columns in which all cells begin with a digit are aligned right.
     Table {
-        /// Names of the columns.
+        /// The headings of the columns.
         head: Vec<String>,
-        /// Row by row.
+        /// The rows.
         rows: Vec<Vec<String>>,
     },
-    /// A picture as `Plot::svg` draws it, and how to read it.
+    /// A plot drawn by `Plot::svg`, with an explanation.
     Plot {
-        /// From `<svg` to `</svg>`.
+        /// The SVG text from `<svg` to `</svg>`.
         svg: String,
         /// What the plot shows, and what a bad result looks like.
         explanation: String,
     },
 }
 
-/// One thing that was found.
+/// One main figure of a report.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What it is, in a word or two.
+    /// The name of the figure in a word or two.
     pub name: String,
-    /// The figure, large.
+    /// The value, shown large.
     pub value: String,
-    /// What it means, in a sentence or two.
+    /// The meaning in a sentence or two.
     pub meaning: String,
 }
 
 impl Page {
-    /// The whole page.
+    /// The page as HTML text.
     pub fn html(&self) -> String {
         let title = escape(&self.title);
         let summary = escape(&self.summary);
@@ -71,13 +70,13 @@ impl Page {
 }
 
 impl Block {
-    /// A table with these columns; a leading `>` of a title, which a text table needs, is left out.
+    /// A table with these columns; a leading `>` of a heading, which text tables need, is left out.
     pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> Self {
         let head = head.iter().map(|title| title.trim_start_matches('>').to_owned()).collect();
         Self::Table { head, rows }
     }
 
-    /// A table of two columns.
+    /// A table with two columns.
     pub fn facts(head: [&str; 2], lines: Vec<(&str, String)>) -> Self {
         let row = |(label, value): (&str, String)| vec![label.to_owned(), value];
         Self::table(&head, lines.into_iter().map(row).collect())
@@ -136,13 +135,13 @@ fn tag(name: &str, text: &str, right: bool) -> String {
     format!("<{name}{class}>{}</{name}>", escape(text))
 }
 
-/// Text as HTML shows it unchanged.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Readable on paper and on a telephone: what is wider than the page is moved by itself, and a plot
-/// stays large enough to be read.
+/// The style sheet, for paper and telephones: what is wider than the page scrolls by itself, and a
+/// plot stays large enough to be read.
 const STYLE: &str = "
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
   color: #222; background: #fff; overflow-wrap: break-word }
@@ -172,7 +171,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn a_page_reads_from_top_to_bottom_and_escapes_what_it_is_given() {
+    fn a_page_has_its_blocks_in_order_and_escapes_their_text() {
         let page = Page {
             title: "Films & <b>more</b>".into(),
             summary: "What happened.".into(),

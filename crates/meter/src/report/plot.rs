@@ -5,44 +5,44 @@ use plotters::prelude::*;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A plot of some series against common axes.
+/// A plot of series against common axes.
 #[derive(Clone, Debug, Default)]
 pub struct Plot {
-    /// Above the plot.
+    /// The title above the plot.
     pub title: String,
-    /// Below, with its unit.
+    /// The label of the horizontal axis, with its unit.
     pub x_label: String,
-    /// Beside, with its unit.
+    /// The label of the vertical axis, with its unit.
     pub y_label: String,
     /// The series in drawing order: the last is on top.
     pub series: Vec<Series>,
 }
 
-/// A named row of points.
+/// A named series of points.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// In the legend.
+    /// The name in the legend.
     pub name: String,
     /// How the points are joined.
     pub shape: LineShape,
-    /// In order of `x`. Points that are not finite are left out.
+    /// The points in order of `x`. Points that are not finite are left out.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How points are joined.
+/// The way in which points are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineShape {
-    /// From point to point.
+    /// A line from point to point.
     Line,
     /// Each value holds until the next point.
     Step,
-    /// As `Step`, and filled down to zero.
+    /// Steps that are filled down to zero.
     Area,
     /// Unconnected points.
     Dots,
-    /// The first with the second, the third with the fourth, and so on: ranges.
+    /// Ranges: the first point with the second, the third with the fourth, and so on.
     Spans,
-    /// A limit: from side to side at the first point's height, dashed.
+    /// A limit: a dashed line from side to side at the first point's height.
     Limit,
 }
 
@@ -61,14 +61,14 @@ impl PlotError {
 }
 
 impl Series {
-    /// A named row of points.
+    /// A series with a name, a shape and points.
     pub fn new(name: impl Into<String>, shape: LineShape, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), shape, points }
     }
 }
 
 impl Plot {
-    /// A plot of these series.
+    /// A plot with a title, labels and series.
     pub fn new(
         title: impl Into<String>,
         x_label: impl Into<String>,
@@ -79,7 +79,7 @@ impl Plot {
         Self { title, x_label, y_label, series }
     }
 
-    /// From `<svg` to `</svg>`. The same plot always gives the same text.
+    /// The SVG text from `<svg` to `</svg>`. The same plot always gives the same text.
     pub fn svg(&self) -> Result<String, PlotError> {
         let mut text = String::new();
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
@@ -139,7 +139,7 @@ impl Plot {
         Ok(())
     }
 
-    /// Beside the picture, where it hides nothing.
+    /// Draws the legend beside the plot, where it hides nothing.
     fn draw_legend(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
         let mut y = 56;
         for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
@@ -153,7 +153,7 @@ impl Plot {
         Ok(())
     }
 
-    /// The right and upper ends of the axes: the largest values and a little more.
+    /// The right and upper ends of the axes: the largest values and a small margin.
     fn extent(&self) -> (f64, f64) {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let most = |values: &mut dyn Iterator<Item = f64>| {
@@ -186,8 +186,8 @@ impl Series {
     }
 }
 
-/// For each value, in ascending order, the percentage of all that are at most as large: the points
-/// of a distribution as `LineShape::Step` draws it.
+/// The distribution of values: for each value, in ascending order, the percentage of all that are
+/// at most as large, to be drawn with `LineShape::Step`.
 pub fn shares(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -199,20 +199,20 @@ pub fn shares(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     start.into_iter().chain(points).collect()
 }
 
-/// A label on an axis, without a fraction where there is none.
+/// A label on an axis, without decimals for whole numbers.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what plotters calls")]
 pub(super) fn number(value: &f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Pixels; the page scales it to its width.
+/// The size in pixels; the page scales it to its width.
 pub(super) const SIZE: (u32, u32) = (900, 400);
 
 /// The width of the legend, which has room for about 25 letters, in pixels.
 const LEGEND_WIDTH: u32 = 200;
 
-/// Whatever the reader's machine has.
+/// The font: any that the reader's machine has.
 pub(super) const FONT: &str = "sans-serif";
 
 /// Okabe and Ito's palette, which people with colour-vision deficiencies can distinguish.
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_is_svg_with_its_words_in_it() {
+    fn a_plot_is_svg_that_contains_its_labels() {
         let plot = Plot {
             title: "Viewers".into(),
             x_label: "seconds".into(),
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_of_nothing_says_so() {
+    fn an_empty_plot_says_that_nothing_was_measured() {
         let svg = Plot::default().svg().unwrap();
         assert!(svg.contains("nothing was measured"), "{svg}");
     }
 
     #[test]
-    fn steps_hold_and_limits_span() {
+    fn steps_hold_their_value_and_limits_span_the_plot() {
         let step = series(LineShape::Step, &[(0.0, 1.0), (2.0, 5.0)]);
         assert_eq!(step.drawn(9.0), [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)]);
         let limit = series(LineShape::Limit, &[(3.0, 7.0), (4.0, 8.0)]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_climb_to_all() {
+    fn shares_rise_to_100_percent() {
         let wanted = [(0.0, 0.0), (1.0, 25.0), (2.0, 50.0), (2.0, 75.0), (9.0, 100.0)];
         assert_eq!(shares([9.0, 2.0, 1.0, 2.0]), wanted);
         assert_eq!(shares([]), []);

@@ -1,9 +1,9 @@
-//! The renditions that players received, in words.
+//! The renditions that players received, as text.
 
 use crate::viewer::{PlayReport, Totals};
 use units::BitRate;
 
-/// The renditions that players received, as facts for people; empty where the server names none.
+/// The renditions that players received, as lines for readers; empty where the server names none.
 pub fn renditions(report: &PlayReport) -> Vec<(&'static str, String)> {
     let Totals { switches_up, switches_down, below_best, .. } = report.totals;
     let Totals { mean_rendition_bits_per_s: Some(mean), share_of_best: Some(share), .. } =

@@ -1,10 +1,10 @@
-//! Plots of rounds: the length of each and their distribution, beside the deadline.
+//! Plots of rounds: the time of each and their distribution, beside the deadline.
 
 use super::{Figure, LineShape, Plot, Series};
 use crate::rounds::Spread;
 use std::time::Duration;
 
-/// One round after another: `seconds` of each, under the line of their deadline.
+/// The `seconds` of each round in order, with a line at the deadline.
 pub fn rounds_chart(
     name: &'static str,
     title: String,
@@ -23,8 +23,8 @@ pub fn rounds_chart(
     Figure { name, plot, explanation }
 }
 
-/// A column at each x: from the least to the most of these rounds, and a standard deviation to
-/// both sides of their mean.
+/// A column for each x with the shortest, longest and mean round, and one standard deviation around
+/// the mean.
 pub fn spread_chart(
     name: &'static str,
     title: &str,

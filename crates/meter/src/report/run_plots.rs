@@ -1,16 +1,16 @@
 //! The plots of one run, each with a caption on how to read it.
 
-use super::{Block, LineShape, Plot, PlotError, Series, heat_block, number, plot_block};
+use super::{Block, LineShape, Plot, PlotError, Series, heat_block, plot_block};
 use crate::streams::{Second, StreamsOutcome};
 use std::time::Duration;
-use units::BitRate;
+use units::{BitRate, float};
 
-/// What one stream asks for by the meter's clock.
+/// The demand of one stream.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamDemand {
-    /// From the intended start of a frame's read to its deadline.
+    /// Time from the intended start of a frame's read to its deadline.
     pub(crate) allowed: Duration,
-    /// Bytes of its frames over time.
+    /// The bytes of its frames over time.
     pub(crate) rate: BitRate,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn run_plots(
         series,
     };
     let count =
-        |of: fn(&Second) -> u64| seconds().map(|(at, second)| (at, number(of(second)))).collect();
+        |of: fn(&Second) -> u64| seconds().map(|(at, second)| (at, float(of(second)))).collect();
     let frames = Plot {
         title: "Frames due in each second".into(),
         x_label: "seconds since the start".into(),
@@ -42,7 +42,7 @@ pub(crate) fn run_plots(
         ],
     };
     let mut blocks = Vec::new();
-    // Players have neither: a piece of a title is asked for when there is room for it.
+    // Players have neither: a segment is requested when the buffer has room for it.
     if !outcome.round_times.is_empty() {
         blocks.push(plot_block(&rounds(outcome, demand), ROUNDS)?);
         let allowed = demand.map(|demand| demand.allowed);
@@ -65,8 +65,8 @@ const ROUNDS: &str = "The frames of one number of all streams are a round; its l
     the dashed line it was late. Peaks that stand alone are accidents; a line that climbs is a storage \
     that does not keep up.";
 
-/// The longest response of each round; of several together, where there are more than a picture is
-/// wide.
+/// The longest response of each round, or of groups of rounds where there are more rounds than
+/// columns.
 fn rounds(outcome: &StreamsOutcome, demand: Option<StreamDemand>) -> Plot {
     let times = &outcome.round_times;
     let together = times.len().div_ceil(WIDE).max(1);
@@ -87,10 +87,10 @@ fn rounds(outcome: &StreamsOutcome, demand: Option<StreamDemand>) -> Plot {
 }
 
 fn number_of(chunk: u64, together: usize) -> f64 {
-    number(chunk) * number(together as u64)
+    float(chunk) * float(together as u64)
 }
 
-/// Points across a picture.
+/// The number of columns of a plot.
 const WIDE: usize = 600;
 
 pub(crate) fn in_time(demand: StreamDemand) -> Series {

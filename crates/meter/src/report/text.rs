@@ -51,7 +51,7 @@ impl TextTable {
     }
 }
 
-/// Facts for people, one per line: `label  value`.
+/// Facts as text, one per line: `label  value`.
 pub fn facts(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
     lines.iter().map(|(label, value)| format!("{label:<width$}  {value}\n")).collect()
@@ -63,7 +63,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn tables_line_up() {
+    fn tables_are_aligned() {
         let mut table = TextTable::new(&["title", ">size"]);
         table.row(vec!["Nosferatu".into(), "1 GiB".into()]);
         table.row(vec!["Ü".into(), "12.5 GiB".into()]);

@@ -1,13 +1,12 @@
-//! Large reads cut into pieces by the system, as the paper suspects its systems to do.
+//! Large reads split into pieces by the operating system, as the paper suspects.
 //!
 //! ```text
-//!   asked at once   A ──────────── B ──────────── C ────────────
-//!   the disk sees   A1 B1 C1 A2 B2 C2 A3 B3 C3 ...
+//!   requested at once   A ──────────── B ──────────── C ────────────
+//!   seen by the disk    A1 B1 C1 A2 B2 C2 A3 B3 C3 ...
 //! ```
 //!
-//! One piece of each read is under way at a time (what a kernel's loop over a raw transfer does
-//! for each of many callers), so that reads asked for together are interleaved and each piece pays
-//! for the way to it.
+//! One piece of each read is in flight at a time (as a kernel's loop over a raw transfer does for
+//! each of many callers), so that parallel reads are interleaved and each piece costs a seek.
 
 use crate::target::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
@@ -19,13 +18,13 @@ use units::{ByteCount, Moment};
 pub struct Cut<P> {
     inner: P,
     piece: u64,
-    /// By read in flight: the range of bytes that has not been requested.
+    /// The range of bytes not yet requested, by read in flight.
     rest: BTreeMap<u64, (u64, u64)>,
     fresh: Vec<IoCompletion>,
 }
 
 impl<P: Port> Cut<P> {
-    /// Cuts every read from `inner` into pieces of this size, which is not zero.
+    /// Splits every read from `inner` into pieces of this size, which is not zero.
     pub fn new(inner: P, piece: ByteCount) -> Self {
         assert!(piece.0 > 0, "a piece has at least one byte");
         Self { inner, piece: piece.0, rest: BTreeMap::new(), fresh: Vec::new() }

@@ -1,5 +1,4 @@
-//! The same by a clock that runs so many times as fast: for disks that are emulated faster than
-//! real ones.
+//! A port whose clock runs faster by a factor: for disks that are emulated faster than real ones.
 
 use crate::target::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
@@ -12,7 +11,8 @@ pub struct Faster<'a> {
 }
 
 impl<'a> Faster<'a> {
-    /// `inner` by a clock that runs `speed` times as fast as its own, at least once.
+    /// Makes a port over `inner` whose clock runs `speed` times as fast; a `speed` of zero counts
+    /// as one.
     pub fn new(inner: Box<dyn Port + 'a>, speed: u32) -> Self {
         Self { inner, speed: speed.max(1) }
     }

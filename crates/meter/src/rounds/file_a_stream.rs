@@ -1,15 +1,17 @@
-//! Rounds on a file for each stream, as a media server on a file system reads.
+//! Rounds with one file for each stream, as a media server on a file system reads.
 //!
 //! ```text
-//!   offset  0 ............ len ............ 2 len ............       a stream's place is its file
+//!   offset  0 ............ len ............ 2 len ............       a stream's position is its
+//! file
 //!           └── file 0 ───┘└── file 1 ─────┘└── file 2 ─── ...
 //!                  │               │               │
 //!                queue           queue           queue              one read at a time in each
 //! ```
 //!
-//! Where many reads are under way, it sees what has ended, then waits for the oldest (the paper's
-//! programs wait for one after the other, too): a read that ends meanwhile is noticed when that one
-//! has ended. The end of a round is exact, the moments within it are not.
+//! With many reads in flight, the port collects the completed ones and then waits for the oldest
+//! (as the paper's programs wait for one after the other): a read that completes meanwhile is
+//! noticed when the oldest one is complete. The end of a round is exact, the times within it are
+//! not.
 
 use crate::target::{IoCompletion, IoRequest, Port, QueuedPort};
 use device::{DeviceError, FileDevice, Method, Pool, Queue};
@@ -17,24 +19,24 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
-/// A port that reads each stream from a file of its own.
+/// A port that reads each stream from its own file.
 pub struct FileAStream {
     files: Vec<Box<dyn Queue>>,
     /// The length of each file.
     len: ByteCount,
     pool: Pool,
     origin: Instant,
-    /// Files with a read under way, the oldest first.
+    /// Files with a read in flight, the oldest first.
     under_way: VecDeque<usize>,
     done: Vec<device::Completion>,
 }
 
 impl FileAStream {
-    /// Reads these files, at least one, each used for `len` bytes, by this method; at most one read
-    /// of `block` at a time of each. `origin` is moment zero.
+    /// Reads at least one file by `method`, each used for `len` bytes, with at most one read of
+    /// `block` in flight for each file. `origin` is the zero of the port's clock.
     ///
     /// # Errors
-    /// If the kernel has no more threads for them.
+    /// Fails if the kernel has no more threads.
     pub fn new(
         files: &[FileDevice],
         len: ByteCount,
@@ -51,7 +53,7 @@ impl FileAStream {
         Ok(Self { files, len, pool, origin, under_way, done })
     }
 
-    /// Takes over what has ended in one file, waiting no longer than this.
+    /// Collects the completions of one file, waiting for at most `at_most`.
     fn look(&mut self, file: usize, at_most: Duration) -> Result<(), DeviceError> {
         self.files[file].wait(at_most, &mut self.done)
     }
@@ -79,7 +81,7 @@ impl Port for FileAStream {
             }
             return Ok(());
         };
-        // Also submits the operations that were held back.
+        // Looking also submits the operations that were held back.
         for file in self.under_way.clone() {
             self.look(file, Duration::ZERO)?;
         }
@@ -100,7 +102,7 @@ impl Port for FileAStream {
     }
 }
 
-/// The pages that contain this range: offset and length.
+/// The whole pages that contain a range: offset and length.
 fn whole_pages(offset: u64, len: u64) -> (u64, usize) {
     let from = units::align_down(offset, PAGE);
     let len = units::align_up(offset + len, PAGE) - from;
@@ -110,5 +112,5 @@ fn whole_pages(offset: u64, len: u64) -> (u64, usize) {
 /// The page size, to which direct reads are aligned.
 const PAGE: u64 = 4096;
 
-/// One wait of a queue; the caller waits again.
+/// The longest wait for a queue; the caller waits again.
 const PATIENCE: Duration = Duration::from_secs(60);

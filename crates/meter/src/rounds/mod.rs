@@ -1,19 +1,20 @@
-//! Rounds: how many streams of equal rate a disk holds, counted as Alderman and Diallo count.
+//! Rounds: how many streams of equal rate a disk holds, counted as in Alderman and Diallo.
 //!
 //! ```text
-//!   N streams, each wants its next block (d bytes) every round (d / r seconds)
+//!   N streams, each needs its next block (d bytes) every round (d / r seconds)
 //!
 //!   round 0        round 1        round 2            strict: block k of every stream is in memory
 //!   ├─ d d d ··· ──┼─ d d d d d ──┼──────────┤       (k + 1) rounds after its stream's start,
 //!   began   ended  began     ended└ deadline         however late the rounds before were
 //! ```
 //!
-//! [`RoundsPlan`] says what is read and in which order, a [`Port`] how, and by which clock: a
+//! [`RoundsPlan`] says what is read and in which order. A [`Port`] says how, and by which clock: a
 //! simulated disk in virtual time, or any device, file or file system through one of the kernel's
-//! ways of reading; [`FileAStream`] reads a file for each stream. [`run`] is the same for all.
-//! [`most_streams`] looks for the most that are held; [`run_together`] reads several disks at once.
+//! interfaces; [`FileAStream`] reads one file for each stream. [`run`] is the same for all.
+//! [`most_streams`] searches the largest number that is held; [`run_together`] reads several disks
+//! in parallel.
 //!
-//! It only reads and does not model a player: [`viewer`](crate::viewer) does.
+//! The module only reads and does not model a player: [`viewer`](crate::viewer) does.
 
 mod cut;
 mod faster;
@@ -36,9 +37,9 @@ use device::DeviceError;
 use outcome::RoundsTally;
 use units::Moment;
 
-/// Reads as planned, and says what came when. After each `go_on` is told the rounds so far; if it
-/// says no, the outcome ends there. A read that fails is counted, and the stream goes on; what
-/// cannot even be asked for ends the run.
+/// Reads as planned, and returns when each block arrived. After each round `go_on` receives the
+/// rounds so far; if it returns false, the outcome ends there. A read that fails is counted, and
+/// its stream continues; a read that cannot be submitted ends the run.
 pub fn run(
     plan: &RoundsPlan,
     port: &mut dyn Port,
@@ -51,6 +52,7 @@ pub fn run(
     for number in 0..plan.rounds {
         let begins = match plan.pace {
             RoundPace::Rounds => plan.moment(tally.origin(), number),
+            // The next round begins as soon as the last one is complete.
             RoundPace::Free => Moment::ZERO,
         };
         while port.now() < begins {
@@ -66,6 +68,7 @@ pub fn run(
                 port.begin(IoRequest::read(stream as u64, places[stream], plan.block.0))?;
                 under_way += 1;
             }
+            // All blocks are here: a round ends with its last read.
             if under_way == 0 {
                 break;
             }
@@ -76,6 +79,7 @@ pub fn run(
             }
         }
         tally.end(port.now());
+        // Every stream moves on, even one whose read failed.
         for place in &mut places {
             *place = plan.after(*place);
         }

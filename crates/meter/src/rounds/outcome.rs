@@ -1,64 +1,64 @@
-//! What came when, and what to say of it.
+//! The outcome of rounds, and its statistics.
 
 use super::RoundsPlan;
 use crate::target::IoCompletion;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
-/// What came of a run.
+/// The outcome of a run in rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundsOutcome {
-    /// How long a round may take: d / r.
+    /// The longest allowed time of a round: d / r.
     pub deadline: Duration,
-    /// All of them, in order.
+    /// All rounds in order.
     pub rounds: Vec<Round>,
-    /// All of them, in order.
+    /// All streams in order.
     pub streams: Vec<RoundsStreamStats>,
-    /// What a server needs for it, see [`RoundsPlan::memory`].
+    /// The memory that a server needs for these rounds, see [`RoundsPlan::memory`].
     pub memory: ByteCount,
-    /// How it was read.
+    /// The read method.
     pub method: String,
 }
 
-/// A round.
+/// The outcome of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// From the start of the run.
+    /// Time from the start of the run to the round's beginning.
     pub began: Duration,
-    /// From its beginning to its last block.
+    /// Time from its beginning to its last block.
     pub took: Duration,
-    /// Streams whose block came after its strict deadline.
+    /// Streams whose block arrived after its strict deadline.
     pub late: u32,
     /// Streams whose block could not be read.
     pub failed: u32,
 }
 
-/// What a stream saw.
+/// The outcome of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundsStreamStats {
     /// Blocks read.
     pub blocks: u32,
-    /// When its last block came, from the start of the run.
+    /// Time from the start of the run to the last block's arrival.
     pub last: Duration,
-    /// The longest time without a block, from the start of the run on.
+    /// The longest time without a block, from the start of the run.
     pub longest_gap: Duration,
 }
 
-/// Numbers in short, in seconds.
+/// Statistics of times, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation of these values themselves (divided by their number).
+    /// Standard deviation of the values themselves (divided by their number).
     pub sd: f64,
-    /// The least.
+    /// The smallest value.
     pub min: f64,
-    /// The most.
+    /// The largest value.
     pub max: f64,
 }
 
 impl RoundsOutcome {
-    /// Rounds in which some block was late or failed.
+    /// Number of rounds in which at least one block was late or failed.
     pub fn late_rounds(&self) -> usize {
         self.rounds.iter().filter(|round| round.late > 0 || round.failed > 0).count()
     }
@@ -68,17 +68,18 @@ impl RoundsOutcome {
         self.rounds.iter().map(|round| u64::from(round.failed)).sum()
     }
 
-    /// The paper's first rule: at most one round late.
+    /// The paper's first rule: at most one late round.
     pub fn holds(&self) -> bool {
         self.late_rounds() <= 1
     }
 
-    /// The paper's second rule: rounds take less than the deadline in the mean.
+    /// The paper's second rule: the mean round is shorter than the deadline.
     pub fn holds_in_the_mean(&self) -> bool {
         self.round_times().mean < self.deadline.as_secs_f64()
     }
 
-    /// As many streams as the mean round of these lets in: a round grows with its streams.
+    /// The number of streams that the mean round time allows: the time of a round grows with its
+    /// streams.
     pub fn streams_by_the_mean(&self) -> u32 {
         let mean = self.round_times().mean.max(f64::MIN_POSITIVE);
         #[expect(clippy::cast_precision_loss, reason = "few streams")]
@@ -92,23 +93,23 @@ impl RoundsOutcome {
         streams
     }
 
-    /// How long rounds took.
+    /// The statistics of the rounds' times.
     pub fn round_times(&self) -> Spread {
         Spread::of(self.rounds.iter().map(|round| round.took))
     }
 
-    /// When the streams had all their blocks.
+    /// The statistics of the times at which streams had all their blocks.
     pub fn stream_times(&self) -> Spread {
         Spread::of(self.streams.iter().map(|stream| stream.last))
     }
 
-    /// The longest time that any stream was without a block.
+    /// The longest time that a stream was without a block.
     pub fn longest_gap(&self) -> Duration {
         self.streams.iter().map(|stream| stream.longest_gap).max().unwrap_or_default()
     }
 
-    /// The run on several disks at once as one: a round is over when it is over everywhere. Not
-    /// of nothing.
+    /// Joins parallel runs on several disks into one: a round ends when it has ended on every disk.
+    /// `parts` is not empty.
     pub fn joined(parts: &[Self]) -> Self {
         let first = parts.first().expect("at least one disk");
         let count = parts.iter().map(|part| part.rounds.len()).min().unwrap_or(0);
@@ -134,7 +135,7 @@ impl RoundsOutcome {
 }
 
 impl Spread {
-    /// The statistics of these times; all zero if there are none.
+    /// The statistics of `times`; all zero if there are none.
     pub fn of(times: impl IntoIterator<Item = Duration>) -> Self {
         let times: Vec<f64> = times.into_iter().map(|time| time.as_secs_f64()).collect();
         if times.is_empty() {
@@ -153,7 +154,7 @@ impl Spread {
     }
 }
 
-/// Counts while it runs.
+/// Counts the rounds of a run in progress.
 pub(crate) struct RoundsTally {
     origin: Moment,
     outcome: RoundsOutcome,

@@ -1,4 +1,4 @@
-//! What is read: streams, their places, rounds, and the order within a round.
+//! The plan of rounds: streams, their positions, rounds, and the order within a round.
 
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
@@ -6,52 +6,53 @@ use units::{BitRate, ByteCount, Moment};
 /// The streams of an experiment in rounds: positions, block size, and order within a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundsPlan {
-    /// Where each stream starts to read.
+    /// The position at which each stream starts to read.
     pub starts: Vec<u64>,
     /// The length of the range that is read; a stream that reaches its end continues at the
     /// beginning.
     pub size: ByteCount,
-    /// What a stream reads in a round (d).
+    /// The bytes that a stream reads in a round (d).
     pub block: ByteCount,
-    /// What a stream plays (r).
+    /// The rate at which a stream plays (r).
     pub rate: BitRate,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u32,
-    /// In which order a round's blocks are asked for.
+    /// The order of a round's reads.
     pub order: Order,
-    /// How many are asked for at once; 1 is one by one.
+    /// The queue depth; 1 is one read after another.
     pub at_once: u32,
-    /// When rounds begin.
+    /// The start of rounds.
     pub pace: RoundPace,
 }
 
-/// In which order a round's blocks are asked for.
+/// The order of a round's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By place, every other round from the far end.
+    /// SCAN order: by position, every other round from the far end.
     Scan,
-    /// By number of stream, wherever the data is: the order of a program that knows only files.
+    /// By number of the stream, whatever the positions: the order of a program that knows only
+    /// files.
     Streams,
-    /// As requests would come in: a new random order each round, from this seed.
+    /// As requests would arrive: a new random order in each round, from this seed.
     Arrival(u64),
 }
 
-/// When rounds begin.
+/// The rule for when rounds begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoundPace {
-    /// A round's length after the one before, or when that is over, if it took longer.
+    /// One round time after the round before, or at its end if it took longer.
     #[default]
     Rounds,
-    /// When the one before is over: as fast as it goes.
+    /// At the end of the round before: as fast as possible.
     Free,
 }
 
 impl RoundsPlan {
-    /// As the paper has it: starts spread over all of `size`, a hundred rounds, SCAN order, one by
-    /// one.
+    /// The paper's plan: starts spread over all of `size`, a hundred rounds, SCAN order, one read
+    /// at a time.
     pub fn spread(streams: u32, size: ByteCount, block: ByteCount, rate: BitRate) -> Self {
         let rounds = ROUNDS;
-        // The last stream, too, should read its way without coming to the end.
+        // The last stream must reach the end of its reads before the end of the disk.
         let way = block.0.saturating_mul(rounds.into());
         let room = size.0.checked_sub(way).unwrap_or(size.0.saturating_sub(block.0));
         let start = |stream: u32| {
@@ -70,19 +71,19 @@ impl RoundsPlan {
         }
     }
 
-    /// How long a round is: d / r.
+    /// The time of a round: d / r.
     pub fn round(&self) -> Duration {
         self.block.time_at(self.rate)
     }
 
-    /// What a server needs for it: the blocks that are being read, and those of the round before,
-    /// which are being sent.
+    /// The memory that a server needs: the blocks that are being read, and those of the round
+    /// before, which are being sent.
     pub fn memory(&self) -> ByteCount {
         let blocks = self.starts.len() as u64 * 2;
         ByteCount(self.block.0.saturating_mul(blocks))
     }
 
-    /// When this round is to begin. Exact over thousands of rounds.
+    /// The planned start of a round. Exact over thousands of rounds.
     pub(crate) fn moment(&self, origin: Moment, round: u32) -> Moment {
         let bytes = ByteCount(self.block.0.saturating_mul(round.into()));
         origin + bytes.time_at(self.rate)
@@ -104,7 +105,7 @@ impl RoundsPlan {
     }
 }
 
-/// The orders of round after round.
+/// The order of each round.
 pub(crate) struct Ordering {
     order: Order,
     chance: fastrand::Rng,
@@ -112,7 +113,7 @@ pub(crate) struct Ordering {
 }
 
 impl Ordering {
-    /// The streams in the order in which their blocks at `places` are asked for.
+    /// The streams in the order in which their blocks at `places` are read.
     pub(crate) fn next(&mut self, places: &[u64]) -> Vec<usize> {
         let mut streams: Vec<usize> = (0..places.len()).collect();
         match self.order {
@@ -130,8 +131,8 @@ impl Ordering {
     }
 }
 
-/// The paper's.
+/// The paper's number of rounds.
 const ROUNDS: u32 = 100;
 
-/// Starts are multiples of it: whole pages, so that reading past the page cache adds little.
+/// The alignment of starts: whole pages, so that reads past the page cache add little.
 const GRAIN: u64 = 4096;

@@ -1,21 +1,21 @@
-//! The most streams that are held, looked for as the paper does, one more at a time; or in fewer
-//! attempts, where each takes minutes.
+//! The largest number of streams that is held: searched one at a time as in the paper, or by
+//! bisection, where each attempt takes minutes.
 
 use super::RoundsOutcome;
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Capacity {
     /// The largest number of streams held.
     pub most: u32,
-    /// What came of them; `None` if not a single one is held.
+    /// The outcome with `most` streams; `None` if not a single one is held.
     pub held: Option<RoundsOutcome>,
-    /// What came of one more.
+    /// The outcome with one stream more.
     pub failing: RoundsOutcome,
 }
 
-/// Tries `about` streams, then one more (or less) at a time until one more is too many. With no
-/// stream at all nothing is late, so it ends; `attempt` is never called with zero.
+/// Tries `about` streams, then one more (or less) at a time until the boundary is found. With no
+/// stream nothing is late, so the search ends; `attempt` is never called with zero.
 pub fn most_streams<E>(
     about: u32,
     holds: impl Fn(&RoundsOutcome) -> bool,
@@ -42,10 +42,10 @@ pub fn most_streams<E>(
     Ok(Capacity { most: streams - 1, held, failing: outcome })
 }
 
-/// As [`most_streams`], in fewer attempts: takes what holds some streams to hold fewer. From
-/// `about` on in ever larger steps until some number is held and a larger one is not, then halves
-/// what is between them. Never more than `limit`: if that is held, it is the most, and `failing`
-/// what came of it.
+/// Finds the same as [`most_streams`] in fewer attempts, under the assumption that fewer streams
+/// than a held number are held. From `about` it goes in growing steps until one number is held and
+/// a larger one is not, then bisects. It tries at most `limit` streams: if those are held, they are
+/// the result, and `failing` is their outcome.
 pub fn most_streams_by_halves<E>(
     about: u32,
     limit: u32,
@@ -57,7 +57,7 @@ pub fn most_streams_by_halves<E>(
     let (mut streams, mut step) = (about.clamp(1, limit), 1);
     loop {
         let outcome = attempt(streams)?;
-        // The distance from saturation gives the next number to try, if it is large.
+        // The distance from saturation predicts the next number, if it is large.
         step = step.max(streams.abs_diff(outcome.streams_by_the_mean()));
         if holds(&outcome) {
             if streams == limit {

@@ -1,4 +1,4 @@
-//! Rounds on simulated disks, counted by hand, and on a file.
+//! Rounds on simulated disks with counts by hand, and on a file.
 
 use super::*;
 use crate::target::{QueuedPort, SimulatedPort};
@@ -27,7 +27,7 @@ fn simulated(plan: &RoundsPlan) -> RoundsOutcome {
 }
 
 #[test]
-fn a_lone_stream_waits_for_its_rounds() {
+fn a_single_stream_keeps_to_its_rounds() {
     let outcome = simulated(&plan(1));
     assert_eq!(outcome.deadline, Duration::from_nanos(5_333_333_333));
     assert_eq!((outcome.rounds.len(), outcome.late_rounds()), (20, 0));
@@ -38,7 +38,7 @@ fn a_lone_stream_waits_for_its_rounds() {
 }
 
 #[test]
-fn too_many_streams_are_late_ever_after() {
+fn too_many_streams_stay_late() {
     let outcome = simulated(&plan(80));
     assert!(!outcome.holds() && !outcome.holds_in_the_mean());
     assert_eq!(outcome.late_rounds(), 20, "each starts late and ends later");
@@ -49,7 +49,7 @@ fn too_many_streams_are_late_ever_after() {
 }
 
 #[test]
-fn order_matters_and_pieces_matter_more() {
+fn the_order_of_reads_matters_and_their_size_matters_more() {
     let took = |order, piece: Option<u64>| {
         let plan = RoundsPlan { order, at_once: if piece.is_some() { 50 } else { 1 }, ..plan(50) };
         let port = SimulatedPort::new(disk());
@@ -69,7 +69,7 @@ fn order_matters_and_pieces_matter_more() {
 }
 
 #[test]
-fn the_most_streams_are_found_from_below_and_from_above() {
+fn the_search_finds_the_same_from_below_and_from_above() {
     let attempt = |streams| run(&plan(streams), &mut SimulatedPort::new(disk()), &mut |_| true);
     let found = [40, 80].map(|about| most_streams(about, RoundsOutcome::holds, attempt).unwrap());
     assert_eq!(found[0].most, found[1].most);
@@ -78,7 +78,7 @@ fn the_most_streams_are_found_from_below_and_from_above() {
 }
 
 #[test]
-fn by_halves_the_same_is_found_in_fewer_attempts() {
+fn bisection_finds_the_same_in_fewer_attempts() {
     let attempt = |streams| run(&plan(streams), &mut SimulatedPort::new(disk()), &mut |_| true);
     let wanted = most_streams(60, RoundsOutcome::holds, attempt).unwrap();
     for about in [1, 20, 60, 64, 100, 400] {
@@ -97,9 +97,9 @@ fn by_halves_the_same_is_found_in_fewer_attempts() {
     assert_eq!((none.most, none.failing.streams.len()), (0, 1));
 }
 
-/// One file per stream, read by every method: the counts are checked, not the times.
+/// One file per stream, read by every method: the test checks counts, not times.
 #[test]
-fn each_stream_reads_its_file() {
+fn each_stream_reads_its_own_file() {
     let folder = std::env::temp_dir().join(format!("tenuto-files-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let len = ByteCount(400_000 / 4096 * 4096 + 4096);
@@ -131,7 +131,7 @@ fn each_stream_reads_its_file() {
 }
 
 #[test]
-fn a_block_that_cannot_be_read_is_counted_and_the_stream_goes_on() {
+fn a_block_that_cannot_be_read_is_counted_and_the_stream_continues() {
     let disk = disk();
     let area = 2_000_000..2_000_001;
     let fault = Fault::Errno(5);
@@ -143,7 +143,7 @@ fn a_block_that_cannot_be_read_is_counted_and_the_stream_goes_on() {
 }
 
 #[test]
-fn streams_go_on_at_the_beginning_when_they_come_to_the_end() {
+fn streams_continue_at_the_beginning_after_the_end() {
     let plan = RoundsPlan { rounds: 5, ..RoundsPlan::spread(2, ByteCount(3_500_000), MB, MPEG1) };
     assert_eq!(plan.starts, [0, units::align_down(1_250_000, 4096)]);
     let ways = plan
@@ -157,7 +157,7 @@ fn streams_go_on_at_the_beginning_when_they_come_to_the_end() {
 }
 
 #[test]
-fn disks_at_once_are_one_run() {
+fn parallel_disks_are_one_run() {
     let jobs = [30, 40].map(|streams| {
         let port: Box<dyn Port + Send> = Box::new(SimulatedPort::new(disk()));
         (plan(streams), port)
@@ -171,9 +171,9 @@ fn disks_at_once_are_one_run() {
     assert_eq!(stopped.unwrap()[0].rounds.len(), 1);
 }
 
-/// Real devices without pacing: the counts are checked, not the times.
+/// Real devices without pacing: the test checks counts, not times.
 #[test]
-fn devices_are_read_in_whole_blocks_however_a_block_lies() {
+fn devices_are_read_in_whole_aligned_blocks() {
     let size = ByteCount::mib(4);
     let path = std::env::temp_dir().join(format!("tenuto-rounds-{}", std::process::id()));
     std::fs::write(&path, vec![1; 4 << 20]).unwrap();

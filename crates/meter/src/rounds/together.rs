@@ -1,4 +1,4 @@
-//! Several disks at once, a thread each: do they get in each other's way?
+//! Several disks in parallel, with a thread for each, to see whether they slow each other down.
 //!
 //! Simulated disks do not; real ones share a bus, memory and a processor.
 
@@ -7,8 +7,8 @@ use crate::target::Port;
 use device::DeviceError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs each plan on its port, all at the same time, until done or told to stop. Ports on real
-/// disks have one origin, so that their rounds begin together.
+/// Runs each plan on its port in parallel, until all are complete or told to stop. Ports on real
+/// disks share one origin, so that their rounds begin together.
 pub fn run_together(
     jobs: Vec<(RoundsPlan, Box<dyn Port + Send>)>,
     stop: &AtomicBool,

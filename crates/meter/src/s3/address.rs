@@ -1,4 +1,4 @@
-//! Which bucket, where, and by what right.
+//! The address of a bucket, its endpoint, and the credentials.
 
 use super::S3Error;
 use crate::tls::{Identity, Proof, Trust};
@@ -7,10 +7,10 @@ use rusty_s3::{Bucket, Credentials, UrlStyle};
 use std::sync::Arc;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
-/// `s3://BUCKET[/PREFIX]`.
+/// An address `s3://BUCKET[/PREFIX]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Its name.
+    /// The bucket's name.
     pub bucket: String,
     /// The prefix of object names: empty, or ends with `/`.
     pub prefix: String,
@@ -19,25 +19,25 @@ pub struct Address {
 /// The endpoint of the bucket, and the credentials.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// Such as `http://127.0.0.1:9000`.
+    /// The endpoint's URL, such as `http://127.0.0.1:9000`.
     pub endpoint: String,
     /// The region, such as `eu-central-1`; most self-hosted servers ignore it.
     pub region: String,
-    /// Key, secret and session token; without, requests are not signed.
+    /// Key, secret and session token; without them requests are not signed.
     pub keys: Option<(String, String, Option<String>)>,
-    /// Whom to believe behind an `https` endpoint.
+    /// The certificates that are trusted behind an `https` endpoint.
     pub trust: Trust,
     /// The client certificate, for an endpoint that asks for one.
     pub identity: Option<Identity>,
 }
 
 impl Address {
-    /// Whether it is meant to be one.
+    /// Whether `text` has the scheme of a bucket's address.
     pub fn is(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
 
-    /// Reads it.
+    /// Parses an address.
     pub fn parse(text: &str) -> Result<Self, S3Error> {
         let rest = text.strip_prefix(SCHEME).unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -55,7 +55,7 @@ impl Address {
 const SCHEME: &str = "s3://";
 
 impl Access {
-    /// What the variables say that other programs go by: `AWS_ENDPOINT_URL_S3` or
+    /// Takes the access from the variables that other programs use: `AWS_ENDPOINT_URL_S3` or
     /// `AWS_ENDPOINT_URL`, `AWS_REGION` or `AWS_DEFAULT_REGION`, `AWS_ACCESS_KEY_ID`,
     /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. `var` looks one up.
     pub fn from_variables(var: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -84,7 +84,7 @@ impl Access {
         bucket.map_err(|_| S3Error::Endpoint(endpoint()))
     }
 
-    /// How to talk to an `https` endpoint.
+    /// The TLS configuration for an `https` endpoint.
     pub(super) fn tls(&self) -> Result<TlsConfig, S3Error> {
         let provider = Arc::new(ring::default_provider());
         let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
@@ -111,12 +111,12 @@ impl Access {
     }
 }
 
-/// As the library has it.
+/// Converts an identity to the type of the HTTP library.
 fn client_cert(own: &Proof) -> ClientCert {
     let chain: Vec<_> = own.chain.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
     let key = PrivateKey::from_pem(&own.key_pem).expect("it was read before");
     ClientCert::new_with_certs(&chain, key)
 }
 
-/// What servers go by that have none.
+/// The region of servers that have none.
 const REGION: &str = "us-east-1";

@@ -1,4 +1,4 @@
-//! Requests about objects, each signed, made once, and waited for.
+//! Signed requests for objects, made once and waited for.
 
 use super::clocked::{Clocked, Spent};
 use super::{Access, Address};
@@ -16,10 +16,10 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body};
 
-/// The bucket does not exist or does not allow the operation.
+/// An error of a request to a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum S3Error {
-    /// Not an address.
+    /// The address is invalid.
     #[error("'{0}' is not an address of the form s3://BUCKET[/PREFIX]")]
     Address(String),
     /// No endpoint is given.
@@ -27,77 +27,77 @@ pub enum S3Error {
         "nothing says where the bucket is; give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL"
     )]
     NoEndpoint,
-    /// Not a place.
+    /// The endpoint is invalid.
     #[error("'{0}' is not an endpoint of the form http[s]://HOST[:PORT]")]
     Endpoint(String),
-    /// Nobody is trusted.
+    /// The trusted certificates cannot be loaded.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// No credentials are given.
+    /// The client's certificate cannot be loaded.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The two do not trust, or understand, each other.
+    /// The TLS handshake failed.
     #[error("{action} {place}: no secure connection: {reason}")]
     Tls {
-        /// `reading`, `writing`, ...
+        /// The operation: `reading`, `writing`, ...
         action: &'static str,
-        /// The object, or the bucket.
+        /// The object or the bucket.
         place: String,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         reason: String,
     },
-    /// An answer that was not hoped for.
+    /// The server answered with an error.
     #[error("{action} {place}: {status}{said}{hint}")]
     Status {
-        /// `reading`, `writing`, ...
+        /// The operation: `reading`, `writing`, ...
         action: &'static str,
-        /// The object, or the bucket.
+        /// The object or the bucket.
         place: String,
         /// The HTTP status.
         status: u16,
-        /// What else the server said, starting with a blank, or empty.
+        /// The server's message, starting with a blank, or empty.
         said: String,
-        /// What to do about it, starting with `; `, or empty.
+        /// The remedy, starting with `; `, or empty.
         hint: &'static str,
     },
-    /// No answer.
+    /// The server did not answer.
     #[error("{action} {place}: {reason}; is the endpoint right, and is the server there?")]
     Lost {
         /// The operation that failed, as a phrase for the error message.
         action: &'static str,
         /// The object or bucket of the operation.
         place: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Fewer bytes than asked for, or not these.
+    /// The server sent other bytes than requested, or fewer.
     #[error("reading {place}: {reason}")]
     Short {
         /// The object.
         place: String,
-        /// What came.
+        /// What was received.
         reason: String,
     },
-    /// The caller did not want to go on.
+    /// The caller stopped the operation.
     #[error("interrupted: the objects that were being made are removed")]
     Interrupted,
 }
 
-/// One bucket, over a connection of its own.
+/// A client of one bucket with its own connection.
 pub(super) struct S3Client {
     bucket: Bucket,
     credentials: Option<Credentials>,
     agent: Agent,
-    /// For connections.
+    /// The time spent on opening connections.
     spent: Spent,
 }
 
 impl S3Client {
-    /// `tls` is what [`Access::tls`] gave.
+    /// Makes a client. `tls` comes from [`Access::tls`].
     pub(super) fn new(access: &Access, address: &Address, tls: TlsConfig) -> Result<Self, S3Error> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // What is measured is the bucket, by the way that was named.
+            // The bucket is measured on the path that the user named, not through a proxy.
             .proxy(None)
             .max_redirects(0)
             .tls_config(tls)
@@ -118,7 +118,7 @@ impl S3Client {
         })
     }
 
-    /// What was spent on opening connections since this was asked last.
+    /// The time spent on opening connections since the last call.
     pub(super) fn spent(&self) -> Duration {
         self.spent.take()
     }
@@ -150,7 +150,7 @@ impl S3Client {
                 Err(error) => return Err(short(error.to_string())),
             }
         }
-        // To its end, so that the connection can be used again.
+        // Read to the end, so that the connection can be used again.
         let _ = reader.read(&mut [0]);
         Ok(began)
     }
@@ -165,8 +165,8 @@ impl S3Client {
         self.good("removing", key, self.agent.delete(url.as_str()).call()).map(drop)
     }
 
-    /// An object in parts of at least 5 MiB, the last excepted: `next` fills memory with each,
-    /// `None` is the end.
+    /// Writes an object in parts of at least 5 MiB, except for the last: `next` fills memory with
+    /// each, and returns `None` at the end.
     pub(super) fn put_in_parts(
         &self,
         key: &str,
@@ -180,7 +180,7 @@ impl S3Client {
         let made = self.parts(key, id, next);
         if made.is_err() {
             let abort = AbortMultipartUpload::new(&self.bucket, self.credentials(), key, id);
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = self.agent.delete(abort.sign(VALID).as_str()).call();
         }
         made
@@ -205,7 +205,7 @@ impl S3Client {
         let done = CompleteMultipartUpload::new(&self.bucket, self.credentials(), key, id, tags);
         let url = done.sign(VALID);
         let text = self.text(key, self.agent.post(url.as_str()).send(done.body()))?;
-        // It may say 200 and fail all the same.
+        // The status may be 200 although the upload failed.
         if text.contains("<Error>") {
             return Err(self.unclear(key, &beginning(&text)));
         }
@@ -226,7 +226,8 @@ impl S3Client {
         text.map_err(|error| self.unclear(key, &error.to_string()))
     }
 
-    /// A server that is shown no certificate, or not the one it wants, may only cut the connection.
+    /// The reason of a failed request. A server that requires a client certificate may only cut the
+    /// connection.
     fn why_lost(&self, error: &ureq::Error) -> String {
         use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
         match error {
@@ -260,6 +261,7 @@ impl S3Client {
         if (200..300).contains(&status) {
             return Ok(answer);
         }
+        // The body of an error says more than its status.
         let said = answer.body_mut().read_to_string().unwrap_or_default();
         let said = match beginning(&said).as_str() {
             "" => String::new(),
@@ -278,7 +280,7 @@ impl S3Client {
     }
 }
 
-/// What is wrong with TLS, if that is it.
+/// The reason of a TLS error; `None` for other errors.
 fn untrusted(error: &ureq::Error) -> Option<String> {
     match error {
         ureq::Error::Rustls(error) => Some(explain(error)),
@@ -316,13 +318,13 @@ fn beginning(text: &str) -> String {
 /// Bytes of an error page that are shown.
 const SHOWN: usize = 200;
 
-/// An address is used at once.
+/// The time for which a signed address is valid; it is used immediately.
 const VALID: Duration = Duration::from_secs(3600);
 
-/// A request that takes longer has failed.
+/// The time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Taken from the socket at once.
+/// Bytes read from the socket at a time.
 const BUFFER: usize = 256 * 1024;
 
 #[cfg(test)]
@@ -330,7 +332,7 @@ mod tests {
     use super::beginning;
 
     #[test]
-    fn errors_say_what_the_server_said() {
+    fn an_error_contains_the_message_of_the_server() {
         let xml = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchBucket</Code>\
                    <Message>The bucket is not there</Message></Error>";
         assert_eq!(beginning(xml), "NoSuchBucket: The bucket is not there");

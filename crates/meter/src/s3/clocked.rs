@@ -1,4 +1,4 @@
-//! Measures the time to open connections (TCP and TLS) apart from the time of requests.
+//! Measures the time of opening connections (TCP and TLS) separately from the time of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use ureq::Error;
 use ureq::unversioned::transport::{ConnectionDetails, Connector, Transport};
 
-/// A way to connect, by the clock.
+/// A connector that measures the time of its inner connector.
 #[derive(Debug)]
 pub(super) struct Clocked<C> {
     inner: C,
     spent: Spent,
 }
 
-/// Nanoseconds since it was asked last.
+/// The time spent since the last call of [`Spent::take`], in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spent(Arc<AtomicU64>);
 

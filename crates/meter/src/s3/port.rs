@@ -11,15 +11,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
-/// What the threads share.
+/// The data that all threads share.
 struct S3Worker {
     objects: Arc<TestObjects>,
     largest: usize,
     origin: Instant,
 }
 
-/// The door to objects that were made for the run: a request's file is an object's number. At most
-/// `at_once` requests of up to `largest` bytes. `origin` is moment zero.
+/// A port for objects that were made for the run: the file of a request is the number of an object.
+/// It has at most `at_once` requests of up to `largest` bytes in flight. `origin` is the zero of
+/// its clock.
 pub fn bucket_port(
     objects: Arc<TestObjects>,
     at_once: u32,
@@ -30,7 +31,7 @@ pub fn bucket_port(
     ThreadPool::new(S3Worker { objects, largest, origin }, at_once)
 }
 
-/// A thread's connection and memory.
+/// The connection and the memory of a thread.
 struct S3WorkerState {
     client: Result<S3Client, S3Error>,
     memory: Vec<u8>,
@@ -46,12 +47,12 @@ impl PoolWorker for S3Worker {
         S3WorkerState { client: S3Client::new(access, address, tls.clone()), memory }
     }
 
-    fn perform(&self, request: &IoRequest, clerk: &mut S3WorkerState) -> IoCompletion {
+    fn perform(&self, request: &IoRequest, worker: &mut S3WorkerState) -> IoCompletion {
         let IoRequest { tag, kind, file, offset, len, .. } = *request;
         let key = self.objects.key(file);
-        let memory = &mut clerk.memory[..usize::try_from(len).expect("within the largest")];
+        let memory = &mut worker.memory[..usize::try_from(len).expect("within the largest")];
         let mut first = None;
-        let result = match &clerk.client {
+        let result = match &worker.client {
             Err(error) => Err(error.clone()),
             Ok(client) => match kind {
                 OperationKind::Read => {
@@ -71,7 +72,7 @@ impl PoolWorker for S3Worker {
             source: io::Error::other(error),
         });
         let first = first.map(|at: Instant| Moment::ZERO + at.duration_since(self.origin));
-        let open = clerk.client.as_ref().map_or(Duration::ZERO, S3Client::spent);
+        let open = worker.client.as_ref().map_or(Duration::ZERO, S3Client::spent);
         IoCompletion { first, open, ..IoCompletion::new(tag, self.now(), result) }
     }
 
@@ -87,5 +88,5 @@ impl PoolWorker for S3Worker {
     }
 }
 
-/// The seed of the bytes that are written.
+/// The seed of the content that is written.
 const SEED: u64 = 3362;

@@ -1,11 +1,11 @@
-//! Objects that are made and filled for a run, and gone afterwards.
+//! Objects that are made and filled for a run, and removed after it.
 //!
 //! ```text
 //!   PREFIX/tenuto-meter-RANDOM/00000000 00000001 00000002 ...
 //! ```
 //!
-//! The name is one that nobody else has. They are removed when the value is dropped, which is at
-//! the end of the run however it ends - but not if the program is killed outright.
+//! The prefix is unique. The objects are removed when the value is dropped, which happens at the
+//! end of the run however it ends, except when the program is killed.
 
 use super::client::S3Client;
 use super::{Access, Address, S3Error};
@@ -20,7 +20,7 @@ pub struct TestObjects {
     folder: String,
     client: S3Client,
     pub(super) tls: TlsConfig,
-    /// Made, or begun.
+    /// Number of objects that were made or begun.
     objects: u32,
     each: ByteCount,
 }
@@ -47,17 +47,17 @@ impl TestObjects {
         Ok(made)
     }
 
-    /// The key of one of them.
+    /// The key of object `number`.
     pub fn key(&self, number: u32) -> String {
         format!("{}/{number:08}", self.folder)
     }
 
-    /// How many.
+    /// The number of objects.
     pub fn objects(&self) -> u32 {
         self.objects
     }
 
-    /// Bytes of each.
+    /// The size of each object.
     pub fn each(&self) -> ByteCount {
         self.each
     }
@@ -90,23 +90,24 @@ impl TestObjects {
 
 impl Drop for TestObjects {
     fn drop(&mut self) {
-        // What cannot be removed remains: drop cannot report it.
+        // An object that cannot be removed remains: drop cannot report it.
         for number in 0..self.objects {
             let _ = self.client.delete(&self.key(number));
         }
     }
 }
 
-/// By which nobody else calls anything: the standard library's hashes begin with one.
+/// A random number for a unique prefix: the standard library's hash keys are random.
 fn any_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// 16 MiB, or what makes ten thousand parts, which is all the protocol allows.
+/// The size of a part: 16 MiB, or more for an object that would need more than ten thousand parts.
 fn part(size: u64) -> u64 {
     size.div_ceil(MOST_PARTS).next_multiple_of(1 << 20).max(16 << 20)
 }
 
+/// The largest number of parts in the protocol:
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
 const MOST_PARTS: u64 = 10_000;
 

@@ -1,10 +1,10 @@
-//! Tests against a server that keeps objects in memory and speaks the part of the protocol in use.
-//! It checks the shape of requests, not their signatures: a real server does that.
+//! Tests against a server that keeps objects in memory and implements the part of the protocol in
+//! use. It checks the form of requests, not their signatures: only a real server does that.
 
 use super::*;
 use crate::target::{IoRequest, Port};
 use crate::tls::{Identity, Trust};
-use secured::{Says, Secured, accept, linger};
+use secured::{Secured, ServerCertificate, accept, linger};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -24,7 +24,8 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// It answers until the test's process ends. `wrong` may answer a method itself.
+    /// Starts a server that answers until the test's process ends. `wrong` may answer a method
+    /// itself.
     fn open(wrong: fn(&str) -> Option<&'static str>) -> (Self, Access) {
         Self::open_with(None, wrong)
     }
@@ -190,8 +191,8 @@ fn objects_are_made_read_by_range_written_and_removed() {
 }
 
 #[test]
-fn a_bucket_behind_tls_says_what_opening_took() {
-    let secured = Secured::new("bucket", Says::Truth);
+fn the_time_of_opening_a_tls_connection_is_reported() {
+    let secured = Secured::new("bucket", ServerCertificate::Valid);
     let (bucket, access) = Bucket::open_with(Some(&secured), |_| None);
     let objects = Arc::new(make(&access, 1, 10_000).unwrap());
     let mut port = bucket_port(objects, 1, ByteCount(4096), Instant::now());
@@ -215,24 +216,24 @@ fn a_bucket_behind_tls_says_what_opening_took() {
 }
 
 #[test]
-fn a_bucket_that_is_not_what_it_says_is_refused_with_the_reason() {
+fn a_bucket_with_a_wrong_certificate_is_refused_with_the_reason() {
     let cases = [
-        (Says::OtherName, "is for films.example, not for 127.0.0.1"),
-        (Says::Expired, "its certificate expired "),
-        (Says::TooEarly, "is this machine's clock right?"),
-        (Says::SelfSigned, "is signed by nobody who is trusted here"),
-        (Says::AuthoritysOwn, "is an authority's own"),
+        (ServerCertificate::OtherName, "is for films.example, not for 127.0.0.1"),
+        (ServerCertificate::Expired, "its certificate expired "),
+        (ServerCertificate::TooEarly, "is this machine's clock right?"),
+        (ServerCertificate::SelfSigned, "is signed by nobody who is trusted here"),
+        (ServerCertificate::Authority, "is an authority's own"),
     ];
-    for (says, wanted) in cases {
-        let secured = Secured::new(&format!("bucket-{says:?}"), says);
+    for (certificate, wanted) in cases {
+        let secured = Secured::new(&format!("bucket-{certificate:?}"), certificate);
         let (_bucket, access) = Bucket::open_with(Some(&secured), |_| None);
         let error = make(&access, 1, 10).err().unwrap().to_string();
-        assert!(error.contains(wanted), "{says:?}: {error}");
+        assert!(error.contains(wanted), "{certificate:?}: {error}");
     }
 }
 
 #[test]
-fn a_bucket_that_asks_for_a_certificate_is_shown_it() {
+fn a_bucket_that_requires_a_client_certificate_gets_it() {
     let secured = Secured::asking("bucket-asking");
     let (_bucket, access) = Bucket::open_with(Some(&secured), |_| None);
     let error = make(&access, 1, 10).err().unwrap().to_string();
@@ -243,7 +244,7 @@ fn a_bucket_that_asks_for_a_certificate_is_shown_it() {
 }
 
 #[test]
-fn a_large_object_goes_in_parts() {
+fn a_large_object_is_written_in_parts() {
     let (bucket, access) = Bucket::open(|_| None);
     let objects = make(&access, 1, 40 << 20).unwrap();
     assert_eq!(bucket.sizes(), [40 << 20]);
@@ -254,7 +255,7 @@ fn a_large_object_goes_in_parts() {
 }
 
 #[test]
-fn whoever_stops_leaves_nothing_behind() {
+fn a_stopped_upload_leaves_nothing_behind() {
     let (bucket, access) = Bucket::open(|_| None);
     let mut go_on = |done| done < 20 << 20;
     let made = TestObjects::make(access.clone(), address(), 1, ByteCount(64 << 20), &mut go_on);
@@ -264,7 +265,7 @@ fn whoever_stops_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_a_bucket_refuses_is_said() {
+fn the_refusal_of_a_bucket_is_reported() {
     let status = |answer| {
         let (_, access) = Bucket::open(answer);
         make(&access, 1, 100).err().unwrap().to_string()
@@ -291,7 +292,7 @@ fn what_a_bucket_refuses_is_said() {
 }
 
 #[test]
-fn addresses_and_endpoints_are_read() {
+fn addresses_and_endpoints_are_parsed() {
     let parse = |text| Address::parse(text).map(|address| address.prefix);
     assert_eq!(parse("s3://films").unwrap(), "");
     assert_eq!(parse("s3://films/a/b/").unwrap(), "a/b/");

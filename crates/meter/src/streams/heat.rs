@@ -1,4 +1,4 @@
-//! How often times of each length were seen in each second: a heat map in little memory.
+//! A heat map in little memory: how often times of each length were seen in each second.
 //!
 //! ```text
 //!   band 0: below 11.6 µs,  then two bands to an octave,  last: 97 s and more
@@ -12,25 +12,25 @@ pub struct Heat {
     seconds: Vec<[u32; BANDS]>,
 }
 
-/// The number of times between two lengths, from second `from` until second `until`.
+/// The number of times of a range of lengths in a range of seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeatCell {
-    /// Seconds since the start.
+    /// The first second, from the start.
     pub from: usize,
-    /// The first that is no longer meant.
+    /// The second after the last.
     pub until: usize,
-    /// This long at least.
+    /// The shortest time.
     pub least: Duration,
-    /// Shorter than this.
+    /// The limit below which the times are.
     pub below: Duration,
-    /// How often.
+    /// The number of times.
     pub count: u64,
 }
 
-/// Two to an octave, from 8 µs to 137 s.
+/// Number of bands: two to an octave, from 8 µs to 137 s.
 const BANDS: usize = 48;
 
-/// Powers of two of nanoseconds below the first band's end.
+/// The end of the first band as a power of two of nanoseconds.
 const FIRST: u32 = 13;
 
 impl Heat {
@@ -44,7 +44,7 @@ impl Heat {
         *seen = seen.saturating_add(1);
     }
 
-    /// What was seen, in at most `columns` columns of whole seconds.
+    /// The cells with at least one time, in at most `columns` columns of whole seconds.
     pub fn warm(&self, columns: usize) -> Vec<HeatCell> {
         let wide = self.seconds.len().div_ceil(columns.max(1)).max(1);
         let mut all = Vec::new();
@@ -68,12 +68,12 @@ fn band(nanos: u64) -> usize {
     if power < FIRST {
         return 0;
     }
-    // The bit after the highest one tells the upper half of an octave from the lower.
+    // The bit after the highest one separates the upper half of an octave from the lower.
     let upper = usize::from(nanos >> (power - 1) & 1 == 1);
     (usize::try_from(power - FIRST).expect("below 64") * 2 + upper).min(BANDS - 1)
 }
 
-/// Zero for the first, which has all that is shorter.
+/// The shortest time in a band; zero for the first, which has all shorter times.
 fn begins(band: usize) -> Duration {
     if band == 0 {
         return Duration::ZERO;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_in_its_band() {
+    fn every_time_is_counted_in_its_band() {
         for nanos in [1, 8_191, 8_192, 12_287, 12_288, 1 << 20, 3 << 19, 40_000_000, 90_000_000_000]
         {
             let mut heat = Heat::default();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_has_as_many_columns_as_there_is_room_for() {
+    fn a_long_run_has_no_more_columns_than_requested() {
         let mut heat = Heat::default();
         (0..1000).for_each(|second| heat.count(second, 5_000_000));
         let warm = heat.warm(100);

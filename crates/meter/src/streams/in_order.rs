@@ -1,4 +1,4 @@
-//! What a viewer sees: a stream's frames in their order, however they came.
+//! A stream as its viewer sees it: frames in their order, whatever the order of their arrival.
 //!
 //! Times are nanoseconds; [`Viewer::so_far`] has them as durations.
 
@@ -12,18 +12,18 @@ use units::Moment;
 pub(super) struct Viewer {
     frames: u64,
     late: u64,
-    /// Came before a frame before them.
+    /// Frames that arrived before an earlier frame.
     early: BTreeMap<u64, FrameArrival>,
-    /// The outage that is on, or was last: from when, until when the frame came.
+    /// The current or last outage: its start, and the arrival of the missing frame.
     outage: Option<(Moment, Moment)>,
     longest_outage: u64,
     aggregate: u64,
-    /// The sum of lateness over the late frames just before.
+    /// The sum of lateness over the late frames directly before.
     run: u64,
     longest_run: u64,
 }
 
-/// When a frame was there.
+/// The arrival of a frame.
 #[derive(Clone, Copy)]
 pub(super) struct FrameArrival {
     pub(super) at: Moment,
@@ -36,18 +36,18 @@ impl Viewer {
         self.frames
     }
 
-    /// Came before its turn.
+    /// Keeps a frame that arrived before its turn.
     pub(super) fn waits(&mut self, frame: u64, came: FrameArrival) {
         self.early.insert(frame, came);
     }
 
-    /// The frame that is shown next, if it came before its turn.
+    /// The next frame to be shown, if it arrived before its turn.
     pub(super) fn next_early(&mut self) -> Option<FrameArrival> {
-        // Most frames come in their order.
+        // Most frames arrive in order.
         if self.early.is_empty() { None } else { self.early.remove(&self.frames) }
     }
 
-    /// The next frame, to be shown at `due`.
+    /// Shows the next frame, whose time is `due`.
     pub(super) fn shows(&mut self, due: Moment, came: FrameArrival) {
         self.frames += 1;
         if !came.late {
@@ -67,7 +67,7 @@ impl Viewer {
         self.longest_outage = self.longest_outage.max(until.0.saturating_sub(from.0));
     }
 
-    /// What it saw.
+    /// The statistics so far.
     pub(super) fn so_far(&self) -> StreamStats {
         StreamStats {
             frames: self.frames,

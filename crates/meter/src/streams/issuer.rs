@@ -1,15 +1,15 @@
-//! The operations that are due, in flight, or waiting for room.
+//! The operations of a run that are due, in flight, or waiting for room.
 //!
-//! Frames of one number become due in the order of their streams' phases, and all of them before
-//! any of the next number: finding the next due operation needs no search.
+//! The frames with one number become due in the order of their streams' phases, and all of them
+//! before any frame with the next number: finding the next due operation needs no search.
 
+use super::StreamsPlan;
 use super::plan::Ask;
-use super::{StreamsPlan, index};
 use crate::target::{IoRequest, Port};
 use device::DeviceError;
 use std::collections::VecDeque;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, index};
 
 /// The operations of a run that are due, in flight, or waiting for room.
 pub(super) struct Issuer<'a> {
@@ -17,23 +17,23 @@ pub(super) struct Issuer<'a> {
     origin: Moment,
     /// Streams in the order of their phases.
     order: Vec<u32>,
-    /// The next to become due: whose of `order`, and which frame.
+    /// The next frame to become due: an index into `order`, and the frame's number.
     next: usize,
     round: u64,
-    /// When frames of this round are to be asked for, but for the phase.
+    /// The intended start of this round's frames, without the phase.
     round_begins: Moment,
     streams: Vec<StreamState>,
-    /// Streams that may ask, and since when; one entry a frame.
+    /// Streams with a frame that may be requested, and since when; one entry for each frame.
     ready: VecDeque<(u32, Moment)>,
-    /// By tag.
+    /// Operations in flight by tag.
     under_way: Vec<Option<IssuedRead>>,
     free: Vec<usize>,
     watch: ClockCache,
-    /// Before this moment nothing could be asked for, for no fault of the meter.
+    /// The moment until which nothing could be submitted for reasons outside of the meter.
     pub(super) unable_until: Moment,
 }
 
-/// A frame that was asked for.
+/// A frame that was requested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IssuedRead {
     pub(super) stream: u32,
@@ -41,9 +41,9 @@ pub(super) struct IssuedRead {
     pub(super) ask: Ask,
     pub(super) intended: Moment,
     pub(super) start: Moment,
-    /// How late the meter itself was with it, in nanoseconds.
+    /// The meter's own lateness with this frame, in nanoseconds.
     pub(super) own: u64,
-    /// That, and what the meter's lateness with frames before left this one.
+    /// The meter's own lateness, plus what its lateness with earlier frames left to this one.
     pub(super) inherited: u64,
 }
 
@@ -51,21 +51,22 @@ pub(super) struct IssuedRead {
 struct StreamState {
     /// Frames that became due.
     came_due: u64,
-    /// Frames that were put among the ready ones.
+    /// Frames that became ready.
     put_ready: u64,
-    /// Frames that were asked for.
+    /// Frames that were requested.
     asked: u64,
     under_way: u32,
-    /// What the meter's own lateness costs this stream until it has caught up, in nanoseconds.
+    /// The lateness that the meter itself causes this stream until it has caught up, in
+    /// nanoseconds.
     inherited: u64,
 }
 
-/// What time it is while much is asked for at once. Asking is short where it only fills a list for
-/// the kernel, and then reading the clock would be most of it: so a reading is good for up to
-/// [`MOST_A_READING`] operations, as long as so many took less than [`AT_ONCE`] the last time.
+/// The time during bursts of submissions. Where a submission only fills a list for the kernel,
+/// reading the clock would be most of its cost: so one reading is used for up to [`MOST_A_READING`]
+/// operations, as long as that many took less than [`AT_ONCE`] the last time.
 struct ClockCache {
     at: Moment,
-    /// Operations that a reading is good for, and for how many more it is.
+    /// Operations that a reading is used for, and how many of them remain.
     good_for: u32,
     left: u32,
 }
@@ -73,6 +74,7 @@ struct ClockCache {
 impl<'a> Issuer<'a> {
     pub(super) fn new(plan: &'a StreamsPlan, origin: Moment) -> Self {
         let mut order: Vec<u32> = (0..plan.streams).collect();
+        // In the order of their phases: the next frame due is then found without a search.
         order.sort_by_key(|stream| plan.phase(*stream));
         Self {
             plan,
@@ -101,17 +103,17 @@ impl<'a> Issuer<'a> {
             .then(|| Moment(self.round_begins.0 + self.plan.phase(self.order[self.next])))
     }
 
-    /// Whether one more may be under way.
+    /// Whether one more operation may be in flight.
     pub(super) fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// The frame that was asked for and has not come, if it is one.
+    /// The frames that were requested and have not arrived.
     pub(super) fn waiting_for(&self) -> impl Iterator<Item = &IssuedRead> {
         self.under_way.iter().flatten()
     }
 
-    /// Asks for all that is due and has room.
+    /// Submits all operations that are due and have room.
     pub(super) fn ask(&mut self, port: &mut dyn Port) -> Result<(), DeviceError> {
         let now = self.watch.look(port);
         while let Some(moment) = self.next_due()
@@ -127,6 +129,7 @@ impl<'a> Issuer<'a> {
             }
             self.make_ready(stream, moment);
         }
+        // Frames for which there was no room go first, in the order in which they became due.
         while !self.free.is_empty()
             && let Some((stream, since)) = self.ready.pop_front()
         {
@@ -145,7 +148,8 @@ impl<'a> Issuer<'a> {
         let frame = state.asked;
         let intended = self.plan.intended(self.origin, stream, frame);
         let ask = self.plan.ask(stream, frame);
-        let slot = self.free.pop().expect("asked for with room only");
+        let slot = self.free.pop().expect("the caller checked that there is room");
+        // The meter could not submit earlier, which is not its delay.
         let able = since.max(self.unable_until);
         let start = self.watch.time(port);
         port.begin(IoRequest {
@@ -157,6 +161,7 @@ impl<'a> Issuer<'a> {
             handle: self.plan.handle(stream),
         })?;
         let own = start.0.saturating_sub(able.0);
+        // A late start delays the frames after it, until one can be submitted in time again.
         let caught_up = able <= intended;
         state.inherited = if caught_up { own } else { state.inherited + own };
         state.asked += 1;
@@ -167,7 +172,7 @@ impl<'a> Issuer<'a> {
         Ok(())
     }
 
-    /// One more frame of this stream may be asked for, if its buffer has room for it.
+    /// Makes one more frame of this stream ready, if its buffer has room for it.
     fn make_ready(&mut self, stream: u32, since: Moment) {
         let state = &mut self.streams[index(stream)];
         let ahead = state.put_ready - state.asked + u64::from(state.under_way);
@@ -178,13 +183,15 @@ impl<'a> Issuer<'a> {
     }
 
     pub(super) fn arrived(&mut self, tag: u64, at: Moment) -> IssuedRead {
+        // Until now there was no room, so that the meter could not have submitted anything.
         if self.free.is_empty() {
             self.unable_until = self.unable_until.max(at);
         }
-        let slot = usize::try_from(tag).expect("a tag is a place in memory");
-        let asked = self.under_way[slot].take().expect("what arrives was asked for");
+        let slot = usize::try_from(tag).expect("a tag is an index");
+        let asked = self.under_way[slot].take().expect("an arrival belongs to a request");
         self.free.push(slot);
         self.streams[index(asked.stream)].under_way -= 1;
+        // The buffer has room again: a frame that is due can be requested.
         self.make_ready(asked.stream, at);
         asked
     }
@@ -197,10 +204,12 @@ impl ClockCache {
         self.at
     }
 
-    /// The time, for one more operation.
+    /// The time for one more operation.
     fn time(&mut self, port: &dyn Port) -> Moment {
         if self.left == 0 {
             let before = self.at;
+            // A clock reading costs as much as submitting to a fast device, so several operations
+            // share one.
             let quick = self.look(port).since(before) < AT_ONCE;
             self.good_for = if quick { (self.good_for * 2).min(MOST_A_READING) } else { 1 };
             self.left = self.good_for;
@@ -210,9 +219,9 @@ impl ClockCache {
     }
 }
 
-/// So much too early may the start of an operation be in the log: it is then the storage's time,
-/// not the meter's, and a hundredth of what the fastest storage takes.
+/// The largest error of a logged start time, always too early: it counts as the storage's time, not
+/// the meter's, and is a hundredth of what the fastest storage takes.
 const AT_ONCE: Duration = Duration::from_micros(1);
 
-/// Then the clock is a small part of what an operation costs.
+/// The largest number of operations per clock reading, which is then a small part of their cost.
 const MOST_A_READING: u32 = 16;

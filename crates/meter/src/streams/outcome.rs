@@ -1,4 +1,4 @@
-//! What came of a run of streams.
+//! The outcome of a run of streams.
 
 use super::{Heat, Times};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use units::{BitRate, ByteCount};
 /// The result of a run of paced streams.
 #[derive(Clone, Debug, Default)]
 pub struct StreamsOutcome {
-    /// Frames that were due and are known to be late or not.
+    /// Frames that were due and judged.
     pub frames: u64,
     /// Frames that were not in memory by their deadline, whatever the cause.
     pub late: u64,
@@ -19,105 +19,107 @@ pub struct StreamsOutcome {
     pub first_failure: Option<String>,
     /// Late frames that had not arrived at the end of the run.
     pub never: u64,
-    /// Operations that the storage kept for good: it hung when the run was over, and went on to.
-    /// Whoever left the target says so.
+    /// Operations that never completed, because the storage hung to the end and after it. The
+    /// caller adds them when it closes the target.
     pub stuck: u32,
     /// With players: segments in a lower rendition than the best on offer, late or not.
     pub below_best: u64,
-    /// Frame numbers: the frames of this number of all streams are a round.
+    /// Rounds: a round is the frames with one number of all streams.
     pub rounds: u64,
-    /// Rounds in which some frame was late, and not by the meter; or below the best.
+    /// Rounds with at least one frame that was late (not by the meter) or below the best rendition.
     pub late_rounds: u64,
     /// The longest response of any frame in each round; the time waited for a frame that never
     /// arrived.
     pub round_times: Vec<Duration>,
-    /// Responses by second of their end.
+    /// Response times by second of their end.
     pub heat: Heat,
-    /// The reads that came.
+    /// The completed reads.
     pub reads: Moved,
-    /// The writes that were done.
+    /// The completed writes.
     pub writes: Moved,
-    /// From intended start to end of all that came.
+    /// Response times, from intended start to end, of completed operations.
     pub response: Times,
-    /// From when an operation could be asked for until the meter did.
+    /// The meter's own lateness: from the time at which an operation could be submitted until it
+    /// was.
     pub issue: Times,
-    /// Each, in order.
+    /// The statistics of each stream, in order.
     pub streams: Vec<StreamStats>,
-    /// What happened in each, from the start on.
+    /// The statistics of each second, from the start.
     pub seconds: Vec<Second>,
-    /// From the start of the run to its end.
+    /// Time from the start of the run to its end.
     pub took: Duration,
-    /// False where it was stopped.
+    /// Whether it ran to its end; false where it was stopped.
     pub complete: bool,
-    /// How it was done.
+    /// The read method.
     pub method: String,
 }
 
-/// What a stream saw.
+/// The statistics of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamStats {
-    /// As in [`StreamsOutcome`].
+    /// Frames that were judged.
     pub frames: u64,
-    /// As in [`StreamsOutcome`].
+    /// Late frames, whatever the cause.
     pub late: u64,
-    /// The longest time in which the frame to be shown was not there.
+    /// The longest time in which the frame to be shown was missing.
     pub longest_outage: Duration,
     /// Aggregate drift factor: the sum of the times by which frames were late. An early frame
     /// waits in the buffer and is not early for the viewer.
     pub aggregate_drift: Duration,
-    /// Consecutive drift factor: the largest such sum over frames late one after another.
+    /// Consecutive drift factor: the largest such sum over consecutive late frames.
     pub consecutive_drift: Duration,
 }
 
-/// A second of a run, by when frames were due (their deadline).
+/// The statistics of one second of a run; frames belong to the second of their deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Second {
-    /// Frames due in it.
+    /// Frames due in this second.
     pub frames: u64,
-    /// Late frames of the stream.
+    /// Late frames.
     pub late: u64,
-    /// Late frames of the stream that would have been in time without the meter's own delay.
+    /// Late frames that would have been in time without the meter's own delay.
     pub late_by_meter: u64,
-    /// The most that the meter itself was late with any.
+    /// The longest lateness of the meter itself with any frame.
     pub longest_own: Duration,
-    /// The longest response time of any; of one that never came so long as it was waited for.
+    /// The longest response time of any frame; of one that never arrived, the time that it was
+    /// waited for.
     pub longest_response: Duration,
-    /// What came in it, whenever it was due.
+    /// Bytes read in this second, whenever they were due.
     pub bytes_read: ByteCount,
-    /// What was written in it, whenever it was due.
+    /// Bytes written in this second, whenever they were due.
     pub bytes_written: ByteCount,
-    /// How long the meter watched the clock in it, rather than slept or worked.
+    /// The time in this second in which the meter polled the clock.
     pub spun: Duration,
 }
 
-/// What was moved in one direction.
+/// The completed operations in one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Moved {
-    /// How often.
+    /// The number of operations.
     pub operations: u64,
-    /// How much.
+    /// The number of bytes.
     pub bytes: ByteCount,
-    /// From start to end of each.
+    /// Service times, from start to end of each.
     pub service: Times,
 }
 
 impl StreamsOutcome {
-    /// Misses that are the meter's own are at most one in a thousand frames.
+    /// Whether at most one in a thousand frames was late because of the meter.
     pub fn valid(&self) -> bool {
         self.late_by_meter * 1000 <= self.frames
     }
 
-    /// Late frames that are the storage's.
+    /// Late frames that count as the storage's.
     pub fn late_by_storage(&self) -> u64 {
         self.late - self.late_by_meter
     }
 
-    /// Frames for which the storage did not hold: late, or below the best.
+    /// Frames that count against the storage: late, or below the best rendition.
     pub fn missed(&self) -> u64 {
         self.late_by_storage() + self.below_best
     }
 
-    /// What was read and written.
+    /// The bytes read and written.
     pub fn bytes(&self) -> ByteCount {
         self.reads.bytes + self.writes.bytes
     }
@@ -127,14 +129,14 @@ impl StreamsOutcome {
         BitRate::of(self.bytes(), self.took)
     }
 
-    /// From start to end of all that came.
+    /// Service times, from start to end, of all completed operations.
     pub fn service(&self) -> Times {
         let mut all = self.reads.service.clone();
         all.add(&self.writes.service);
         all
     }
 
-    /// How long the meter watched the clock, rather than slept or worked.
+    /// The time in which the meter polled the clock.
     pub fn spun(&self) -> Duration {
         self.seconds.iter().map(|second| second.spun).sum()
     }

@@ -1,21 +1,20 @@
-//! Waiting until the next frame is due: by sleeping, or by watching the clock for the last of it.
+//! Waiting until the next frame is due: by sleeping, or by polling the clock for the last part.
 //!
 //! ```text
-//!   now ────────── sleep ──────────▶ ┬ ─ watch the clock ─▶ due
+//!   now ────────── sleep ──────────▶ ┬ ─ poll the clock ──▶ due
 //!                                    due - ahead
 //! ```
 //!
-//! A thread that sleeps is woken tens of microseconds late on an idle machine and half a
-//! millisecond late on many virtual ones. Where the plan says
-//! [`StreamsPlan::spin`](super::StreamsPlan::spin) it sleeps only until shortly before, and looks
-//! at the clock (and for what arrives) from then on: `ahead` follows how late it was woken, so
-//! frames due closer to each other than that keep it awake, which is a processor's whole time. It
-//! never yields: yielding gives milliseconds even to who is to run only when nobody else wants to.
-//! Whoever is woken goes before it, and who has work all the time gets as much as it does; where it
-//! finds that this is so, because there are fewer processors than work, watching makes it later
-//! than sleeping would: then it sleeps for a while.
+//! A sleeping thread is woken tens of microseconds late on an idle machine and half a millisecond
+//! late on many virtual ones. With [`StreamsPlan::spin`](super::StreamsPlan::spin) the thread
+//! sleeps only until shortly before a frame is due, and polls the clock (and completions) from then
+//! on: `ahead` follows the measured wake-up delay, so that frames due at shorter intervals keep the
+//! thread awake and use a whole processor. It never yields: a yield gives milliseconds even to
+//! threads of the idle class. A woken thread takes precedence over one that polls, and a busy one
+//! gets an equal share. Where that happens, because there is more work than processors, polling
+//! makes the thread later than sleeping would: then it sleeps for a while.
 //!
-//! What it watched for is kept apart from what the meter worked ([`Pacer::take_watched`]).
+//! Polling time is kept apart from working time ([`Pacer::take_watched`]).
 
 use crate::target::{IoCompletion, Port};
 use device::DeviceError;
@@ -26,13 +25,13 @@ use units::Moment;
 /// nanoseconds.
 pub(super) struct Pacer {
     spin: bool,
-    /// How long before a frame is due the clock is watched.
+    /// The time before a frame is due from which the clock is polled.
     ahead: u64,
     watched: u64,
-    /// The intervals between two clock readings in which other programs ran, and the remaining
+    /// The intervals between clock readings in which other programs ran, and the rest of the judged
     /// time.
     window: Window,
-    /// The end of the sleep that the back-off imposes, and the length of the next one.
+    /// The end of the back-off's sleep, and the length of the next one.
     rests_until: Moment,
     rest: Duration,
 }
@@ -55,12 +54,13 @@ impl Pacer {
         }
     }
 
-    /// As [`Port::wait`]: until `wake`, or shortly before `due`. The moment until which nothing
-    /// that came can have gone unseen.
+    /// Waits as [`Port::wait`] does, until `wake` or shortly before `due`. Returns the moment up to
+    /// which no completion can have gone unnoticed.
     pub(super) fn wait(
         &mut self,
         port: &mut dyn Port,
-        (now, wake): (Moment, Moment),
+        now: Moment,
+        wake: Moment,
         due: Option<Moment>,
         done: &mut Vec<IoCompletion>,
     ) -> Result<Moment, DeviceError> {
@@ -68,12 +68,14 @@ impl Pacer {
             port.wait(wake, done)?;
             return Ok(wake);
         };
+        // The estimate decays, so that one slow wake-up does not keep the thread polling.
         self.ahead = (self.ahead - self.ahead / FORGETS).max(LEAST_AHEAD);
         let nap = Moment(due.0.saturating_sub(self.ahead)).min(wake);
         if nap <= now {
-            return self.watch(port, (now, wake), done);
+            return self.watch(port, now, wake, done);
         }
         port.wait(nap, done)?;
+        // A completion ends the sleep early and shows nothing about wake-up delay.
         if done.is_empty() {
             let late = port.now().0.saturating_sub(nap.0);
             self.ahead = self.ahead.max(late).min(MOST_AHEAD);
@@ -81,7 +83,7 @@ impl Pacer {
         Ok(nap)
     }
 
-    /// What was watched since this was asked last.
+    /// The polling time since the last call.
     pub(super) fn take_watched(&mut self) -> u64 {
         std::mem::take(&mut self.watched)
     }
@@ -89,7 +91,8 @@ impl Pacer {
     fn watch(
         &mut self,
         port: &mut dyn Port,
-        (now, until): (Moment, Moment),
+        now: Moment,
+        until: Moment,
         done: &mut Vec<IoCompletion>,
     ) -> Result<Moment, DeviceError> {
         let mut last = now;
@@ -113,13 +116,15 @@ impl Pacer {
         Ok(last.min(until))
     }
 
-    /// Whether watching is worth it.
+    /// Decides whether polling is useful.
     fn judge(&mut self, now: Moment) {
         let Window { watched, lost } = self.window;
         if watched + lost < JUDGED_AFTER {
             return;
         }
         if lost * MOST_LOST > watched + lost {
+            // Polling takes time from the threads that it waits for: sleep, twice as long each
+            // time.
             self.rests_until = now + self.rest;
             self.rest = (self.rest * 2).min(LONGEST_REST);
         } else {
@@ -129,10 +134,10 @@ impl Pacer {
     }
 }
 
-/// The clock is watched for so long at least: an idle machine wakes who sleeps within less.
+/// The shortest polling time: an idle machine wakes a sleeping thread within less.
 const LEAST_AHEAD: u64 = 100_000;
 
-/// The cap of the estimate: longer wake-up delays occur once in a thousand times.
+/// The longest polling time: longer wake-up delays occur once in a thousand times.
 const MOST_AHEAD: u64 = 1_000_000;
 
 /// The decay of the estimate of wake-up delay: a value is halved after 700 frames.
@@ -144,7 +149,7 @@ const TAKEN: u64 = 100_000;
 /// The polling time, in nanoseconds, over which its usefulness is judged.
 const JUDGED_AFTER: u64 = 100_000_000;
 
-/// More than a tenth of the time lost is too much.
+/// The share of the time, one in this number, whose loss to other programs is too much.
 const MOST_LOST: u64 = 10;
 
 const FIRST_REST: Duration = Duration::from_secs(1);
@@ -169,20 +174,20 @@ mod tests {
                     late.push(now.0 - due.0);
                     break;
                 }
-                pace.wait(port, (now, due), Some(due), &mut Vec::new()).unwrap();
+                pace.wait(port, now, due, Some(due), &mut Vec::new()).unwrap();
             }
             due = due + apart;
         }
         late
     }
 
-    /// Looking at the clock takes a microsecond.
+    /// A port whose clock reading takes a microsecond.
     fn port() -> TickingPort {
         TickingPort::new(MS / 1000)
     }
 
     #[test]
-    fn it_is_late_once_and_then_wakes_as_much_sooner() {
+    fn it_is_late_once_and_then_wakes_sooner_by_as_much() {
         let (mut port, mut pace) = (port().waking_late(MS / 2), Pacer::new(true));
         let late = waits(&mut pace, &mut port, MS * 40, 100);
         assert!(late[0] > 300_000 && late[1..].iter().all(|late| *late < 5_000), "{late:?}");
@@ -190,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_in_time_watches_the_clock_for_the_rest() {
+    fn a_thread_woken_in_time_polls_the_clock_for_the_rest() {
         let (mut port, mut pace) = (port(), Pacer::new(true));
         waits(&mut pace, &mut port, MS * 40, 100);
         let watched = pace.take_watched();
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn without_being_told_to_it_only_sleeps() {
+    fn without_polling_it_only_sleeps() {
         let (mut port, mut pace) = (port().waking_late(MS / 2), Pacer::new(false));
         let late = waits(&mut pace, &mut port, MS * 40, 100);
         assert!(late.iter().all(|late| *late > 490_000), "{late:?}");
@@ -207,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_every_forty_microseconds_keeps_it_awake() {
+    fn frames_every_forty_microseconds_keep_it_awake() {
         let (mut port, mut pace) = (port().waking_late(MS / 2), Pacer::new(true));
         let late = waits(&mut pace, &mut port, MS / 25, 25_000);
         assert_eq!(port.slept, 0);
         assert!(late.iter().all(|late| *late < 5_000));
     }
 
-    /// Somebody else has the processor for 3 ms after each 5 ms of looking at the clock.
+    /// A machine on which another program has the processor for 3 ms after each 5 ms of polling.
     struct Contended {
         inner: TickingPort,
         looks: Cell<u64>,
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn where_somebody_else_has_the_processor_it_sleeps_for_longer_and_longer() {
+    fn on_a_contended_processor_it_sleeps_for_longer_and_longer() {
         let mut contended = Contended { inner: port(), looks: Cell::new(0) };
         let mut pace = Pacer::new(true);
         waits(&mut pace, &mut contended, MS / 25, 1_000_000);

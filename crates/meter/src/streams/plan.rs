@@ -1,91 +1,90 @@
-//! What is read and written, where, and by when it must be there.
+//! The plan of a run: what is read and written, where, and by which deadline.
 
-use super::nanos;
 use crate::log::OperationKind;
 use crate::profiles::{Fps, Profile};
 use crate::target::{FilePositions, FileSet, Handle, Layout, slot};
 use std::time::Duration;
-use units::{BitRate, ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment, nanos};
 
 /// A plan of paced streams: files, positions, phases and deadlines. Made by [`StreamsPlan::new`]
 /// and constant afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamsPlan {
-    /// How many.
+    /// The number of streams.
     pub streams: u32,
-    /// Bytes of each frame.
+    /// The size of each frame.
     pub frame: ByteCount,
     /// The frame rate of each stream.
     pub fps: Fps,
-    /// Frames that a client keeps (B): so late may a frame be, and so many of a stream are under
-    /// way at most.
+    /// Frames that a client buffers (B): the time by which a frame may be late, and the largest
+    /// number of a stream's operations in flight.
     pub buffer: u32,
-    /// For so long frames become due.
+    /// The time in which frames become due.
     pub duration: Duration,
     /// The files.
     pub shape: FileSet,
-    /// Operations under way at most, of all streams together.
+    /// The largest number of operations in flight, of all streams together.
     pub at_once: u32,
-    /// Whether waiting for a read is making it: with ways of reading that make one read after
+    /// Whether a wait for a read performs the read: with read methods that make one read after
     /// another, time in a read is the storage's and not the meter's.
     pub blocking: bool,
-    /// Whether the clock is watched shortly before each frame is due, rather than slept until then.
-    /// Polling is impossible in virtual time, which only the plan itself advances.
+    /// Whether the clock is polled shortly before each frame is due. Polling is impossible in
+    /// virtual time, which only the plan itself advances.
     pub spin: bool,
     read_percent: u8,
     random_percent: u8,
     places: FilePositions,
     frames: u64,
     allowed: Duration,
-    /// From one frame to the next in nanoseconds, where that is a whole number.
+    /// The time from frame to frame in nanoseconds, where it is a whole number.
     period: Option<u64>,
-    /// Where in the time of a frame each stream begins, in nanoseconds.
+    /// The phase of each stream within the time of a frame, in nanoseconds.
     phases: Vec<u64>,
 }
 
-/// What a frame asks for.
+/// The operation of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Read or write.
+    /// The direction.
     pub kind: OperationKind,
-    /// Elsewhere than after the frame before.
+    /// Whether the position is random rather than after the frame before.
     pub random: bool,
-    /// Which file.
+    /// The index of the file.
     pub file: u32,
-    /// From which byte on.
+    /// The offset in the file.
     pub offset: u64,
 }
 
-/// There can be no such run.
+/// An error that makes a run impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A profile that paced streams cannot use, and the reason.
     #[error("profile {name} cannot be run: {why}")]
     Profile {
-        /// Its name.
+        /// The profile's name.
         name: String,
-        /// As it reads after a colon.
+        /// The reason, as it reads after a colon.
         why: &'static str,
     },
-    /// It is too small.
+    /// The target is too small.
     #[error("{size} is too small for {streams} streams; {needed} hold a frame of each")]
     TooSmall {
-        /// What there is.
+        /// The size of the target.
         size: ByteCount,
-        /// How many were asked for.
+        /// The requested number of streams.
         streams: u32,
-        /// So much would do.
+        /// The size that would suffice.
         needed: ByteCount,
     },
-    /// There are fewer files.
+    /// The target has too few files.
     #[error("{files} files are too few for {streams} streams with their own; make --size larger")]
     TooFew {
-        /// How many there are.
+        /// The number of files.
         files: u32,
-        /// How many were asked for.
+        /// The requested number of streams.
         streams: u32,
     },
-    /// Nothing would become due.
+    /// The run is so short that no frame becomes due.
     #[error("{0:?} is too short for a frame; make it longer")]
     TooShort(Duration),
 }
@@ -110,6 +109,7 @@ impl StreamsPlan {
         let frame = ByteCount(profile.bytes);
         let slot = slot(frame);
         if shape.most_streams(slot) < streams {
+            // With a file per stream the number of files is the limit, otherwise their size.
             let own = !shape.layout.is_single() && shape.each.0 >= slot;
             let needed = ByteCount(slot.saturating_mul(streams.into()));
             let (size, files) = (shape.size(), shape.files);
@@ -118,11 +118,14 @@ impl StreamsPlan {
                 false => PlanError::TooSmall { size, streams, needed },
             });
         }
+        // Each read has a buffer of its own, so memory bounds the number of reads.
         let room = u32::try_from(MEMORY / slot).unwrap_or(u32::MAX).max(1);
         let at_once = streams.saturating_mul(buffer).min(room).min(MOST_AT_ONCE);
         let mut chance = fastrand::Rng::with_seed(SEED);
+        // Random phases: otherwise the frames of all streams would be due at the same moment.
         let period = nanos(fps.moment(1));
         let phases = (0..streams).map(|_| chance.u64(..period)).collect();
+        // A constant period saves a division per frame, but is exact only in whole nanoseconds.
         let whole = fps.moment(fps.frames.into()) == fps.moment(1) * fps.frames;
         Ok(Self {
             streams,
@@ -149,7 +152,7 @@ impl StreamsPlan {
         slot(self.frame)
     }
 
-    /// What all streams ask for together.
+    /// The demand of all streams together.
     pub fn rate(&self) -> BitRate {
         let bytes = self.frame.0 * u64::from(self.streams) * u64::from(self.fps.frames);
         BitRate::of(ByteCount(bytes), Duration::from_secs(self.fps.seconds.into()))
@@ -160,12 +163,12 @@ impl StreamsPlan {
         self.frames
     }
 
-    /// When this frame is to be asked for.
+    /// The intended start of a frame.
     pub fn intended(&self, origin: Moment, stream: u32, frame: u64) -> Moment {
         Moment(origin.0 + self.phase(stream) + self.begins(frame))
     }
 
-    /// When the frames of this number begin to become due, in nanoseconds.
+    /// The moment at which the frames with this number begin to become due, in nanoseconds.
     pub(super) fn begins(&self, frame: u64) -> u64 {
         match self.period {
             Some(period) => period.saturating_mul(frame),
@@ -173,7 +176,7 @@ impl StreamsPlan {
         }
     }
 
-    /// How long after that it must be there.
+    /// The time from the intended start of a frame to its deadline.
     pub fn allowed(&self) -> Duration {
         self.allowed
     }
@@ -183,7 +186,7 @@ impl StreamsPlan {
         self.read_percent < 100
     }
 
-    /// What this frame asks for: always the same, drawn from stream and frame alone.
+    /// The operation of a frame: always the same, drawn from stream and frame alone.
     pub fn ask(&self, stream: u32, frame: u64) -> Ask {
         let percent = |salt| drawn(stream, frame, salt) % 100;
         let read = self.read_percent == 100 || percent(1) < u64::from(self.read_percent);
@@ -194,7 +197,7 @@ impl StreamsPlan {
         Ask { kind, random, file, offset }
     }
 
-    /// Whose opening of the file a frame uses.
+    /// The file handle that a frame uses.
     pub(super) fn handle(&self, stream: u32) -> Handle {
         match self.shape.layout {
             Layout::FilePerFrame => Handle::Own { client: stream, open: true, close: true },
@@ -202,12 +205,12 @@ impl StreamsPlan {
         }
     }
 
-    /// Where in the time of a frame this stream begins, in nanoseconds.
+    /// The phase of a stream within the time of a frame, in nanoseconds.
     pub(super) fn phase(&self, stream: u32) -> u64 {
-        self.phases[super::index(stream)]
+        self.phases[units::index(stream)]
     }
 
-    /// When everything is there or late.
+    /// The moment at which every frame has arrived or is late.
     pub(crate) fn end(&self, origin: Moment) -> Moment {
         let last = self.frames() - 1;
         let intended = |stream| self.intended(origin, stream, last);
@@ -216,8 +219,8 @@ impl StreamsPlan {
     }
 }
 
-/// A number for this stream and frame; `salt` tells draws for different ends apart. The mixing is
-/// the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// A pseudo-random number for a stream and frame; `salt` distinguishes draws for different
+/// purposes. The mixing is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 fn drawn(stream: u32, frame: u64, salt: u64) -> u64 {
     let mixed = u64::from(stream) << 40 ^ frame << 2 ^ salt;
     let mut z = mixed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -226,10 +229,11 @@ fn drawn(stream: u32, frame: u64, salt: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// For operations under way.
+/// The largest memory for operations in flight.
 const MEMORY: u64 = 1 << 30;
 
-/// More at once help no device, and io_uring takes no more in one ring on small machines.
+/// The largest queue depth: more helps no device, and io_uring on small machines takes no more in
+/// one ring.
 const MOST_AT_ONCE: u32 = 1024;
 
 /// The seed of the streams' phases: two runs with the same number of streams begin alike.

@@ -1,4 +1,4 @@
-//! What happened in each second of a run.
+//! The counts of each second of a run.
 //!
 //! Times are nanoseconds from the start of the run; [`Seconds::all`] has them as durations.
 
@@ -16,7 +16,7 @@ pub(super) struct Seconds {
     pub(super) heat: Heat,
 }
 
-/// As [`Second`].
+/// The counts of one second, which become a [`Second`].
 #[derive(Clone, Copy, Default)]
 struct Counts {
     frames: u64,
@@ -38,7 +38,7 @@ impl Seconds {
         &mut self.counts[number]
     }
 
-    /// So much was there, so long after it was to be asked for.
+    /// Counts an operation that completed at `at` with this response time.
     pub(super) fn moved(&mut self, at: u64, kind: OperationKind, bytes: u64, response: u64) {
         self.heat.count(at / 1_000_000_000, response);
         let second = self.at(at);
@@ -48,12 +48,12 @@ impl Seconds {
         }
     }
 
-    /// For so long the clock was watched.
+    /// Adds polling time that ended at `at`.
     pub(super) fn watched(&mut self, at: u64, nanos: u64) {
         self.at(at).spun += nanos;
     }
 
-    /// A frame with this deadline was late or not.
+    /// Counts a frame with this deadline.
     pub(super) fn judged(&mut self, deadline: u64, judged: &Judged) {
         let second = self.at(deadline);
         second.frames += 1;
@@ -63,7 +63,7 @@ impl Seconds {
         second.longest_response = second.longest_response.max(judged.response);
     }
 
-    /// Each, in order.
+    /// All seconds in order.
     pub(super) fn all(&self) -> Vec<Second> {
         let second = |counts: &Counts| Second {
             frames: counts.frames,

@@ -1,22 +1,22 @@
-//! Counts while streams run: each operation as it comes.
+//! The statistics of streams in progress: each operation is counted as it completes.
 //!
-//! This is what the meter does for every operation, millions of times a second on a fast target: it
-//! allocates nothing, and reckons in nanoseconds.
+//! This runs for every operation, millions of times a second on a fast target: it allocates nothing
+//! and calculates in nanoseconds.
 
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
 use super::seconds::Seconds;
-use super::{StreamsOutcome, StreamsPlan, StreamsProgress, index, nanos};
+use super::{StreamsOutcome, StreamsPlan, StreamsProgress};
 use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, index, nanos};
 
 pub(super) struct StreamsTally<'a> {
     plan: &'a StreamsPlan,
     origin: Moment,
-    /// As [`StreamsPlan::allowed`].
+    /// [`StreamsPlan::allowed`] in nanoseconds.
     allowed: u64,
     outcome: StreamsOutcome,
     seconds: Seconds,
@@ -25,15 +25,15 @@ pub(super) struct StreamsTally<'a> {
     log: &'a mut dyn RecordSink,
 }
 
-/// What is known of a frame. Times are nanoseconds.
+/// The verdict on a frame. Times are nanoseconds.
 #[derive(Default)]
 pub(super) struct Judged {
     pub(super) late: bool,
-    /// Whether that is the meter's doing.
+    /// Whether the meter's own lateness explains the miss.
     pub(super) by_meter: bool,
-    /// How late the meter was itself.
+    /// The meter's own lateness.
     pub(super) own: u64,
-    /// If it came; else how long it was waited for; zero if it failed.
+    /// The response time; the time waited, if the frame never arrived; zero if it failed.
     pub(super) response: u64,
 }
 
@@ -51,7 +51,8 @@ impl<'a> StreamsTally<'a> {
         }
     }
 
-    /// An operation is over. `overslept`: the meter may have noticed it so late.
+    /// Counts a completed operation. `overslept` is the time by which the meter may have noticed it
+    /// late.
     pub(super) fn arrived(&mut self, asked: &IssuedRead, arrival: &IoCompletion, overslept: u64) {
         let (at, ok) = (arrival.at, arrival.result.is_ok());
         let deadline = Moment(asked.intended.0 + self.allowed);
@@ -76,6 +77,7 @@ impl<'a> StreamsTally<'a> {
         if let Err(error) = &arrival.result {
             self.outcome.first_failure.get_or_insert_with(|| error.to_string());
         }
+        // The meter's share: late when issuing, or late when noticing the completion.
         let meter = asked.inherited + overslept;
         let by_meter = late && ok && at.0.saturating_sub(deadline.0) <= meter;
         self.outcome.late_by_meter += u64::from(by_meter);
@@ -88,8 +90,10 @@ impl<'a> StreamsTally<'a> {
             errno: errno(&arrival.result),
             ..self.record(asked)
         });
+        // The time of a failure is no response time.
         let response = if ok { response } else { 0 };
         self.judge(asked.frame, deadline, &Judged { late, by_meter, own: meter, response });
+        // Frames arrive in any order, but a viewer shows them one after another.
         let came = FrameArrival { at, late };
         let viewer = &mut self.viewers[index(asked.stream)];
         if viewer.next() == asked.frame {
@@ -103,7 +107,7 @@ impl<'a> StreamsTally<'a> {
         }
     }
 
-    /// For so long before that moment the clock was watched.
+    /// Adds polling time that ended at `at`.
     pub(super) fn watched(&mut self, at: Moment, nanos: u64) {
         if nanos > 0 {
             self.seconds.watched(self.nanos(at), nanos);
@@ -114,7 +118,7 @@ impl<'a> StreamsTally<'a> {
         moment.0.saturating_sub(self.origin.0)
     }
 
-    /// What is known of it before it comes.
+    /// The record of an operation before its completion.
     fn record(&self, asked: &IssuedRead) -> Record {
         let intended = self.nanos(asked.intended);
         Record {
@@ -167,7 +171,7 @@ impl<'a> StreamsTally<'a> {
         }
     }
 
-    /// Ends the run: what was due by now and has not arrived is late.
+    /// Ends the run: frames that were due by now and have not arrived are late.
     pub(super) fn outcome(
         mut self,
         now: Moment,
@@ -186,8 +190,8 @@ impl<'a> StreamsTally<'a> {
                     Some(came) => viewer.shows(due, came),
                     None if frame < self.plan.frames() && due < now => {
                         self.outcome.never += 1;
-                        // As long as it has been waited for, at least: a storage that stands still
-                        // shows as that.
+                        // The time waited so far is a lower bound of the response: so a storage
+                        // that hangs is visible in the figures.
                         let intended = self.plan.intended(self.origin, stream, frame);
                         let response = now.0.saturating_sub(intended.0);
                         let judged = Judged { late: true, response, ..Judged::default() };

@@ -1,4 +1,4 @@
-//! Streams in virtual time, counted against what arithmetic and the log say.
+//! Streams in virtual time, compared with arithmetic and with their log.
 
 use super::*;
 use crate::log::{OperationKind, Record, Recount};
@@ -21,7 +21,7 @@ fn plan(streams: u32, seconds: u64) -> StreamsPlan {
     StreamsPlan::new(&profile(), streams, 8, Duration::from_secs(seconds), shape).unwrap()
 }
 
-/// Where these frames of the first stream lie.
+/// The bytes of these frames of the first stream.
 fn frames(plan: &StreamsPlan, frames: std::ops::Range<u64>) -> std::ops::Range<u64> {
     plan.ask(0, frames.start).offset..plan.ask(0, frames.end - 1).offset + plan.frame.0
 }
@@ -39,18 +39,18 @@ fn ran(plan: &StreamsPlan, port: &mut dyn Port) -> (StreamsOutcome, Vec<Record>)
 }
 
 #[test]
-fn a_disk_that_keeps_up_is_late_with_nothing() {
+fn a_disk_that_keeps_up_has_no_late_frames() {
     let plan = plan(20, 60);
     let (outcome, log) = ran(&plan, &mut SimulatedPort::new(ssd()));
     assert_eq!((outcome.frames, outcome.late, outcome.rounds), (20 * 1500, 0, 1500));
     assert!(outcome.complete && outcome.valid());
-    assert_eq!(outcome.issue.max(), Duration::ZERO, "virtual time is never late itself");
-    // No drift: the last frame of each stream is asked for when it was meant to be.
+    assert_eq!(outcome.issue.max(), Duration::ZERO, "in virtual time the meter is never late");
+    // No drift: every frame is requested at its intended start.
     assert!(log.iter().all(|op| op.start == op.intended));
     assert_eq!(outcome.bytes(), ByteCount(250_000 * 30_000));
 }
 
-/// Answers at once, but once keeps whoever asks asleep, and says so or does not.
+/// Completes immediately, but blocks the issuing thread once, and reports that or does not.
 struct Keeping {
     now: Moment,
     under_way: Vec<u64>,
@@ -93,21 +93,21 @@ impl Port for Keeping {
 }
 
 #[test]
-fn who_is_kept_asleep_for_want_of_room_is_late_for_the_storage() {
+fn blocking_for_want_of_room_counts_as_lateness_of_the_storage() {
     for says in [true, false] {
         let from = Moment::ZERO + Duration::from_secs(2);
         let asleep = Duration::from_secs(1);
         let now = Moment::ZERO;
         let mut port = Keeping { now, under_way: Vec::new(), from, asleep, says, held: now };
         let (outcome, _) = ran(&plan(4, 5), &mut port);
-        // Of a second all but what a buffer of 320 ms hides, of each of four streams.
+        // In one second of four streams, all frames but those within a buffer of 320 ms.
         assert!((64..=72).contains(&outcome.late), "{}", outcome.late);
         let by_meter = if says { 0 } else { outcome.late };
         assert_eq!((outcome.late_by_meter, outcome.valid()), (by_meter, says));
     }
 }
 
-/// How far off the first frame of its stream, at the rate of its format, any frame was asked for.
+/// The largest deviation of a start from the first frame's start plus the format's frame times.
 #[derive(Default)]
 struct Drift {
     first: std::collections::BTreeMap<u32, u64>,
@@ -136,7 +136,7 @@ fn an_hour_has_no_drift() {
 }
 
 #[test]
-fn starts_share_a_reading_of_the_clock_only_where_asking_takes_no_time() {
+fn starts_share_a_clock_reading_only_where_submitting_takes_no_time() {
     let most_alike = |tick: u64| {
         let mut profile = profile();
         profile.fps = Some("1000000".parse().unwrap());
@@ -155,7 +155,7 @@ fn starts_share_a_reading_of_the_clock_only_where_asking_takes_no_time() {
 }
 
 #[test]
-fn who_watches_the_clock_starts_in_time_and_says_how_long_it_watched() {
+fn polling_starts_frames_in_time_and_reports_the_polling_time() {
     let ran_so = |spin, waking_late| {
         let mut plan = plan(10, 2);
         plan.spin = spin;
@@ -174,10 +174,10 @@ fn who_watches_the_clock_starts_in_time_and_says_how_long_it_watched() {
 }
 
 #[test]
-fn a_freeze_is_counted_to_the_frame() {
+fn the_late_frames_of_a_freeze_are_counted_exactly() {
     let disk = ssd();
     let plan = plan(10, 20);
-    // The first stream's frame 100, at about 4 s, takes two more seconds; all others wait for it.
+    // Frame 100 of the first stream, at about 4 s, takes two more seconds; all others wait for it.
     let fault = Fault::Stall(Duration::from_secs(2));
     disk.add(FaultRule { access: Access::Read, area: frames(&plan, 100..101), times: 1, fault });
     let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
@@ -187,14 +187,14 @@ fn a_freeze_is_counted_to_the_frame() {
     let outage = outcome.longest_outage();
     assert!(outage > Duration::from_millis(1600) && outage < Duration::from_secs(2), "{outage:?}");
     assert_eq!((outcome.late_by_meter, outcome.failed, outcome.never), (0, 0, 0));
-    // Response has the freeze in it, service only that of the reads that met it.
+    // The response time includes the freeze, the service time only that of the reads in it.
     assert!(outcome.response.quantile(0.95) > outcome.service().quantile(0.5) * 10);
     let worst = outcome.streams.iter().max_by_key(|stream| stream.late).unwrap();
     assert!(worst.consecutive_drift > outage && worst.aggregate_drift >= worst.consecutive_drift);
 }
 
 #[test]
-fn a_read_that_fails_is_a_frame_that_was_not_there() {
+fn a_failed_read_is_a_missing_frame() {
     let disk = ssd();
     let (plan, fault) = (plan(4, 10), Fault::Errno(5));
     disk.add(FaultRule { access: Access::Read, area: frames(&plan, 50..53), times: 3, fault });
@@ -215,7 +215,7 @@ fn too_many_streams_are_late_and_the_run_ends() {
 }
 
 #[test]
-fn who_stops_a_run_gets_what_there_was() {
+fn a_stopped_run_keeps_its_results_until_then() {
     let mut judged = 0;
     let mut go_on = |progress: StreamsProgress| {
         judged = progress.judged;
@@ -227,7 +227,7 @@ fn who_stops_a_run_gets_what_there_was() {
     assert_eq!((outcome.frames, outcome.late), (judged, 0));
 }
 
-/// Sleeps too long once: what a busy machine does to the meter.
+/// Oversleeps once, as the meter does on a busy machine.
 struct Oversleeps {
     inner: SimulatedPort,
     disk: SimulatedDisk,
@@ -254,7 +254,7 @@ impl Port for Oversleeps {
 }
 
 #[test]
-fn what_the_meter_is_late_with_is_not_the_storages() {
+fn lateness_of_the_meter_does_not_count_against_the_storage() {
     let disk = ssd();
     let once = Some((Moment::from_secs(5), Duration::from_secs(1)));
     let mut port = Oversleeps { inner: SimulatedPort::new(disk.clone()), disk, once };
@@ -266,7 +266,7 @@ fn what_the_meter_is_late_with_is_not_the_storages() {
 }
 
 #[test]
-fn a_profile_that_mixes_is_drawn_as_it_says() {
+fn a_mixed_profile_is_drawn_in_its_proportions() {
     let mut mixed = profile();
     (mixed.read_percent, mixed.random_percent) = (70, 20);
     let shape = FileSet::one(ByteCount(16 << 30));
@@ -278,7 +278,7 @@ fn a_profile_that_mixes_is_drawn_as_it_says() {
     let written = share(|access| access.kind == OperationKind::Write);
     let random = share(|access| access.random);
     let both = share(|access| access.random && access.kind == OperationKind::Write);
-    // Of 100,000: five standard deviations are 700 or less.
+    // Five standard deviations of 100,000 draws are 700 or less.
     assert!(written.abs_diff(30_000) < 700 && random.abs_diff(20_000) < 700, "{written} {random}");
     assert!(both.abs_diff(6_000) < 400, "{both}: the one says nothing of the other");
     for (stream, frame) in all() {
@@ -290,7 +290,7 @@ fn a_profile_that_mixes_is_drawn_as_it_says() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn an_impossible_plan_is_refused() {
     let time = Duration::from_secs(1);
     let shape = FileSet::one(ByteCount::mib(1));
     let refused = |name: &str| {

@@ -1,4 +1,4 @@
-//! Many times in constant memory: a histogram whose buckets are a thousandth wide.
+//! Times in constant memory: a histogram whose buckets are a thousandth wide.
 //!
 //! ```text
 //!   nanoseconds    0 .. 2047     2048 .. 4095    4096 .. 8191    ...    an hour
@@ -6,8 +6,8 @@
 //!   place               n      1024 + n / 2    2048 + n / 4      ...
 //! ```
 //!
-//! The buckets of an HDR histogram (G. Tene) with three digits. Where a time belongs is three
-//! operations on its bits: it is reckoned three times for every frame.
+//! The buckets of an HDR histogram (G. Tene) with three digits. Finding the bucket takes three bit
+//! operations: it happens three times for every frame.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ impl Default for Times {
 }
 
 impl Times {
-    /// One more. Above an hour they count as an hour.
+    /// Adds one time. Times above an hour count as an hour.
     pub fn record(&mut self, time: Duration) {
-        self.record_nanos(super::nanos(time));
+        self.record_nanos(units::nanos(time));
     }
 
     pub(super) fn record_nanos(&mut self, nanos: u64) {
@@ -36,7 +36,7 @@ impl Times {
         self.longest = self.longest.max(nanos);
     }
 
-    /// All of these, too.
+    /// Adds all times of another histogram.
     pub fn add(&mut self, others: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&others.counts) {
             *count += more;
@@ -44,12 +44,12 @@ impl Times {
         self.longest = self.longest.max(others.longest);
     }
 
-    /// How many.
+    /// The number of times.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// So much did this share (0 to 1) not exceed; zero where there are none.
+    /// The time that this share (0 to 1) did not exceed; zero where there are none.
     #[expect(clippy::cast_precision_loss, reason = "a share of a count")]
     pub fn quantile(&self, share: f64) -> Duration {
         let least = share.clamp(0.0, 1.0) * self.count() as f64;
@@ -58,17 +58,17 @@ impl Times {
             so_far += count;
             so_far > 0 && so_far as f64 >= least
         });
-        // A bucket ends above the longest that is in it.
+        // The end of a bucket may exceed the longest time in it.
         Duration::from_nanos(reached.map_or(0, end).min(self.longest))
     }
 
-    /// The longest.
+    /// The longest time.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.longest)
     }
 }
 
-/// In which bucket.
+/// The index of the bucket.
 fn place(nanos: u64) -> usize {
     let octave = (nanos | (2 * HALF - 1)).ilog2() - HALF.ilog2();
     usize::try_from(u64::from(octave) * HALF + (nanos >> octave)).expect("a few ten thousand")
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_in_its_bucket_which_is_a_thousandth_wide() {
+    fn every_time_is_within_a_thousandth_of_its_bucket() {
         for nanos in (0..5_000).chain((0..41).flat_map(|bit| [(1 << bit) - 1, 1 << bit, 3 << bit]))
         {
             let place = place(nanos);
@@ -117,7 +117,7 @@ mod tests {
         all.sort_unstable();
         for percent in [1u16, 10, 50, 90, 99, 100] {
             let exact = all[(usize::from(percent) * 1001).div_ceil(100) - 1];
-            let found = super::super::nanos(times.quantile(f64::from(percent) / 100.0));
+            let found = units::nanos(times.quantile(f64::from(percent) / 100.0));
             assert!((exact..=exact + exact / 1000 + 1).contains(&found), "{percent} %: {found}");
         }
         assert_eq!((times.count(), times.max()), (1001, Duration::from_nanos(all[1000])));

@@ -1,10 +1,10 @@
-//! What a study says: medians, and what of the paper's findings is so here.
+//! The results of a study: medians, and which of the paper's findings they confirm.
 //!
 //! Intervals are those of the median by order statistics (David and Nagaraja, "Order Statistics",
-//! section 7.1): from the k-th smallest to the k-th largest of n values it holds the median with a
-//! probability of 1 - 2 P(B < k), B binomial (n, 1/2), whatever the distribution. For 95 % it takes
-//! six values at least; with fewer the interval is all of them and [`Median::sure`] says how little
-//! that is.
+//! section 7.1): from the k-th smallest to the k-th largest of n values the interval holds the
+//! median with a probability of 1 - 2 P(B < k), B binomial (n, 1/2), whatever the distribution. A
+//! confidence of 95 % takes at least six values; with fewer the interval is all of them, and
+//! [`Median::sure`] is lower.
 
 use super::{Claim, Done, Study, StudyFigure};
 
@@ -13,20 +13,20 @@ use super::{Claim, Done, Study, StudyFigure};
 pub struct Median {
     /// The median of the values.
     pub median: f64,
-    /// Lower end.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// The upper end of the interval.
     pub high: f64,
     /// The probability that the median is in the interval: 0.95 or more with enough values.
     pub sure: f64,
 }
 
-/// Whether something is so here.
+/// Whether a finding is confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimVerdict {
-    /// As the paper has it, by more than chance.
+    /// As in the paper, by more than chance.
     Yes,
-    /// The other way round, by more than chance.
+    /// The opposite of the paper, by more than chance.
     Opposite,
     /// The runs show neither direction.
     NotShown,
@@ -34,19 +34,19 @@ pub enum ClaimVerdict {
     NotMeasured,
 }
 
-/// What is to be said of a claim.
+/// The result for a claim.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimResult {
     /// The paper's statement.
     pub claim: &'static Claim,
-    /// The figure there over that at `from`, repetition by repetition.
+    /// The ratio of the figure at `to` to that at `from`, repetition by repetition.
     pub ratio: Option<Median>,
-    /// What follows.
+    /// The verdict.
     pub verdict: ClaimVerdict,
 }
 
 impl ClaimVerdict {
-    /// In words.
+    /// The verdict in words.
     pub fn word(self) -> &'static str {
         match self {
             Self::Yes => "yes",
@@ -57,7 +57,7 @@ impl ClaimVerdict {
     }
 }
 
-/// The answers to all findings of the study's paper.
+/// The results for all findings of the study's paper.
 pub fn answers(study: &Study, done: &Done) -> Vec<ClaimResult> {
     study.claims.iter().map(|claim| answer(claim, done)).collect()
 }
@@ -110,7 +110,7 @@ pub fn median(mut values: Vec<f64>) -> Option<Median> {
     Some(found)
 }
 
-/// 1 - 2 P(B < k), B binomial (n, 1/2).
+/// The probability 1 - 2 P(B < k), B binomial (n, 1/2).
 fn covered(count: usize, kth: usize) -> f64 {
     let mut term = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut below = 0.0;
@@ -121,5 +121,5 @@ fn covered(count: usize, kth: usize) -> f64 {
     (1.0 - 2.0 * below).max(0.0)
 }
 
-/// What is called by more than chance.
+/// The probability from which a difference counts as more than chance.
 const SURE: f64 = 0.95;

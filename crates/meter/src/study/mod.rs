@@ -1,19 +1,19 @@
-//! Studies: what one thing does to a storage, other things being equal.
+//! Studies: the effect of one factor on a storage, all else being equal.
 //!
 //! ```text
-//!   Study: name, what the paper says ─▶ settings: one thing varied ─▶ runs of transfers
-//!                                                                      │ every setting once, in an
-//!   Answer to each claim ◀─ medians, ratios with intervals ◀───────────┘ order of its own; repeated
+//!   Study: name, the paper's claims ─▶ settings: one factor varied ─▶ runs of transfers
+//!                                                                      │ every setting once, in a
+//!   ClaimResult per claim ◀─ medians, ratios with intervals ◀──────────┘ random order; repeated
 //! ```
 //!
-//! EBU TECH 3362 made these by hand. What a study varies, what the paper found, and in which of its
-//! figures, is a row of [`ALL`]; [`run()`] does any of them through
+//! EBU TECH 3362 made these studies by hand. The factor of a study, the paper's findings and its
+//! figures are a row of [`ALL`]; [`run()`] makes any of them through
 //! [`transfers`](crate::transfers::run) on a [`StudyTarget`]: directories, in which files are made
-//! and gone afterwards, a file or a device that is only read, or a simulated disk. [`answers`]
+//! and removed afterwards, a file or a device that is only read, or a simulated disk. [`answers`]
 //! compares settings within each repetition, so that a storage that is slower today than yesterday
-//! is not taken for a difference.
+//! does not count as a difference.
 //!
-//! A network between is studied by [`network`](crate::network).
+//! The effect of a network is studied by [`network`](crate::network).
 
 mod answer;
 mod run;
@@ -29,63 +29,63 @@ pub use setting::{Cache, FileLayout, Scale, Setting};
 pub use study_target::StudyTarget;
 pub use table::ALL;
 
-/// What can be studied.
+/// A study: a factor that is varied, and the claims about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Study {
-    /// As typed: `block-size`.
+    /// The name that users type: `block-size`.
     pub name: &'static str,
-    /// One line for lists.
+    /// A description in one line, for lists.
     pub about: &'static str,
     /// What the study does, what it needs, and its limits.
     pub long: &'static str,
-    /// What is varied, with its unit: below plots.
+    /// The factor with its unit, for the axis of plots.
     pub varies: &'static str,
-    /// Whether it is made in two places, of which one may be on another node.
+    /// Whether it uses two directories, one of which may be on another node.
     pub two_nodes: bool,
-    /// What the paper found.
+    /// The findings of the paper.
     pub claims: &'static [Claim],
-    /// What is tried, one after another along the axis.
+    /// The settings, in the order of the axis.
     pub settings: fn(&Scale) -> Vec<Setting>,
 }
 
-/// The paper's statement on two settings.
+/// A statement of the paper on two settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// In its words, or nearly.
+    /// The statement in the paper's words, or nearly.
     pub says: &'static str,
-    /// Where: section and figures of EBU TECH 3362.
+    /// The section and the figures of EBU TECH 3362.
     pub place: &'static str,
     /// The figure that the finding is about.
     pub figure: StudyFigure,
-    /// A setting's name.
+    /// The name of the first setting.
     pub from: &'static str,
-    /// Another's.
+    /// The name of the second setting.
     pub to: &'static str,
-    /// Whether the figure is larger there than at `from`, or smaller.
+    /// Whether the figure at `to` is larger than at `from`, or smaller.
     pub more: bool,
 }
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StudyFigure {
-    /// What all clients moved, over the time of the run, in MB/s.
+    /// The rate of all clients together over the time of the run, in MB/s.
     Total,
-    /// The rate of a client as section 5.1 has it: bytes over time in blocks, in MB/s.
+    /// The rate of a client as in section 5.1: bytes over time in blocks, in MB/s.
     Rate,
-    /// The mean latency as section 5.1 has it: time of a transfer that is in no block, in ms.
+    /// The mean latency as in section 5.1: the time of a transfer outside of its blocks, in ms.
     Latency,
-    /// What 99 % of blocks took at most, in ms.
+    /// The 99th percentile of the time of a block, in ms.
     Block,
-    /// How uneven seconds were: the standard deviation of what they moved over its mean.
+    /// The variation between seconds: the standard deviation of their bytes over the mean.
     Unevenness,
 }
 
 impl StudyFigure {
-    /// All, in the order of columns.
+    /// All figures in the order of columns.
     pub const ALL: [Self; 5] =
         [Self::Total, Self::Rate, Self::Latency, Self::Block, Self::Unevenness];
 
-    /// A word for programs, and with its unit for people.
+    /// The name for programs, and the label with its unit for readers.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Total => ("total_mb_s", "all together, MB/s"),
@@ -98,7 +98,7 @@ impl StudyFigure {
 }
 
 impl Study {
-    /// The one of this name.
+    /// The study with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|study| study.name == name)
     }

@@ -1,11 +1,12 @@
-//! A study at work: every setting once, in an order of its own, again and again.
+//! The runs of a study: every setting once in each repetition, in a random order.
 //!
 //! ```text
-//!   repetition 0:  C A B      one seed: the same transfers are drawn for all of a repetition
-//!   repetition 1:  B C A      another
+//!   repetition 0:  C A B      one seed: all settings of a repetition draw the same transfers
+//!   repetition 1:  B C A      another seed
 //! ```
 //!
-//! What drifts - a cache that fills, a neighbour that begins to work - meets every setting alike.
+//! So a drift, such as a cache that fills or a neighbour that begins to work, affects all settings
+//! alike.
 
 use super::study_files::StudyFiles;
 use super::{FileLayout, Scale, Setting, Study, StudyFigure, StudyTarget};
@@ -15,133 +16,133 @@ use crate::transfers::{self, MixError, TransfersOutcome};
 use device::DeviceError;
 use std::time::Duration;
 
-/// How much is done.
+/// The extent of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct StudyPlan {
-    /// How large it is.
+    /// The size of the files and the number of clients.
     pub scale: Scale,
-    /// The length of each run: no transfer begins later.
+    /// The length of each run, after which no transfer begins.
     pub length: Duration,
-    /// Runs of each setting.
+    /// The number of runs of each setting.
     pub repeats: u32,
     /// The seed of the draws and of the order.
     pub seed: u64,
 }
 
-/// How far it has come.
+/// The progress of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct StudyProgress<'a> {
-    /// Runs that are over.
+    /// The number of completed runs.
     pub runs: u32,
     /// The total number of runs.
     pub all: u32,
-    /// What is tried.
+    /// The name of the current setting.
     pub setting: &'a str,
-    /// Bytes of files written before it can begin; `None` while it runs.
+    /// Bytes of files written before the run can begin; `None` while it runs.
     pub making: Option<u64>,
 }
 
-/// What a run gave.
+/// The result of one run.
 #[derive(Clone, Debug)]
 pub struct StudyRun {
-    /// Which of the settings.
+    /// The index of the setting.
     pub setting: usize,
-    /// Which time.
+    /// The number of the repetition.
     pub repeat: u32,
-    /// What it gave.
+    /// The figures of the run.
     pub measured: MeasuredFigures,
 }
 
 /// The figures of a run; figures that it cannot give are missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredFigures {
-    /// As [`StudyFigure::ALL`] has them.
+    /// The figures in the order of [`StudyFigure::ALL`].
     pub figures: [Option<f64>; StudyFigure::ALL.len()],
-    /// Transfers that it moved.
+    /// The number of transfers.
     pub transfers: u64,
-    /// How.
+    /// The read method.
     pub method: String,
     /// The number of extents of the files, where the file system reports it.
     pub fragments: Option<u64>,
 }
 
-/// What came of a study.
+/// The outcome of a study.
 #[derive(Debug)]
 pub struct Done {
-    /// What was tried.
+    /// The settings of the study.
     pub settings: Vec<Setting>,
-    /// In the order in which they were made.
+    /// The runs in the order in which they were made.
     pub runs: Vec<StudyRun>,
-    /// False where it was stopped.
+    /// Whether all runs were made; false where it was stopped.
     pub complete: bool,
-    /// Why it ended before its time, with the runs until then.
+    /// The error that ended it early; the runs until then are kept.
     pub trouble: Option<StudyError>,
 }
 
-/// There can be no such study.
+/// An error that prevents or ends a study.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// Not there, or not in that way; what to do is in it.
+    /// The target is unsuitable; the text has the remedy.
     #[error("{0}")]
     Unfit(String),
-    /// What is made cannot be made.
+    /// Files cannot be made.
     #[error(transparent)]
     Place(#[from] TargetError),
-    /// What is used does not answer.
+    /// The target failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Files are too small, or too few.
+    /// The files are too small, or too few.
     #[error(transparent)]
     Mix(#[from] MixError),
-    /// A run with a failure has no figures.
+    /// Operations failed, and a run with a failure has no figures.
     #[error("{setting}: {failed} transfers failed; the first: {first}")]
     Failed {
-        /// What was tried.
+        /// The setting's name.
         setting: String,
-        /// How many.
+        /// The number of failed operations.
         failed: u64,
-        /// In words.
+        /// The first failure in words.
         first: String,
     },
-    /// It hangs.
+    /// The storage hangs.
     #[error("{setting}: the storage hangs: {stuck} operations did not come back")]
     Hangs {
-        /// What was tried.
+        /// The setting's name.
         setting: String,
-        /// How many.
+        /// The number of operations that did not complete.
         stuck: u32,
     },
 }
 
 impl StudyRun {
-    /// One of its figures.
+    /// The value of one figure.
     pub fn figure(&self, figure: StudyFigure) -> Option<f64> {
         self.measured.figures[figure as usize]
     }
 }
 
-/// Makes a study. `go_on` is asked often; if it says no, the study ends with the runs until then,
-/// as it does where something fails after the first run.
+/// Makes a study. `go_on` is called often; if it returns false, the study ends with the runs until
+/// then, as it does if something fails after the first run.
 pub fn run(
     study: &Study,
-    ground: &StudyTarget,
+    target: &StudyTarget,
     plan: &StudyPlan,
     go_on: &mut dyn FnMut(StudyProgress<'_>) -> bool,
 ) -> Result<Done, StudyError> {
     let StudyPlan { mut scale, length, repeats, seed } = *plan;
-    scale.size = ground.size(scale.size);
+    scale.size = target.size(scale.size);
     let mut settings = (study.settings)(&scale);
-    ground.fits(&settings)?;
+    target.fits(&settings)?;
     for setting in &settings {
         setting.mix.check(scale.clients)?;
     }
     let still = settings.iter().map(Setting::bytes).max().unwrap_or_default();
-    let used = ground.used_percent(still)?;
-    settings.retain(|setting| match setting.lie {
+    let used = target.used_percent(still)?;
+    settings.retain(|setting| match setting.layout {
         FileLayout::FilledTo(percent) => percent == 0 || u64::from(percent) > used,
         FileLayout::InOneGo | FileLayout::InPieces(_) => true,
     });
-    let mut files = StudyFiles::new(ground, scale.clients);
+    let mut files = StudyFiles::new(target, scale.clients);
     let mut order = fastrand::Rng::with_seed(seed);
     let all = repeats * u32::try_from(settings.len()).expect("a few settings");
     let mut runs = Vec::new();
@@ -166,7 +167,7 @@ pub fn run(
                     continue;
                 }
                 Ok(None) => None,
-                // Nothing was measured yet that could be kept.
+                // There are no results yet that could be kept.
                 Err(trouble) if runs.is_empty() => return Err(trouble),
                 Err(trouble) => Some(trouble),
             };
@@ -176,7 +177,7 @@ pub fn run(
     Ok(Done { settings, runs, complete: true, trouble: None })
 }
 
-/// One run; `None` where it was stopped. `go_on` is told how many bytes of files are made.
+/// Makes one run; `None` where it was stopped. `go_on` receives the bytes of files written so far.
 fn one(
     files: &mut StudyFiles<'_>,
     setting: &Setting,
@@ -237,5 +238,5 @@ fn unevenness(outcome: &TransfersOutcome) -> Option<f64> {
     (mean > 0.0).then_some(variance.sqrt() / mean)
 }
 
-/// Seconds that a standard deviation is made of.
+/// The smallest number of seconds for a standard deviation.
 const FEWEST: usize = 4;

@@ -4,7 +4,7 @@ use crate::transfers::{Length, TransferMix};
 use std::time::Duration;
 use units::ByteCount;
 
-/// How large a study is.
+/// The size of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// The size of all files of a setting together.
@@ -13,51 +13,51 @@ pub struct Scale {
     pub clients: u32,
 }
 
-/// One thing tried.
+/// One setting of a study.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Its name: on the axis, where it is no number, and in answers.
+    /// The name: on the axis, where that has no numbers, and in results.
     pub name: String,
-    /// Where on the axis, if that has numbers.
+    /// The position on the axis, if that has numbers.
     pub x: Option<f64>,
-    /// Which line of the plot it belongs to; empty if there is one only.
+    /// The line of the plot that it belongs to; empty if there is only one.
     pub line: &'static str,
-    /// What clients do.
+    /// The transfers of the clients.
     pub mix: TransferMix,
-    /// Transfers of each client at most.
+    /// The largest number of transfers of each client.
     pub most: Option<u64>,
     /// The layout of the files.
-    pub lie: FileLayout,
-    /// What memory on the way may answer.
+    pub layout: FileLayout,
+    /// The state of the page cache.
     pub cache: Cache,
-    /// From which byte of each file on.
+    /// The first byte of each file that is used.
     pub from: u64,
-    /// Bytes of each file, of which `mix` may be given a part.
+    /// Bytes of each file, of which `mix` may use a part.
     pub whole: u64,
-    /// Directories, or simulated disks, that files are dealt out to.
+    /// Number of directories, or simulated disks, over which files are distributed.
     pub nodes: u32,
 }
 
 /// A file layout. Settings with the same layout share files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileLayout {
-    /// Each written in one go.
+    /// Each file is written in one go.
     InOneGo,
-    /// Room made for pieces of so many bytes, in any order.
+    /// Space is allocated in pieces of this many bytes, in random order.
     InPieces(u64),
-    /// Written in one go on a file system that is so full, in per cent; 0: as it is. They are made
-    /// anew each time.
+    /// Each file is written in one go, on a file system filled to this percentage; 0 means as it
+    /// is. The files are made again for each run.
     FilledTo(u8),
 }
 
-/// What this machine's page cache may answer.
+/// The use of this machine's page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// Nothing: it is passed.
+    /// Not used: direct I/O.
     Passed,
-    /// It is emptied of the files before.
+    /// Used, but emptied of the files before the run.
     Emptied,
-    /// All of the files is read before.
+    /// Used, and filled with all of the files before the run.
     Filled,
 }
 
@@ -83,7 +83,7 @@ impl Scale {
 }
 
 impl Setting {
-    /// Past the page cache, on one node, over all of files that were written in one go.
+    /// A setting with direct I/O, on one node, over all of files that were written in one go.
     pub(super) fn new(name: impl Into<String>, mix: TransferMix) -> Self {
         Self {
             name: name.into(),
@@ -92,7 +92,7 @@ impl Setting {
             whole: mix.each.0,
             mix,
             most: None,
-            lie: FileLayout::InOneGo,
+            layout: FileLayout::InOneGo,
             cache: Cache::Passed,
             from: 0,
             nodes: 1,

@@ -1,4 +1,4 @@
-//! What each study tries.
+//! The settings of each study.
 
 use super::setting::MIB;
 use super::{Cache, FileLayout, Scale, Setting};
@@ -8,7 +8,7 @@ use units::ByteCount;
 pub(super) fn cache(scale: &Scale) -> Vec<Setting> {
     let mut mix = scale.reads(1);
     mix.unrepeated = true;
-    // Of each place once: what comes from memory was not put there by this run.
+    // No position is read twice, so that no hit in the cache comes from this run itself.
     let places = mix.each.0 / mix.length.most().max(MIB.into());
     let most = (places / u64::from(scale.clients)).max(1);
     [("cold", Cache::Emptied), ("warm", Cache::Filled)]
@@ -21,7 +21,7 @@ pub(super) fn block_size(scale: &Scale) -> Vec<Setting> {
     let setting = |kib: u32| {
         let mut mix = scale.reads(1);
         mix.blocks = vec![kib << 10];
-        // Whole: a block that is larger than what is left would be a smaller one.
+        // Whole frames, because the last block of a run would otherwise be shorter than the others.
         mix.length = Length::Frames(u64::from(mix.blocks[0]).max(4 << 20), 1);
         Setting { x: Some(f64::from(kib)), ..Setting::new(size(u64::from(kib) << 10), mix) }
     };
@@ -33,8 +33,8 @@ pub(super) fn fill_level(scale: &Scale) -> Vec<Setting> {
         let mut mix = scale.reads(1);
         mix.write_percent = 50;
         let name = if percent == 0 { "as it is".to_owned() } else { format!("{percent} %") };
-        let (x, lie) = (Some(f64::from(percent)), FileLayout::FilledTo(percent));
-        Setting { x, lie, ..Setting::new(name, mix) }
+        let (x, layout) = (Some(f64::from(percent)), FileLayout::FilledTo(percent));
+        Setting { x, layout, ..Setting::new(name, mix) }
     };
     [0, 50, 75, 90, 95].map(setting).into()
 }
@@ -44,7 +44,7 @@ pub(super) fn position(scale: &Scale) -> Vec<Setting> {
     let all = mix.each.0;
     let part = units::align_down(all / 10, 4096);
     (mix.each, mix.length) = (ByteCount(part), Length::UpTo((10 << 20).min(part / 2)));
-    // So many per cent of the way from the first tenth to the last.
+    // The position in percent of the way from the first tenth to the last.
     [("first tenth", 0), ("25 %", 25), ("50 %", 50), ("75 %", 75), ("last tenth", 100)]
         .map(|(name, percent): (&str, u32)| {
             let from = units::align_down((all - part) / 100 * u64::from(percent), 4096);
@@ -54,9 +54,9 @@ pub(super) fn position(scale: &Scale) -> Vec<Setting> {
 }
 
 pub(super) fn fragmentation(scale: &Scale) -> Vec<Setting> {
-    let one = |name: String, lie, kib: Option<u32>| {
+    let one = |name: String, layout, kib: Option<u32>| {
         let mix = scale.reads(1);
-        Setting { lie, x: kib.map(f64::from), ..Setting::new(name, mix) }
+        Setting { layout, x: kib.map(f64::from), ..Setting::new(name, mix) }
     };
     let pieces = [4096, 1024, 256, 64].map(|kib: u32| {
         let bytes = u64::from(kib) << 10;

@@ -1,4 +1,4 @@
-//! The files of a study: made when they are first needed, kept while the study lasts.
+//! The files of a study: made when they are first needed, and kept until the study ends.
 //!
 //! ```text
 //!   node 0: file 0, file 2, file 4 ...      node 1: file 1, file 3, file 5 ...
@@ -16,7 +16,7 @@ use units::{ByteCount, Moment};
 
 /// The files of a study.
 pub(super) struct StudyFiles<'a> {
-    ground: &'a StudyTarget,
+    target: &'a StudyTarget,
     clients: u32,
     made: Vec<LayoutFiles>,
 }
@@ -25,37 +25,37 @@ struct LayoutFiles {
     key: Key,
     /// The files of each node.
     nodes: Vec<TestFiles>,
-    /// Holds its space as long as the files are there.
+    /// The space that is reserved as long as the files exist.
     #[expect(dead_code, reason = "kept, and nothing else")]
     ballast: Option<FillLevel>,
 }
 
-/// What is the same for settings that share files.
+/// The properties that settings share when they share files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     files: u32,
     each: u64,
-    lie: FileLayout,
+    layout: FileLayout,
     nodes: u32,
 }
 
 impl<'a> StudyFiles<'a> {
-    pub(super) fn new(ground: &'a StudyTarget, clients: u32) -> Self {
-        Self { ground, clients, made: Vec::new() }
+    pub(super) fn new(target: &'a StudyTarget, clients: u32) -> Self {
+        Self { target, clients, made: Vec::new() }
     }
 
-    /// The door to a setting's files, caches as it wants them. `go_on` is told how many bytes of
-    /// files are written.
+    /// A port to a setting's files, with the state of the page cache that the setting requires.
+    /// `go_on` receives the bytes of files written so far.
     pub(super) fn port(
         &mut self,
         setting: &Setting,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Box<dyn Port>, StudyError> {
-        let ground = self.ground;
-        if let StudyTarget::Simulated(model) = ground {
+        let target = self.target;
+        if let StudyTarget::Simulated(model) = target {
             return Ok(within(simulated(model, setting), setting.from));
         }
-        let paths = match ground {
+        let paths = match target {
             StudyTarget::One { path, .. } => vec![path.clone()],
             _ => self.paths(setting, go_on)?,
         };
@@ -78,7 +78,8 @@ impl<'a> StudyFiles<'a> {
         Ok(within(files_port(how, Instant::now())?, setting.from))
     }
 
-    /// In how many pieces the files of a setting lie, if they are there and the file system says.
+    /// The number of extents of a setting's files; `None` if they do not exist or the file system
+    /// does not report it.
     pub(super) fn fragments(&self, setting: &Setting) -> Option<u64> {
         let made = self.made.iter().find(|made| made.key == Key::of(setting))?;
         let counts = made.nodes.iter().map(|files| files.fragments().ok().flatten());
@@ -91,7 +92,8 @@ impl<'a> StudyFiles<'a> {
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Vec<PathBuf>, StudyError> {
         let key = Key::of(setting);
-        if let FileLayout::FilledTo(_) = key.lie {
+        if let FileLayout::FilledTo(_) = key.layout {
+            // Files of other settings would count toward the fill level.
             self.made.clear();
         }
         if !self.made.iter().any(|made| made.key == key) {
@@ -111,11 +113,12 @@ impl<'a> StudyFiles<'a> {
         key: Key,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<LayoutFiles, StudyError> {
-        let StudyTarget::Directories(dirs) = self.ground else {
+        let StudyTarget::Directories(dirs) = self.target else {
             unreachable!("files are made in directories only")
         };
         let (each, count) = (ByteCount(key.each), key.files / key.nodes);
-        let ballast = match key.lie {
+        // Before the files, so that they get what a full file system has left.
+        let ballast = match key.layout {
             FileLayout::FilledTo(percent) if percent > 0 => {
                 FillLevel::make(&dirs[0], percent.into(), ByteCount(each.0 * u64::from(key.files)))?
             }
@@ -126,7 +129,7 @@ impl<'a> StudyFiles<'a> {
         for (before, dir) in (0..key.nodes).zip(dirs) {
             let before = u64::from(before * count) * each.0;
             let mut show = |done| go_on(before + done);
-            nodes.push(match key.lie {
+            nodes.push(match key.layout {
                 FileLayout::InPieces(piece) => {
                     TestFiles::make_in_pieces(dir, which, count, each, ByteCount(piece), &mut show)?
                 }
@@ -141,9 +144,9 @@ impl<'a> StudyFiles<'a> {
 
 impl Key {
     fn of(setting: &Setting) -> Self {
-        let Setting { mix, lie, nodes, .. } = setting;
-        // All of a file whose parts are read is one file.
-        Self { files: mix.files, each: setting.whole, lie: *lie, nodes: *nodes }
+        let Setting { mix, layout, nodes, .. } = setting;
+        // Settings that read different parts of a file share the file.
+        Self { files: mix.files, each: setting.whole, layout: *layout, nodes: *nodes }
     }
 }
 
@@ -151,7 +154,7 @@ fn simulated(model: &DiskModel, setting: &Setting) -> SimulatedPort {
     let disk = || SimulatedDisk::new(model);
     let more = (1..setting.nodes).map(|_| disk());
     let port = SimulatedPort::with_files(disk(), ByteCount(setting.whole)).and(more);
-    match setting.lie {
+    match setting.layout {
         FileLayout::InOneGo => port,
         FileLayout::InPieces(piece) => port.in_pieces(setting.mix.files, ByteCount(piece), ORDER),
         FileLayout::FilledTo(percent) => {
@@ -185,7 +188,7 @@ fn within(port: impl Port + 'static, from: u64) -> Box<dyn Port> {
     if from == 0 { Box::new(port) } else { Box::new(Within { port, from }) }
 }
 
-/// A part of each file, as if it were all.
+/// A port to a part of each file, which appears as the whole file.
 struct Within<P> {
     port: P,
     from: u64,

@@ -1,4 +1,4 @@
-//! Where a study is made.
+//! The target of a study.
 
 use super::{Cache, FileLayout, Setting, StudyError};
 use device::BlockDevice;
@@ -7,29 +7,30 @@ use disk::DiskModel;
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
-/// Where a study is made.
+/// The target of a study.
 #[derive(Clone, Debug)]
 pub enum StudyTarget {
-    /// Files are made in these directories and gone afterwards.
+    /// Directories in which files are made and removed afterwards.
     Directories(Vec<PathBuf>),
-    /// A file or a block device that is there, and only read.
+    /// An existing file or block device, which is only read.
     One {
-        /// Which.
+        /// The path of the file or device.
         path: PathBuf,
-        /// All of it.
+        /// Its whole size.
         size: ByteCount,
     },
-    /// As many disks of a model as it takes.
+    /// As many disks of this model as a setting needs.
     Simulated(Box<DiskModel>),
 }
 
 impl StudyTarget {
-    /// What is at these paths: directories, or one file or device.
+    /// The target at these paths: directories, or one file or device.
     pub fn at(paths: Vec<PathBuf>) -> Result<Self, StudyError> {
         if let [path] = paths.as_slice()
             && !path.is_dir()
         {
             let path = path.clone();
+            // Holes are read without the disk.
             if describe(&path)?.is_sparse() {
                 return Err(StudyError::Unfit(format!(
                     "parts of {} have no place on disk; fill the file first",
@@ -41,6 +42,7 @@ impl StudyTarget {
             return Ok(Self::One { path, size });
         }
         if let [one, other] = paths.as_slice()
+            // Two names of one directory would be measured as two nodes.
             && one.canonicalize().ok() == other.canonicalize().ok()
         {
             return Err(StudyError::Unfit(format!(
@@ -57,7 +59,7 @@ impl StudyTarget {
         }
     }
 
-    /// The size of files together: of what is there all, where nothing is made.
+    /// The total size of the files: `wanted`, or the size of a target where nothing is made.
     pub fn size(&self, wanted: ByteCount) -> ByteCount {
         match self {
             Self::One { size, .. } => *size,
@@ -65,7 +67,7 @@ impl StudyTarget {
         }
     }
 
-    /// Whether these can be tried here.
+    /// Checks that these settings are possible on this target.
     pub(super) fn fits(&self, settings: &[Setting]) -> Result<(), StudyError> {
         let any = |of: fn(&Setting) -> bool| settings.iter().any(of);
         let unfit = |why: &str| Err(StudyError::Unfit(why.to_owned()));
@@ -87,7 +89,7 @@ impl StudyTarget {
             Self::One { .. }
                 if any(|setting| {
                     let mix = &setting.mix;
-                    mix.writes() || mix.files > 1 || setting.lie != FileLayout::InOneGo
+                    mix.writes() || mix.files > 1 || setting.layout != FileLayout::InOneGo
                 }) =>
             {
                 unfit("this study makes and writes files of its own; name a directory")
@@ -99,7 +101,7 @@ impl StudyTarget {
         }
     }
 
-    /// How full its file system is in any case, in per cent.
+    /// The fill level of its file system with `still` bytes more, in percent.
     pub(super) fn used_percent(&self, still: u64) -> Result<u64, StudyError> {
         let Self::Directories(dirs) = self else { return Ok(0) };
         let there = space(dirs.first().map_or(Path::new("."), PathBuf::as_path))?;

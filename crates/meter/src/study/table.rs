@@ -1,8 +1,8 @@
-//! The studies.
+//! The table of studies.
 
 use super::{Claim, Study, StudyFigure, settings};
 
-/// All there are, in the order of the paper.
+/// All studies in the order of the paper.
 pub const ALL: &[Study] = &[
     BUFFERING,
     LENGTH,
@@ -17,7 +17,7 @@ pub const ALL: &[Study] = &[
     NODES,
 ];
 
-/// Sections 6.3 and 6.4.
+/// Cold and warm cache: sections 6.3 and 6.4.
 pub(super) const CACHE: Study = Study {
     name: "cache",
     about: "Cold against warm cache",
@@ -47,7 +47,7 @@ pub(super) const CACHE: Study = Study {
     settings: settings::cache,
 };
 
-/// Section 6.2.
+/// Block sizes: section 6.2.
 pub(super) const BLOCK_SIZE: Study = Study {
     name: "block-size",
     about: "Blocks from 4 KiB to 4 MiB",
@@ -83,7 +83,7 @@ pub(super) const BLOCK_SIZE: Study = Study {
     settings: settings::block_size,
 };
 
-/// Section 9.2, which asks for it; section 6.8 says why.
+/// Fill levels: section 9.2 asks for this study, and section 6.8 has the reason.
 pub(super) const FILL_LEVEL: Study = Study {
     name: "fill-level",
     about: "Files on a file system that is nearly empty, and nearly full",
@@ -105,7 +105,7 @@ pub(super) const FILL_LEVEL: Study = Study {
     settings: settings::fill_level,
 };
 
-/// Section 6.8.
+/// Positions on the disk: section 6.8.
 pub(super) const POSITION: Study = Study {
     name: "position",
     about: "The beginning of a disk against its end",
@@ -125,7 +125,7 @@ pub(super) const POSITION: Study = Study {
     settings: settings::position,
 };
 
-/// Section 6.7.
+/// Fragmented files: section 6.7.
 pub(super) const FRAGMENTATION: Study = Study {
     name: "fragmentation",
     about: "Files in one piece against files in many",
@@ -147,7 +147,7 @@ pub(super) const FRAGMENTATION: Study = Study {
     settings: settings::fragmentation,
 };
 
-/// Section 6.1.
+/// Direct and cached reads: section 6.1.
 pub(super) const BUFFERING: Study = Study {
     name: "buffering",
     about: "Past the page cache against through it",
@@ -177,7 +177,7 @@ pub(super) const BUFFERING: Study = Study {
     settings: settings::buffering,
 };
 
-/// Sections 6.3 and 7.1.
+/// Shared and separate files: sections 6.3 and 7.1.
 pub(super) const SHARING: Study = Study {
     name: "sharing",
     about: "All clients on one file against a file each",
@@ -207,7 +207,7 @@ pub(super) const SHARING: Study = Study {
     settings: settings::sharing,
 };
 
-/// Section 6.1.
+/// Random access: section 6.1.
 pub(super) const RANDOM: Study = Study {
     name: "random",
     about: "Share of random access, from none to all",
@@ -237,7 +237,7 @@ pub(super) const RANDOM: Study = Study {
     settings: settings::random,
 };
 
-/// Section 6.1.
+/// Transfer lengths: section 6.1.
 pub(super) const LENGTH: Study = Study {
     name: "length",
     about: "Data length of a transfer, from 64 KiB to 10 MiB",
@@ -266,7 +266,7 @@ pub(super) const LENGTH: Study = Study {
     settings: settings::length,
 };
 
-/// Section 7.4.
+/// Kinds of writes: section 7.4.
 pub(super) const WRITES: Study = Study {
     name: "writes",
     about: "Edit writes against writes of whole files",
@@ -285,7 +285,7 @@ pub(super) const WRITES: Study = Study {
     settings: settings::writes,
 };
 
-/// Section 7.5.
+/// One and two nodes: section 7.5.
 pub(super) const NODES: Study = Study {
     name: "nodes",
     about: "One storage node against two",

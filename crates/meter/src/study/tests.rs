@@ -1,5 +1,5 @@
-//! Every study on a tiny directory and on a simulated disk: what is done, and in which order; never
-//! how fast. Answers from figures that are made up.
+//! Every study on a tiny directory and on a simulated disk: the operations and their order, never
+//! the speed. Verdicts from given figures.
 
 use super::table::{
     BLOCK_SIZE, CACHE, FILL_LEVEL, FRAGMENTATION, LENGTH, NODES, POSITION, RANDOM, WRITES,
@@ -17,9 +17,9 @@ fn plan(repeats: u32) -> StudyPlan {
 }
 
 /// A directory that is empty before and after.
-struct Room(PathBuf);
+struct TestDir(PathBuf);
 
-impl Room {
+impl TestDir {
     fn new(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("tenuto-study-{}-{name}", std::process::id()));
         std::fs::create_dir(&dir).unwrap();
@@ -27,21 +27,22 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 #[test]
-fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
-    // It would fill the file system that others work on.
+fn every_study_runs_on_a_directory_and_leaves_nothing() {
+    // The fill level study would fill the file system that other tests use.
     for study in ALL.iter().filter(|study| study.name != FILL_LEVEL.name) {
-        let (room, second) = (Room::new(study.name), Room::new(&format!("{}-2", study.name)));
-        let mut dirs = vec![room.0.clone()];
+        let (first, second) =
+            (TestDir::new(study.name), TestDir::new(&format!("{}-2", study.name)));
+        let mut dirs = vec![first.0.clone()];
         dirs.extend(study.two_nodes.then(|| second.0.clone()));
-        let ground = StudyTarget::at(dirs).unwrap();
-        let done = run(study, &ground, &plan(2), &mut |_| true).unwrap();
+        let target = StudyTarget::at(dirs).unwrap();
+        let done = run(study, &target, &plan(2), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);
         assert_eq!(done.runs.len(), done.settings.len() * 2, "{}", study.name);
         for run in &done.runs {
@@ -54,16 +55,16 @@ fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
                 "two repetitions prove nothing: {answer:?}"
             );
         }
-        for dir in [&room.0, &second.0] {
+        for dir in [&first.0, &second.0] {
             assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "{}", study.name);
         }
     }
 }
 
 #[test]
-fn what_a_disks_mechanics_decide_comes_out_on_a_simulated_one() {
-    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
-    // One client where it goes on where it was: the disk reads ahead for one at a time.
+fn the_mechanics_of_a_simulated_disk_show_in_the_results() {
+    let target = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    // One client where reads continue: the disk reads ahead for one client at a time.
     for (study, clients, wanted) in [
         (&POSITION, 4, vec![ClaimVerdict::Yes]),
         (&FILL_LEVEL, 4, vec![ClaimVerdict::Yes]),
@@ -74,7 +75,7 @@ fn what_a_disks_mechanics_decide_comes_out_on_a_simulated_one() {
     ] {
         let scale = Scale { size: ByteCount::mib(10_000_000), clients };
         let plan = StudyPlan { scale, length: Duration::from_secs(4), repeats: 6, seed: 1 };
-        let done = run(study, &ground, &plan, &mut |_| true).unwrap();
+        let done = run(study, &target, &plan, &mut |_| true).unwrap();
         let answers = answers(study, &done);
         let verdicts: Vec<ClaimVerdict> = answers.iter().map(|answer| answer.verdict).collect();
         assert_eq!(verdicts, wanted, "{}: {answers:#?}", study.name);
@@ -83,10 +84,10 @@ fn what_a_disks_mechanics_decide_comes_out_on_a_simulated_one() {
 
 #[test]
 fn the_same_seed_gives_the_same_figures() {
-    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    let target = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
     let figures = |seed| {
         let plan = StudyPlan { seed, length: Duration::from_secs(1), ..plan(2) };
-        let done = run(&RANDOM, &ground, &plan, &mut |_| true).unwrap();
+        let done = run(&RANDOM, &target, &plan, &mut |_| true).unwrap();
         done.runs.into_iter().map(|run| (run.setting, run.measured)).collect::<Vec<_>>()
     };
     assert_eq!(figures(1), figures(1));
@@ -94,7 +95,7 @@ fn the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
-fn claims_name_settings_that_there_are() {
+fn claims_name_existing_settings() {
     let scale = Scale { size: ByteCount::mib(64), clients: 3 };
     for study in ALL {
         let settings = (study.settings)(&scale);
@@ -114,9 +115,9 @@ fn claims_name_settings_that_there_are() {
 }
 
 #[test]
-fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
-    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
-    let done = run(&BLOCK_SIZE, &ground, &plan(8), &mut |_| true).unwrap();
+fn every_repetition_has_every_setting_once_in_its_own_order() {
+    let target = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
+    let done = run(&BLOCK_SIZE, &target, &plan(8), &mut |_| true).unwrap();
     let orders: Vec<Vec<usize>> =
         done.runs.chunks(6).map(|runs| runs.iter().map(|run| run.setting).collect()).collect();
     assert_eq!(orders.len(), 8);
@@ -127,7 +128,7 @@ fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
     }
     assert!(orders.iter().any(|order| order != &orders[0]), "{orders:?}");
     let mut left = 5;
-    let stopped = run(&BLOCK_SIZE, &ground, &plan(8), &mut |progress| {
+    let stopped = run(&BLOCK_SIZE, &target, &plan(8), &mut |progress| {
         left = 5 - progress.runs.min(5);
         left > 0
     });
@@ -136,15 +137,15 @@ fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_studied_somewhere_is_said() {
+fn an_unsuitable_target_is_refused_with_the_reason() {
     let disk = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
-    let room = Room::new("unfit");
-    let dir = StudyTarget::at(vec![room.0.clone()]).unwrap();
-    let file = room.0.join("mine");
+    let test_dir = TestDir::new("unfit");
+    let dir = StudyTarget::at(vec![test_dir.0.clone()]).unwrap();
+    let file = test_dir.0.join("mine");
     std::fs::write(&file, vec![1; 48 << 20]).unwrap();
     let one = StudyTarget::at(vec![file.clone()]).unwrap();
-    let fails = |study, ground: &StudyTarget| {
-        run(study, ground, &plan(1), &mut |_| true).expect_err("cannot be").to_string()
+    let fails = |study, target: &StudyTarget| {
+        run(study, target, &plan(1), &mut |_| true).expect_err("cannot be").to_string()
     };
     assert!(fails(&CACHE, &disk).contains("no page cache"));
     assert!(fails(&NODES, &dir).contains("--second"));
@@ -153,8 +154,11 @@ fn what_cannot_be_studied_somewhere_is_said() {
     small.scale.size = ByteCount::mib(1);
     let error = run(&BLOCK_SIZE, &dir, &small, &mut |_| true).expect_err("too small");
     assert!(error.to_string().contains("make --size larger"), "{error}");
-    assert!(StudyTarget::at(vec![room.0.clone(), file.clone()]).is_err());
-    assert!(StudyTarget::at(vec![room.0.clone(), room.0.join(".")]).is_err(), "it is one node");
+    assert!(StudyTarget::at(vec![test_dir.0.clone(), file.clone()]).is_err());
+    assert!(
+        StudyTarget::at(vec![test_dir.0.clone(), test_dir.0.join(".")]).is_err(),
+        "it is one node"
+    );
     for study in [&POSITION, &RANDOM, &CACHE] {
         let done = run(study, &one, &plan(1), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);
@@ -181,7 +185,7 @@ fn made_up(pairs: &[(f64, f64)]) -> Done {
 }
 
 #[test]
-fn an_answer_takes_six_repetitions_and_one_direction() {
+fn a_verdict_takes_six_repetitions_and_one_direction() {
     let verdict = |pairs: &[(f64, f64)]| answers(&CACHE, &made_up(pairs))[0].verdict;
     assert_eq!(verdict(&[(100.0, 120.0); 6]), ClaimVerdict::Yes);
     assert_eq!(verdict(&[(100.0, 120.0); 5]), ClaimVerdict::NotShown);
@@ -195,7 +199,7 @@ fn an_answer_takes_six_repetitions_and_one_direction() {
 }
 
 #[test]
-fn an_interval_of_the_median_is_that_of_the_tables() {
+fn the_interval_of_a_median_matches_the_published_table() {
     let of = |count: u32| median((1..=count).map(f64::from).collect()).unwrap();
     // David and Nagaraja, table of nonparametric intervals of the median.
     for (count, low, high, sure) in [

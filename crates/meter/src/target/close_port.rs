@@ -1,16 +1,16 @@
-//! Leaving a target whose run is over, though it may not answer any more.
+//! Closing a target after its run, even if it no longer answers.
 //!
-//! A server that is gone, or a FUSE program that hangs, answers neither reads nor the removal of
-//! files: whoever waits for that tells nobody what was measured. So it is waited for as long as
-//! anything comes back, and what does not is left: its memory and its threads stay until the
-//! program ends.
+//! A server that is down, or a FUSE program that hangs, answers neither reads nor the removal of
+//! files, and a program that waits for it never reports its measurement. So the port waits as long
+//! as operations complete, and abandons the rest: their memory and threads remain until the program
+//! ends.
 
 use super::Port;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Ends with a port. How many operations have not come back while nothing did for as long as
-/// `patience` says, which is asked again and again.
+/// Closes a port. Returns the number of operations that did not complete, after a time without any
+/// completion that `patience` gives each time it is called.
 pub fn close_port(mut port: Box<dyn Port + '_>, patience: &dyn Fn() -> Duration) -> u32 {
     let (mut left, mut idle) = (port.settle(Duration::ZERO), Duration::ZERO);
     while left > 0 && idle < patience() {
@@ -19,7 +19,7 @@ pub fn close_port(mut port: Box<dyn Port + '_>, patience: &dyn Fn() -> Duration)
         left = now;
     }
     if left > 0 {
-        // Dropped, it would wait for them.
+        // Dropping the port would wait for the hanging operations.
         std::mem::forget(port);
     }
     left
@@ -32,14 +32,14 @@ pub fn in_time<T: Send + 'static>(
 ) -> Option<T> {
     let (tell, told) = mpsc::channel();
     let work = move || {
-        // Whoever asked may be gone.
+        // The caller may have given up.
         let _ = tell.send(work());
     };
     std::thread::Builder::new().name("meter-leave".to_owned()).spawn(work).ok()?;
     told.recv_timeout(at_most).ok()
 }
 
-/// Between two looks at whether something came back.
+/// The interval at which completions are checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -50,8 +50,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use units::Moment;
 
-    /// Reads at offset 0 are over at once; others wait for a word that nobody says. Counts those
-    /// that have begun.
+    /// A worker whose reads at offset 0 complete immediately, while others wait for a message that
+    /// never comes. Counts the reads that have begun.
     struct Hangs(Mutex<mpsc::Receiver<()>>, Arc<AtomicU32>);
 
     impl PoolWorker for Hangs {
@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_counted_and_left_and_what_has_not_begun_is_called_off() {
+    fn hanging_operations_are_abandoned_and_those_not_begun_are_cancelled() {
         let ((say, word), begun) = (mpsc::channel(), Arc::new(AtomicU32::new(0)));
         let mut port = Box::new(ThreadPool::new(Hangs(Mutex::new(word), Arc::clone(&begun)), 2));
         for (tag, offset) in [(0, 0), (1, 4096), (2, 4096), (3, 4096), (4, 0)] {
             port.begin(IoRequest::read(tag, offset, 4096)).unwrap();
         }
-        // The first is over, and two of those that hang have a thread each.
+        // The first is complete, and two of the hanging ones have a thread each.
         while begun.load(Ordering::Relaxed) < 3 {
             std::thread::yield_now();
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_waited_for() {
+    fn completing_operations_are_waited_for() {
         let (say, word) = mpsc::channel();
         let mut port = Box::new(ThreadPool::new(Hangs(Mutex::new(word), Arc::default()), 1));
         port.begin(IoRequest::read(0, 4096, 4096)).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_takes_too_long_goes_on_by_itself() {
+    fn work_that_takes_too_long_continues_in_the_background() {
         let (say, word) = mpsc::channel::<()>();
         assert_eq!(in_time(Duration::from_secs(60), || 7), Some(7));
         assert_eq!(in_time(Duration::from_millis(1), move || word.recv().is_ok()), None);

@@ -1,6 +1,6 @@
-//! Many files, or files that are opened and closed each time: threads that block.
+//! Many files, or files that are opened and closed for each operation: blocking threads.
 //!
-//! A client that keeps a file between operations has one under way at most.
+//! A client that keeps a file open between operations has at most one operation in flight.
 
 use super::layout::PAGE;
 use super::queued::{SEED, largest, stamp};
@@ -13,35 +13,35 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
-/// How files are used.
+/// The files of a port and how they are used.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// Which, by their numbers.
+    /// The paths by file number.
     pub paths: Vec<PathBuf>,
-    /// Past the page cache where the file system can.
+    /// Use direct I/O where the file system allows it.
     pub direct: bool,
     /// Whether any operation writes.
     pub write: bool,
-    /// Whether they are opened before the run ([`Handle::Kept`]).
+    /// Whether files are opened before the run ([`Handle::Kept`]).
     pub keep: bool,
-    /// What an operation that opens a file to write makes of it.
+    /// The treatment of a file that is opened for writing.
     pub anew: Anew,
-    /// Operations under way at most.
+    /// The largest number of operations in flight.
     pub at_once: u32,
-    /// Bytes of an operation at most.
+    /// The largest operation in bytes.
     pub largest: ByteCount,
 }
 
-/// What becomes of a file that is opened to be written.
+/// The treatment of a file that is opened for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anew {
-    /// It is written over in places.
+    /// It is overwritten in parts.
     #[default]
     No,
-    /// It is made anew under its name, as a camera does.
+    /// It is created again under its name, as cameras do.
     InPlace,
-    /// A new one is written beside it, and takes its name when it is whole and closed, as an
-    /// editor does: who reads sees the old one or the new one.
+    /// A new file is written beside it and takes its name when it is complete and closed, as
+    /// editors do: a reader sees the old file or the new one.
     Replaced,
 }
 
@@ -49,15 +49,15 @@ struct SharedFiles {
     files: Use,
     direct: bool,
     kept: Vec<RawFile>,
-    /// File descriptors of clients that keep one of their own.
+    /// The file descriptors that clients keep for themselves.
     own: Mutex<BTreeMap<u32, RawFile>>,
     pool: Pool,
     grain: u64,
     origin: Instant,
 }
 
-/// The door to files. Opens what is to be kept open; there is at least one file. `origin` is moment
-/// zero.
+/// A port to files. Opens the files that are kept open; there is at least one file. `origin` is the
+/// zero of its clock.
 pub fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError> {
     let options = OpenOptions { direct: files.direct, write: false, exclusive: false };
     let one = FileDevice::open(&files.paths[0], options)?;
@@ -85,8 +85,8 @@ pub fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError>
 impl PoolWorker for SharedFiles {
     type Own = Buffer;
 
-    /// For one thread; where it writes full of bytes that no storage can shorten. A thread is made
-    /// when an operation needs it, which waits for this.
+    /// The buffer of one thread, filled with incompressible bytes where the thread writes. A thread
+    /// is started by an operation that waits for this buffer.
     fn own(&self) -> Buffer {
         let len =
             usize::try_from(largest(self.files.largest)).expect("an operation fits in memory");
@@ -124,6 +124,7 @@ impl SharedFiles {
         close: &mut Duration,
     ) -> Result<(), DeviceError> {
         let number = usize::try_from(request.file).expect("32 bits fit");
+        // Files that stay open are not timed: they were opened before the run.
         let Handle::Own { client, open: opens, close: closes } = request.handle else {
             return self.transfer(&self.kept[number], request, memory);
         };
@@ -146,6 +147,7 @@ impl SharedFiles {
         if closes {
             let began = Instant::now();
             drop(file);
+            // A failed transfer must not replace the file that it was to renew.
             let replaced = self.put_in_place(request, client, moved.is_ok());
             *close = began.elapsed();
             return moved.and(replaced);
@@ -154,7 +156,7 @@ impl SharedFiles {
         moved
     }
 
-    /// The file that the client writes, or reads.
+    /// The file that the client writes or reads.
     fn written(&self, request: &IoRequest, client: u32) -> PathBuf {
         let path = &self.files.paths[usize::try_from(request.file).expect("32 bits fit")];
         let beside = request.kind == OperationKind::Write && self.files.anew == Anew::Replaced;
@@ -205,10 +207,10 @@ impl SharedFiles {
     }
 }
 
-/// The new file that a client writes. [`MadeFiles`](super::TestFiles) removes it, too.
+/// The path of the new file that a client writes; [`TestFiles`](super::TestFiles) removes it too.
 fn beside_of(path: &Path, client: u32) -> PathBuf {
     path.with_extension(format!("{BESIDE}{client}"))
 }
 
-/// What the extension of such a file begins with.
+/// The first characters of that file's extension.
 pub(super) const BESIDE: &str = "new-";

@@ -1,7 +1,7 @@
-//! A file system that is fuller than it is: space that is taken for the time of a run.
+//! A fuller file system: space that is reserved for the time of a run.
 //!
-//! The space is reserved and not written: the file system finds room as on a full one, the disk
-//! beneath it is not told. The file has no name for longer than it takes to open it.
+//! The space is reserved and not written: the file system allocates as on a full one, but the disk
+//! beneath it does not know. The file has a name only while it is being opened.
 
 use super::storage::TargetError;
 use super::test_files::name;
@@ -10,17 +10,17 @@ use std::fs::File;
 use std::path::Path;
 use units::ByteCount;
 
-/// Given back when it is dropped.
+/// Reserved space, given back when it is dropped.
 #[derive(Debug)]
 pub struct FillLevel {
-    /// Its space is the file system's again when it is closed.
+    /// The unnamed file, whose space is free again when it is closed.
     #[expect(dead_code, reason = "kept open, and nothing else")]
     file: File,
 }
 
 impl FillLevel {
-    /// Fills the file system of this directory until `percent` of it are in use once `still`
-    /// bytes more have been written. `None`: it is as full already.
+    /// Reserves space until `percent` of the directory's file system will be in use after `still`
+    /// more bytes are written. `None` if it is as full already.
     pub fn make(dir: &Path, percent: u64, still: ByteCount) -> Result<Option<Self>, TargetError> {
         let there = space(dir)?;
         let used = there.total.0.saturating_sub(there.free.0);
@@ -33,7 +33,7 @@ impl FillLevel {
         File::create_new(&path).map_err(|source| TargetError::making(dir, source))?;
         let made = preallocate(&path, ByteCount(missing)).map_err(TargetError::from);
         let opened = File::open(&path).map_err(|source| TargetError::making(dir, source));
-        // From here on it lives as long as it is open.
+        // From here on the file exists as long as it is open.
         let unnamed = std::fs::remove_file(&path);
         made?;
         unnamed.map_err(|source| TargetError::making(dir, source))?;

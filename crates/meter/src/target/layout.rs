@@ -1,4 +1,4 @@
-//! Which bytes of which file belong to which stream.
+//! The layout of streams: which bytes of which file belong to which stream.
 //!
 //! ```text
 //!   one-file          │ stream 0   │ stream 1   │ stream 2   │      a part of the file each
@@ -8,39 +8,38 @@
 //!   file-per-frame    │f│ │f│ │f│ │f│ ...                          opened, moved, closed
 //! ```
 //!
-//! A slot is the room of one frame: whole pages, so that reading past the page cache reads nothing
-//! twice.
+//! A slot is the space of one frame: whole pages, so that direct reads read nothing twice.
 
 use std::str::FromStr;
 use units::ByteCount;
 
-/// How files are laid out.
+/// The layout of streams in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// One file, of which each stream has a part.
+    /// One file, with a part for each stream.
     #[default]
     OneFile,
-    /// One file that all go through.
+    /// One file that all streams read from different positions.
     SharedFile,
-    /// A file for each stream.
+    /// One file for each stream.
     FilePerStream,
-    /// A file for each frame.
+    /// One file for each frame.
     FilePerFrame,
 }
 
 /// The files: their number and their common length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSet {
-    /// How they are used.
+    /// How streams use the files.
     pub layout: Layout,
-    /// How many files.
+    /// The number of files.
     pub files: u32,
-    /// Bytes of each.
+    /// Bytes of each file.
     pub each: ByteCount,
 }
 
 impl Layout {
-    /// By the names people type.
+    /// All layouts by the names that users type.
     pub const NAMES: [(&str, Self); 4] = [
         ("one-file", Self::OneFile),
         ("shared-file", Self::SharedFile),
@@ -48,13 +47,13 @@ impl Layout {
         ("file-per-frame", Self::FilePerFrame),
     ];
 
-    /// What people type.
+    /// The name that users type.
     pub fn name(self) -> &'static str {
         let named = Self::NAMES.iter().find(|(_, layout)| *layout == self);
         named.expect("every layout has its name").0
     }
 
-    /// Whether it is a single file, so that one that is there already will do.
+    /// Whether it uses a single file, so that an existing one will do.
     pub fn is_single(self) -> bool {
         matches!(self, Self::OneFile | Self::SharedFile)
     }
@@ -73,12 +72,13 @@ impl FromStr for Layout {
 }
 
 impl FileSet {
-    /// One file, or device, of this size.
+    /// The set of one file or device of this size.
     pub fn one(size: ByteCount) -> Self {
         Self { layout: Layout::OneFile, files: 1, each: size }
     }
 
-    /// What `size` bytes make: `streams` is the most there will be, `slot` as [`slot`] has it.
+    /// The files that `size` bytes make, for at most `streams` streams with slots of `slot` bytes
+    /// (see [`slot`]).
     pub fn of(layout: Layout, size: ByteCount, streams: u32, slot: u64) -> Self {
         let (files, each) = match layout {
             Layout::OneFile | Layout::SharedFile => (1, size.0),
@@ -88,12 +88,12 @@ impl FileSet {
         Self { layout, files, each: ByteCount(units::align_down(each, PAGE)) }
     }
 
-    /// All of it.
+    /// The size of all files together.
     pub fn size(&self) -> ByteCount {
         ByteCount(self.each.0.saturating_mul(self.files.into()))
     }
 
-    /// How many streams it has room for.
+    /// The number of streams that have room.
     pub fn most_streams(&self, slot: u64) -> u32 {
         let slots = u32::try_from(self.each.0 / slot).unwrap_or(u32::MAX);
         match self.layout {
@@ -110,7 +110,7 @@ impl FileSet {
         }
     }
 
-    /// Where `streams` streams find their slots. There is room for them.
+    /// The positions of `streams` streams, for which there is room.
     pub fn places(&self, streams: u32, slot: u64) -> FilePositions {
         let slots = match self.layout {
             Layout::OneFile => self.each.0 / u64::from(streams) / slot,
@@ -121,7 +121,7 @@ impl FileSet {
     }
 }
 
-/// Where streams find their slots.
+/// The positions of streams in a file set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilePositions {
     layout: Layout,
@@ -132,12 +132,12 @@ pub struct FilePositions {
 }
 
 impl FilePositions {
-    /// How many are one stream's.
+    /// The number of slots of each stream.
     pub fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// Which file, and from which byte on. After the last the first comes again.
+    /// The file and offset of a stream's slot. After the last slot follows the first again.
     pub fn of(&self, stream: u32, number: u64) -> (u32, u64) {
         let number = if number < self.slots { number } else { number % self.slots };
         let before = u64::from(stream);
@@ -156,10 +156,10 @@ impl FilePositions {
     }
 }
 
-/// The room of a frame.
+/// The space of a frame: whole pages.
 pub(crate) fn slot(frame: ByteCount) -> u64 {
     units::align_up(frame.0, PAGE)
 }
 
-/// Transfers past the page cache are whole pages, in place and length.
+/// The page size: direct transfers are whole pages, in position and length.
 pub(super) const PAGE: u64 = 4096;

@@ -1,20 +1,20 @@
-//! Targets: what is measured, one small file for each kind.
+//! Targets: the storage that is measured, one small file for each kind.
 //!
 //! ```text
 //!   streams, transfers, rounds
-//!        │ begin(IoRequest: read or write, file, offset, length)      ▲ Arrived: when, how it went
+//!        │ begin(IoRequest: read or write, file, offset, length)      ▲ IoCompletion: time, result
 //!        ▼                                                          │
-//!   Port ─┬─ QueuedPort      one file or block device by any of the kernel's ways (device::Queue)
+//!   Port ─┬─ QueuedPort      one file or block device by a kernel interface (device::Queue)
 //!         ├─ files_port      many files, or files opened and closed each time: threads
 //!         ├─ s3::bucket_port objects in a bucket, by range: threads
 //!         ├─ SimulatedPort   a disk model in virtual time
-//!         ├─ NullPort        nothing at all: what the meter itself costs
-//!         └─ TickingPort     the same by a clock that moves when it is looked at: for counting
+//!         ├─ NullPort        nothing: the cost of the meter itself
+//!         └─ TickingPort     nothing, with a clock that advances on each reading: for tests
 //! ```
 //!
-//! [`TargetStorage`] is where: something that is there already, or files that are made and filled
-//! for the run and gone afterwards, laid out as [`Layout`] says. Nothing is written to what was not
-//! made for the run unless the caller says [`WriteAccess::Destructive`].
+//! [`TargetStorage`] is the storage itself: an existing file or device, or files that are made and
+//! filled for the run and removed afterwards, in the given [`Layout`]. Nothing that was not made
+//! for the run is written unless the caller allows it by [`WriteAccess::Destructive`].
 
 mod close_port;
 mod files;

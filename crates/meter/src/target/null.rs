@@ -1,6 +1,5 @@
-//! A target without storage: every operation completes as soon as it is issued.
-//!
-//! What a run on it takes is what the meter itself takes.
+//! A target without storage: every operation completes as soon as it is issued, so that a run on it
+//! measures the meter itself.
 
 use super::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
@@ -16,7 +15,7 @@ pub struct NullPort {
 }
 
 impl NullPort {
-    /// `origin` is moment zero.
+    /// A port whose clock counts from `origin`.
     pub fn new(origin: Instant) -> Self {
         Self { origin, over: Vec::new() }
     }

@@ -1,88 +1,88 @@
-//! The door through which operations, and time, come in.
+//! The interface through which operations are issued and time is read.
 
 use crate::log::OperationKind;
 use device::DeviceError;
 use std::time::Duration;
 use units::Moment;
 
-/// What is measured - files, a device, a simulated disk - and the clock it goes by.
+/// A target (files, a device, a simulated disk) with its clock.
 pub trait Port {
-    /// The time.
+    /// The time on the port's clock.
     fn now(&self) -> Moment;
 
-    /// Asks for an operation. Never waits.
+    /// Submits an operation. Never waits for it.
     fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError>;
 
-    /// Waits until something arrives, which is appended to `done`, or until `until`; may return
-    /// early with nothing. With nothing under way and no end to wait for, returns at once.
+    /// Waits until operations complete, which are appended to `done`, or until `until`; may return
+    /// early with nothing. With nothing in flight and no end of the wait it returns immediately.
     fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError>;
 
-    /// The last moment until which whoever asks was kept asleep because the target took no more:
-    /// what came due meanwhile waited for the target and not for who asks.
+    /// The last moment until which the target blocked the issuing thread because it took no more: a
+    /// delay until then is the target's and not the meter's.
     fn held_until(&self) -> Moment {
         Moment::ZERO
     }
 
-    /// When its run is over: calls off what has not begun, waits at most so long for what has, and
-    /// says how much of that has not come back. Nothing is asked for afterwards.
+    /// Ends the run: cancels operations that have not begun, waits at most `at_most` for the
+    /// others, and returns how many of them did not complete. Nothing is submitted afterwards.
     fn settle(&mut self, _at_most: Duration) -> u32 {
         0
     }
 
-    /// How it is done, for reports.
+    /// The read and write method, for reports.
     fn method(&self) -> String;
 }
 
-/// An operation that is asked for.
+/// An operation to be submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoRequest {
-    /// Its name until it has arrived.
+    /// The identifier of the operation until it completes.
     pub tag: u64,
-    /// Read or write.
+    /// The direction.
     pub kind: OperationKind,
-    /// Which of the target's files, from 0.
+    /// The index of the target's file.
     pub file: u32,
-    /// Where in it; need not be whole blocks.
+    /// The offset in the file; need not be a multiple of the block size.
     pub offset: u64,
-    /// How many bytes; need not be whole blocks.
+    /// The length in bytes; need not be a multiple of the block size.
     pub len: u64,
-    /// Whose opening of the file is used. A target that is one file for all ignores it.
+    /// The file handle that is used. A target with one file for all ignores it.
     pub handle: Handle,
 }
 
-/// Whose opening of a file an operation uses.
+/// The file handle that an operation uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handle {
-    /// The one that was made before the run.
+    /// The handle that was opened before the run.
     #[default]
     Kept,
-    /// One of a client's own: made for this operation and closed after it, or kept by the client
-    /// between its first and its last.
+    /// A handle of the client: opened for this operation and closed after it, or kept by the client
+    /// between its first operation and its last.
     Own {
-        /// Whose.
+        /// The client's number.
         client: u32,
-        /// Opened before the operation.
+        /// Whether the file is opened before the operation.
         open: bool,
-        /// Closed after it.
+        /// Whether the file is closed after the operation.
         close: bool,
     },
 }
 
-/// An operation that is over.
+/// A completed operation.
 #[derive(Debug)]
 pub struct IoCompletion {
-    /// As in its [`IoRequest`].
+    /// The tag of its [`IoRequest`].
     pub tag: u64,
-    /// When, closing included.
+    /// The time of completion, closing included.
     pub at: Moment,
-    /// How it went. The error lies elsewhere: there are thousands of these at a time, and next to
-    /// none fails.
+    /// The result. The error is boxed, because there are thousands of completions at a time and
+    /// hardly any fails.
     pub result: Result<(), Box<DeviceError>>,
-    /// When the first byte arrived, where that is known.
+    /// The arrival of the first byte, where that is known.
     pub first: Option<Moment>,
-    /// What opening the file took.
+    /// The time spent on opening the file.
     pub open: Duration,
-    /// What closing it took.
+    /// The time spent on closing the file.
     pub close: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! One file or block device by one of the kernel's ways, by the clock on the wall.
+//! One file or block device by one of the kernel's interfaces, in real time.
 
 use super::layout::PAGE;
 use super::sleep_clock::SleepClock;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
-/// Reads and writes through a device's queue by buffers of its own. Blocks that do not lie on the
-/// device's block boundaries are moved with what is around them.
+/// A port that reads and writes through a device's queue with its own buffers. Unaligned operations
+/// are extended to whole blocks of the device.
 pub struct QueuedPort {
     queue: Box<dyn Queue>,
     pool: Pool,
@@ -23,7 +23,7 @@ pub struct QueuedPort {
     written: u64,
     asleep: SleepClock,
     held_until: Moment,
-    /// Nothing more is asked for.
+    /// Whether no more operations are submitted.
     ends: bool,
 }
 
@@ -34,7 +34,8 @@ impl QueuedPort {
         Pool::new(ByteCount(largest.saturating_mul(at_once.into())), ByteCount(largest))
     }
 
-    /// Goes to `device` through one of its queues, made with this pool. `origin` is moment zero.
+    /// A port to `device` through one of its queues, made with this pool. `origin` is the zero of
+    /// its clock.
     pub fn new(
         device: &dyn BlockDevice,
         queue: Box<dyn Queue>,
@@ -56,8 +57,8 @@ impl QueuedPort {
         }
     }
 
-    /// Before a run that writes: fills the pool with bytes that no storage can shorten. `at_once`
-    /// and `block` are those of [`QueuedPort::pool`].
+    /// Fills the pool with incompressible bytes before a run that writes. `at_once` and `block` are
+    /// those of [`QueuedPort::pool`].
     pub fn fill(pool: &Pool, at_once: u32, block: ByteCount) {
         let len = usize::try_from(largest(block)).expect("a block fits in memory");
         let mut chance = fastrand::Rng::with_seed(SEED);
@@ -67,8 +68,8 @@ impl QueuedPort {
 }
 
 impl QueuedPort {
-    /// Gives the kernel what was asked for without waiting for anything, so that sleeping in it is
-    /// the target's doing: it has no room.
+    /// Submits the pending operations without waiting for any, so that time asleep in it is a delay
+    /// of the target, which has no room.
     fn hand_over(&mut self, from: Moment) -> Result<(), DeviceError> {
         self.asleep.look(from);
         self.queue.wait(Duration::ZERO, &mut self.done)?;
@@ -142,7 +143,7 @@ impl Port for QueuedPort {
     }
 
     fn settle(&mut self, at_most: Duration) -> u32 {
-        // What cannot be called off, or waited for, is still under way.
+        // Operations that cannot be cancelled or waited for remain in flight.
         if !std::mem::replace(&mut self.ends, true) {
             let _ = self.queue.cancel();
         }
@@ -156,12 +157,12 @@ impl Port for QueuedPort {
     }
 }
 
-/// Room for a block with what is around it, which is less than a page on either side.
+/// The length of a block with its surroundings, which are less than a page on either side.
 pub(super) fn largest(block: ByteCount) -> u64 {
     units::align_up(block.0, PAGE) + PAGE
 }
 
-/// No page like another, so that no storage keeps one for both.
+/// Makes all pages different, so that no storage can deduplicate them.
 pub(crate) fn stamp(memory: &mut [u8], number: u64) {
     for (page, memory) in (0u64..).zip(memory.chunks_mut(4096)) {
         let mark = (number << 20 | page).to_le_bytes();
@@ -170,14 +171,15 @@ pub(crate) fn stamp(memory: &mut [u8], number: u64) {
     }
 }
 
-/// With fewer in flight no operation waits for room, and one system call is saved.
+/// The queue depth below which operations are submitted with the next wait: none waits for room
+/// then, and one system call is saved.
 const MANY: u32 = 32;
 
-/// Handing over is a matter of microseconds.
+/// The time from which a submission counts as blocked: normally it takes microseconds.
 const LONG: Duration = Duration::from_millis(1);
 
 /// The seed of the bytes that are written.
 pub(super) const SEED: u64 = 3362;
 
-/// One wait of the queue; the caller waits again.
+/// The longest wait for the queue; the caller waits again.
 const PATIENCE: Duration = Duration::from_secs(60);

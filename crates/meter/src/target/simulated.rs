@@ -1,9 +1,9 @@
-//! A simulated disk, or several, in virtual time.
+//! One or more simulated disks in virtual time.
 //!
 //! ```text
-//!   file 0, file 1, file 2 ...   of `each` bytes, dealt out to the disks in turn
-//!        │ on its disk: one after another, `from` bytes inwards
-//!        │ in pieces: each piece of the disk's files somewhere else among them
+//!   file 0, file 1, file 2 ...   of `each` bytes, distributed over the disks in turn
+//!        │ on its disk: one after another, beginning at `from`
+//!        │ in pieces: each piece of the disk's files at a random position among them
 //!        ▼
 //!   disk 0, disk 1 ...           one clock for all
 //! ```
@@ -16,31 +16,32 @@ use device::{DeviceError, SimulatedDisk};
 use std::collections::BTreeMap;
 use units::{ByteCount, Moment};
 
-/// Asks simulated disks for times and touches no bytes. Opening and closing files takes no time.
+/// A port to simulated disks, which calculates times and moves no bytes. Opening and closing files
+/// takes no time.
 #[derive(Debug)]
 pub struct SimulatedPort {
-    /// At least one, all at the same moment.
+    /// The disks, at least one, all at the same time.
     disks: Vec<SimulatedDisk>,
     asked: u64,
     /// The distance between the beginnings of two files.
     each: u64,
-    /// Where the first file begins.
+    /// The position of the first file.
     from: u64,
-    /// How files are cut up, if they are.
+    /// The permutation of the files' pieces, if they are fragmented.
     pieces: Option<Cells>,
-    /// What is asked for begins and ends at multiples of this.
+    /// The alignment of requests.
     grain: u64,
-    /// By when it arrives and when it was asked for: the tag, and how it went.
+    /// Requests in flight by completion time and time of submission: the tag and the result.
     under_way: BTreeMap<(Moment, u64), (u64, Result<(), DeviceError>)>,
 }
 
 impl SimulatedPort {
-    /// Reads from this disk, which has no other users.
+    /// A port to a disk that has no other users.
     pub fn new(disk: SimulatedDisk) -> Self {
         Self::with_files(disk, ByteCount(0))
     }
 
-    /// As if there were files of `each` bytes on it, one after another.
+    /// A port to a disk with files of `each` bytes, one after another.
     pub fn with_files(disk: SimulatedDisk, each: ByteCount) -> Self {
         Self {
             disks: vec![disk],
@@ -53,34 +54,33 @@ impl SimulatedPort {
         }
     }
 
-    /// With these disks as well, which are at the same moment as the first.
+    /// Adds disks, which are at the same time as the first.
     #[must_use]
     pub fn and(mut self, more: impl IntoIterator<Item = SimulatedDisk>) -> Self {
         self.disks.extend(more);
         self
     }
 
-    /// The files begin so far inwards.
+    /// Sets the position of the first file.
     #[must_use]
     pub fn from(self, from: ByteCount) -> Self {
         Self { from: from.0, ..self }
     }
 
-    /// Whole pages are asked for, as reads past the page cache are.
+    /// Extends requests to whole pages, as direct reads are.
     #[must_use]
     pub fn by_pages(self) -> Self {
         Self { grain: PAGE, ..self }
     }
 
-    /// The files, of which there are so many on each disk, lie in pieces of this size, out of
-    /// order.
+    /// Fragments the files, `files` on each disk, into pieces of this size in random order.
     #[must_use]
     pub fn in_pieces(self, files: u32, piece: ByteCount, seed: u64) -> Self {
         let all = self.each.saturating_mul(files.into());
         Self { pieces: Some(Cells::new(all, piece.0, seed)), ..self }
     }
 
-    /// Asks one disk; a part that lies in several pieces comes with its last one.
+    /// Submits a request to its disk; a request for several pieces completes with the last one.
     fn ask(&self, request: &IoRequest) -> Result<Moment, DeviceError> {
         let count = self.disks.len() as u64;
         let file = u64::from(request.file);

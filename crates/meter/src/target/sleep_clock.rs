@@ -1,9 +1,11 @@
-//! Tells a thread that the kernel kept asleep from one that worked, or waited for a processor.
+//! Distinguishes a thread that the kernel put to sleep from one that worked or waited for a
+//! processor.
 //!
 //! The kernel counts both for each thread (`schedstat`: nanoseconds on a processor, and nanoseconds
-//! ready to run without one). What of a time is neither the thread was asleep. Reading the counts
-//! is dear beside an operation, so they are read every few milliseconds, and what was counted since
-//! is taken to lie in the time that is asked about: what is said is never too long.
+//! ready to run without one). In the rest of a time span the thread was asleep. Reading the counts
+//! is expensive compared with an operation, so they are read every few milliseconds, and all that
+//! was counted since the last reading is attributed to the span in question: the result is never
+//! too long.
 
 use std::time::Duration;
 use units::Moment;
@@ -17,14 +19,14 @@ pub(super) struct SleepClock {
 }
 
 impl SleepClock {
-    /// To be called now and then.
+    /// Reads the counts; to be called every few milliseconds.
     pub(super) fn look(&mut self, now: Moment) {
         if self.awake.is_none() || now.since(self.read_at) >= EVERY {
             (self.read_at, self.awake) = (now, awake());
         }
     }
 
-    /// At least so much of this time, which has just ended, this thread was asleep.
+    /// A lower bound of the time that this thread was asleep in a span that has just ended.
     pub(super) fn through(&mut self, from: Moment, until: Moment) -> Duration {
         let before = self.awake;
         (self.read_at, self.awake) = (until, awake());
@@ -37,7 +39,7 @@ impl SleepClock {
     }
 }
 
-/// On a processor, or ready and without one, since this thread began.
+/// The time on a processor, or ready without one, since this thread began.
 fn awake() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
@@ -46,7 +48,7 @@ fn awake() -> Option<Duration> {
     (ran > 0).then(|| Duration::from_nanos(ran + waited))
 }
 
-/// As often as the streams look around in any case.
+/// The interval between readings, the same as that of the streams' own looks.
 const EVERY: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
@@ -55,7 +57,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn sleep_is_told_from_work() {
+    fn sleep_is_distinguished_from_work() {
         if awake().is_none() {
             return;
         }

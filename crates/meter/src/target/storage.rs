@@ -1,9 +1,8 @@
-//! Where it is measured: files made for it in a directory, or something that is there already.
+//! The storage of a target: files made for the run in a directory, or an existing file or device.
 //!
-//! A single file that is made has no name for longer than it takes to open it: whatever ends the
-//! program, it is gone. Many files are [`TestFiles`]. All are filled with bytes that no storage can
-//! shorten, past the page cache where the file system allows that, and nothing else is written
-//! anywhere.
+//! A single file that is made has a name only while it is being opened: it disappears however the
+//! program ends. Many files are [`TestFiles`]. All are filled with incompressible bytes, by direct
+//! I/O where the file system allows it, and nothing else is written anywhere.
 
 use super::queued::SEED;
 use super::test_files::{TestFiles, name};
@@ -17,35 +16,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::ByteCount;
 
-/// The kind of storage that a target names.
+/// The storage of a target.
 #[derive(Debug)]
 pub enum TargetStorage {
     /// One file or block device.
     One {
-        /// Open; for writing too, where the run writes.
+        /// The open file or device; writable where the run writes.
         device: Arc<FileDevice>,
-        /// Whether all go through all of it.
+        /// How streams use it.
         layout: Layout,
         /// Whether it was made for the run.
         made: bool,
     },
     /// Many files, made for the run.
     Many {
-        /// Gone with this value.
+        /// The files, removed with this value.
         files: Arc<TestFiles>,
-        /// How they are used.
+        /// How streams use them.
         layout: Layout,
-        /// Past the page cache.
+        /// Whether direct I/O is used.
         direct: bool,
     },
 }
 
-/// What is to be there.
+/// The requirements of a run on its target.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// Files and their size, if they are made.
+    /// The files and their size, if they are made.
     pub shape: FileSet,
-    /// Past the page cache where the file system can.
+    /// Use direct I/O where the file system allows it.
     pub direct: bool,
     /// Whether the run writes.
     pub writing: WriteAccess,
@@ -54,7 +53,7 @@ pub struct Wanted {
 /// Whether a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteAccess {
-    /// It only reads.
+    /// The run only reads.
     #[default]
     No,
     /// The meter writes only files that it created.
@@ -63,40 +62,40 @@ pub enum WriteAccess {
     Destructive,
 }
 
-/// There is no such place.
+/// An error in opening or making a target.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// No file can be made there.
+    /// A file cannot be made in a directory.
     #[error("cannot make a file in {}: {source}{hint}", dir.display())]
     Make {
         /// The directory.
         dir: PathBuf,
-        /// What to do, starting with `; `, or empty.
+        /// The remedy, starting with `; `, or empty.
         hint: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Reading a sparse file does not measure the storage.
     #[error("parts of {} have no place on disk; fill the file first", .0.display())]
     Sparse(PathBuf),
-    /// The run writes, and it was not made for it.
+    /// The run would overwrite something that was not made for it.
     #[error(
         "{} would be overwritten; name a directory to work in, or allow it with --destroy",
         .0.display()
     )]
     WouldDestroy(PathBuf),
-    /// It is one file.
+    /// The layout needs many files, and the target is one.
     #[error(
         "{} is one file, and {layout} takes many; name a directory, or another --layout",
         path.display()
     )]
     OneFile {
-        /// Which.
+        /// The path of the target.
         path: PathBuf,
-        /// What was wanted.
+        /// The name of the layout.
         layout: &'static str,
     },
-    /// The caller did not want to go on.
+    /// The caller stopped it.
     #[error("interrupted: the files that were being filled are gone")]
     Interrupted,
     /// The device reported an error.
@@ -105,8 +104,8 @@ pub enum TargetError {
 }
 
 impl TargetStorage {
-    /// What is at `path`: in a directory files are made and filled; a file or a block device is
-    /// used as it is. `go_on` is told how many bytes are written.
+    /// Opens the target at `path`: in a directory files are made and filled; a file or a block
+    /// device is used as it is. `go_on` receives the bytes written so far.
     pub fn at(
         path: &Path,
         wanted: &Wanted,
@@ -133,13 +132,14 @@ impl TargetStorage {
         if !write && describe(path)?.is_sparse() {
             return Err(TargetError::Sparse(path.to_owned()));
         }
-        // A block device that is mounted or otherwise in use is not written over.
+        // The kernel refuses exclusive access to a block device that is mounted or otherwise in
+        // use.
         let options = OpenOptions { direct, write, exclusive: write };
         let device = Arc::new(FileDevice::open(path, options)?);
         Ok(Self::One { device, layout, made: false })
     }
 
-    /// What there is.
+    /// The files that exist.
     pub fn shape(&self) -> FileSet {
         match self {
             Self::One { device, layout, .. } => {
@@ -192,7 +192,7 @@ fn make(
 ) -> Result<FileDevice, TargetError> {
     let size = ByteCount(units::align_down(wanted.shape.each.0, 4096));
     let path = dir.join(name());
-    // Fails if it exists: a file that somebody else created is never opened.
+    // Fails if the file exists: a file of another program is never opened.
     File::create_new(&path).map_err(|source| TargetError::making(dir, source))?;
     let opened = preallocate(&path, size).and_then(|()| {
         let open = |direct, write| {
@@ -208,7 +208,7 @@ fn make(
     Ok(used)
 }
 
-/// Writes bytes that no storage can shorten, others in each file, and has them on disk.
+/// Writes incompressible bytes, different in each file, and flushes them to the disk.
 pub(super) fn fill(
     device: &FileDevice,
     size: ByteCount,

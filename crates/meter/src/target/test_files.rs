@@ -1,16 +1,16 @@
-//! Files that are made and filled for a run, and gone afterwards.
+//! Files that are made and filled for a run, and removed afterwards.
 //!
 //! ```text
-//!   DIR/.tenuto-meter-PID/00000000 00000001 00000002 ...      those after it: PID-1, PID-2 ...
+//!   DIR/.tenuto-meter-PID/00000000 00000001 00000002 ...      further sets: PID-1, PID-2 ...
 //!
-//!   in one go      │ 0 0 0 0 │ 1 1 1 1 │ 2 2 2 2 │       each has its place before it is written
-//!   in pieces      │ 2 │ 0 │ 1 │ 0 │ 2 │ 1 │ ...         as on a file system that has aged: room
-//!                                                       is made for pieces in any order
+//!   in one go      │ 0 0 0 0 │ 1 1 1 1 │ 2 2 2 2 │       each is allocated before it is written
+//!   in pieces      │ 2 │ 0 │ 1 │ 0 │ 2 │ 1 │ ...         as on an aged file system: space is
+//!                                                       allocated in pieces in random order
 //! ```
 //!
-//! The directory is made new; nothing that somebody else made is ever opened. Files and directory
-//! are removed when the value is dropped, which is at the end of the run however it ends - but not
-//! if the program is killed outright: then the next run says what to remove.
+//! The directory is new; no file of another program is ever opened. Files and directory are removed
+//! when the value is dropped, which happens at the end of the run however it ends, except when the
+//! program is killed: then the next run names what to remove.
 
 use super::files::BESIDE;
 use super::storage::{TargetError, fill};
@@ -30,8 +30,8 @@ pub struct TestFiles {
 }
 
 impl TestFiles {
-    /// Makes and fills so many files. `which`: of those that this program makes in the directory at
-    /// the same time, from 0. `go_on` is told how many bytes are written in all.
+    /// Makes and fills `count` files. `which` numbers the sets that this program has in the
+    /// directory at the same time, from 0. `go_on` receives the total of bytes written so far.
     pub fn make(
         dir: &Path,
         which: u32,
@@ -48,8 +48,8 @@ impl TestFiles {
         Ok(made)
     }
 
-    /// As [`TestFiles::make`], with room made piece by piece, in any order among all files. How
-    /// many pieces there are in the end is the file system's affair: [`TestFiles::fragments`].
+    /// Makes files as [`TestFiles::make`] does, with space allocated piece by piece in random order
+    /// among all files. The file system decides how many extents result: [`TestFiles::fragments`].
     pub fn make_in_pieces(
         dir: &Path,
         which: u32,
@@ -85,7 +85,7 @@ impl TestFiles {
             more => format!("{}-{more}", name()),
         });
         std::fs::create_dir(&dir).map_err(|source| TargetError::making(&dir, source))?;
-        // From here on it is removed whatever happens.
+        // From here on dropping the value removes the directory.
         Ok(Self { dir, files: 0, each })
     }
 
@@ -111,39 +111,39 @@ impl TestFiles {
         path(&self.dir, number)
     }
 
-    /// How many.
+    /// The number of files.
     pub fn files(&self) -> u32 {
         self.files
     }
 
-    /// Bytes of each.
+    /// Bytes of each file.
     pub fn each(&self) -> ByteCount {
         self.each
     }
 }
 
 impl Drop for TestFiles {
-    /// Whatever cannot be removed stays: there is nobody left to tell, and the next run names it. A
-    /// storage that hangs is not waited for.
+    /// Removes the files. A file that cannot be removed stays, because drop cannot report it, and
+    /// the next run names it. A storage that hangs is not waited for.
     fn drop(&mut self) {
         let (dir, files) = (self.dir.clone(), self.files);
         let (tell, gone) = mpsc::channel();
         let work = move || remove(&dir, files, &tell);
         if std::thread::Builder::new().name("meter-remove".to_owned()).spawn(work).is_ok() {
-            // Until the thread is through, or none has gone for so long.
+            // Until the thread is through, or no file was removed for the length of the patience.
             while gone.recv_timeout(PATIENCE).is_ok() {}
         }
     }
 }
 
-/// Tells of each that is gone.
+/// Removes all files, and sends a message for each.
 fn remove(dir: &Path, files: u32, tell: &mpsc::Sender<()>) {
     let one = |path: PathBuf| {
         let _ = std::fs::remove_file(path);
         let _ = tell.send(());
     };
     (0..files).for_each(|number| one(path(dir, number)));
-    // What was to take the place of one of them and did not.
+    // Files that were to replace one of them and did not get so far.
     let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let beside = |path: &PathBuf| {
         let extension = path.extension().and_then(|extension| extension.to_str());
@@ -157,7 +157,7 @@ fn path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{number:08}"))
 }
 
-/// A large file takes seconds on some file systems.
+/// The longest wait for the removal of one file: a large one takes seconds on some file systems.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The seed for the order of pieces.

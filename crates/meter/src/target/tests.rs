@@ -1,4 +1,4 @@
-//! Layouts as arithmetic, and files that are made, used and gone.
+//! Layouts as arithmetic, and files that are made, used and removed.
 
 use super::*;
 use crate::log::OperationKind;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use units::{ByteCount, Moment};
 
 #[test]
-fn every_stream_has_room_of_its_own_where_the_layout_says_so() {
+fn streams_do_not_overlap_where_the_layout_separates_them() {
     let size = ByteCount(10 << 20);
     for (layout, files, slots, second) in [
         (Layout::OneFile, 1, 6, (0, 6 << 18)),
@@ -37,7 +37,7 @@ fn every_stream_has_room_of_its_own_where_the_layout_says_so() {
 }
 
 #[test]
-fn a_shape_says_how_many_streams_it_has_room_for() {
+fn a_file_set_knows_how_many_streams_have_room() {
     let most =
         |layout, size| FileSet::of(layout, ByteCount(size), 100, 1 << 18).most_streams(1 << 18);
     assert_eq!(most(Layout::OneFile, 1 << 20), 4);
@@ -48,7 +48,7 @@ fn a_shape_says_how_many_streams_it_has_room_for() {
     assert_eq!(most(Layout::FilePerFrame, 1 << 20), 4);
 }
 
-/// An empty directory, gone with the value.
+/// An empty directory that is removed with the value.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -89,7 +89,7 @@ fn written(paths: Vec<PathBuf>) -> Use {
 }
 
 #[test]
-fn files_are_made_used_and_gone() {
+fn files_are_made_used_and_removed() {
     let dir = Dir::new("made");
     let want = wanted(Layout::FilePerStream, WriteAccess::OwnFiles);
     let place = TargetStorage::at(&dir.0, &want, &mut |_| true).unwrap();
@@ -118,7 +118,7 @@ fn files_are_made_used_and_gone() {
         let kind = if tag == 1 { OperationKind::Write } else { OperationKind::Read };
         let request = IoRequest { tag, kind, file: 2, offset: 4096 * tag, len: 5000, handle };
         port.begin(request).unwrap();
-        // One after another: a client has one under way at most.
+        // One after another: a client has at most one operation in flight.
         while done.len() as u64 <= tag {
             port.wait(Moment::MAX, &mut done).unwrap();
         }
@@ -135,7 +135,7 @@ fn files_are_made_used_and_gone() {
 }
 
 #[test]
-fn a_frame_that_is_written_anew_is_a_new_file() {
+fn a_frame_that_is_created_again_is_a_new_file() {
     let dir = Dir::new("anew");
     let want = wanted(Layout::FilePerFrame, WriteAccess::OwnFiles);
     let TargetStorage::Many { files, .. } =
@@ -164,7 +164,7 @@ fn a_frame_that_is_written_anew_is_a_new_file() {
 }
 
 #[test]
-fn a_file_is_replaced_when_the_new_one_is_whole_and_not_before() {
+fn a_file_is_replaced_only_when_the_new_one_is_complete() {
     let dir = Dir::new("replaced");
     let want = wanted(Layout::FilePerStream, WriteAccess::OwnFiles);
     let TargetStorage::Many { files, .. } =
@@ -203,7 +203,7 @@ fn a_file_is_replaced_when_the_new_one_is_whole_and_not_before() {
 }
 
 #[test]
-fn nothing_of_the_users_is_written_over_or_removed() {
+fn files_of_the_user_are_neither_overwritten_nor_removed() {
     let dir = Dir::new("own");
     let film = dir.0.join("film");
     std::fs::write(&film, vec![7; 1 << 20]).unwrap();
@@ -217,7 +217,7 @@ fn nothing_of_the_users_is_written_over_or_removed() {
     assert_eq!(at(&film, wanted(Layout::SharedFile, WriteAccess::No)), None);
     assert_eq!(at(&film, wanted(Layout::OneFile, WriteAccess::Destructive)), None);
     assert_eq!(std::fs::read(&film).unwrap(), vec![7; 1 << 20], "nothing was asked for yet");
-    // What is in the way stays, and is named.
+    // A directory that is in the way stays, and is named.
     std::fs::create_dir(dir.0.join(test_files::name())).unwrap();
     let said = at(&dir.0, wanted(Layout::FilePerFrame, WriteAccess::No)).unwrap();
     assert!(said.contains("remove what an earlier run left there"), "{said}");
@@ -225,7 +225,7 @@ fn nothing_of_the_users_is_written_over_or_removed() {
 }
 
 #[test]
-fn who_stops_the_filling_leaves_nothing() {
+fn a_stopped_filling_leaves_nothing() {
     let dir = Dir::new("stop");
     for layout in [Layout::OneFile, Layout::FilePerStream] {
         let mut left = 2;
@@ -234,7 +234,7 @@ fn who_stops_the_filling_leaves_nothing() {
             left > 0
         };
         let stopped = TargetStorage::at(&dir.0, &wanted(layout, WriteAccess::No), &mut go_on);
-        // A mebibyte is one piece, so that the single file is full before anybody is asked again.
+        // A mebibyte is one piece, so that the single file is full before `go_on` is called again.
         assert!(layout == Layout::OneFile || matches!(stopped, Err(TargetError::Interrupted)));
         drop(stopped);
         assert_eq!(dir.holds(), 0);

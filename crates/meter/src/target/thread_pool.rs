@@ -1,12 +1,12 @@
-//! Threads that block, one for each operation under way.
+//! Blocking threads, one for each operation in flight.
 //!
 //! ```text
 //!   begin ─▶ (jobs) ─▶ thread: Worker::perform ─▶ (over) ─▶ wait
-//!                      made when it is first needed
+//!                      started when it is first needed
 //! ```
 //!
-//! Times are taken by the thread that does the work: what the operation took, not when somebody
-//! looked. What has not begun when the crew is dropped is never done.
+//! Times are taken by the thread that does the work, so that they are those of the operation and
+//! not of its reporting. Operations that have not begun when the pool is dropped are never made.
 
 use super::{IoCompletion, IoRequest, Port};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -16,21 +16,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use units::Moment;
 
-/// What the threads do.
+/// The work of the threads.
 pub(crate) trait PoolWorker: Send + Sync + 'static {
-    /// What each thread has for itself.
+    /// The state of each thread.
     type Own;
 
-    /// For one more thread.
+    /// Makes the state of one more thread.
     fn own(&self) -> Self::Own;
 
-    /// Does it, however long it takes.
+    /// Makes one operation, however long it takes.
     fn perform(&self, request: &IoRequest, own: &mut Self::Own) -> IoCompletion;
 
     /// The time.
     fn now(&self) -> Moment;
 
-    /// How it is done, for reports.
+    /// The read and write method, for reports.
     fn method(&self) -> String;
 }
 
@@ -64,9 +64,9 @@ impl<W: PoolWorker> ThreadPool<W> {
         }
     }
 
-    /// One more thread, if those that there are may all be at work and there may be more: an
-    /// operation that waited for a thread would look like slow storage.
-    fn man(&mut self) {
+    /// Starts one more thread if all others may be busy and the limit allows it: an operation that
+    /// waited for a thread would look like slow storage.
+    fn add_thread(&mut self) {
         let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
         if threads > self.under_way || threads >= self.at_once {
             return;
@@ -74,7 +74,7 @@ impl<W: PoolWorker> ThreadPool<W> {
         let worker = Arc::clone(&self.worker);
         let (queue, over) = (self.queue.clone(), self.hand_over.clone());
         let work = move || work(&*worker, &queue, &over);
-        // One thread fewer is slower and not wrong, as long as there is one.
+        // One thread fewer is slower but correct, as long as there is one.
         match std::thread::Builder::new().name(format!("meter-{threads}")).spawn(work) {
             Ok(thread) => self.threads.push(thread),
             Err(error) => assert!(threads > 0, "not a single thread: {error}"),
@@ -88,10 +88,10 @@ impl<W: PoolWorker> Port for ThreadPool<W> {
     }
 
     fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
-        self.man();
+        self.add_thread();
         self.under_way += 1;
         let jobs = self.jobs.as_ref().expect("there until it is dropped");
-        jobs.send(request).expect("this crew holds the other end");
+        jobs.send(request).expect("the pool holds the other end");
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl<W: PoolWorker> Port for ThreadPool<W> {
         }
         let patience = until.since(self.worker.now()).min(PATIENCE);
         let before = done.len();
-        // With nothing arrived in that time there is nothing to tell.
+        // A timeout is no error: nothing has completed in that time.
         let Ok(arrived) = self.over.recv_timeout(patience) else { return Ok(()) };
         done.push(arrived);
         done.extend(self.over.try_iter());
@@ -149,7 +149,7 @@ impl<W> Drop for ThreadPool<W> {
     }
 }
 
-/// Often enough to look whether the run goes on.
+/// The longest wait, after which the caller can check whether the run continues.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use std::sync::Barrier;
 
-    /// Every operation waits until a number of others are running.
+    /// A worker whose operations all wait until a number of others are running.
     struct Together(Barrier);
 
     impl PoolWorker for Together {
@@ -179,18 +179,18 @@ mod tests {
         }
     }
 
-    /// Though threads of the burst before wait for work when the next begins.
+    /// Threads of the burst before may still wait for work when the next burst begins.
     #[test]
     fn no_operation_of_a_burst_waits_for_another() {
         const BURST: u64 = 7;
-        let mut crew = ThreadPool::new(Together(Barrier::new(7)), 7);
+        let mut pool = ThreadPool::new(Together(Barrier::new(7)), 7);
         for _ in 0..50 {
-            (0..BURST).for_each(|tag| crew.begin(IoRequest::read(tag, 0, 1)).unwrap());
+            (0..BURST).for_each(|tag| pool.begin(IoRequest::read(tag, 0, 1)).unwrap());
             let mut done = Vec::new();
             while done.len() < 7 {
-                crew.wait(Moment::MAX, &mut done).unwrap();
+                pool.wait(Moment::MAX, &mut done).unwrap();
             }
         }
-        assert_eq!(crew.settle(Duration::ZERO), 0);
+        assert_eq!(pool.settle(Duration::ZERO), 0);
     }
 }

@@ -1,15 +1,14 @@
-//! A target without storage whose clock advances only when it is read or slept on: the same
-//! instructions every time, for tests and for counting them.
-//!
-//! Knows no real time.
+//! A target without storage whose clock advances only when it is read or slept on: a run on it
+//! executes the same instructions every time, for tests and for counting them. It uses no real
+//! time.
 
 use super::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::cell::Cell;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, nanos};
 
-/// A target without storage whose clock advances by a constant step, otherwise as
+/// A target without storage whose clock advances by a constant step, otherwise like
 /// [`NullPort`](super::NullPort).
 #[derive(Debug)]
 pub struct TickingPort {
@@ -22,13 +21,13 @@ pub struct TickingPort {
 }
 
 impl TickingPort {
-    /// Each look at the clock finds it so much later.
+    /// A port whose clock advances by `tick` on each reading.
     pub fn new(tick: Duration) -> Self {
         let tick = nanos(tick);
         Self { now: Cell::new(0), tick, late: 0, slept: 0, over: Vec::new() }
     }
 
-    /// Who sleeps is woken so much too late.
+    /// Delays every wake-up by `late`.
     #[must_use]
     pub fn waking_late(self, late: Duration) -> Self {
         Self { late: nanos(late), ..self }
@@ -59,8 +58,4 @@ impl Port for TickingPort {
     fn method(&self) -> String {
         "nothing: no target and no time".to_owned()
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
-//! The client certificate and its key, for servers that ask for one.
+//! The client certificate and its key, for servers that require one.
 //!
-//! Both are read before anything is asked, and seen to belong together. A key that is locked with a
-//! passphrase is not unlocked: nobody could type it while forty agents start.
+//! Both are read and compared before the first connection. A key that is locked with a passphrase
+//! is refused: nobody could type it while forty agents start.
 
 use super::certificates;
 use rustls::InconsistentKeys;
@@ -11,35 +11,35 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::path::{Path, PathBuf};
 
-/// Where they are, in PEM; both may be in one file.
+/// The paths of the certificate and the key, in PEM; both may be in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate, and behind it those that lead to an authority which the server trusts.
+    /// The certificate, followed by those that lead to an authority which the server trusts.
     pub certificates: PathBuf,
-    /// The key of the first of them.
+    /// The key of the first certificate.
     pub key: PathBuf,
 }
 
-/// They are not what they were taken for.
+/// An error in a client certificate or its key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// No certificate.
+    /// The file has no certificate.
     #[error("{}: {reason}; --cert-file is a file of certificates in PEM, one's own first", path.display())]
     Certificate {
-        /// As given.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// No key.
+    /// The file has no usable key.
     #[error("{}: {reason}; --key-file is a file with a private key in PEM", path.display())]
     Key {
-        /// As given.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// The key and the certificate are from two pairs.
+    /// The key does not belong to the certificate.
     #[error(
         "{} is not the key of the first certificate in {}; --cert-file has one's own certificate first, \
          --key-file the key that it was made with",
@@ -47,18 +47,18 @@ pub enum IdentityError {
         certificates.display()
     )]
     Mismatch {
-        /// As given.
+        /// The path of the certificates.
         certificates: PathBuf,
-        /// As given.
+        /// The path of the key.
         key: PathBuf,
     },
 }
 
-/// What is in the files.
+/// The contents of the files.
 pub(crate) struct Proof {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
-    /// The file with the key, for those who read it themselves.
+    /// The content of the key's file, for libraries that parse it themselves.
     pub(crate) key_pem: Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ impl Identity {
     }
 }
 
-/// The key in a file, and the file.
+/// The key in a file, and the file's content.
 fn key(path: &Path) -> Result<(PrivateKeyDer<'static>, Vec<u8>), String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {

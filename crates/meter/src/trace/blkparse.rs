@@ -1,13 +1,12 @@
-//! `blkparse`'s text, in its default format.
+//! The text of `blkparse` in its default format.
 //!
 //! ```text
 //!     8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
 //!   device cpu sequence   seconds         pid  what rw sector + count
 //! ```
 //!
-//! What programs asked of the device (`Q`) counts; where a trace has none of these, what went to
-//! the disk (`D`), else what was done (`C`). Discards and empty flushes are neither reads nor
-//! writes.
+//! Requests of programs to the device (`Q`) count; in a trace without them, requests to the disk
+//! (`D`), else completions (`C`). Discards and empty flushes are neither reads nor writes.
 
 use super::{FileNumbers, Operation, Trace, TraceError, seconds, wanted};
 
@@ -53,7 +52,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
     Ok(Trace { format: "blkparse", operations: once_each(found), rates: None })
 }
 
-/// The events of one kind: of those in a trace, the nearest to the program.
+/// The events of one kind: of those in the trace, the kind closest to the program.
 pub(super) fn once_each(found: Vec<(char, Operation)>) -> Vec<Operation> {
     let has = |kind: &char| found.iter().any(|(what, _)| what == kind);
     let kind = ['Q', 'D', 'C'].into_iter().find(|kind| has(kind));

@@ -1,12 +1,12 @@
-//! `blktrace`'s binary files: one for each processor, or all put together by `blkparse -d`.
+//! The binary files of `blktrace`: one for each processor, or merged by `blkparse -d`.
 //!
 //! ```text
 //!   0 magic 0x65617407 | 4 sequence | 8 time ns | 16 sector | 24 bytes | 28 action | 32 pid
 //!   36 device | 40 cpu | 44 error (16 bit) | 46 length of what follows (16 bit) | 48 ...
-//!   action: what happened in its low half, of what kind in bits of its high half
+//!   action: the event in its low half, flags of the request in its high half
 //! ```
 //!
-//! Either byte order, as the magic number says.
+//! The magic number determines the byte order.
 
 use super::blkparse::once_each;
 use super::{FileNumbers, Operation, Trace, TraceError};
@@ -16,11 +16,11 @@ const MAGIC: u32 = 0x6561_7400;
 const HEAD: usize = 48;
 const SECTOR: u64 = 512;
 
-/// In the action's low half: `Q`, `D` and `C` of `blkparse`.
+/// Events in the action's low half: `Q`, `D` and `C` of `blkparse`.
 const QUEUED: u32 = 1;
 const ISSUED: u32 = 7;
 const DONE: u32 = 8;
-/// In its high half.
+/// Flags in the action's high half.
 const WRITES: u32 = 1 << 17;
 const NOTE: u32 = 1 << 26;
 const DISCARDS: u32 = 1 << 29;
@@ -29,7 +29,7 @@ pub(super) fn is(bytes: &[u8]) -> bool {
     order(bytes).is_some()
 }
 
-/// Whether the lowest byte comes first.
+/// Whether the file is little-endian; `None` if it is no such file.
 fn order(bytes: &[u8]) -> Option<bool> {
     let magic: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
     let fits = |magic: u32| magic & 0xffff_ff00 == MAGIC;
@@ -41,6 +41,7 @@ fn order(bytes: &[u8]) -> Option<bool> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+    // A trace has the byte order of the machine that wrote it.
     let little = order(bytes).ok_or(TraceError::Unknown)?;
     let mut files = FileNumbers::default();
     let mut found = Vec::new();
@@ -52,6 +53,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         if order(head) != Some(little) {
             return Err(wrong("an event begins with 0x65617407"));
         }
+        // Fields are read where the kernel's header has them, because no alignment is guaranteed.
         let part = |from: usize, length: usize| {
             let bytes = head[from..from + length].iter().map(|byte| u64::from(*byte));
             let add = |sum, byte| sum << 8 | byte;
@@ -69,6 +71,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
             DONE => 'C',
             _ => '-',
         };
+        // Messages, discards and flushes move no data.
         if what != '-' && action & (NOTE | DISCARDS) == 0 && count > 0 {
             let operation = Operation {
                 at: Some(Duration::from_nanos(part(8, 8))),
@@ -81,5 +84,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         }
         at += length;
     }
+    // An operation has up to three events here, and is counted by one.
     Ok(Trace { format: "blktrace", operations: once_each(found), rates: None })
 }

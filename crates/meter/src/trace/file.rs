@@ -1,9 +1,9 @@
-//! A drawn profile as the TOML that `Profile` reads.
+//! Writes a drawn profile as the TOML that `Profile` parses.
 
 use crate::profiles::{OperationMix, Profile};
 use std::fmt::Write as _;
 
-/// The file of a profile that [`profile`](super::profile) made.
+/// The file of a profile that was made by [`profile`](super::profile).
 pub fn text(profile: &Profile) -> String {
     // JSON's strings are TOML's basic strings.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();

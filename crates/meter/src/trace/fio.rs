@@ -1,4 +1,4 @@
-//! fio's `write_iolog`.
+//! The logs of fio's `write_iolog`.
 //!
 //! ```text
 //!   fio version 2 iolog                 fio version 3 iolog
@@ -7,8 +7,8 @@
 //!   FILE wait US 0                      (times: microseconds from the start, as fio 3.33 writes)
 //! ```
 //!
-//! Version 2 has no times but waits; the time that operations took is not in it, so that its rate
-//! is known only where all time is waited for.
+//! Version 2 has no times but waits. The time that operations took is not in it, so that its rate
+//! is known only where waits cover all of the time.
 
 use super::{FileNumbers, Operation, Trace, TraceError, wanted};
 use std::time::Duration;
@@ -31,6 +31,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         if fields.is_empty() {
             continue;
         }
+        // Version 3 begins each line with a time.
         if timed {
             let at = fields.remove(0).parse();
             clock = Duration::from_micros(at.map_err(|_| wrong("it begins with a time in us"))?);
@@ -54,6 +55,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
             _ => return Err(wrong("it is FILE ACTION, or FILE read|write OFFSET BYTES")),
         }
     }
+    // All times would be zero, which is no rate.
     if !timed && !waits {
         trace.operations.iter_mut().for_each(|operation| operation.at = None);
     }

@@ -1,4 +1,4 @@
-//! Traces of what programs did, and the profile that asks for the same.
+//! Traces of programs, and the profile that makes the same demand.
 //!
 //! ```text
 //!   fio iolog (v2, v3) ─┐
@@ -8,12 +8,12 @@
 //!   sar (rates only)  ──┘               └ rate       ┘
 //! ```
 //!
-//! [`read`] tells the formats apart by what they look like. Sequential is an operation that begins
-//! where one of the last 16 of its kind in its file ended, so that players side by side in one file
-//! count as sequential each. A line that belongs to the format and makes no sense ends the reading
-//! with its number: half a trace is not a profile.
+//! [`read`] recognises the format from the content. An operation is sequential if it begins where
+//! one of the last 16 of its kind in its file ended, so that several players in one file count as
+//! sequential each. A line that belongs to the format and is invalid ends the parsing with its
+//! number: half a trace is not a profile.
 //!
-//! It reads bytes that it is given and opens nothing.
+//! The module parses the bytes that it is given and opens no file.
 
 mod blkparse;
 mod blktrace;
@@ -30,71 +30,71 @@ pub use shape::{TraceShape, profile, shape};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a trace holds.
+/// The content of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// What wrote it: `strace`.
+    /// The format: `strace`.
     pub format: &'static str,
-    /// In the order of their times.
+    /// The operations in order of time.
     pub operations: Vec<Operation>,
-    /// Where only sums are known, instead of operations.
+    /// Mean rates, for a format that has no single operations.
     pub rates: Option<Rates>,
 }
 
 /// A read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// From some moment on; `None`: the trace has no times.
+    /// The time from a fixed moment; `None` if the trace has no times.
     pub at: Option<Duration>,
-    /// Which file or device, from 0.
+    /// The index of the file or device.
     pub file: u32,
-    /// Where in it.
+    /// The offset in the file or device.
     pub offset: u64,
-    /// How many bytes were moved.
+    /// The number of bytes read or written.
     pub bytes: u64,
-    /// Or read.
+    /// Whether it is a write.
     pub write: bool,
 }
 
 /// The figures that `sar` reports of a device, averaged over its lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Reads and writes, in a second.
+    /// Reads and writes per second.
     pub operations: f64,
-    /// In a second.
+    /// Bytes read per second.
     pub bytes_read: f64,
-    /// In a second.
+    /// Bytes written per second.
     pub bytes_written: f64,
 }
 
-/// A trace that cannot be made a profile of.
+/// A trace from which no profile can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// It looks like none of them.
+    /// The format is unknown.
     #[error(
         "not a trace of fio (write_iolog), strace, blkparse, blktrace, sar -d or tshark; \
          `tenuto meter profile-from --help` says how each is made"
     )]
     Unknown,
-    /// A line that makes no sense.
+    /// A line is invalid.
     #[error("line {line} is no line of {format}: {why}; was the trace cut short?")]
     Line {
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
         /// The trace format.
         format: &'static str,
-        /// What it should be.
+        /// The expected content.
         why: &'static str,
     },
-    /// A binary trace that makes no sense.
+    /// A binary trace is invalid.
     #[error("at byte {at}: {why}; was the trace cut short?")]
     Byte {
-        /// From 0.
+        /// The offset, from 0.
         at: usize,
-        /// What it should be.
+        /// The expected content.
         why: &'static str,
     },
-    /// There is nothing to count.
+    /// The trace has no operations.
     #[error("no reads or writes of files in it{0}")]
     Nothing(&'static str),
     /// The trace has several devices, which cannot be separated afterwards.
@@ -102,7 +102,7 @@ pub enum TraceError {
     Several(String),
 }
 
-/// Reads a trace. With `only`, only what happened to files or devices whose name has that in it.
+/// Parses a trace. With `only`, files or devices whose name does not contain it are left out.
 pub fn read(bytes: &[u8], only: Option<&str>) -> Result<Trace, TraceError> {
     if blktrace::is(bytes) {
         return blktrace::read(bytes).and_then(Trace::sound);
@@ -124,7 +124,7 @@ type Is = fn(&str) -> bool;
 type Read = fn(&str, Option<&str>) -> Result<Trace, TraceError>;
 
 impl Trace {
-    /// If it has anything, in the order of time.
+    /// Checks that the trace is not empty, and sorts it by time.
     fn sound(mut self) -> Result<Self, TraceError> {
         if self.operations.is_empty() && self.rates.is_none() {
             return Err(TraceError::Nothing(match self.format {

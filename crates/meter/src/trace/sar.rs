@@ -1,12 +1,12 @@
-//! `sar -d`: how much a device did, and nothing of where.
+//! The reports of `sar -d`: a device's rates without positions.
 //!
 //! ```text
 //!   19:01:00          tps     rkB/s     wkB/s     dkB/s   areq-sz ... DEV
 //!   19:01:01       367.00      4.00 187392.00      0.00    510.62 ... vda
 //! ```
 //!
-//! Columns go by their names: they differ from version to version (`rd_sec/s` is older). The lines
-//! `Average:` are left out, they are of the lines above. Reads and writes have one mean size.
+//! Columns are found by their names, which differ between versions (`rd_sec/s` is older). The lines
+//! `Average:` repeat the lines above and are skipped. Reads and writes have one mean size.
 
 use super::{Rates, Trace, TraceError, wanted};
 use std::collections::BTreeMap;
@@ -29,12 +29,14 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
     let mut devices: BTreeMap<&str, Sums> = BTreeMap::new();
     for (line, text) in (1..).zip(text.lines()) {
         let wrong = |why| TraceError::Line { line, format: "sar", why };
+        // Heads are repeated; the last one applies.
         if is_head(text) {
             head = text.split_whitespace().collect();
             continue;
         }
         let fields: Vec<&str> = text.split_whitespace().collect();
         let titled = fields.first().is_some_and(|first| ["Average:", "Linux"].contains(first));
+        // Averages would count every second a second time.
         if fields.is_empty() || titled || head.is_empty() {
             continue;
         }
@@ -56,6 +58,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
             return Err(wrong("it has as many fields as the head above it"));
         }
         let device = field("DEV").ok_or(wrong("one column is DEV"))?;
+        // Old versions of sar count sectors of 512 bytes.
         let bytes = |kib: &str, sectors: &str| -> Result<f64, TraceError> {
             let (kib, sectors) = (number(kib)?, number(sectors)?);
             let bytes = kib.map(|kib| kib * 1024.0).or(sectors.map(|sectors| sectors * 512.0));
@@ -66,6 +69,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         let sums = devices.entry(device).or_default();
         *sums = Sums(sums.0 + 1.0, sums.1 + operations, sums.2 + read, sums.3 + written);
     }
+    // Devices that were idle do not make the choice ambiguous.
     devices.retain(|name, sums| wanted(name, only) && sums.1 > 0.0 && sums.2 + sums.3 > 0.0);
     if devices.len() > 1 {
         let names: Vec<&str> = devices.keys().copied().collect();

@@ -4,21 +4,22 @@ use super::{Operation, Rates, Trace};
 use crate::profiles::{Definition, Drawn, Fps, MILLION, OperationMix, Pattern, Profile, Status};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
+use units::rounded;
 
-/// The figures that a profile has in common with its trace.
+/// The statistics of a trace that its profile reproduces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceShape {
-    /// How many there are.
+    /// The number of operations.
     pub operations: u64,
-    /// From the first to the last; `None`: the trace has no times.
+    /// Time from the first operation to the last; `None` if the trace has no times.
     pub took: Option<Duration>,
-    /// What a profile has of it.
+    /// The mix of the profile.
     pub drawn: Drawn,
-    /// False where a trace has no places, and all are taken as sequential.
+    /// Whether the trace has positions; without them all operations count as sequential.
     pub places_known: bool,
 }
 
-/// Counts a trace.
+/// Calculates the statistics of a trace.
 pub fn shape(trace: &Trace) -> TraceShape {
     match trace.rates {
         Some(rates) if trace.operations.is_empty() => of_rates(rates),
@@ -26,7 +27,7 @@ pub fn shape(trace: &Trace) -> TraceShape {
     }
 }
 
-/// The profile that draws like the trace. `source` names the origin.
+/// The profile with these statistics. `source` names the origin.
 pub fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
     let drawn = &shape.drawn;
     let percent = |of: u64| u8::try_from((of * 100 + 500_000) / 1_000_000).unwrap_or(100);
@@ -54,7 +55,7 @@ pub fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
     }
 }
 
-/// In 32 bits, and as short as it goes.
+/// A reduced fraction in 32 bits.
 fn fraction(frames: u64, seconds: u32) -> Fps {
     let (mut a, mut b) = (frames, u64::from(seconds));
     while b > 0 {
@@ -66,15 +67,16 @@ fn fraction(frames: u64, seconds: u32) -> Fps {
 
 fn of_rates(rates: Rates) -> TraceShape {
     let bytes = rates.bytes_read + rates.bytes_written;
-    let size = whole(bytes / rates.operations).max(1);
+    let size = rounded(bytes / rates.operations).max(1);
+    // Totals tell nothing of order: sequential reads are assumed.
     let mix =
         || Some(OperationMix { sequential_per_million: MILLION, sizes: vec![(size, MILLION)] });
     let reads = per_million(rates.bytes_read, bytes);
     TraceShape {
-        operations: whole(rates.operations),
+        operations: rounded(rates.operations),
         took: Some(Duration::from_secs(1)),
         drawn: Drawn {
-            operations_per_1000_s: Some(whole(rates.operations * 1000.0).max(1)),
+            operations_per_1000_s: Some(rounded(rates.operations * 1000.0).max(1)),
             reads_per_million: reads,
             reads: if reads > 0 { mix() } else { None },
             writes: if reads < MILLION { mix() } else { None },
@@ -97,7 +99,7 @@ fn of_operations(operations: &[Operation]) -> TraceShape {
     let first = operations.iter().filter_map(|op| op.at).min();
     let last = operations.iter().filter_map(|op| op.at).max();
     let took = first.zip(last).map(|(first, last)| last - first);
-    // As many gaps as operations, less one.
+    // There is one gap less than there are operations.
     let rate = took.filter(|took| !took.is_zero() && operations.len() > 1).map(|took| {
         let gaps = u128::try_from(operations.len() - 1).unwrap_or(u128::MAX);
         let rate = gaps * 1_000_000_000_000 / took.as_nanos();
@@ -116,7 +118,7 @@ fn of_operations(operations: &[Operation]) -> TraceShape {
     }
 }
 
-/// Players side by side in one file, at most.
+/// The largest number of players in one file that are recognised as sequential.
 const RECENT: usize = 16;
 
 /// For each operation: whether it begins where a recent one of its kind in its file ended.
@@ -125,13 +127,14 @@ fn sequential(operations: &[Operation]) -> Vec<bool> {
     let one = |operation: &Operation| {
         let first = operation.offset == 0;
         let ends = ends.entry((operation.file, operation.write)).or_insert_with(|| {
-            // Who begins a file at its beginning goes on, if from nowhere.
+            // A read at the beginning of a file counts as sequential.
             VecDeque::from(if first { vec![0] } else { Vec::new() })
         });
         let goes_on = ends.iter().position(|end| *end == operation.offset);
         if let Some(position) = goes_on {
             ends.remove(position);
         } else if ends.len() == RECENT {
+            // The oldest end is forgotten, so that memory stays bounded.
             ends.pop_front();
         }
         ends.push_back(operation.offset.saturating_add(operation.bytes));
@@ -140,7 +143,7 @@ fn sequential(operations: &[Operation]) -> Vec<bool> {
     operations.iter().map(one).collect()
 }
 
-/// More different sizes than these are put together, eight to a doubling.
+/// The largest number of different sizes; more are grouped, eight to a doubling.
 const MOST_SIZES: usize = 48;
 
 fn sizes(all: impl Iterator<Item = u64>) -> Vec<(u64, u32)> {
@@ -152,7 +155,7 @@ fn sizes(all: impl Iterator<Item = u64>) -> Vec<(u64, u32)> {
     let groups: Vec<(u64, u64)> = if exact.len() <= MOST_SIZES {
         exact.into_iter().collect()
     } else {
-        // By group: how many, and bytes of them all.
+        // The number and the bytes of each group.
         let mut groups: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for (bytes, count) in exact {
             let group = groups.entry(eighth(bytes)).or_default();
@@ -164,14 +167,14 @@ fn sizes(all: impl Iterator<Item = u64>) -> Vec<(u64, u32)> {
     in_millionths(&groups, total)
 }
 
-/// Eight numbers to each doubling.
+/// The group of a size, of eight in each doubling.
 fn eighth(bytes: u64) -> u32 {
     let octave = bytes.max(1).ilog2();
     let within = if octave >= 3 { (bytes >> (octave - 3)) & 7 } else { 0 };
     octave * 8 + u32::try_from(within).unwrap_or(7)
 }
 
-/// Counts as parts of a million that add up to it: what rounding leaves goes to the largest.
+/// Counts as parts of a million that add up to it: the rounding error goes to the largest.
 fn in_millionths(groups: &[(u64, u64)], total: u64) -> Vec<(u64, u32)> {
     let part = |count: u64| {
         let part = u128::from(count) * u128::from(MILLION) / u128::from(total.max(1));
@@ -194,9 +197,4 @@ fn share(part: usize, of: usize) -> u32 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to a million")]
 fn per_million(part: f64, of: f64) -> u32 {
     (part / of * f64::from(MILLION)).round() as u32
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate, not negative")]
-fn whole(rate: f64) -> u64 {
-    rate.round() as u64
 }

@@ -7,15 +7,15 @@
 //! ```
 //!
 //! Process, time and names may be missing, and times may have other forms (`-t`, `-tt`, `-r`).
-//! Calls that were interrupted by another thread's are put together again. Where names are missing,
-//! descriptors are followed from `openat` on. What programs read of the system itself (libraries,
-//! `/proc`, terminals) is left out.
+//! Calls that another thread interrupted are joined again. Where names are missing, descriptors are
+//! followed from `openat` on. Reads of the system's own files (libraries, `/proc`, terminals) are
+//! left out.
 
 use super::{FileNumbers, Operation, Trace, TraceError, seconds, wanted};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Nothing below these is media.
+/// Directories that contain no media.
 const SYSTEM: [&str; 8] = ["/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sys/", "/usr/", "/bin/"];
 
 pub(super) fn is(text: &str) -> bool {
@@ -25,7 +25,7 @@ pub(super) fn is(text: &str) -> bool {
     })
 }
 
-/// Process and time that a line begins with.
+/// The process and the time at the beginning of a line.
 #[derive(Clone, Copy, Default)]
 struct Front<'a> {
     process: &'a str,
@@ -54,7 +54,7 @@ fn front(line: &str) -> (Front<'_>, &str) {
     (front, rest)
 }
 
-/// `name(args) = result`, taken apart.
+/// The parts of `name(args) = result`.
 fn call(text: &str) -> Option<(&str, &str, &str)> {
     let (name, _) = text.split_once('(')?;
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -77,7 +77,7 @@ struct Open {
 struct StraceParser<'a> {
     only: Option<&'a str>,
     files: FileNumbers,
-    /// By process and descriptor: which of `opened`.
+    /// Indices into `opened`, by process and descriptor.
     table: HashMap<(String, i64), usize>,
     opened: Vec<Open>,
     operations: Vec<Operation>,
@@ -112,7 +112,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
 }
 
 impl StraceParser<'_> {
-    /// A moment, from any fixed one on.
+    /// The time of a line, from a fixed moment.
     fn time(&mut self, text: &str) -> Option<Duration> {
         let at = if text.contains(':') {
             let mut parts = text.split(':');
@@ -120,7 +120,7 @@ impl StraceParser<'_> {
                 (parts.next()?.parse::<u64>().ok()?, parts.next()?.parse::<u64>().ok()?);
             let rest = seconds(parts.next()?)?;
             let mut at = self.day + Duration::from_secs(hours * 3600 + minutes * 60) + rest;
-            // Past midnight. A few seconds backwards are lines of another thread.
+            // Past midnight: a few seconds backwards are only lines of another thread.
             if at + Duration::from_secs(12 * 3600) < self.last {
                 self.day += Duration::from_secs(86_400);
                 at += Duration::from_secs(86_400);
@@ -128,7 +128,7 @@ impl StraceParser<'_> {
             at
         } else {
             let at = seconds(text)?;
-            // Since the line before (-r), unless it is a date.
+            // The time since the line before (-r), unless it is a date.
             if at < Duration::from_secs(1_000_000) { self.last + at } else { at }
         };
         self.last = self.last.max(at);
@@ -151,7 +151,7 @@ impl StraceParser<'_> {
             || wrong("a call ends in = and its result (strace -o FILE keeps it whole)");
         let (name, args, result) = call(text).ok_or_else(unfinished)?;
         let number = result.split(['<', ' ']).next().unwrap_or_default();
-        // The process ended in it.
+        // The process ended during the call.
         if number == "?" {
             return Ok(());
         }
@@ -219,8 +219,8 @@ impl StraceParser<'_> {
         number
     }
 
-    /// What the first argument stands for: by its process, else by any (a thread of it), else by
-    /// the name beside it.
+    /// The file of a call's first argument: by process and descriptor, else by the descriptor of
+    /// any process (a thread of it), else by the name beside it.
     fn find(&mut self, process: &str, args: &str) -> Option<usize> {
         let (fd, name) = descriptor(args);
         let fd = fd?;
@@ -236,7 +236,7 @@ impl StraceParser<'_> {
     }
 }
 
-/// `3</mnt/a.mxf>` at the beginning of arguments.
+/// The descriptor and the name at the beginning of arguments such as `3</mnt/a.mxf>`.
 fn descriptor(args: &str) -> (Option<i64>, Option<&str>) {
     let digits = args.bytes().take_while(u8::is_ascii_digit).count();
     let name = args[digits..].strip_prefix('<').and_then(|rest| {
@@ -246,7 +246,7 @@ fn descriptor(args: &str) -> (Option<i64>, Option<&str>) {
     (args[..digits].parse().ok(), name)
 }
 
-/// What stands between angle brackets right after a number.
+/// The text between angle brackets directly after a number.
 fn between(result: &str) -> Option<&str> {
     let digits = result.bytes().take_while(u8::is_ascii_digit).count();
     result[digits..].strip_prefix('<')?.split('>').next()

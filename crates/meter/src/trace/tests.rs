@@ -8,7 +8,7 @@ fn mix(sequential_per_million: u32, sizes: &[(u64, u32)]) -> Option<OperationMix
     Some(OperationMix { sequential_per_million, sizes: sizes.to_vec() })
 }
 
-/// An editor's day: reads mostly in sequence, writes less so.
+/// The mix of an editor: mostly sequential reads, less sequential writes.
 fn known() -> Drawn {
     Drawn {
         operations_per_1000_s: Some(240_000),
@@ -22,7 +22,7 @@ fn draws() -> Vec<DrawnOperation> {
     known().draws(1 << 40, 3362).take(20_000).collect()
 }
 
-/// Within 5 % of each other; of shares, of the smaller side.
+/// Asserts that two values differ by at most 5 %; shares by 5 % of the smaller side.
 fn near(what: &str, got: f64, wanted: f64) {
     assert!((got - wanted).abs() <= wanted * 0.05, "{what}: {got}, and {wanted} is wanted");
 }
@@ -127,9 +127,9 @@ fn tshark() -> Vec<u8> {
     })
 }
 
-/// As from a capture where a client's calls share frames.
+/// Lines of a capture in which several calls of a client share a frame.
 #[test]
-fn calls_that_share_a_frame_keep_their_own_places_and_files() {
+fn calls_that_share_a_frame_keep_their_own_positions_and_files() {
     let text = "frame.time_epoch\tnfs.fh.hash\tnfs.procedure_v3\tnfs.offset3\tnfs.count3\tnfs.opcode\t\
         nfs.offset4\tnfs.count4\tnfs.write.data_length\n\
         1.5\t0xa,0xb,0xa,0xb\t6,7,21,6\t0,4096,0,8192\t512,1024,0,2048\t\t\t\t\n\
@@ -150,7 +150,7 @@ fn calls_that_share_a_frame_keep_their_own_places_and_files() {
 }
 
 #[test]
-fn each_format_gives_back_what_was_drawn() {
+fn each_format_gives_the_mix_that_was_drawn() {
     let all = [fio3(), strace(), blkparse(), blktrace(true), blktrace(false), tshark()];
     for trace in &all {
         same(&counted(trace), &known());
@@ -158,7 +158,7 @@ fn each_format_gives_back_what_was_drawn() {
 }
 
 #[test]
-fn a_profile_of_a_trace_is_a_file_that_draws_the_same() {
+fn the_profile_of_a_trace_is_a_file_that_draws_the_same() {
     let shape = shape(&read(&fio3(), None).unwrap());
     let profile = profile("ours", "day.log, by \"fio\"", &shape);
     let again: Profile = text(&profile).parse().unwrap_or_else(|error| panic!("{error}"));
@@ -221,7 +221,7 @@ fn descriptors_are_followed_where_names_are_missing() {
 }
 
 #[test]
-fn fio_without_times_has_no_rate_and_players_side_by_side_are_sequential() {
+fn fio_without_times_has_no_rate_and_parallel_players_are_sequential() {
     let mut text = "fio version 2 iolog\n/a add\n/a open\n".to_owned();
     for block in 0..1000u64 {
         for player in 0..10 {
@@ -234,7 +234,7 @@ fn fio_without_times_has_no_rate_and_players_side_by_side_are_sequential() {
 }
 
 #[test]
-fn many_sizes_are_put_together_and_keep_their_mean() {
+fn many_sizes_are_grouped_and_keep_their_mean() {
     let operation = |n: u64| Operation {
         at: Some(Duration::from_millis(n)),
         file: 0,
@@ -249,7 +249,7 @@ fn many_sizes_are_put_together_and_keep_their_mean() {
 }
 
 #[test]
-fn what_is_cut_short_or_no_trace_says_so() {
+fn a_truncated_or_unknown_trace_is_refused() {
     let mut cut = blktrace(true);
     cut.truncate(cut.len() - 7);
     let said = |trace: &[u8]| read(trace, None).unwrap_err().to_string();
@@ -258,7 +258,7 @@ fn what_is_cut_short_or_no_trace_says_so() {
     assert!(said(&cut).starts_with("at byte 50: an event begins with"), "{}", said(&cut));
     for (trace, line) in [(fio3(), 20_003), (strace(), 20_002), (tshark(), 20_001)] {
         let text = String::from_utf8(trace).unwrap();
-        // A cut in the middle of the last line's last number but one.
+        // Cut in the middle of the last line's second last number.
         let end = text.trim_end().len() - if line == 20_002 { 40 } else { 12 };
         let said = said(&text.as_bytes()[..end]);
         assert!(said.starts_with(&format!("line {line} ")), "{said}");

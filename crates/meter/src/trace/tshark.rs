@@ -8,9 +8,9 @@
 //!   1795287628.05    0x1a2b3c4d  53,22,25         196608      65536           version 4: 25, 38
 //! ```
 //!
-//! A frame may carry several calls, whose values tshark joins by commas: each call takes those that
-//! are its own, in order (a COMMIT has a place and a count, too; a LOCK has a place). Of a version
-//! 4 compound the reads and writes count, with the file handle before them.
+//! A frame may carry several calls, whose values tshark joins by commas: each call takes its own
+//! values, in order (a COMMIT has an offset and a count too; a LOCK has an offset). Of a version 4
+//! compound the reads and writes count, with the file handle before them.
 
 use super::{FileNumbers, Operation, Trace, TraceError, seconds, wanted};
 
@@ -36,11 +36,11 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
             let field = column(name).and_then(|column| fields.get(column)).copied();
             field.unwrap_or_default().split(',').filter(|value| !value.is_empty()).collect()
         };
-        let at = all("frame.time_epoch");
-        let at = at.first().and_then(|at| seconds(at)).ok_or(wrong("times are in seconds"))?;
+        let times = all("frame.time_epoch");
+        let at = times.first().and_then(|at| seconds(at)).ok_or(wrong("times are in seconds"))?;
         let handles = all("nfs.fh.hash");
         let mut add = |handle: Option<usize>, (offset, bytes), write| {
-            // Where it is not clear whose they are, the last is the likeliest.
+            // Where the owner of the handle is ambiguous, the last one is the most likely.
             let handle = handle.and_then(|number| handles.get(number)).or(handles.last());
             let handle = handle.copied().unwrap_or_default();
             if bytes > 0 && wanted(handle, only) {
@@ -98,13 +98,13 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
     Ok(Trace { format: "tshark", operations, rates: None })
 }
 
-/// Procedures of version 3 (RFC 1813) that have a place or a count.
+/// Procedures of version 3 (RFC 1813) that have an offset or a count.
 const READ3: &str = "6";
 const WRITE3: &str = "7";
 const READDIR3: &str = "16";
 const COMMIT3: &str = "21";
 
-/// Operations of version 4 (RFC 8881, section 18) that have a file handle, a place or a count.
+/// Operations of version 4 (RFC 8881, section 18) that have a file handle, an offset or a count.
 const COMMIT: &str = "5";
 const LOCK: &str = "12";
 const TEST_LOCK: &str = "13";
@@ -113,7 +113,7 @@ const PUT_HANDLE: &str = "22";
 const READ: &str = "25";
 const WRITE: &str = "38";
 
-/// Values of one name in a frame, taken one after another.
+/// The values of one field in a frame, taken one after another.
 struct Values<'a> {
     why: &'static str,
     left: std::vec::IntoIter<&'a str>,

@@ -1,10 +1,10 @@
-//! Places that do not come again: a permutation over the cells of a file, without a table of them.
+//! Positions that do not repeat: a permutation over the cells of a file, without a table.
 //!
-//! A file is cut into cells as long as the longest transfer. Each transfer, and each block of a
-//! random one, takes the next cell of the permutation: no byte is asked for twice before all cells
-//! have been used, whatever caches keep. The permutation is a Feistel network of four rounds on the
-//! next power of four, walked until it falls within the file (Black and Rogaway, "Ciphers with
-//! arbitrary finite domains", 2002, section 4).
+//! A file is divided into cells as long as the longest transfer. Each transfer, and each block of a
+//! random one, takes the next cell of the permutation: no byte is requested twice before all cells
+//! have been used, so that no cache helps. The permutation is a Feistel network of four rounds on
+//! the next power of four, repeated until the result is within the file (Black and Rogaway,
+//! "Ciphers with arbitrary finite domains", 2002, section 4).
 
 /// The positions of a file in random order, none repeated before all were used.
 #[derive(Clone, Debug)]
@@ -24,25 +24,25 @@ impl Cells {
         Self { count, cell, half: bits.div_ceil(2).max(1), key, taken: 0 }
     }
 
-    /// Where the next one begins. After the last they come again in another order.
+    /// The beginning of the next cell. After the last cell they are repeated in another order.
     pub(super) fn next(&mut self) -> u64 {
         let (round, number) = (self.taken / self.count, self.taken % self.count);
         self.taken += 1;
         self.permuted(number, round) * self.cell
     }
 
-    /// Bytes of a cell.
+    /// The size of a cell in bytes.
     pub(crate) fn cell(&self) -> u64 {
         self.cell
     }
 
-    /// Where a byte is once the cells have changed places; what is behind the last stays.
+    /// The position of a byte after the permutation of the cells; bytes behind the last cell stay.
     pub(crate) fn moved(&self, place: u64) -> u64 {
         let (number, within) = (place / self.cell, place % self.cell);
         if number < self.count { self.permuted(number, 0) * self.cell + within } else { place }
     }
 
-    /// One below the count for each below it.
+    /// The index of a cell in the permutation.
     fn permuted(&self, mut place: u64, round: u64) -> u64 {
         loop {
             place = self.mixed(place, round);
@@ -74,7 +74,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_cell_comes_once_and_then_again_in_another_order() {
+    fn every_cell_is_used_once_and_then_again_in_another_order() {
         for count in [1, 2, 3, 5, 64, 100, 1000] {
             let mut cells = Cells::new(count * 4096 + 100, 4096, 7);
             let mut round = || (0..count).map(|_| cells.next()).collect::<Vec<u64>>();

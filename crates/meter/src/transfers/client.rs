@@ -1,36 +1,36 @@
-//! A client in the middle of a transfer.
+//! The state of a client between and during transfers.
 
 use super::Transfer;
 use std::time::Duration;
 use units::Moment;
 
-/// What a client does.
+/// The state of a client.
 #[derive(Clone, Debug)]
 pub(super) enum TransferClient {
-    /// It waits before it begins this transfer.
+    /// It waits until a moment and then begins this transfer.
     Waits(Moment, Transfer),
-    /// A block of it is under way.
+    /// A block of a transfer is in flight.
     Moves(Moving),
-    /// It has done all it was to do.
+    /// It has made all its transfers.
     Done,
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Moving {
     pub(super) transfer: Transfer,
-    /// Which of the client's.
+    /// The number of the transfer among the client's.
     pub(super) number: u64,
-    /// When it began.
+    /// The moment at which it began.
     pub(super) began: Moment,
-    /// The block that is under way, where it is, and when it was asked for.
+    /// The block in flight, its offset, and the time of its request.
     pub(super) block: u32,
     pub(super) offset: u64,
     pub(super) asked: Moment,
-    /// What is over of it.
+    /// The total time of the completed blocks.
     pub(super) data: Duration,
     pub(super) open: Duration,
     pub(super) meter: Duration,
-    /// When the block before was over.
+    /// The time at which the block before was complete.
     pub(super) over: Moment,
 }

@@ -1,18 +1,18 @@
-//! Whole numbers by chance: honest ones, and those of msMeter.
+//! Random whole numbers: uniform ones, and those of msMeter.
 //!
-//! msMeter 2.0.1 takes as many bytes of `rand()` as the limit has (`rand() & 0xff`), and what the
-//! number made of them leaves when it is divided by the limit. With one byte and a limit of 100 the
-//! numbers 0 to 55 come up three times in 256 and the others twice: asked for 50 % it does 58.6 %,
-//! for 10 % it does 11.7 %. `rand()` is the C library's additive feedback generator.
+//! msMeter 2.0.1 takes as many bytes of `rand()` as the limit has (`rand() & 0xff`), and the
+//! remainder of that number divided by the limit. With one byte and a limit of 100 the numbers 0 to
+//! 55 occur three times in 256 and the others twice: a setting of 50 % gives 58.6 %, and 10 % gives
+//! 11.7 %. `rand()` is the C library's additive feedback generator.
 
 use std::collections::VecDeque;
 
 /// The source of random numbers: Tenuto's own, or one that repeats msMeter's.
 #[derive(Clone, Debug)]
 pub enum Dice {
-    /// Every number as likely as any other.
+    /// Uniform numbers.
     Honest(fastrand::Rng),
-    /// As msMeter rolls them.
+    /// The numbers of msMeter.
     MsMeter(Glibc),
 }
 
@@ -21,14 +21,14 @@ pub enum Dice {
 pub struct Glibc(VecDeque<u32>);
 
 impl Dice {
-    /// Honest dice.
+    /// A uniform generator.
     pub fn honest(seed: u64) -> Self {
         Self::Honest(fastrand::Rng::with_seed(seed))
     }
 
-    /// msMeter's dice.
+    /// The generator of msMeter.
     pub fn ms_meter(seed: u64) -> Self {
-        // It takes 32 bits; zero is replaced by one.
+        // srand takes 32 bits, and replaces zero by one.
         let seed = u32::try_from(seed % 0xffff_fffe).unwrap_or(0) + 1;
         Self::MsMeter(Glibc::new(seed))
     }
@@ -47,14 +47,14 @@ impl Dice {
         }
     }
 
-    /// A draw that is true with this percentage.
+    /// True with this probability in percent.
     pub fn percent(&mut self, percent: u8) -> bool {
         self.below(100) < u64::from(percent)
     }
 }
 
 impl Glibc {
-    /// After `srand(seed)`; the seed is not zero.
+    /// The state after `srand(seed)`; the seed is not zero.
     pub fn new(seed: u32) -> Self {
         let mut first = vec![i64::from(seed.cast_signed())];
         for i in 1..31 {

@@ -1,4 +1,4 @@
-//! One transfer after another, drawn in the order of figure 16.
+//! The random choice of transfers, drawn in the order of figure 16.
 
 use super::cells::Cells;
 use super::mix::{PAGE, SMALLEST_BLOCK};
@@ -6,34 +6,35 @@ use super::{Dice, Length, TransferMix};
 use crate::log::OperationKind;
 use crate::profiles::{self, Draws};
 use std::time::Duration;
+use units::{index, millis};
 
-/// What is drawn for a client.
+/// One transfer of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Waits so long before.
+    /// The pause before it.
     pub delay: Duration,
-    /// Which file.
+    /// The index of the file.
     pub file: u32,
-    /// Read or write.
+    /// The direction.
     pub kind: OperationKind,
-    /// Each block at a place of its own.
+    /// Whether each block has its own random position.
     pub random: bool,
-    /// From which byte on, if it is sequential.
+    /// The offset of the first byte, if it is sequential.
     pub start: u64,
-    /// All its bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// Bytes of a block; the last one may be shorter.
+    /// The size of a block; the last one may be shorter.
     pub block: u32,
 }
 
 impl Transfer {
-    /// How many blocks.
+    /// The number of blocks.
     pub fn blocks(&self) -> u32 {
         let blocks = self.length.div_ceil(u64::from(self.block));
         u32::try_from(blocks).expect("a transfer has fewer blocks")
     }
 
-    /// Bytes of this block.
+    /// The length of block `number`.
     pub fn bytes_of(&self, number: u32) -> u32 {
         let before = u64::from(self.block) * u64::from(number);
         let left = u32::try_from(self.length - before).unwrap_or(u32::MAX);
@@ -41,7 +42,7 @@ impl Transfer {
     }
 }
 
-/// Draws for all clients of a run: what a seed gives depends on nothing else.
+/// The random choices for all clients of a run, which depend on the seed and nothing else.
 #[derive(Clone, Debug)]
 pub struct TransferDraw {
     mix: TransferMix,
@@ -100,7 +101,7 @@ impl TransferDraw {
         };
         let start = match cells.get_mut(index(file)) {
             _ if mix.length == Length::Whole => 0,
-            // Random blocks take a cell each.
+            // Each random block takes its own cell.
             Some(cells) if !random => cells.next(),
             Some(_) => 0,
             None => place(dice, mix, length),
@@ -116,7 +117,7 @@ impl TransferDraw {
         Transfer { delay, file, kind, random, start, length, block }
     }
 
-    /// Where a block of a random transfer is.
+    /// The position of a block of a random transfer.
     pub fn place(&mut self, client: u32, transfer: &Transfer) -> u64 {
         if self.mix.drawn.is_some() {
             return transfer.start;
@@ -142,7 +143,7 @@ fn of_trace(draw: profiles::DrawnOperation, file: u32, delay: Duration) -> Trans
     }
 }
 
-/// Somewhere in a file, with room for `length` bytes.
+/// A random position in a file, with room for `length` bytes.
 fn place(dice: &mut Dice, mix: &TransferMix, length: u64) -> u64 {
     let place = dice.below(mix.each.0 - length);
     if mix.ms_meter { place } else { units::align_down(place, PAGE) }
@@ -152,13 +153,6 @@ fn whole_frames(mix: &TransferMix) -> bool {
     matches!(mix.length, Length::Frames(..))
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn index(number: u32) -> usize {
-    usize::try_from(number).expect("a machine with 32 bits or more")
-}
-
-/// Seeds of neighbours have nothing in common (the golden ratio in 64 bits).
+/// The factor that makes the sequences of neighbouring seeds independent (the golden ratio in 64
+/// bits).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,77 +1,78 @@
-//! What is drawn.
+//! The mix from which transfers are drawn.
 
 use crate::profiles::{Drawn, Profile, Rolled};
 use std::time::Duration;
 use units::ByteCount;
 
-/// An access profile: what figure 13 of EBU TECH 3362 lets one set, and what its section 9.1 adds.
+/// The settings of figure 13 of EBU TECH 3362, with the additions of its section 9.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferMix {
     /// Percentage of transfers that write.
     pub write_percent: u8,
     /// Percentage of transfers that seek to a random position before each block.
     pub random_percent: u8,
-    /// How long a transfer is.
+    /// The length of a transfer.
     pub length: Length,
-    /// Bytes of a block; each as likely as any other. Not empty.
+    /// Block sizes in bytes, all with the same probability. Not empty.
     pub blocks: Vec<u32>,
-    /// Think time: before each transfer a client waits for up to so long.
+    /// Think time: the longest pause before a transfer.
     pub delay: Duration,
-    /// No byte is asked for twice before all have been.
+    /// Whether no byte is requested twice before all have been.
     pub unrepeated: bool,
-    /// By msMeter's dice, and cut as it cuts: whole blocks only, at any byte.
+    /// Whether to draw with msMeter's generator and split as it does: whole blocks only, at any
+    /// byte.
     pub ms_meter: bool,
-    /// How many files there are. Each transfer draws one, unless clients have their own.
+    /// The number of files. Each transfer draws one, unless clients have their own.
     pub files: u32,
-    /// Client i goes to file i only.
+    /// Whether client i uses only file i.
     pub own_file: bool,
     /// Bytes of each file.
     pub each: ByteCount,
     /// A write creates a new file, which replaces the old one when it is complete.
     pub replace: bool,
-    /// What a trace's operations are drawn from: each is a transfer of one block, and as fast as it
-    /// goes. Percentages, `length` and `blocks` only sum it up then.
+    /// The trace's mix, from which operations are drawn as fast as possible, each as a transfer of
+    /// one block. Percentages, `length` and `blocks` only summarise it then.
     pub drawn: Option<Drawn>,
 }
 
-/// How long a transfer is.
+/// The length of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// From 1 KiB to so much.
+    /// From 1 KiB to this many bytes.
     UpTo(u64),
-    /// Whole frames of so many bytes, from one to so many.
+    /// Whole frames of this many bytes, from one frame to this number.
     Frames(u64, u32),
-    /// All of a file, from its beginning.
+    /// The whole file from its beginning.
     Whole,
 }
 
-/// There can be no such mix.
+/// An error in a mix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MixError {
-    /// Nothing fits.
+    /// The files are too small for a transfer.
     #[error("files of {each} are too small for transfers of up to {length}; make --size larger")]
     TooSmall {
-        /// What there is.
+        /// The size of a file.
         each: ByteCount,
-        /// What is asked for.
+        /// The length of a transfer.
         length: ByteCount,
     },
-    /// Too large, or nothing.
+    /// A block is too large, or empty.
     #[error("{0} is no block; take 1KiB to 256MiB")]
     Block(ByteCount),
-    /// There is none for some.
+    /// There are fewer files than clients.
     #[error("{files} files are too few for {clients} clients with their own")]
     TooFew {
-        /// How many there are.
+        /// The number of files.
         files: u32,
-        /// How many would need one.
+        /// The number of clients, each of which needs a file.
         clients: u32,
     },
 }
 
 impl TransferMix {
-    /// What a profile asks for of these files. A profile without transfers of its own moves a frame
-    /// at a time.
+    /// The mix of a profile on these files. A profile without its own transfers reads or writes one
+    /// frame at a time.
     pub fn of(profile: &Profile, files: u32, each: ByteCount) -> Self {
         let transfers = profile.transfers.as_ref();
         let drawn = profile.drawn.as_ref();
@@ -102,7 +103,7 @@ impl TransferMix {
         }
     }
 
-    /// Whether this mix works with a number of clients.
+    /// Checks that this mix works with a number of clients.
     pub fn check(&self, clients: u32) -> Result<(), MixError> {
         let smallest = if self.drawn.is_some() { 1 } else { SMALLEST_BLOCK };
         let wrong = |block: &&u32| **block < smallest || **block > LARGEST_BLOCK;
@@ -119,19 +120,19 @@ impl TransferMix {
         Ok(())
     }
 
-    /// Bytes of a block at most.
+    /// The size of the largest block.
     pub fn largest_block(&self) -> u32 {
         self.blocks.iter().copied().max().unwrap_or(SMALLEST_BLOCK)
     }
 
-    /// Whether anything is written.
+    /// Whether any transfer writes.
     pub fn writes(&self) -> bool {
         self.drawn.as_ref().map_or(self.write_percent > 0, Drawn::writes)
     }
 }
 
 impl Length {
-    /// The longest, where the file does not say.
+    /// The longest length, where it does not depend on the file.
     pub fn most(self) -> u64 {
         match self {
             Self::UpTo(most) => most,
@@ -141,11 +142,11 @@ impl Length {
     }
 }
 
-/// As the published tool has it.
+/// The smallest block, as in the published tool.
 pub(super) const SMALLEST_BLOCK: u32 = 1024;
 
-/// Memory for one operation.
+/// The largest block: it must fit in the memory of one operation.
 const LARGEST_BLOCK: u32 = 256 << 20;
 
-/// Past the page cache nothing begins elsewhere.
+/// The page size, to which direct I/O is aligned.
 pub(super) const PAGE: u64 = 4096;

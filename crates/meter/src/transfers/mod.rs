@@ -1,5 +1,5 @@
-//! Transfers: as fast as they go, one after another in each client (closed loop), drawn as EBU
-//! TECH 3362 draws them (sections 5.1 and 5.4, figures 13 and 16).
+//! Transfers: as fast as possible, one after another in each client (closed loop), drawn as in EBU
+//! TECH 3362 (sections 5.1 and 5.4, figures 13 and 16).
 //!
 //! ```text
 //!   delay? ─ draw: file, read or write, sequential or random, length, start, block size
@@ -12,13 +12,14 @@
 //!   latency = total time − data transfer time
 //! ```
 //!
-//! In a sequential transfer block follows block; in a random one each block is at a place of its
-//! own. [`TransferMix`] says what is drawn, [`Dice`] by which dice: honest ones, or those of the
-//! tool that made the published figures, whose percentages and lengths are not what they say.
-//! [`run`] does it through a [`Port`](crate::target::Port). Every block goes into the log.
+//! In a sequential transfer block follows block; in a random one each block has its own random
+//! position. [`TransferMix`] says what is drawn; [`Dice`] is the generator: a uniform one, or that
+//! of the tool behind the published figures, whose percentages and lengths differ from its
+//! settings. [`run`] makes the transfers through a [`Port`](crate::target::Port). Every block goes
+//! into the log.
 //!
-//! Latency as defined has the meter's own time between blocks in it; [`TransferRow::meter`] says
-//! how much. It judges nothing: there are no deadlines, and nothing is late.
+//! Latency by this definition includes the meter's own time between blocks;
+//! [`TransferRow::meter`] has that part. There are no deadlines, so that nothing is late.
 
 mod cells;
 mod client;

@@ -1,4 +1,4 @@
-//! What came of a run of transfers.
+//! The outcome of a run of transfers.
 
 use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
@@ -9,13 +9,13 @@ use units::{BitRate, ByteCount};
 /// The result of a run of transfers.
 #[derive(Clone, Debug, Default)]
 pub struct TransfersOutcome {
-    /// By kind, mode and block size. Sums over rows are rows, too: [`TransferRow::add`].
+    /// Totals by kind, mode and block size. Sums of rows are rows again: [`TransferRow::add`].
     pub rows: BTreeMap<TransferRowKey, TransferRow>,
-    /// Each, in order.
+    /// The totals of each client, in order.
     pub clients: Vec<PerClient>,
-    /// What was moved in each.
+    /// The totals of each second.
     pub seconds: Vec<PerSecond>,
-    /// What blocks took, by second of their end.
+    /// Block times by second of their end.
     pub heat: Heat,
     /// Transfers that ended with an error.
     pub failed: u64,
@@ -23,86 +23,86 @@ pub struct TransfersOutcome {
     pub first_failure: Option<String>,
     /// Transfers that had not ended when the run was over.
     pub unfinished: u64,
-    /// Operations that the storage kept for good: it hung when the run was over, and went on to.
-    /// Whoever left the target says so.
+    /// Operations that never completed, because the storage hung to the end and after it. The
+    /// caller adds them when it closes the target.
     pub stuck: u32,
-    /// From the start of the run to its end.
+    /// Time from the start of the run to its end.
     pub took: Duration,
-    /// False where it was stopped.
+    /// Whether it ran to its end; false where it was stopped.
     pub complete: bool,
-    /// How it was done.
+    /// The read and write method.
     pub method: String,
 }
 
-/// What transfers have in common.
+/// The properties that the transfers of a row share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferRowKey {
-    /// Read or write.
+    /// The direction.
     pub kind: OperationKind,
     /// Random or sequential.
     pub random: bool,
-    /// Bytes of a block.
+    /// The size of a block.
     pub block: u32,
 }
 
 /// Totals of transfers that share an operation and block size.
 #[derive(Clone, Debug, Default)]
 pub struct TransferRow {
-    /// How many.
+    /// Number of transfers.
     pub transfers: u64,
-    /// Blocks of them.
+    /// Number of their blocks.
     pub blocks: u64,
-    /// Bytes of them.
+    /// Number of their bytes.
     pub bytes: ByteCount,
     /// The total data transfer time.
     pub data: Duration,
     /// The total latency as defined.
     pub latency: Duration,
-    /// The longest.
+    /// The longest latency of a transfer.
     pub longest_latency: Duration,
     /// The part of the latency that the meter took between blocks.
     pub meter: Duration,
     /// The part of the latency for opening and closing files.
     pub open: Duration,
-    /// What msMeter would have taken on this machine to fill its buffer before each transfer, which
-    /// it counts as latency. Zero unless it is imitated. Not in `latency`.
+    /// The time that msMeter would have taken on this machine to fill its buffer before each
+    /// transfer, which it counts as latency. Zero unless it is imitated. Not part of `latency`.
     pub fill: Duration,
-    /// The sum of individual rates, in bits a second.
+    /// The sum of individual rates, in bits per second.
     pub rates: f64,
     /// The service time of each block.
     pub service: Times,
 }
 
-/// What a client moved.
+/// The totals of one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerClient {
-    /// Transfers that ended well.
+    /// Transfers that completed without an error.
     pub transfers: u64,
-    /// Bytes of them.
+    /// Number of their bytes.
     pub bytes: ByteCount,
-    /// Data transfer time.
+    /// The total data transfer time.
     pub data: Duration,
-    /// Latency as defined.
+    /// The total latency as defined.
     pub latency: Duration,
-    /// The longest.
+    /// The longest latency of a transfer.
     pub longest_latency: Duration,
 }
 
-/// What was moved in a second, by when blocks were over.
+/// The totals of one second, by the end of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerSecond {
-    /// Bytes.
+    /// Bytes read.
     pub read: ByteCount,
-    /// Bytes.
+    /// Bytes written.
     pub written: ByteCount,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// The longest that any block took.
+    /// The longest time of a block.
     pub longest: Duration,
 }
 
 impl TransferRow {
-    /// These too.
+    /// Adds another row to this one.
     pub fn add(&mut self, others: &Self) {
         self.transfers += others.transfers;
         self.blocks += others.blocks;
@@ -117,7 +117,7 @@ impl TransferRow {
         self.service.add(&others.service);
     }
 
-    /// All bytes over all data transfer time.
+    /// All bytes divided by all data transfer time.
     pub fn rate(&self) -> BitRate {
         BitRate::of(self.bytes, self.data)
     }
@@ -138,7 +138,7 @@ impl TransferRow {
         mean(self.latency, self.transfers)
     }
 
-    /// What msMeter's filling would have added to it.
+    /// The mean time that msMeter's filling would have added to the latency.
     pub fn mean_fill(&self) -> Duration {
         mean(self.fill, self.transfers)
     }
@@ -150,14 +150,14 @@ fn mean(sum: Duration, count: u64) -> Duration {
 }
 
 impl TransfersOutcome {
-    /// All rows that the choice takes, as one.
+    /// The sum of all rows that `chosen` selects.
     pub fn sum(&self, chosen: impl Fn(&TransferRowKey) -> bool) -> TransferRow {
         let mut sum = TransferRow::default();
         self.rows.iter().filter(|(key, _)| chosen(key)).for_each(|(_, row)| sum.add(row));
         sum
     }
 
-    /// What all clients moved together, over the time of the run.
+    /// The rate of all clients together over the time of the run.
     pub fn total_rate(&self) -> BitRate {
         BitRate::of(self.sum(|_| true).bytes, self.took)
     }

@@ -1,4 +1,4 @@
-//! Clients at work.
+//! The run of transfers: clients that start, continue and end them.
 
 use super::client::{Moving, TransferClient};
 use super::{
@@ -8,31 +8,32 @@ use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment, index};
 
-/// What is to be done.
+/// The plan of a run of transfers.
 #[derive(Clone, Debug)]
 pub struct TransfersPlan {
-    /// What is drawn.
+    /// The mix from which transfers are drawn.
     pub mix: TransferMix,
-    /// How many draw.
+    /// The number of clients.
     pub clients: u32,
-    /// No transfer begins later. What has begun is finished, unless nothing comes for a minute.
+    /// Time after which no transfer begins. Transfers in progress are completed, unless nothing
+    /// completes for a minute.
     pub duration: Duration,
-    /// Transfers of each client at most.
+    /// The largest number of transfers of each client.
     pub most: Option<u64>,
     /// The random seed: the same seed gives the same transfers.
     pub seed: u64,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransfersProgress {
-    /// Since its start.
+    /// Time since the start of the run.
     pub elapsed: Duration,
-    /// Transfers that are over.
+    /// Number of completed transfers.
     pub transfers: u64,
-    /// Bytes that were moved.
+    /// Number of bytes read and written.
     pub bytes: ByteCount,
 }
 
@@ -43,18 +44,18 @@ struct TransfersRun<'a> {
     origin: Moment,
     draw: TransferDraw,
     clients: Vec<TransferClient>,
-    /// Transfers that each has begun.
+    /// The number of transfers that each client has begun.
     begun: Vec<u64>,
     outcome: TransfersOutcome,
     progress: TransfersProgress,
-    /// What msMeter takes to fill a byte; zero where it is not imitated.
+    /// The time that msMeter takes to fill a byte; zero where it is not imitated.
     fill: f64,
 }
 
-/// Moves what the plan draws. `go_on` is asked whenever something is over, and a few hundred times
-/// a second; if it says no, the outcome ends there and is not complete. Every block goes to `log`.
-/// A block that fails ends its transfer; what cannot even be asked for ends the run. The mix has
-/// been checked for the clients.
+/// Makes the transfers of the plan. `go_on` is called at every completion, and a few hundred times
+/// a second; if it returns false, the outcome ends there and is not complete. Every block goes to
+/// `log`. A block that fails ends its transfer; one that cannot even be submitted ends the run. The
+/// mix has been checked for the number of clients.
 pub fn run(
     plan: &TransfersPlan,
     port: &mut dyn Port,
@@ -95,6 +96,7 @@ impl TransfersRun<'_> {
         let mut heard = self.origin;
         loop {
             let now = self.port.now();
+            // Before the end of the duration clients may pause for as long as the plan says.
             let silent = now.since(heard.max(self.origin + self.plan.duration));
             if silent >= PATIENCE {
                 return Ok(false);
@@ -112,6 +114,7 @@ impl TransfersRun<'_> {
             if self.clients.iter().all(|client| matches!(client, TransferClient::Done)) {
                 return Ok(true);
             }
+            // Wakes up regularly, so that a stop and the progress do not wait for the storage.
             self.port.wait(soonest.min(now + HEARTBEAT), &mut done)?;
             for arrived in done.drain(..) {
                 heard = heard.max(arrived.at);
@@ -124,9 +127,10 @@ impl TransfersRun<'_> {
         }
     }
 
-    /// Draws what the client does next, after `from`.
+    /// Draws the client's next transfer, which begins after `from`.
     fn next(&mut self, client: u32, from: Moment) {
         let enough = self.plan.most.is_some_and(|most| self.begun[index(client)] >= most);
+        // A transfer that began in time is completed, even after the end of the duration.
         self.clients[index(client)] = if enough || from.since(self.origin) >= self.plan.duration {
             TransferClient::Done
         } else {
@@ -157,7 +161,7 @@ impl TransfersRun<'_> {
         )
     }
 
-    /// Asks for the block that `moving` is at.
+    /// Submits the current block of `moving`.
     fn ask(&mut self, client: u32, mut moving: Moving) -> Result<(), DeviceError> {
         let transfer = moving.transfer;
         moving.offset = match transfer.random {
@@ -165,6 +169,7 @@ impl TransfersRun<'_> {
             false => transfer.start + u64::from(moving.block) * u64::from(transfer.block),
         };
         moving.asked = self.port.now();
+        // Time between two blocks is the meter's: it had nothing to wait for.
         moving.meter += moving.asked.since(moving.over);
         self.port.begin(IoRequest {
             tag: client.into(),
@@ -186,9 +191,10 @@ impl TransfersRun<'_> {
         let client = u32::try_from(arrived.tag).expect("a client's number");
         let waiting = std::mem::replace(&mut self.clients[index(client)], TransferClient::Done);
         let TransferClient::Moves(mut moving) = waiting else {
-            panic!("what arrives was asked for")
+            panic!("a completion belongs to a client with a block in flight")
         };
         self.keep(client, &moving, Some(&arrived));
+        // Opening and closing are latency, not part of the data's time.
         let extra = arrived.open + arrived.close;
         let took = arrived.at.since(moving.asked).saturating_sub(extra);
         moving.data += took;
@@ -197,7 +203,7 @@ impl TransfersRun<'_> {
         if let Err(error) = &arrived.result {
             self.outcome.failed += 1;
             self.outcome.first_failure.get_or_insert_with(|| error.to_string());
-            // A target that refuses everything is asked a few times a second and not a million.
+            // A target that refuses everything must not be asked a million times a second.
             self.next(client, arrived.at + AFTER_A_FAILURE);
             return Ok(());
         }
@@ -217,10 +223,11 @@ impl TransfersRun<'_> {
         Ok(())
     }
 
-    /// A transfer is over.
+    /// Counts a completed transfer.
     fn over(&mut self, client: u32, moving: &Moving) {
         let Moving { transfer, data, open, meter, .. } = *moving;
         let bytes = ByteCount(transfer.length);
+        // All the time that was not spent on data: opening, closing and waiting between blocks.
         let latency = moving.over.since(moving.began).saturating_sub(data);
         let row = self.outcome.rows.entry(key(&transfer)).or_default();
         row.transfers += 1;
@@ -260,7 +267,7 @@ impl TransfersRun<'_> {
         self.outcome.heat.count(at.since(self.origin).as_secs(), nanos);
     }
 
-    /// The block under way; `None`: it had not come when the run was over.
+    /// Logs the block in flight; `None` if it was not complete at the end of the run.
     fn keep(&mut self, client: u32, moving: &Moving, arrived: Option<&IoCompletion>) {
         let nanos = |moment: Moment| moment.0.saturating_sub(self.origin.0);
         let asked = nanos(moving.asked);
@@ -295,6 +302,7 @@ impl TransfersRun<'_> {
         for client in 0..self.plan.clients {
             if let TransferClient::Moves(moving) = self.clients[index(client)].clone() {
                 self.outcome.unfinished += 1;
+                // The log has the blocks that never came, too.
                 self.keep(client, &moving, None);
             }
         }
@@ -311,8 +319,8 @@ fn key(transfer: &Transfer) -> TransferRowKey {
     TransferRowKey { kind: transfer.kind, random: transfer.random, block: transfer.block }
 }
 
-/// Seconds that msMeter takes to fill a byte of its buffer, by the port's clock: a number of
-/// `rand()` for each.
+/// Seconds that msMeter takes to fill a byte of its buffer, by the port's clock: one `rand()` for
+/// each byte.
 fn fill_of_a_byte(port: &dyn Port) -> f64 {
     let mut rand = super::Glibc::new(1);
     let began = port.now();
@@ -321,18 +329,14 @@ fn fill_of_a_byte(port: &dyn Port) -> f64 {
     port.now().since(began).as_secs_f64() / f64::from(SAMPLE)
 }
 
-fn index(client: u32) -> usize {
-    usize::try_from(client).expect("a machine with 32 bits or more")
-}
-
-/// Bytes: long enough to be measured, a few milliseconds.
+/// The sample in bytes: it takes a few milliseconds, long enough to be measured.
 const SAMPLE: u32 = 1 << 20;
 
-/// Often enough to look whether to go on.
+/// The longest wait before the caller is asked whether to continue.
 const HEARTBEAT: Duration = Duration::from_millis(5);
 
-/// For what has begun, from the end of the run or from the last that came: who is silent for longer
-/// hangs.
+/// The longest wait for transfers in progress, from the end of the run or from the last completion:
+/// a longer silence means that the storage hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const AFTER_A_FAILURE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Draws in counts, and transfers in virtual time against the two formulas from the log.
+//! Statistics of random draws, and transfers in virtual time compared with the two formulas.
 
 use super::*;
 use crate::log::{OperationKind, Record};
@@ -23,9 +23,10 @@ fn percent(transfers: &[Transfer], of: fn(&Transfer) -> bool) -> f64 {
     100.0 * transfers.iter().filter(|transfer| of(transfer)).count() as f64 / transfers.len() as f64
 }
 
-/// Written, random, and the mean length in MiB, each within half a percent or 1 % of the length.
+/// The share of writes, of random transfers, and the mean length in MiB, to half a percent or 1 %
+/// of the length.
 #[test]
-fn what_is_drawn_is_what_was_asked_for_and_what_msmeter_draws_is_not() {
+fn draws_have_the_requested_proportions_and_those_of_msmeter_do_not() {
     for (name, written, random, length) in [
         ("ebu3362-edit", 50.0, 10.0, 5.0),
         ("ebu3362-edit-msmeter-exact", 58.6, 11.7, 4.25),
@@ -40,7 +41,7 @@ fn what_is_drawn_is_what_was_asked_for_and_what_msmeter_draws_is_not() {
         close("random", percent(&all, |t| t.random), random, 0.5);
         let sum: u64 = all.iter().map(|transfer| transfer.length).sum();
         let mean = sum as f64 / all.len() as f64 / f64::from(1 << 20);
-        // Whole blocks only: half a block less, in the mean of the block sizes.
+        // msMeter moves whole blocks only, which takes half a block from the mean length.
         let cut = if name.ends_with("exact") { 0.12 } else { 0.0 };
         close("length", mean, length - cut, 0.05);
         for transfer in all {
@@ -53,7 +54,7 @@ fn what_is_drawn_is_what_was_asked_for_and_what_msmeter_draws_is_not() {
 
 #[test]
 fn the_numbers_are_those_of_the_c_library() {
-    // After srand(1), and after srand(42).
+    // The first numbers after srand(1) and after srand(42).
     for (seed, first) in [
         (1, [1_804_289_383, 846_930_886, 1_681_692_777, 1_714_636_915, 1_957_747_793]),
         (42, [71_876_166, 708_592_740, 1_483_128_881, 907_283_241, 442_951_012]),
@@ -72,7 +73,7 @@ fn block_sizes_are_equally_likely_where_the_length_allows_them() {
     let sizes: Vec<u32> = (10..=20).map(|power| 1 << power).collect();
     let found: Vec<u32> = counts.keys().copied().collect();
     assert!(found.iter().all(|size| sizes.contains(size)), "{found:?}");
-    // 10,000 each; a tenth of the lengths is too short for the largest.
+    // 10,000 each; a tenth of the lengths is too short for the largest block.
     assert!(counts[&(64 << 10)].abs_diff(10_000) < 700 && counts[&(1 << 20)].abs_diff(9_000) < 600);
 }
 
@@ -93,7 +94,7 @@ fn plan(name: &str, clients: u32, most: u64) -> TransfersPlan {
 }
 
 #[test]
-fn rate_and_latency_are_what_the_formulas_make_of_the_log() {
+fn rate_and_latency_follow_from_the_log_by_the_formulas() {
     let (outcome, log) = ran(&plan("ebu3362-edit", 3, 40), &disk());
     assert!(outcome.complete && outcome.failed == 0 && outcome.unfinished == 0);
     let all = outcome.sum(|_| true);
@@ -105,7 +106,7 @@ fn rate_and_latency_are_what_the_formulas_make_of_the_log() {
         (all.bytes, all.rate()),
         (ByteCount(bytes), BitRate::of(ByteCount(bytes), all.data))
     );
-    // Virtual time stands still between blocks, and there is nothing to open.
+    // Virtual time does not pass between blocks, and there is no file to open.
     assert_eq!(
         (all.latency, all.meter, all.open),
         (Duration::ZERO, Duration::ZERO, Duration::ZERO)
@@ -121,7 +122,7 @@ fn rate_and_latency_are_what_the_formulas_make_of_the_log() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_one_another() {
+fn the_seed_alone_determines_the_run() {
     let places = |seed| {
         let plan = TransfersPlan { seed, ..plan("ebu3362-edit", 2, 20) };
         let (_, log) = ran(&plan, &disk());
@@ -132,12 +133,12 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 }
 
 #[test]
-fn nothing_is_asked_for_twice_before_all_has_been() {
+fn no_position_is_used_twice_before_all_were_used() {
     let mut plan = plan("ebu3362-edit", 4, 180);
     (plan.mix.unrepeated, plan.mix.blocks) = (true, vec![1 << 20]);
     let (_, log) = ran(&plan, &disk());
     let mut blocks: Vec<&Record> = log.iter().collect();
-    // 4 files of 819 cells; 648 runs and some 360 single blocks take one each.
+    // 4 files of 819 cells; 648 runs and about 360 single blocks take one cell each.
     blocks.sort_by_key(|block| (block.file, block.offset));
     let again = |pair: &&[&Record]| {
         pair[0].file == pair[1].file && pair[0].offset + u64::from(pair[0].bytes) > pair[1].offset
@@ -151,7 +152,7 @@ fn nothing_is_asked_for_twice_before_all_has_been() {
 }
 
 #[test]
-fn a_block_that_fails_ends_its_transfer_and_not_the_run() {
+fn a_failed_block_ends_its_transfer_and_not_the_run() {
     let disk = disk();
     let area = 0..64 << 30;
     disk.add(FaultRule { access: Access::Read, area, times: 3, fault: Fault::Errno(5) });
@@ -171,7 +172,7 @@ fn lengths_are_whole_frames_where_a_profile_has_frames() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_refused() {
+fn an_impossible_mix_is_refused() {
     let mut small = mix("ebu3362-edit");
     small.each = ByteCount::mib(10);
     assert!(small.check(1).unwrap_err().to_string().contains("make --size larger"));
@@ -183,7 +184,7 @@ fn what_cannot_be_drawn_is_refused() {
 }
 
 #[test]
-fn operations_of_a_trace_are_drawn_as_the_trace_had_them() {
+fn operations_of_a_trace_are_drawn_with_its_proportions() {
     let text = "name = 'd'\ntitle = 'd'\nbytes = 1\npattern = 'mixed'\n\
                 definition = { kind = 'table' }\nsource = ''\nstatus = 'house'\n\
                 [drawn]\nreads_per_million = 750_000\n\

@@ -1,7 +1,7 @@
 //! One keep-alive connection of one viewer: one request at a time over a non-blocking socket.
 //!
-//! A server may close an idle connection at any moment. A request that finds it closed before a
-//! single byte of the answer came is therefore sent once more over a new one.
+//! A server may close an idle connection at any moment. A request on a reused connection that was
+//! closed before the first byte of a response is therefore repeated once on a new connection.
 
 use super::ViewerError;
 use super::hosts::Network;
@@ -14,20 +14,20 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use units::Moment;
 
-/// See the module's text.
+/// A keep-alive connection with at most one request in flight.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
     token: Token,
     stream: Option<Wire>,
-    /// Whom `stream` leads to, and by which name if it is in private.
+    /// The address that `stream` leads to, with the server's name if it uses TLS.
     peer: Option<(SocketAddr, Option<String>)>,
-    /// The request, and how much of it has been sent.
+    /// The bytes of the request, and how many of them have been sent.
     out: Vec<u8>,
     sent: usize,
-    /// When all of it was.
+    /// The moment at which the whole request was sent.
     sent_at: Option<Moment>,
     reader: ResponseReader,
-    /// The stream has brought an answer before.
+    /// Whether the stream has delivered a response before.
     used: bool,
 }
 
@@ -45,7 +45,7 @@ impl HttpConnection {
         }
     }
 
-    /// Sends `request`; the answer comes through `ready`.
+    /// Sends `request`; the response is delivered by `ready`.
     pub(crate) fn ask(
         &mut self,
         network: &mut Network<'_>,
@@ -69,13 +69,13 @@ impl HttpConnection {
         Ok(())
     }
 
-    /// When all of the last request was sent: it may have had to wait for a connection.
+    /// The moment at which the last request was sent: it may have waited for a connection.
     pub(crate) fn sent_at(&self) -> Option<Moment> {
         self.sent_at
     }
 
-    /// The socket can be read or written. Gives the body's bytes to `sink` through `scratch`, and
-    /// the head once the answer is complete.
+    /// Handles a socket that is readable or writable. Gives the body's bytes to `sink` through
+    /// `scratch`, and returns the head once the response is complete.
     pub(crate) fn ready(
         &mut self,
         network: &mut Network<'_>,
@@ -94,11 +94,13 @@ impl HttpConnection {
         loop {
             let Some(stream) = &mut self.stream else { return Ok(None) };
             match stream.read(scratch) {
+                // The server closed an idle connection, so the request is sent again on a new one.
                 Ok(0) if self.reader.is_untouched() => {
                     return self.again(network, request, &lost("closed before an answer".into()));
                 }
                 Ok(0) => {
                     self.close();
+                    // A response without a length ends with the connection.
                     self.reader.closed().map_err(|error| lost(error.0.to_owned()))?;
                 }
                 Ok(len) => {

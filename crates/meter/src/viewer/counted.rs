@@ -1,25 +1,25 @@
-//! What viewers saw, counted as streams' frames are.
+//! The experience of viewers, counted in the same way as the frames of streams.
 //!
 //! ```text
 //!   streams              viewers
-//!   frame                piece of the first track whose rendering came due
-//!   deadline             when the picture before it was over
-//!   late                 the picture stood, for longer than the player's dead-band
+//!   frame                piece of the first track whose rendering became due
+//!   deadline             end of the picture before it
+//!   late                 playback stalled, for longer than the player's dead-band
 //!   frame number, round  number of the piece
-//!   response             from when the player wanted a piece to its last byte
-//!   service              from when the request for it was sent (the connection was open) to there
-//!   late by the meter    it stood no longer than the meter itself was late in these seconds
+//!   response             from the player's decision to fetch a piece to its last byte
+//!   service              from the sending of the request (on an open connection) to the last byte
+//!   late by the meter    stalled no longer than the meter itself was late in these seconds
 //! ```
 //!
-//! A piece that came in a lower rendition than it had to ([`super::renditions`]) is counted as such
-//! beside, in time or not: whoever is smooth only because the picture is small is not held. Its
+//! A piece in a lower rendition than necessary ([`super::renditions`]) is counted separately, in
+//! time or not: playback that is smooth only because of a small picture does not count as held. Its
 //! round counts as a late one.
 //!
-//! Who is not let in, or gets an error, or no answer, is a frame that was late: with so many
-//! viewers somebody saw nothing. The play-out clock goes on where it stood: a piece is late by what
-//! it was late itself, not by what those before it were.
+//! A viewer who is refused, or gets an error or no response, counts as one late frame: with this
+//! number of viewers one of them saw nothing. The play-out clock continues where it stopped: a
+//! piece is late by its own delay, without the delay of the pieces before it.
 
-use super::fetched::{Own, second};
+use super::fetched::{OwnLateness, second};
 use super::outcome::{PlayReport, ViewerOutcome as Fate};
 use super::rendition_account::shown;
 use super::run::PlayRun;
@@ -31,12 +31,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
-/// A run of viewers.
+/// The result of a run of viewers.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// The account of a viewer as a stream.
+    /// The viewers' experience in the form of streams.
     pub outcome: StreamsOutcome,
-    /// What each viewer saw.
+    /// The report of each viewer.
     pub report: PlayReport,
 }
 
@@ -44,9 +44,9 @@ pub struct Counted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rendered {
     piece: usize,
-    /// When the one before it was over.
+    /// The end of the piece before.
     due: Moment,
-    /// When it was on.
+    /// The start of its rendering.
     at: Moment,
 }
 
@@ -85,7 +85,7 @@ const METHOD: &str = "HTTP/1.1, as players do, in one thread";
 
 struct ViewersTally<'a> {
     dead_band: Duration,
-    own: &'a Own,
+    own: &'a OwnLateness,
     late_rounds: BTreeSet<u64>,
     outcome: StreamsOutcome,
 }
@@ -93,7 +93,7 @@ struct ViewersTally<'a> {
 impl ViewersTally<'_> {
     fn viewer(&mut self, session: &Session, log: &mut dyn RecordSink) {
         let SessionState::Done(fate) = session.state else {
-            panic!("everybody has been sent home")
+            panic!("the end of the run closed every session")
         };
         let rendered = session.last.as_ref().map_or(Vec::new(), |last| rendered(session, last));
         self.fetched(session, &rendered, log);
@@ -104,7 +104,7 @@ impl ViewersTally<'_> {
         }
         let last = session.last.as_ref();
         let stalls = last.map_or(0, |last| last.stalls.count);
-        // A stall that continues, or of another track than the first.
+        // A stall that is still going on, or one of another track than the first.
         let waiting = stalls.saturating_sub(stream.late);
         let nothing = fate != Fate::Admitted || last.is_none_or(|last| last.startup.is_none());
         let missing = waiting.max(u64::from(nothing));
@@ -131,7 +131,7 @@ impl ViewersTally<'_> {
         self.outcome.streams.push(stream);
     }
 
-    /// Whether it was late.
+    /// Counts a rendered piece; returns whether it was late.
     fn shown(&mut self, piece: Rendered) -> bool {
         let stood = piece.at.since(piece.due);
         let late = stood > self.dead_band;
@@ -169,11 +169,11 @@ impl ViewersTally<'_> {
                 file: u32::try_from(fetched.track).unwrap_or(u32::MAX),
                 frame: fetched.piece as u64,
                 bytes: u32::try_from(fetched.bytes).unwrap_or(u32::MAX),
-                intended: nanos(fetched.asked),
-                start: nanos(fetched.sent),
-                first: fetched.first.map_or(NONE, nanos),
-                end: nanos(fetched.end),
-                deadline: due.map_or(NONE, |shown| nanos(shown.due + self.dead_band)),
+                intended: fetched.asked.0,
+                start: fetched.sent.0,
+                first: fetched.first.map_or(NONE, |first| first.0),
+                end: fetched.end.0,
+                deadline: due.map_or(NONE, |shown| (shown.due + self.dead_band).0),
                 kind: OperationKind::Read,
                 ..Record::default()
             });
@@ -189,13 +189,14 @@ impl ViewersTally<'_> {
     }
 }
 
-/// What the player's drift says of each piece of the first track. The drift is against a clock that
-/// does not stop for stalls, so that the drift of the piece before is how late this one was due.
+/// The rendered pieces of the first track, from the player's drift. The drift is measured against a
+/// clock that does not stop for stalls, so that the drift of the piece before gives the due time of
+/// the next one.
 fn rendered(session: &Session, last: &PlayerReport) -> Vec<Rendered> {
     let (Some(timeline), Some(startup)) = (&session.timeline, last.startup) else {
         return Vec::new();
     };
-    let began = session.knocked + startup;
+    let began = session.admission_asked + startup;
     let late = |nanos: i64| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
     let mut before = Duration::ZERO;
     let drifts = last.drift.units().iter().enumerate().take(timeline.tracks[0].len());
@@ -208,8 +209,4 @@ fn rendered(session: &Session, last: &PlayerReport) -> Vec<Rendered> {
             Rendered { piece, due, at: ideal + drift }
         })
         .collect()
-}
-
-fn nanos(at: Moment) -> u64 {
-    u64::try_from(at.since(Moment::ZERO).as_nanos()).unwrap_or(NONE - 1)
 }

@@ -1,125 +1,125 @@
-//! What can go wrong between a viewer and a server, each with what to do about it.
+//! Errors between a viewer and a server, each with the remedy.
 
 use crate::tls::{IdentityError, TrustError};
 use std::io;
 use std::path::PathBuf;
 
-/// Why nothing could be played. What befell single viewers is in the report instead.
+/// An error that prevents playback. Errors of single viewers are in the report instead.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// Nothing to play.
+    /// No address was given.
     #[error("no address was given; try http://127.0.0.1:8080/ for all titles of a local server")]
     NoUrl,
-    /// Nobody to play to.
+    /// The number of viewers is zero.
     #[error("with no viewers there is nothing to measure; give --viewers 1 or more")]
     NoViewers,
-    /// A server without titles.
+    /// The server has no titles.
     #[error("{url} offers no titles; put some in with 'tenuto ingest STORE FILE...'")]
     NoTitles {
-        /// The server.
+        /// The server's address.
         url: String,
     },
-    /// An address that cannot be asked, or an answer that cannot be used.
+    /// The first request failed.
     #[error(transparent)]
     Viewer(#[from] ViewerError),
-    /// The media could not be kept.
+    /// The media could not be saved.
     #[error("cannot write {}: {source}; choose another place with --save", path.display())]
     Save {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The machine lacks resources for the number of viewers.
     #[error("{what}: {source}; try fewer viewers, or raise the limit with 'ulimit -n'")]
     System {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// What can befall one viewer.
+/// An error of one viewer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewerError {
-    /// Not an address.
+    /// The address is invalid.
     #[error("'{url}' is not an address of the form http[s]://HOST[:PORT]/PATH")]
     Url {
-        /// As given.
+        /// The address as the user gave it.
         url: String,
     },
-    /// Nobody is trusted.
+    /// The trusted certificates cannot be loaded.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// No viewers are given.
+    /// The client certificate cannot be loaded.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The two do not trust, or understand, each other.
+    /// The TLS handshake failed.
     #[error("{url}: no secure connection: {reason}")]
     Tls {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         reason: String,
     },
-    /// No such host.
+    /// The host is unknown.
     #[error("cannot find the host '{host}': {reason}; check the name")]
     Host {
-        /// As given.
+        /// The host as the user gave it.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         reason: String,
     },
-    /// Nobody listens, or the network is in the way.
+    /// The connection was refused or timed out.
     #[error(
         "cannot connect to {address}: {reason}; is 'tenuto serve' running there, with this address \
          after --listen?"
     )]
     Connect {
-        /// Host and port.
+        /// The host and port.
         address: String,
-        /// What the kernel said.
+        /// The kernel's error.
         reason: String,
     },
-    /// The connection broke.
+    /// The connection was lost.
     #[error("{url}: the connection was lost ({reason}); look at the server's log")]
     Lost {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// How.
+        /// The reason.
         reason: String,
     },
-    /// Nothing came.
+    /// The server sent nothing.
     #[error("{url}: nothing came for {seconds} s; the server hangs, or the network does")]
     Silent {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// How long.
+        /// The time without a byte.
         seconds: u64,
     },
-    /// 404.
+    /// The server answered 404.
     #[error("{url}: not found (404); 'tenuto ls STORE' or the server's /titles say what there is")]
     NotFound {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
     },
-    /// Another status than was hoped for.
+    /// The server answered with another error status.
     #[error("{url}: the server answered {status}{}", what(body))]
     Status {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// The status.
+        /// The HTTP status.
         status: u16,
         /// The beginning of the response body.
         body: String,
     },
-    /// An answer that is no HTTP.
+    /// The response is not HTTP.
     #[error("{url}: the answer is not HTTP ({reason}); is this a web server's port?")]
     NotHttp {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A playlist was expected.
@@ -128,9 +128,9 @@ pub enum ViewerError {
          .mp4, or of a server's root"
     )]
     NotAPlaylist {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A DASH manifest was expected.
@@ -139,26 +139,26 @@ pub enum ViewerError {
          the title's HLS playlist or MP4 file"
     )]
     NotAManifest {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A player cannot go from one rendition to the other.
+    /// The renditions have different segment boundaries.
     #[error(
         "{url}: this rendition is cut into other pieces than the one before it, so that no player \
          could change between them piece by piece; measure with --switching never"
     )]
     CutElsewhere {
-        /// The playlist, or the manifest.
+        /// The address of the playlist or manifest.
         url: String,
     },
     /// An MP4 file was expected.
     #[error("{url}: not an MP4 file that can be played ({reason})")]
     NotMp4 {
-        /// What was asked for.
+        /// The address of the request.
         url: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,46 +1,46 @@
-//! What came when, and how late the meter was itself with noticing it.
+//! The times of fetched pieces, and the meter's own lateness in noticing them.
 
 use crate::streams::Times;
 use std::time::Duration;
 use units::Moment;
 
-/// A piece that came.
+/// A piece that was fetched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetched {
-    /// As in [`player::Fetch`].
+    /// The track, as in [`player::Fetch`].
     pub(crate) track: usize,
-    /// As in [`player::Fetch`].
+    /// The number of the piece, as in [`player::Fetch`].
     pub(crate) piece: usize,
     /// The rendition of the first track, as an index into those on offer.
     pub(crate) rendition: usize,
-    /// When the player wanted it; before it was put off, if it was.
+    /// The moment at which the player wanted it, before any 503 response to it.
     pub(crate) asked: Moment,
-    /// When the request for it was sent: it may have had to wait for a connection to open.
+    /// The moment at which the request was sent, after waiting for a connection.
     pub(crate) sent: Moment,
-    /// When the first byte of the body came.
+    /// The arrival of the first byte of the body.
     pub(crate) first: Option<Moment>,
-    /// When all of it was there.
+    /// The arrival of the last byte.
     pub(crate) end: Moment,
     pub(crate) bytes: u64,
 }
 
-/// The meter's own lateness: one thread plays all viewers, and is busy with one of them at a time.
+/// The meter's own lateness: one thread plays all viewers and handles one of them at a time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct OwnLateness {
     /// The delays of timed actions.
     pub(crate) waking: Times,
-    /// The longest of each second from the start.
+    /// The longest lateness of each second from the start.
     seconds: Vec<Duration>,
 }
 
-impl Own {
-    /// Woke at `now`, so much later than it was to.
+impl OwnLateness {
+    /// Notes that the thread woke at `now`, later than intended by `late`.
     pub(crate) fn woke(&mut self, now: Moment, late: Duration) {
         self.waking.record(late);
         self.busy(now, late);
     }
 
-    /// Until `now` it looked at nothing new for so long.
+    /// Notes that the thread was busy for `length` until `now`, and noticed nothing new.
     pub(crate) fn busy(&mut self, now: Moment, length: Duration) {
         let second = second(now);
         if self.seconds.len() <= second {
@@ -49,7 +49,7 @@ impl Own {
         self.seconds[second] = self.seconds[second].max(length);
     }
 
-    /// The longest in the seconds from one to the other.
+    /// The longest lateness in the seconds between two moments.
     pub(crate) fn longest(&self, from: Moment, to: Moment) -> Duration {
         let last = self.seconds.len().min(second(to) + 1);
         let seconds = self.seconds.get(second(from)..last).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Own {
     }
 }
 
-/// The second of the run that a moment is in.
+/// The second of the run that contains a moment.
 pub(crate) fn second(at: Moment) -> usize {
     usize::try_from(at.since(Moment::ZERO).as_secs()).expect("runs end")
 }

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use units::Moment;
 
-/// What the connections of a run have in common.
+/// The resources that the connections of a run share.
 pub(crate) struct Network<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) hosts: Hosts,
-    /// Moment zero.
+    /// The zero of the run's clock.
     pub(crate) begun: Instant,
-    /// Each connection that was opened.
+    /// The times of each connection that was opened.
     pub(crate) opened: Vec<Opened>,
 }
 
@@ -29,14 +29,15 @@ impl Network<'_> {
     }
 }
 
-/// Each host is looked up and knocked at once, so that a wrong address is told before hundreds of
-/// viewers run into it.
+/// The hosts of a run. Each is resolved and connected to once at the start, so that a wrong address
+/// is reported before hundreds of viewers use it.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
     known: BTreeMap<String, SocketAddr>,
     trust: Trust,
     identity: Option<Identity>,
-    /// Made when it is first needed: reading what a machine trusts takes a while.
+    /// The TLS configuration, made when it is first needed: reading the trusted certificates takes
+    /// a while.
     config: Option<Arc<ClientConfig>>,
 }
 
@@ -45,7 +46,7 @@ impl Hosts {
         Self { trust, identity, ..Self::default() }
     }
 
-    /// An address at which `host_and_port` listens.
+    /// An address on which `host_and_port` accepts connections.
     pub(crate) fn resolve(&mut self, host_and_port: &str) -> Result<SocketAddr, ViewerError> {
         if let Some(address) = self.known.get(host_and_port) {
             return Ok(*address);
@@ -67,7 +68,7 @@ impl Hosts {
         Err(ViewerError::Connect { address: host_and_port.to_owned(), reason })
     }
 
-    /// How to talk in private to the host of `url`, if that is asked for.
+    /// The TLS settings for the host of `url`, if it uses TLS.
     pub(crate) fn secure(
         &mut self,
         url: &Url,
@@ -88,5 +89,5 @@ impl Hosts {
     }
 }
 
-/// Whoever does not answer a knock within this time is not there.
+/// The time limit for a test connection.
 const CONNECT: Duration = Duration::from_secs(5);

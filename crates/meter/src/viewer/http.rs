@@ -1,33 +1,33 @@
-//! Reading HTTP/1.1 answers as they come in, piece by piece. Pure: bytes in, parts out.
+//! An incremental parser of HTTP/1.1 responses. Pure: bytes in, parts out.
 //!
 //! ```text
 //!  push(bytes) ──▶ Head ──▶ Length(n) │ Chunked │ UntilClosed ──▶ Done
 //!                   │                    body bytes to the sink
-//!                   └─ 1xx heads are passed over
+//!                   └─ 1xx heads are skipped
 //! ```
 //!
-//! It does not keep bodies: the caller's sink counts, collects or writes them.
+//! The parser does not keep bodies: the caller's sink counts, collects or writes them.
 
 use std::ops::Range;
 
-/// A response head, as far as a player cares.
+/// The parts of a response head that a player needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// Whether the connection can be used again afterwards.
+    /// Whether the connection can be reused.
     pub(crate) keep_alive: bool,
     pub(crate) location: Option<String>,
-    /// In seconds; a date is not understood and is none.
+    /// The delay in seconds; a date is ignored.
     pub(crate) retry_after: Option<u64>,
-    /// From `Content-Range`: the bytes that follow, and of how many.
+    /// From `Content-Range`: the range of the body, and the length of the file.
     pub(crate) range: Option<(Range<u64>, Option<u64>)>,
 }
 
-/// What is wrong with an answer.
+/// The reason why a response is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotHttp(pub(crate) &'static str);
 
-/// One response, from its first byte to its last.
+/// The parser of one response.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseReader {
     state: BodyState,
@@ -52,7 +52,7 @@ enum BodyState {
 
 impl ResponseReader {
     /// Takes the next bytes and gives those of the body to `sink`. Bytes after the end of the
-    /// response (there should be none, as nothing is asked ahead) are an error.
+    /// response are an error, because requests are not pipelined.
     pub(crate) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -84,7 +84,8 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// The peer has closed: fine for a body without a length, otherwise the response is cut.
+    /// Handles the end of the connection: it is valid for a body without a length, otherwise the
+    /// response is truncated.
     pub(crate) fn closed(&mut self) -> Result<(), NotHttp> {
         match self.state {
             BodyState::UntilClosed | BodyState::Done => {
@@ -96,12 +97,12 @@ impl ResponseReader {
         }
     }
 
-    /// Whether nothing has come yet.
+    /// Whether nothing has arrived yet.
     pub(crate) fn is_untouched(&self) -> bool {
         self.state == BodyState::Head && self.pending.is_empty() && self.head.is_none()
     }
 
-    /// The head, once all has come.
+    /// The head, once the response is complete.
     pub(crate) fn take_complete(&mut self) -> Option<Head> {
         if self.state != BodyState::Done {
             return None;
@@ -203,7 +204,7 @@ fn read_head(response: &httparse::Response<'_, '_>) -> Result<(Head, BodyState),
     Ok((head, body))
 }
 
-/// `bytes 0-99/1234` or `bytes 0-99/*`.
+/// Parses `bytes 0-99/1234` or `bytes 0-99/*`.
 fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     let (range, total) = value.strip_prefix("bytes")?.trim().split_once('/')?;
     let (first, last) = range.split_once('-')?;
@@ -216,17 +217,17 @@ fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
 /// The largest response head.
 const MAX_HEAD: usize = 32 * 1024;
 
-/// Ditto.
+/// The largest number of headers.
 const MAX_HEADERS: usize = 64;
 
-/// A chunk's size with extensions, or one trailer.
+/// The largest line between chunks: a chunk's size with extensions, or one trailer.
 const MAX_LINE: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Head and body of `response`, given in pieces of `step` bytes.
+    /// The head and body of `response`, pushed `step` bytes at a time.
     fn read(response: &str, step: usize, close: bool) -> Result<(Head, String), NotHttp> {
         let mut reader = ResponseReader::default();
         let mut body = Vec::new();
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_every_length_are_read_however_they_are_cut() {
+    fn responses_with_every_kind_of_length_are_parsed_however_they_are_split() {
         let ok = Head { status: 200, keep_alive: true, ..Head::default() };
         check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false, ok.clone(), "hello");
         check("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false, ok.clone(), "");
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_player_needs_of_a_head_is_kept() {
+    fn the_headers_that_a_player_needs_are_kept() {
         let (head, _) = read(
             "HTTP/1.1 503 Busy\r\nRetry-After: 12\r\nLocation: /x?s=1\r\n\
              Content-Range: bytes 5-9/1234\r\nContent-Length: 0\r\n\r\n",
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_is_named() {
+    fn an_invalid_response_is_refused_with_the_reason() {
         let cut = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel";
         assert_eq!(read(cut, 9, true), Err(NotHttp("closed in the middle of an answer")));
         let long = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello";

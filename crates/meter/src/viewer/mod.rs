@@ -1,14 +1,14 @@
-//! Plays titles from an HTTP server as a number of viewers, and reports what each of them saw.
+//! Plays titles from an HTTP server as a number of viewers, and reports the experience of each.
 //!
-//! It fetches over real sockets (HLS or DASH with fragmented MP4, or progressive MP4 by byte
-//! ranges), keeps a play-out clock and a buffer per viewer ([`player`]), and discards the media as
-//! it comes, so that hundreds of viewers fit on one core and into little memory. It speaks
-//! HTTP/1.1, with TLS or without, to any server, not only to ours.
+//! Media is fetched over real sockets (HLS or DASH with fragmented MP4, or progressive MP4 by byte
+//! ranges). Each viewer has a play-out clock and a buffer ([`player`]); media is discarded as it
+//! arrives, so that one core and little memory suffice for hundreds of viewers. The client uses
+//! HTTP/1.1 with or without TLS and works with any server.
 //!
-//! A player stays in the rendition that it was offered first, or changes as [`player::AbrRule`]
-//! says.
+//! A player stays in the rendition that it was offered first, or changes by
+//! [`player::AbrRule`].
 //!
-//! It deliberately does not decode: a picture that arrives in time is counted as seen.
+//! Nothing is decoded: a picture that arrives in time counts as seen.
 
 mod connection;
 mod counted;
@@ -43,11 +43,11 @@ use crate::log::RecordSink;
 use std::sync::atomic::AtomicBool;
 
 /// Plays until every viewer is done, `options.duration` is over, or `stop` is set (then the report
-/// says that it is not complete). `progress` is told the state of things twice a second.
+/// is marked as incomplete). `progress` receives the current state twice a second.
 ///
-/// What befalls single viewers (refusals, errors) is in the report. An error is returned when
-/// there is nothing to play, when the very first viewer cannot get an answer, when media cannot be
-/// saved, or when the machine has no sockets left.
+/// Refusals and errors of single viewers are in the report. An error is returned when there is
+/// nothing to play, when the very first viewer gets no response, when media cannot be saved, or
+/// when the machine has no sockets left.
 pub fn play(
     options: &PlayOptions,
     stop: &AtomicBool,

@@ -1,4 +1,4 @@
-//! What to play, for how many viewers, and how they behave.
+//! The options of a run of viewers.
 
 use crate::tls::{Identity, Trust};
 use player::{AbrRule, Behaviour, PlayerOptions};
@@ -8,45 +8,45 @@ use std::str::FromStr;
 use std::time::Duration;
 use units::{parse_duration, show_duration};
 
-/// Everything [`super::play`] needs to know.
+/// The options of [`super::play`].
 #[derive(Clone, Debug)]
 pub struct PlayOptions {
-    /// What is played: HLS playlists (`.m3u8`), DASH manifests (`.mpd`), progressive MP4 files, or
-    /// a server's root (or its `/titles`), which stands for all its titles. Several are shared out
-    /// among the viewers.
+    /// The addresses to play: HLS playlists (`.m3u8`), DASH manifests (`.mpd`), progressive MP4
+    /// files, or a server's root (or its `/titles`), which stands for all its titles. They are
+    /// distributed over the viewers.
     pub urls: Vec<String>,
-    /// How many viewers come.
+    /// The number of viewers.
     pub viewers: u32,
-    /// When they come.
+    /// The arrival times of viewers.
     pub arrivals: Arrivals,
-    /// Which viewer takes which title.
+    /// The assignment of titles to viewers.
     pub choice: Choice,
-    /// How a title found through a server's root is played.
+    /// The form in which a title of a server's root is played.
     pub form: Form,
-    /// Decides arrivals and choices: the same seed gives the same viewers.
+    /// The seed of arrivals and choices.
     pub seed: u64,
-    /// After this time from the first arrival all viewers leave and none arrives.
-    /// `None`: until the last title has been played to its end.
+    /// The time from the first arrival at which all viewers leave. `None`: until the last title has
+    /// been played to its end.
     pub duration: Option<Duration>,
-    /// What each viewer does besides watching: pauses, seeks, and so on.
+    /// The actions of each viewer besides watching: pauses, seeks, and so on.
     pub behaviour: Behaviour,
-    /// Which part of each title, and how fast.
+    /// The part of each title that is played, and the speed.
     pub view: View,
-    /// How each player buffers.
+    /// The buffering of each player.
     pub player: PlayerOptions,
-    /// Whether it changes between the renditions of a title.
+    /// The rule for changes between the renditions of a title.
     pub switching: AbrRule,
-    /// Keep what the first viewer gets: the file itself, or for HLS one file per track whose name
-    /// says which (`film.mp4` becomes `film.video.mp4` and `film.audio.mp4`).
+    /// The path under which the first viewer's media is saved: the file itself, or for HLS one file
+    /// per track (`film.mp4` becomes `film.video.mp4` and `film.audio.mp4`).
     pub save: Option<PathBuf>,
-    /// Whether a refused viewer comes again when the server's `Retry-After` is over. If not, it
-    /// goes away.
+    /// Whether a refused viewer tries again after the server's `Retry-After`; otherwise it leaves.
     pub retry: bool,
-    /// A server that sends nothing for this long while a response is incomplete has failed.
+    /// The longest time without a byte while a response is incomplete; after it the request has
+    /// failed.
     pub patience: Duration,
-    /// Whom to believe behind an `https` address.
+    /// The certificates that are trusted behind an `https` address.
     pub trust: Trust,
-    /// Who viewers say they are, where a server wants to know.
+    /// The client certificate of the viewers, for servers that require one.
     pub identity: Option<Identity>,
 }
 
@@ -73,24 +73,24 @@ impl Default for PlayOptions {
     }
 }
 
-/// Playback parameters of a Tenuto server, added to the address as a query.
-/// Other servers pass over it.
+/// Playback parameters of a Tenuto server, added to the address as a query. Other servers ignore
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct View {
-    /// From here.
+    /// The start in the title.
     pub from: Option<Duration>,
-    /// To here.
+    /// The end in the title.
     pub to: Option<Duration>,
-    /// Seconds of media shown in a second, negative for backwards. The player plays at this pace.
+    /// Seconds of media shown per second, negative for backwards. The player plays at this speed.
     pub speed: Option<f64>,
-    /// Groups of pictures left out after each that is shown.
+    /// Number of groups of pictures that are skipped after each one shown.
     pub skip: Option<u32>,
-    /// Rather than being refused a viewer waits so long.
+    /// The longest time that a viewer waits for admission instead of being refused.
     pub wait: Option<Duration>,
 }
 
 impl View {
-    /// `start=60&speed=2`; empty where nothing is asked for.
+    /// The query `start=60&speed=2`; empty without parameters.
     pub fn query(&self) -> String {
         let time = |time: Duration| time.as_secs_f64().to_string();
         let pairs = [
@@ -111,20 +111,20 @@ impl View {
     }
 }
 
-/// When viewers come.
+/// The arrival times of viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Everybody at the start.
+    /// All viewers at the start.
     AllAtOnce,
-    /// One at the start and one more each time this has passed.
+    /// One at the start, and one more after each interval.
     Every(Duration),
-    /// Independently of each other, with this mean time between two.
+    /// Independent arrivals with this mean interval.
     Poisson(Duration),
 }
 
 impl Arrivals {
-    /// The arrival of each of `viewers`, from the start of the run, in order. The first comes at
-    /// once.
+    /// The arrival of each of `viewers` in order, from the start of the run. The first viewer
+    /// arrives at the start.
     pub fn times(self, viewers: u32, random: &mut fastrand::Rng) -> Vec<Duration> {
         let mut at = Duration::ZERO;
         (0..viewers)
@@ -142,7 +142,7 @@ impl Arrivals {
     }
 }
 
-/// As it is written on the command line.
+/// Formats it in the notation of the command line.
 impl fmt::Display for Arrivals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -153,7 +153,7 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// Not a way to arrive, or not a way to choose.
+/// A text that names no pattern of arrivals, or no choice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{given}' is not {wanted}")]
 pub struct ParseChoiceError {
@@ -161,7 +161,7 @@ pub struct ParseChoiceError {
     wanted: &'static str,
 }
 
-/// `all`, `every:200ms` or `poisson:500ms`.
+/// Parses `all`, `every:200ms` or `poisson:500ms`.
 impl FromStr for Arrivals {
     type Err = ParseChoiceError;
 
@@ -180,16 +180,16 @@ impl FromStr for Arrivals {
     }
 }
 
-/// Which viewer takes which title.
+/// The assignment of titles to viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Viewer 0 the first, viewer 1 the second, and so on, around.
+    /// Viewer 0 gets the first title, viewer 1 the second, and so on, in turn.
     RoundRobin,
-    /// Each draws one.
+    /// Each viewer gets a random title.
     Random,
 }
 
-/// `in-turn` or `random`.
+/// Parses `in-turn` or `random`.
 impl FromStr for Choice {
     type Err = ParseChoiceError;
 
@@ -205,16 +205,16 @@ impl FromStr for Choice {
     }
 }
 
-/// How a title of a server is played.
+/// The form in which a title of a server is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `/t/TITLE/master.m3u8`.
+    /// HLS: `/t/TITLE/master.m3u8`.
     Hls,
-    /// `/t/TITLE.mp4`.
+    /// A file: `/t/TITLE.mp4`.
     Progressive,
 }
 
-/// `hls` or `mp4`.
+/// Parses `hls` or `mp4`.
 impl FromStr for Form {
     type Err = ParseChoiceError;
 
@@ -230,11 +230,12 @@ impl FromStr for Form {
     }
 }
 
-/// A third of a frame at 30 per second. One process plays all viewers, so a piece may be noticed a
-/// little after it came; this is not the server's fault and nobody would see it.
+/// The longest stall that does not count: a third of a frame at 30 per second. One process plays
+/// all viewers, so that it may notice a piece a little after its arrival.
 const DEAD_BAND: Duration = Duration::from_millis(10);
 
-/// Longer than any player waits before it gives up; a stalled disk shows as a stall, not an error.
+/// The time limit for a response: longer than any player waits, so that a stalled disk shows as a
+/// stall and not as an error.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -242,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrivals_are_read_as_they_are_written() {
+    fn arrivals_are_parsed_as_they_are_formatted() {
         for text in ["all", "every:200ms", "poisson:500ms", "poisson:1.50s"] {
             assert_eq!(text.parse::<Arrivals>().unwrap().to_string(), text);
         }
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn viewers_come_as_told() {
+    fn viewers_arrive_by_the_given_pattern() {
         let ms = Duration::from_millis;
         let times = |arrivals: Arrivals, n| arrivals.times(n, &mut fastrand::Rng::with_seed(7));
         assert_eq!(times(Arrivals::AllAtOnce, 3), [ms(0); 3]);

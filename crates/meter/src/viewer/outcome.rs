@@ -1,25 +1,26 @@
-//! What came of it: the JSON of `tenuto play --json`. The names are stable;
-//! `docs/reference/play.md` explains each. Times are in the unit their name ends with.
+//! The report of a run: the JSON of `tenuto play --json`. The names are stable;
+//! `docs/reference/play.md` explains each. Times are in the unit that their name ends with.
 
 use player::percentile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The whole run.
+/// The report of a whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayReport {
-    /// What was asked for.
+    /// The parameters of the run.
     pub parameters: Parameters,
-    /// False when the run was interrupted: then what follows is what had happened until then.
+    /// Whether the run was complete; false when it was interrupted, and the report covers the time
+    /// until then.
     pub complete: bool,
-    /// From the first arrival to the end of the run.
+    /// Time from the first arrival to the end of the run.
     pub seconds: f64,
     /// Sums over all viewers.
     pub totals: Totals,
-    /// From arrival to first picture, per viewer who saw one.
+    /// Time from arrival to first picture, for each viewer who saw one.
     pub startup_ms: Distribution,
-    /// From arrival to the response of the manifest request, per viewer that got one.
+    /// Time from arrival to the response of the manifest request, for each viewer that got one.
     pub answer_ms: Distribution,
     /// TCP connect time per connection, in milliseconds.
     #[serde(default)]
@@ -27,10 +28,10 @@ pub struct PlayReport {
     /// TLS handshake time per TLS connection, in milliseconds.
     #[serde(default)]
     pub handshake_ms: Distribution,
-    /// From when the request for a piece was sent to the first byte of the answer's body.
+    /// Time from sending a request for a piece to the first byte of the response's body.
     #[serde(default)]
     pub first_byte_ms: Distribution,
-    /// All stalls of a viewer together, per admitted viewer.
+    /// The total stalled time of each admitted viewer.
     pub stalled_ms: Distribution,
     /// Unit granule drift of every piece of every admitted viewer.
     pub drift_ms: Distribution,
@@ -38,23 +39,23 @@ pub struct PlayReport {
     /// Empty where the server does not declare rates.
     #[serde(default)]
     pub renditions: Vec<RenditionReport>,
-    /// In order of arrival.
+    /// The reports of viewers in order of arrival.
     pub viewers: Vec<ViewerReport>,
-    /// The state of things every half second.
+    /// Samples of the state every half second.
     pub samples: Vec<ViewerSample>,
     /// Files written for the first viewer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub saved: Vec<PathBuf>,
 }
 
-/// What the run was asked to do.
+/// The parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameters {
-    /// As given.
+    /// The addresses as the user gave them.
     pub urls: Vec<String>,
-    /// How many titles these stand for.
+    /// The number of titles behind these addresses.
     pub titles: usize,
-    /// How many viewers were to come.
+    /// The number of viewers.
     pub viewers: u32,
     /// `all`, `every:TIME` or `poisson:TIME`.
     pub arrivals: String,
@@ -71,9 +72,9 @@ pub struct Parameters {
     /// See [`super::PlayOptions::switching`]: `never` or `hls.js`.
     #[serde(default)]
     pub switching: String,
-    /// Whether refused viewers came again.
+    /// Whether refused viewers tried again.
     pub retry: bool,
-    /// What was put behind each address: see [`super::View`]. Empty: nothing.
+    /// The query added to each address, see [`super::View`]; empty for none.
     #[serde(default)]
     pub view: String,
 }
@@ -81,11 +82,11 @@ pub struct Parameters {
 /// Sums over all viewers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Who came at all. `admitted + refused + failed + unanswered`.
+    /// Viewers that arrived: `admitted + refused + failed + unanswered`.
     pub arrived: u32,
-    /// Let in, and not failed later.
+    /// Viewers that were admitted and did not fail later.
     pub admitted: u32,
-    /// Sent away.
+    /// Viewers that were refused.
     pub refused: u32,
     /// Refused viewers by the resource that was short.
     pub refused_by: BTreeMap<String, u32>,
@@ -93,30 +94,30 @@ pub struct Totals {
     pub failed: u32,
     /// Viewers whose manifest request was unanswered at the end of the run.
     pub unanswered: u32,
-    /// Played to the end of the title.
+    /// Viewers that played to the end of the title.
     pub finished: u32,
     /// Stalls longer than the dead-band.
     pub stalls: u64,
     /// Viewers with at least one stall.
     pub viewers_with_stalls: u32,
-    /// All stalls together.
+    /// The total stalled time of all viewers.
     pub stalled_s: f64,
-    /// Media time rendered by all together.
+    /// The media time rendered by all viewers together.
     pub played_s: f64,
     /// `stalled / (stalled + played)`; 0 when nothing was played.
     pub stall_ratio: f64,
     /// Bytes of media received.
     pub bytes: u64,
-    /// These over the time of the run.
+    /// The mean rate: these bytes over the time of the run.
     pub bits_per_s: f64,
     /// Changes to a higher rendition, from one piece to the next.
     #[serde(default)]
     pub switches_up: u64,
-    /// And to a lower one.
+    /// Changes to a lower rendition, from one piece to the next.
     #[serde(default)]
     pub switches_down: u64,
-    /// Pieces of a lower rendition than the best that any viewer of the address was offered; those
-    /// in which a player finds out how wide its way is do not count.
+    /// Pieces in a lower rendition than the best that any viewer of the address was offered; those
+    /// during which a player measures its throughput do not count.
     #[serde(default)]
     pub below_best: u64,
     /// The mean rate of the renditions played, weighted by time; `None` where rates are not
@@ -128,14 +129,14 @@ pub struct Totals {
     pub share_of_best: Option<f64>,
 }
 
-/// What came in one rendition.
+/// The pieces received in one rendition.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RenditionReport {
     /// The peak rate, as declared by the server.
     pub bits_per_s: u64,
     /// The number of segments.
     pub pieces: u64,
-    /// So much of the title.
+    /// Their length in the title.
     pub media_s: f64,
 }
 
@@ -143,90 +144,91 @@ pub struct RenditionReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ViewerOutcome {
-    /// Let in.
+    /// The viewer was admitted.
     Admitted,
-    /// Sent away with a reason.
+    /// The viewer was refused with a reason.
     Refused,
-    /// Something went wrong; see `error`.
+    /// An error occurred; see `error`.
     Failed,
-    /// The run ended before there was an answer.
+    /// The run ended before there was a response.
     Unanswered,
 }
 
-/// One viewer.
+/// The report of one viewer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ViewerReport {
-    /// 0 for the first to arrive.
+    /// The viewer's number: 0 for the first to arrive.
     pub viewer: u32,
-    /// What it wanted to see.
+    /// The address that it requested.
     pub url: String,
-    /// From the start of the run to its arrival.
+    /// Time from the start of the run to its arrival.
     pub arrived_s: f64,
-    /// How it went.
+    /// The outcome of its manifest request.
     pub outcome: ViewerOutcome,
-    /// Times it knocked: one more for each time it came again after a refusal.
+    /// The number of its manifest requests: one, and one more for each retry after a refusal.
     pub attempts: u32,
-    /// The last refusal, also when it got in later.
+    /// The last refusal, also if it was admitted later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<RefusalReport>,
-    /// What went wrong.
+    /// The error, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// From arrival to the response of the manifest request.
+    /// Time from arrival to the response of the manifest request.
     pub answer_ms: Option<f64>,
-    /// From arrival to first picture.
+    /// Time from arrival to first picture.
     pub startup_ms: Option<f64>,
-    /// `waiting`, `playing`, `stalled`, `paused`, `finished` or `stopped`; as it was before the
-    /// run's end sent it home. `none` if it never came to play.
+    /// `waiting`, `playing`, `stalled`, `paused`, `finished` or `stopped`, as it was before the
+    /// run's end. `none` if it never began to play.
     pub stage: String,
-    /// Media time rendered.
+    /// The media time rendered.
     pub played_s: f64,
     /// Stalls longer than the dead-band.
     pub stalls: u64,
     /// The total time stalled, in milliseconds.
     pub stalled_ms: f64,
-    /// The longest of them.
+    /// The longest stall.
     pub longest_stall_ms: f64,
-    /// From each seek to the next picture.
+    /// Times from each seek to the next picture.
     pub seeks_ms: Vec<f64>,
-    /// The least time by which a piece came before it was due; negative: late.
+    /// The smallest margin between the arrival of a piece and its due time; negative: late.
     pub least_margin_ms: Option<f64>,
-    /// Drift of the first track's pieces.
+    /// The drift of the first track's pieces.
     pub drift: DriftReport,
     /// Pieces received.
     pub pieces: u64,
     /// Bytes of media received.
     pub bytes: u64,
-    /// Answers `503` to requests for media after admission: the viewer waited and asked again.
+    /// Number of `503` responses to requests for media after admission: the viewer waited and asked
+    /// again.
     pub put_off: u32,
-    /// As in [`Totals`].
+    /// Changes to a higher rendition.
     #[serde(default)]
     pub switches_up: u64,
-    /// As in [`Totals`].
+    /// Changes to a lower rendition.
     #[serde(default)]
     pub switches_down: u64,
-    /// As in [`Totals`].
+    /// Pieces below the best rendition, see [`Totals::below_best`].
     #[serde(default)]
     pub below_best: u64,
-    /// As in [`Totals`].
+    /// The mean rate of the renditions, see [`Totals::mean_rendition_bits_per_s`].
     #[serde(default)]
     pub mean_rendition_bits_per_s: Option<f64>,
-    /// As in [`PlayReport`].
+    /// Pieces of the first track by rendition, see [`PlayReport::renditions`].
     #[serde(default)]
     pub renditions: Vec<RenditionReport>,
 }
 
-/// Why a viewer was sent away, as the server put it.
+/// The server's reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefusalReport {
-    /// `disk`, `memory` or `network`; another word of the server's when it is about none of them
-    /// (`stopping`); `unknown` when it did not say.
+    /// The scarce resource: `disk`, `memory` or `network`; another word of the server for other
+    /// reasons (`stopping`); `unknown` when it named none.
     pub resource: String,
-    /// From the `Retry-After` header.
+    /// The value of the `Retry-After` header.
     pub retry_after_s: Option<u64>,
-    /// One sentence.
+    /// The reason in one sentence.
     pub reason: String,
-    /// Figures, for people who ask why; not stable.
+    /// Figures that explain the reason; not stable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -234,38 +236,38 @@ pub struct RefusalReport {
 /// Drift after Lee & Srivastava; the formulas are in `docs/reference/play.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriftReport {
-    /// Pieces whose rendering began.
+    /// Number of pieces whose rendering began.
     pub pieces: usize,
-    /// ADF: sum of all.
+    /// ADF: the sum of all drifts.
     pub adf_ms: f64,
-    /// ADF per piece.
+    /// ADF divided by the number of pieces.
     pub normalised_adf_ms: f64,
-    /// CDF: largest sum of consecutive ones above the dead-band.
+    /// CDF: the largest sum of consecutive drifts above the dead-band.
     pub cdf_ms: f64,
-    /// Median.
+    /// The median drift.
     pub p50_ms: f64,
-    /// 99th percentile.
+    /// The 99th percentile of the drift.
     pub p99_ms: f64,
-    /// Largest.
+    /// The largest drift.
     pub max_ms: f64,
 }
 
-/// How values are spread; percentiles by nearest rank. All zero when there are none.
+/// The distribution of values; percentiles by nearest rank. All zero without values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many values.
+    /// The number of values.
     pub count: usize,
-    /// Smallest.
+    /// The smallest value.
     pub min: f64,
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean: f64,
-    /// Half are at most this.
+    /// The median.
     pub p50: f64,
-    /// 95 % are at most this.
+    /// The 95th percentile.
     pub p95: f64,
-    /// 99 % are at most this.
+    /// The 99th percentile.
     pub p99: f64,
-    /// Largest.
+    /// The largest value.
     pub max: f64,
 }
 
@@ -289,28 +291,28 @@ impl Distribution {
     }
 }
 
-/// The state of things at one time of the run. Each viewer who came is in exactly one of the
-/// counts from `waiting` to `gone`.
+/// The state at one time of the run. Each viewer who arrived is in exactly one of the counts from
+/// `waiting` to `gone`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ViewerSample {
-    /// From the start of the run.
+    /// Time from the start of the run.
     pub at_s: f64,
-    /// Who came until now.
+    /// Viewers that have arrived.
     pub arrived: u32,
-    /// Loading the manifest, or accepted and buffering before the first picture.
+    /// Viewers that load the manifest, or buffer before the first picture.
     pub waiting: u32,
-    /// The picture moves (or is paused by the viewer).
+    /// Viewers whose picture moves, or who have paused.
     pub playing: u32,
-    /// Playback stands still for lack of media.
+    /// Viewers whose playback has stalled for lack of media.
     pub stalled: u32,
-    /// Sent away.
+    /// Viewers that were refused.
     pub refused: u32,
-    /// Something went wrong.
+    /// Viewers with an error.
     pub failed: u32,
-    /// Played to the end, or left.
+    /// Viewers that have played to the end, or left.
     pub gone: u32,
-    /// Stalls begun until now.
+    /// Stalls that have begun.
     pub stalls: u64,
-    /// Bytes of media received until now.
+    /// Bytes of media received.
     pub bytes: u64,
 }

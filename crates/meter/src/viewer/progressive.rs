@@ -1,4 +1,4 @@
-//! When each byte of a progressive MP4 file is needed, read from its sample tables.
+//! The time at which each byte of a progressive MP4 file is needed, from its sample tables.
 //!
 //! ```text
 //!   file   ftyp | moov (front or end) | mdat: interleaved samples of all tracks
@@ -7,9 +7,9 @@
 //!   pieces  [ bytes needed for 0..2 s | for 2..4 s | ... ]   one range request each
 //! ```
 //!
-//! Only the boxes named here are read, and of them only what is needed, so that a codec or a box
-//! nobody here has heard of is no obstacle. Edit lists are not applied: they shift by less than a
-//! piece. A fragmented file has no sample tables: a constant rate is assumed over its duration.
+//! Only the boxes named here are parsed, and only as far as necessary, so that unknown codecs and
+//! boxes are no obstacle. Edit lists are not applied: they shift by less than a piece. A fragmented
+//! file has no sample tables: a constant rate is assumed over its duration.
 
 use super::source::{Piece, TrackSource};
 use super::url::Url;
@@ -17,32 +17,32 @@ use player::TrackTimeline;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Looks for the `moov` box, asking for bytes as it goes.
+/// Searches for the `moov` box and requests the bytes that it needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MoovFinder {
-    /// Where the next top-level box begins.
+    /// The position of the next top-level box.
     at: u64,
-    /// Where reading of pieces will begin: one past the bytes read from the front.
+    /// The position at which the fetching of pieces begins, behind the bytes read from the front.
     front: u64,
     hops: u32,
 }
 
-/// What the finder wants next.
+/// The next step of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MoovSearch {
-    /// Ask for these bytes and `look` at them.
+    /// These bytes have to be fetched and passed to `look`.
     Need(Range<u64>),
     /// The content of `moov`.
     Moov(Vec<u8>),
 }
 
 impl MoovFinder {
-    /// The first bytes to ask for.
+    /// The first bytes to be fetched.
     pub(crate) fn start() -> Range<u64> {
         0..FRONT
     }
 
-    /// Looks at `bytes`, which lie at `offset` of a file of `total` bytes.
+    /// Looks at `bytes`, which begin at `offset` of a file of `total` bytes.
     pub(crate) fn look(
         &mut self,
         offset: u64,
@@ -51,12 +51,14 @@ impl MoovFinder {
     ) -> Result<MoovSearch, &'static str> {
         let end = offset + bytes.len() as u64;
         if offset <= self.front {
+            // Without a gap these bytes continue what is already here and need no second request.
             self.front = self.front.max(end);
         }
         loop {
             if self.at.saturating_add(8) > total {
                 return Err("it has no moov box");
             }
+            // A damaged file could make this loop endless.
             self.hops += 1;
             if self.hops > MAX_HOPS {
                 return Err("its boxes are too many or make no sense");
@@ -66,6 +68,7 @@ impl MoovFinder {
             let Some((kind, header, size)) =
                 rest.and_then(|rest| box_header(rest, total - self.at))
             else {
+                // The whole header is here and is invalid; otherwise more bytes are needed.
                 if self.at >= offset && self.at + 16 <= end {
                     return Err("a box makes no sense");
                 }
@@ -97,6 +100,7 @@ impl MoovFinder {
         let mut from = self.front.min(total);
         for (number, need) in needs.iter().enumerate() {
             let last = number + 1 == needs.len();
+            // The last piece takes the rest of the file, whatever the tables say.
             let to = if last { total } else { (*need).clamp(from, total) };
             pieces.push(Piece { reference: None, range: Some(from..to) });
             from = to;
@@ -114,13 +118,14 @@ fn last(count: usize) -> u32 {
     u32::try_from(count - 1).unwrap_or(u32::MAX)
 }
 
-/// For each [`PIECE`] of play-out, the end of the bytes needed until then; and the duration.
+/// The end of the bytes needed for each [`PIECE`] of play-out, and the duration.
 fn needs(moov: &[u8], total: u64) -> Result<(Vec<u64>, Duration), &'static str> {
     let mut needs: Vec<u64> = Vec::new();
     let mut duration = Duration::ZERO;
     for (_, trak) in boxes(moov).filter(|(kind, _)| kind == b"trak") {
         duration = duration.max(track_needs(trak, &mut needs)?);
     }
+    // Without sample tables, bytes are assumed to be spread evenly over the duration.
     if needs.is_empty() {
         duration = movie_duration(moov).ok_or("it has neither samples nor a duration")?;
         let count = count_of_pieces(duration)? as u64;
@@ -131,6 +136,7 @@ fn needs(moov: &[u8], total: u64) -> Result<(Vec<u64>, Duration), &'static str> 
             })
             .collect();
     }
+    // A piece also needs all bytes before it, because the file is read in order.
     let mut most = 0;
     for need in &mut needs {
         most = most.max(*need);
@@ -144,13 +150,14 @@ fn count_of_pieces(duration: Duration) -> Result<usize, &'static str> {
     usize::try_from(count).ok().filter(|count| *count <= MAX_PIECES).ok_or("it is too long")
 }
 
-/// Adds what one track needs; gives its duration.
+/// Adds the needs of one track; returns its duration.
 fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static str> {
     const CUT: &str = "a sample table is cut short";
     let inside = |path: &[&[u8; 4]]| find(trak, path);
     let stbl = |kind| inside(&[b"mdia", b"minf", b"stbl", kind]);
     let timescale =
         inside(&[b"mdia", b"mdhd"]).and_then(timescale).ok_or("a track has no clock")?;
+    // A track without sample tables needs no bytes.
     let (Some(stts), Some(stsz), Some(stsc)) = (stbl(b"stts"), stbl(b"stsz"), stbl(b"stsc")) else {
         return Ok(Duration::ZERO);
     };
@@ -179,6 +186,7 @@ fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static s
         let size =
             if same_size > 0 { same_size } else { u32_at(stsz, 12 + 4 * sample).ok_or(CUT)? };
         at = at.saturating_add(u64::from(size));
+        // A sample that begins exactly on a boundary belongs to the piece after it.
         let piece = count_of_pieces(time(ticks, timescale) + Duration::from_nanos(1))? - 1;
         if needs.len() <= piece {
             needs.resize(piece + 1, 0);
@@ -223,7 +231,7 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// `stsc`: from which chunk on there are how many samples in each.
+/// The table `stsc`: the number of samples per chunk, from certain chunks on.
 struct SamplesPerChunk<'a> {
     table: &'a [u8],
     at: usize,
@@ -248,7 +256,7 @@ impl<'a> SamplesPerChunk<'a> {
     }
 }
 
-/// From `mvex/mehd`, else `mvhd`.
+/// The duration from `mvex/mehd`, else from `mvhd`.
 fn movie_duration(moov: &[u8]) -> Option<Duration> {
     let mvhd = find(moov, &[b"mvhd"])?;
     let timescale = timescale(mvhd)?;
@@ -261,7 +269,7 @@ fn movie_duration(moov: &[u8]) -> Option<Duration> {
     (ticks > 0).then(|| time(ticks, timescale))
 }
 
-/// From `mvhd` or `mdhd`: after version, flags and two times.
+/// The timescale in `mvhd` or `mdhd`: after version, flags and two times.
 fn timescale(header: &[u8]) -> Option<u32> {
     let at = if header.first() == Some(&1) { 20 } else { 12 };
     u32_at(header, at).filter(|timescale| *timescale > 0)
@@ -274,7 +282,7 @@ fn find<'a>(bytes: &'a [u8], path: &[&[u8; 4]]) -> Option<&'a [u8]> {
     find(content, rest)
 }
 
-/// The boxes side by side in `bytes`, as far as they make sense.
+/// The boxes side by side in `bytes`, up to the first invalid one.
 fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
     std::iter::from_fn(move || {
         let (kind, header, size) = box_header(bytes, bytes.len() as u64)?;
@@ -284,7 +292,7 @@ fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
     })
 }
 
-/// Kind, bytes of the header, and bytes of the whole box, of which `left` can exist.
+/// The type, the length of the header, and the length of the whole box, which is at most `left`.
 fn box_header(bytes: &[u8], left: u64) -> Option<([u8; 4], usize, u64)> {
     let kind: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
     let (header, size) = match u32_at(bytes, 0)? {
@@ -303,19 +311,21 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Play-out time that one range request brings: about what browsers ask for at a time.
+/// Play-out time of one range request: about as much as browsers request at a time.
 const PIECE: Duration = Duration::from_secs(2);
 
-/// Enough for the `moov` of a few minutes, so that most files need one more request at most.
+/// Bytes of the first request: enough for the `moov` of a few minutes, so that most files need at
+/// most one more request.
 const FRONT: u64 = 64 * 1024;
 
-/// The sample tables of half a day of video and audio are about this large.
+/// The largest `moov`: the sample tables of half a day of video and audio are about this large.
 const MAX_MOOV: u64 = 64 << 20;
 
-/// `ftyp`, `free`, `uuid`, `mdat`, `moov`: seldom more than five on the way.
+/// The largest number of top-level boxes before `moov`: `ftyp`, `free`, `uuid`, `mdat` are seldom
+/// more than five.
 const MAX_HOPS: u32 = 64;
 
-/// Two seconds each: four days.
+/// The largest number of pieces: four days of two seconds each.
 const MAX_PIECES: usize = 172_800;
 
 #[cfg(test)]
@@ -350,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn each_piece_brings_what_its_two_seconds_need() {
+    fn each_piece_contains_the_bytes_of_its_two_seconds() {
         // Video in chunks of two samples, audio in one long chunk behind the first of them.
         let moov = [trak(&[70_000, 70_500, 70_900], 2), trak(&[70_200], 3)].concat();
         let finder = MoovFinder { front: 65_536, ..MoovFinder::default() };
@@ -362,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn without_sample_tables_the_rate_is_taken_as_constant() {
+    fn without_sample_tables_the_rate_is_assumed_constant() {
         let mvhd = mp4_box("mvhd", &table(&[0, 0, 0, 1000, 5000]));
         let finder = MoovFinder::default();
         let url = Url::parse("http://h/a.mp4").unwrap();
@@ -372,7 +382,7 @@ mod tests {
         assert_eq!(track.timeline.duration(), Duration::from_secs(5));
     }
 
-    /// Runs a finder over a whole file in memory; gives the requests it made and the result.
+    /// Runs a finder over a whole file in memory; returns its requests and the result.
     fn find_in(file: &[u8]) -> (Vec<Range<u64>>, Result<Vec<u8>, &'static str>) {
         let total = file.len() as u64;
         let mut finder = MoovFinder::default();
@@ -391,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_moov_box_is_found_wherever_it_lies() {
+    fn the_moov_box_is_found_at_any_position() {
         let ftyp = mp4_box("ftyp", b"isom");
         let mdat = mp4_box("mdat", &vec![7; 300_000]);
         let small = mp4_box("moov", b"tables");
@@ -409,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_moov_ends_with_a_reason() {
+    fn a_file_without_moov_is_refused_with_the_reason() {
         let mdat = mp4_box("mdat", &[7; 30]);
         for file in [&mdat[..], b"<html>no such thing</html>", b"", &[0; 100], &mdat[..20]] {
             assert!(find_in(file).1.is_err());

@@ -1,4 +1,4 @@
-//! The renditions that each viewer of a run got; [`renditions`](super::renditions) rates them.
+//! The renditions that each viewer of a run received; [`renditions`](super::renditions) rates them.
 
 use super::renditions::{ReceivedSegment, RenditionStats, of_viewer};
 use super::session::Session;

@@ -1,5 +1,5 @@
-//! In which renditions viewers got their pieces, and which of these were smaller than they had to
-//! be.
+//! The renditions in which viewers received their pieces, and which of these were lower than
+//! necessary.
 //!
 //! ```text
 //!   best of an address       the best rendition that any of its viewers was offered
@@ -9,36 +9,35 @@
 //!                             - of a viewer that never got one of the best
 //! ```
 //!
-//! What a player takes while it finds out how wide its way is, is not held against the server; what
-//! it is left with then is. A viewer who is offered no more than a smaller rendition has all its
-//! pieces below the best. Where nobody says how large renditions are (a file, a single playlist),
-//! nothing is said here.
+//! The renditions that a player uses while it measures its throughput do not count against the
+//! server; the later ones do. For a viewer who is offered only a lower rendition all pieces are
+//! below the best. Where rates are not declared (a file, a single playlist), nothing is counted.
 
 use super::outcome::RenditionReport;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::BitRate;
+use units::{BitRate, float};
 
-/// What a viewer was offered.
+/// The renditions that a viewer was offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedRenditions {
-    /// The peak of each rendition, ascending.
+    /// The peak rate of each rendition, ascending.
     pub(crate) peaks: Vec<BitRate>,
-    /// The one that its player would show if nothing were short.
+    /// The rendition that its player would use if nothing were scarce.
     pub(crate) best: usize,
 }
 
-/// What a viewer, or several, got.
+/// The renditions that one or several viewers received.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RenditionStats {
-    /// From one piece to the next.
+    /// Changes to a higher rendition from one piece to the next.
     pub(crate) up: u64,
     pub(crate) down: u64,
-    /// Numbers of the pieces below the best.
+    /// The numbers of the pieces below the best.
     pub(crate) below: Vec<usize>,
-    /// By peak: how many pieces, and how much of the title.
+    /// The number of pieces and their length, by peak rate.
     each: BTreeMap<BitRate, (u64, Duration)>,
-    /// What it would have been of the best: bits.
+    /// The bits that the best rendition would have had.
     possible: f64,
 }
 
@@ -58,16 +57,16 @@ impl RenditionStats {
         (length > 0.0).then(|| self.bits() / length)
     }
 
-    /// The mean rate as a share of what the best rendition would have had.
+    /// The mean rate as a share of the best rendition's.
     pub(crate) fn share_of_best(&self) -> Option<f64> {
         (self.possible > 0.0).then(|| self.bits() / self.possible)
     }
 
     fn bits(&self) -> f64 {
-        self.each.iter().map(|(rate, (_, media))| number(*rate) * media.as_secs_f64()).sum()
+        self.each.iter().map(|(rate, (_, media))| float(rate.0) * media.as_secs_f64()).sum()
     }
 
-    /// With what another got.
+    /// Adds the account of another viewer.
     pub(crate) fn and(mut self, other: &Self) -> Self {
         self.up += other.up;
         self.down += other.down;
@@ -104,18 +103,13 @@ pub(super) fn of_viewer(pieces: &[ReceivedSegment], best: BitRate) -> RenditionS
         }
         let sum = shown.each.entry(got.rate).or_default();
         *sum = (sum.0 + 1, sum.1 + got.length);
-        shown.possible += self::number(best) * got.length.as_secs_f64();
+        shown.possible += float(best.0) * got.length.as_secs_f64();
     }
     for pair in pieces.windows(2) {
         shown.up += u64::from(pair[1].rate > pair[0].rate);
         shown.down += u64::from(pair[1].rate < pair[0].rate);
     }
     shown
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a mean for people")]
-fn number(rate: BitRate) -> f64 {
-    rate.0 as f64
 }
 
 /// The start phase in title time, after which a player has measured the throughput.
@@ -125,7 +119,7 @@ const SETTLING: Duration = Duration::from_secs(10);
 mod tests {
     use super::*;
 
-    /// What a viewer got of pieces of 4 s with these rates in Mb/s, where 6 is the best.
+    /// The account of a viewer for pieces of 4 s with these rates in Mb/s, where 6 is the best.
     fn got(rates: &[u64]) -> RenditionStats {
         let second = Duration::from_secs(4);
         let got = rates.iter().zip(0..).map(|(rate, piece)| ReceivedSegment {
@@ -138,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_down_after_the_best_is_below_it_and_who_finds_its_way_is_not() {
+    fn a_fall_from_the_best_counts_and_the_first_seconds_do_not() {
         let cases: [(&[u64], &[usize]); 6] = [
             (&[6, 6, 6, 6], &[]),
             // On the way up, in the first ten seconds.
             (&[1, 3, 3, 6, 6], &[]),
-            // Later than that.
+            // After the first ten seconds.
             (&[1, 3, 3, 3, 6, 6], &[3]),
             (&[1, 6, 3, 6, 1], &[2, 4]),
-            // Never there: no grace.
+            // A viewer that never reaches the best has no start phase.
             (&[1, 3, 3], &[0, 1, 2]),
             (&[], &[]),
         ];
@@ -156,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_means_and_times_are_told() {
+    fn changes_means_and_lengths_are_reported() {
         let shown = got(&[1, 6, 3, 6, 6]).and(&got(&[6]));
         assert_eq!((shown.up, shown.down), (2, 1));
         let each: Vec<_> = shown.reports().iter().map(|r| (r.bits_per_s, r.pieces)).collect();

@@ -6,7 +6,7 @@
 //!   sockets ─▶ poll ─────────────────────┘
 //! ```
 
-use super::fetched::Own;
+use super::fetched::OwnLateness;
 use super::hosts::{Hosts, Network};
 use super::options::Choice;
 use super::outcome::{ViewerOutcome, ViewerSample};
@@ -23,14 +23,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use units::Moment;
 
-/// What a run leaves behind.
+/// The state of all sessions at the end of a run.
 pub(crate) struct PlayRun {
     pub(crate) sessions: Vec<Session>,
     pub(crate) samples: Vec<ViewerSample>,
     pub(crate) took: Duration,
     pub(crate) complete: bool,
     pub(crate) saved: Vec<PathBuf>,
-    pub(crate) own: Own,
+    pub(crate) own: OwnLateness,
     pub(crate) opened: Vec<Opened>,
 }
 
@@ -45,42 +45,42 @@ pub(crate) fn run(
     let system = |what| move |source| PlayError::System { what, source };
     let mut poll = Poll::new().map_err(system("cannot watch sockets"))?;
     let registry = poll.registry().try_clone().map_err(system("cannot watch sockets"))?;
-    let mut theatre = EventLoop::new(options, urls, hosts, &registry);
+    let mut event_loop = EventLoop::new(options, urls, hosts, &registry);
     let mut events = Events::with_capacity(EVENTS);
     while !stop.load(Ordering::Relaxed) {
-        theatre.tick(progress);
-        if theatre.is_over()? {
+        event_loop.tick(progress);
+        if event_loop.is_over()? {
             break;
         }
-        match poll.poll(&mut events, Some(theatre.patience())) {
+        match poll.poll(&mut events, Some(event_loop.patience())) {
             Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                 return Err(system("cannot wait for sockets")(error));
             }
             _ => {}
         }
-        let woken = theatre.now();
+        let woken = event_loop.now();
         for event in &events {
-            theatre.ready(event.token().0);
+            event_loop.ready(event.token().0);
         }
-        // What came meanwhile was noticed so late.
-        let now = theatre.now();
-        theatre.own.busy(now, now.since(woken));
+        // The time spent on the other events is the delay with which this one was noticed.
+        let now = event_loop.now();
+        event_loop.own.busy(now, now.since(woken));
     }
-    theatre.close(progress, !stop.load(Ordering::Relaxed))
+    event_loop.close(progress, !stop.load(Ordering::Relaxed))
 }
 
-/// All viewers and the time.
+/// The event loop: all viewers and their timers.
 struct EventLoop<'a> {
     shared: PlayContext<'a>,
     sessions: Vec<Session>,
-    /// Who must be woken when. Each session has at most one entry, and `timers[i]` is its time.
+    /// The timers. Each session has at most one entry, and `timers[i]` is its time.
     queue: BTreeSet<(Moment, usize)>,
     timers: Vec<Option<Moment>>,
-    /// Sessions not done.
+    /// The sessions that are not done.
     open: BTreeSet<usize>,
     samples: Vec<ViewerSample>,
     next_sample: Moment,
-    own: Own,
+    own: OwnLateness,
 }
 
 impl<'a> EventLoop<'a> {
@@ -97,6 +97,7 @@ impl<'a> EventLoop<'a> {
                 Session::new(number, urls[choice].clone(), Moment::ZERO + arrival)
             })
             .collect();
+        // Arrivals are timers like all others.
         let queue = sessions.iter().enumerate().map(|(i, session)| (session.arrived, i)).collect();
         Self {
             shared: PlayContext {
@@ -112,7 +113,7 @@ impl<'a> EventLoop<'a> {
             queue,
             samples: Vec::new(),
             next_sample: Moment::ZERO,
-            own: Own::default(),
+            own: OwnLateness::default(),
         }
     }
 
@@ -120,13 +121,13 @@ impl<'a> EventLoop<'a> {
         self.shared.network.now()
     }
 
-    /// Whether everybody is done, or the time is up. Errors: nothing can be saved, or nobody gets
-    /// anything at all.
+    /// Whether all viewers are done, or the time is over. Fails if nothing can be saved, or no
+    /// viewer gets any response.
     fn is_over(&mut self) -> Result<bool, PlayError> {
         if let Some(fatal) = self.shared.fatal.take() {
             return Err(fatal);
         }
-        // If every viewer so far has failed, the others will too: report it at once.
+        // If every viewer so far has failed, the others will too: report it now.
         let mut here = self.sessions.iter().filter(|session| session.state != SessionState::Absent);
         if here.all(Session::has_seen_nothing)
             && let Some(error) = &self.sessions[0].error
@@ -134,6 +135,7 @@ impl<'a> EventLoop<'a> {
             return Err(error.clone().into());
         }
         let now = self.now();
+        // With viewers that stay for ever the duration is the only end.
         let limit = self.shared.options.duration.map(|limit| Moment::ZERO + limit);
         Ok(self.open.is_empty() || limit.is_some_and(|limit| now >= limit))
     }
@@ -148,12 +150,14 @@ impl<'a> EventLoop<'a> {
             self.own.woke(now, now.since(at));
             self.sessions[number].tick(now, &mut self.shared);
             self.touched(number);
+            // The session took time, so that more timers may have expired.
             now = self.now();
         }
         if now >= self.next_sample {
             let sample = self.sample(now);
             progress(&sample);
             self.samples.push(sample);
+            // Skips samples that were missed: two at the same moment would show nothing.
             while self.next_sample <= now {
                 self.next_sample = self.next_sample + SAMPLE;
             }
@@ -167,7 +171,7 @@ impl<'a> EventLoop<'a> {
         self.touched(number);
     }
 
-    /// Brings the timers up to date after a session was called.
+    /// Updates the timers after a session was called.
     fn touched(&mut self, number: usize) {
         let session = &self.sessions[number];
         let wake = session.wake_at(self.shared.options.patience);
@@ -182,7 +186,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// How long to wait for sockets at most.
+    /// The longest wait for sockets.
     fn patience(&self) -> Duration {
         let now = self.now();
         let limit = self.shared.options.duration.map(|limit| Moment::ZERO + limit);
@@ -199,11 +203,13 @@ impl<'a> EventLoop<'a> {
             sample.bytes += session.bytes;
             let place = match session.state {
                 SessionState::Absent => continue,
-                SessionState::AtTheDoor | SessionState::WaitingOutside(_) => &mut sample.waiting,
+                SessionState::LoadingManifest | SessionState::WaitingToRetry(_) => {
+                    &mut sample.waiting
+                }
                 SessionState::Done(ViewerOutcome::Refused) => &mut sample.refused,
                 SessionState::Done(ViewerOutcome::Failed) => &mut sample.failed,
                 SessionState::Done(_) => &mut sample.gone,
-                SessionState::Inside => match session.player.as_ref().map(player::Player::state) {
+                SessionState::Playing => match session.player.as_ref().map(player::Player::state) {
                     Some(PlaybackState::Waiting) | None => &mut sample.waiting,
                     Some(PlaybackState::Stalled) => &mut sample.stalled,
                     Some(_) => &mut sample.playing,
@@ -214,14 +220,14 @@ impl<'a> EventLoop<'a> {
         sample
     }
 
-    /// Sends everybody home.
+    /// Ends all sessions.
     fn close(
         mut self,
         progress: &mut dyn FnMut(&ViewerSample),
         complete: bool,
     ) -> Result<PlayRun, PlayError> {
         let now = self.now();
-        // Nothing may have looked at the players for half a second.
+        // The players may not have been called for half a second.
         let last = self.sample(now);
         progress(&last);
         self.samples.push(last);
@@ -244,11 +250,11 @@ impl<'a> EventLoop<'a> {
     }
 }
 
-/// Also the longest time until a `stop` is noticed.
+/// The interval of samples, and the longest delay of a `stop`.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// Events taken from the kernel at once.
+/// The number of events that are taken from the kernel at a time.
 const EVENTS: usize = 256;
 
-/// One read from a socket; as large as what loopback buffers hold, so that few calls are made.
+/// Bytes of one read from a socket: as large as loopback buffers, so that few calls are made.
 const SCRATCH: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! Keeps what the first viewer gets.
+//! Saves the media of the first viewer.
 
 use super::PlayError;
 use std::fs::File;
@@ -17,7 +17,7 @@ impl Saver {
         Self { wanted: wanted.to_owned(), files: Vec::new() }
     }
 
-    /// Opens one file per track: video, then audio; a single track gets the name as it is.
+    /// Opens one file per track: video, then audio; a single track gets the unchanged name.
     pub(crate) fn open(&mut self, tracks: usize) -> Result<(), PlayError> {
         for track in self.files.len()..tracks {
             let path = if tracks == 1 { self.wanted.clone() } else { named(&self.wanted, track) };
@@ -28,7 +28,7 @@ impl Saver {
         Ok(())
     }
 
-    /// Puts bytes at `offset` of a track's file, or at its end.
+    /// Writes bytes at `offset` of a track's file, or at its end.
     pub(crate) fn write(
         &mut self,
         track: usize,
@@ -47,7 +47,7 @@ impl Saver {
     }
 }
 
-/// `film.mp4` becomes `film.video.mp4` and `film.audio.mp4`.
+/// The name of a track's file: `film.mp4` becomes `film.video.mp4` and `film.audio.mp4`.
 fn named(path: &Path, track: usize) -> PathBuf {
     let kind = if track == 0 { "video" } else { "audio" };
     match path.extension() {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tracks_have_names() {
+    fn files_are_named_after_their_tracks() {
         let shown = |path, track| named(Path::new(path), track).display().to_string();
         assert_eq!(shown("a/film.mp4", 0), "a/film.video.mp4");
         assert_eq!(shown("a/film.mp4", 1), "a/film.audio.mp4");

@@ -1,16 +1,16 @@
-//! One viewer: loads the manifest and playlists, fetches what its player wants, and keeps account.
+//! One viewer: loads the manifest and playlists, fetches for its player, and keeps an account.
 //!
 //! ```text
-//!  arrive ─▶ Door ──200──▶ playlists / moov ─▶ player runs ─▶ over
-//!             │503                               │ 503: put off, asked again
+//!  arrive ─▶ admission ──200──▶ playlists / moov ─▶ player runs ─▶ over
+//!             │503                                  │ 503: repeated later
 //!             ├─▶ refused, or again after Retry-After
 //!             └─ error ─▶ failed
 //! ```
 //!
-//! Each track has a lane: a connection of its own with at most one request under way, as players
-//! do. Media is counted and dropped as it comes, unless it is to be saved. The [`manifest_loader`]
-//! interprets the answers that come before the player starts; [`requests`] sends requests and
-//! receives their answers.
+//! Each track has a lane: its own connection with at most one request in flight, as in players.
+//! Media is counted and dropped as it arrives, unless it is saved. The [`manifest_loader`]
+//! interprets responses before the player starts; [`requests`] sends requests and receives
+//! responses.
 
 mod manifest_loader;
 mod renditions;
@@ -36,21 +36,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
 
-/// Lanes of one viewer: video and audio.
+/// Number of lanes of a viewer: video and audio.
 pub(crate) const LANES: usize = 2;
 
-/// What a viewer needs of the run it is part of.
+/// The resources of the run that a viewer uses.
 pub(crate) struct PlayContext<'a> {
     pub(crate) options: &'a PlayOptions,
     pub(crate) network: Network<'a>,
     pub(crate) scratch: Vec<u8>,
-    /// Only the first viewer's media is kept.
+    /// The files of the first viewer's media; the media of others is dropped.
     pub(crate) saver: Option<Saver>,
-    /// The run cannot go on.
+    /// An error that ends the run.
     pub(crate) fatal: Option<PlayError>,
 }
 
-/// See the module's text.
+/// One viewer with its player and its requests.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) number: u32,
@@ -63,11 +63,11 @@ pub(crate) struct Session {
     pub(crate) answered: Option<Moment>,
     pub(crate) bytes: u64,
     pub(crate) put_off: u32,
-    /// Stalls begun.
+    /// Stalls that have begun.
     pub(crate) stalls: u64,
-    /// When it last knocked: the player's time counts from here.
-    pub(crate) knocked: Moment,
-    /// Pieces that came, in that order.
+    /// The moment of the last request for admission: the player's time counts from here.
+    pub(crate) admission_asked: Moment,
+    /// Fetched pieces in the order of their arrival.
     pub(crate) fetched: Vec<Fetched>,
     /// The timeline of the title, once it is known.
     pub(crate) timeline: Option<Arc<Timeline>>,
@@ -75,13 +75,13 @@ pub(crate) struct Session {
     pub(crate) offered: Option<OfferedRenditions>,
     lanes: Vec<Lane>,
     finder: MoovFinder,
-    /// In the player's order once all media playlists are here.
+    /// The tracks in the player's order, once all media playlists have arrived.
     tracks: Vec<TrackSource>,
-    /// Media playlists, or tracks' indexes, still to come.
+    /// Number of media playlists, or track indexes, that have not arrived.
     awaited: usize,
-    /// The renditions of the first of them.
+    /// The renditions of the first track.
     ladder: Option<Ladder>,
-    /// Until the tracks are known.
+    /// The manifest, until the tracks are known.
     manifest: Option<Manifest>,
     pub(crate) player: Option<Player>,
     /// The player's account at its end; the player itself is dropped then.
@@ -90,15 +90,15 @@ pub(crate) struct Session {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionState {
-    /// Not here yet.
+    /// The viewer has not arrived yet.
     Absent,
-    /// Requesting admission, or loading playlists.
-    AtTheDoor,
-    /// Refused; will knock again.
-    WaitingOutside(Moment),
+    /// The viewer requests admission, or loads playlists.
+    LoadingManifest,
+    /// The viewer was refused and will try again at this moment.
+    WaitingToRetry(Moment),
     /// The player runs.
-    Inside,
-    /// Nothing will happen any more.
+    Playing,
+    /// The viewer has left.
     Done(ViewerOutcome),
 }
 
@@ -116,7 +116,7 @@ impl Session {
             bytes: 0,
             put_off: 0,
             stalls: 0,
-            knocked: arrived,
+            admission_asked: arrived,
             fetched: Vec::new(),
             timeline: None,
             offered: None,
@@ -131,11 +131,11 @@ impl Session {
         }
     }
 
-    /// Time has passed: arrive, knock again, ask again, let the player go on, lose patience.
+    /// Handles the passage of time: arrival, retries, the player's decisions, time limits.
     pub(crate) fn tick(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
         match self.state {
-            SessionState::Absent => self.knock(now, shared),
-            SessionState::WaitingOutside(until) if until <= now => self.knock(now, shared),
+            SessionState::Absent => self.ask_admission(now, shared),
+            SessionState::WaitingToRetry(until) if until <= now => self.ask_admission(now, shared),
             _ => {}
         }
         for lane in 0..self.lanes.len() {
@@ -156,13 +156,14 @@ impl Session {
         self.go_on(now, shared);
     }
 
-    /// When `tick` must be called next; `None`: only the network can change anything.
+    /// The moment at which `tick` must be called next; `None` if only the network can change
+    /// anything.
     pub(crate) fn wake_at(&self, patience: Duration) -> Option<Moment> {
         let own = match self.state {
             SessionState::Absent => Some(self.arrived),
-            SessionState::WaitingOutside(until) => Some(until),
+            SessionState::WaitingToRetry(until) => Some(until),
             SessionState::Done(_) => return None,
-            SessionState::AtTheDoor | SessionState::Inside => None,
+            SessionState::LoadingManifest | SessionState::Playing => None,
         };
         let lanes = self.lanes.iter().flat_map(|lane| {
             let silent = lane.job.as_ref().map(|_| lane.heard + patience);
@@ -172,38 +173,41 @@ impl Session {
         lanes.flatten().chain(own).chain(player).min()
     }
 
-    /// The run is over: the viewer leaves.
+    /// Ends the session at the end of the run.
     pub(crate) fn leave(&mut self, now: Moment) {
         match self.state {
             SessionState::Absent | SessionState::Done(_) => return,
             // The server asked it to retry, and the run ended first.
-            SessionState::WaitingOutside(_) => {
+            SessionState::WaitingToRetry(_) => {
                 self.state = SessionState::Done(ViewerOutcome::Refused);
             }
-            SessionState::AtTheDoor => self.state = SessionState::Done(ViewerOutcome::Unanswered),
-            SessionState::Inside => self.state = SessionState::Done(ViewerOutcome::Admitted),
+            SessionState::LoadingManifest => {
+                self.state = SessionState::Done(ViewerOutcome::Unanswered)
+            }
+            SessionState::Playing => self.state = SessionState::Done(ViewerOutcome::Admitted),
         }
         self.last = self.player.as_mut().map(|player| player.report(now)).or(self.last.take());
         self.close();
     }
 
-    /// Whether it failed without a single piece of media, so that an error is all there is to say.
+    /// Whether it failed without a single piece of media, so that an error is all there is to
+    /// report.
     pub(crate) fn has_seen_nothing(&self) -> bool {
         self.state == SessionState::Done(ViewerOutcome::Failed)
             && self.last.as_ref().is_none_or(|last| last.pieces == 0)
     }
 
-    fn knock(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
-        self.state = SessionState::AtTheDoor;
+    fn ask_admission(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
+        self.state = SessionState::LoadingManifest;
         self.attempts += 1;
-        self.knocked = now;
+        self.admission_asked = now;
         let listed = [".m3u8", ".mpd"].iter().any(|end| self.url.path().ends_with(end));
         let range = (!listed).then(MoovFinder::start);
         let request = FetchRequest { url: self.url.clone(), range };
-        self.ask(now, 0, LaneRequest::new(RequestPurpose::Door, request), shared);
+        self.ask(now, 0, LaneRequest::new(RequestPurpose::Admission, request), shared);
     }
 
-    /// Does what the player wants.
+    /// Carries out the player's decisions.
     fn go_on(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
         while let Some(action) = self.player.as_mut().and_then(|player| player.poll(now)) {
             match action {
@@ -223,7 +227,7 @@ impl Session {
         }
     }
 
-    /// A piece that the player wants, in the rendition that it would take.
+    /// Fetches a piece for the player, in the rendition of its choice.
     fn fetch(
         &mut self,
         now: Moment,
@@ -270,7 +274,7 @@ impl Session {
     ) -> Result<(), ViewerError> {
         let track = &self.tracks[fetch.track];
         let piece = &track.pieces[fetch.piece];
-        // Two seconds of a progressive file may lie in what is already here.
+        // The first two seconds of a progressive file may already have been read with its front.
         if piece.range.as_ref().is_some_and(std::ops::Range::is_empty) {
             if let Some(player) = &mut self.player {
                 player.arrived(now, fetch);
@@ -297,7 +301,7 @@ impl Session {
         self.close();
     }
 
-    /// Lets go of everything that is not needed for the account.
+    /// Drops everything that the account does not need.
     fn close(&mut self) {
         self.lanes = Vec::new();
         self.tracks = Vec::new();

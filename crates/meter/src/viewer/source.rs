@@ -1,4 +1,4 @@
-//! What a viewer fetches and when it is to be rendered, read from HLS playlists.
+//! The pieces of a title and their times, parsed from HLS playlists.
 
 use super::ViewerError;
 use super::url::Url;
@@ -8,32 +8,32 @@ use std::ops::Range;
 use std::time::Duration;
 use units::BitRate;
 
-/// Bytes to ask a server for.
+/// A request for an address or a range of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FetchRequest {
     pub(crate) url: Url,
     pub(crate) range: Option<Range<u64>>,
 }
 
-/// One track's requests.
+/// The pieces of one track.
 #[derive(Clone, Debug)]
 pub(crate) struct TrackSource {
-    /// Where the pieces' references are resolved, and what a piece without one stands for.
+    /// The base of the pieces' references, and the address of a piece without a reference.
     pub(crate) base: Url,
-    /// Headers, in order.
+    /// The headers in order.
     pub(crate) inits: Vec<Init>,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) timeline: TrackTimeline,
 }
 
-/// A header of the pieces from one on: to be fetched once, before the first of them.
+/// A header for the pieces from `from` on: fetched once, before the first of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Init {
     pub(crate) before: usize,
     pub(crate) piece: Piece,
 }
 
-/// One piece, as short as can be: a film has thousands, and a run has hundreds of films.
+/// One piece, stored compactly: a film has thousands, and a run has hundreds of films.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) reference: Option<Box<str>>,
@@ -41,7 +41,7 @@ pub(crate) struct Piece {
 }
 
 impl TrackSource {
-    /// How to ask for `piece`.
+    /// The request for `piece`.
     pub(crate) fn request(&self, piece: &Piece) -> Result<FetchRequest, ViewerError> {
         let url = match &piece.reference {
             Some(reference) => self.base.join(reference)?,
@@ -57,7 +57,7 @@ impl TrackSource {
     }
 }
 
-/// What was at the address.
+/// The content of an address.
 #[derive(Clone, Debug)]
 pub(crate) enum Listing {
     /// A multivariant playlist.
@@ -66,30 +66,30 @@ pub(crate) enum Listing {
     Track(TrackSource),
 }
 
-/// What a multivariant playlist has to offer to one who would play its first variant.
+/// The parts of a multivariant playlist that are relevant for a player of its first variant.
 #[derive(Clone, Debug)]
 pub(crate) struct Offers {
     /// The chosen variant and its alternatives, in ascending order of their rates.
     pub(crate) variants: Vec<Variant>,
-    /// Which of them is named first.
+    /// The index of the variant that the playlist names first.
     pub(crate) named: usize,
     /// The media playlist of the default audio, if the variants do not contain it.
     pub(crate) audio: Option<Url>,
 }
 
-/// A rendition, and its media playlist.
+/// A rendition with its media playlist.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
     pub(crate) url: Url,
     pub(crate) rendition: Rendition,
 }
 
-/// Whether this is the beginning of a playlist at all.
+/// Whether the bytes are the beginning of a playlist.
 pub(crate) fn looks_like_a_playlist(bytes: &[u8]) -> bool {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).starts_with(b"#EXTM3U")
 }
 
-/// Reads a playlist that was found at `url`.
+/// Parses a playlist that was fetched from `url`.
 pub(crate) fn read_playlist(url: &Url, bytes: &[u8]) -> Result<Listing, ViewerError> {
     let error = |reason: &str| ViewerError::NotAPlaylist {
         url: url.to_string(),
@@ -110,13 +110,13 @@ pub(crate) fn read_playlist(url: &Url, bytes: &[u8]) -> Result<Listing, ViewerEr
 fn offers(url: &Url, master: &MasterPlaylist) -> Result<Option<Offers>, ViewerError> {
     let mut variants = master.variants.iter().filter(|variant| !variant.is_i_frame);
     let Some(first) = variants.next() else { return Ok(None) };
-    // Another kind of sound or codec is another title for a player that is not to be interrupted.
+    // A change to another codec or another kind of sound would interrupt playback.
     let kind = |variant: &VariantStream| {
         (variant.audio.clone(), variant.codecs.as_deref().map(codec_families))
     };
     let mut alike: Vec<_> = variants.filter(|variant| kind(variant) == kind(first)).collect();
     alike.insert(0, first);
-    // Of several of one rate the one that is named first.
+    // A stable sort: of several variants with one rate the one named first is used.
     alike.sort_by_key(|variant| variant.bandwidth);
     alike.dedup_by_key(|variant| variant.bandwidth);
     let named = alike.iter().position(|variant| variant.bandwidth == first.bandwidth);
@@ -134,15 +134,15 @@ fn offers(url: &Url, master: &MasterPlaylist) -> Result<Option<Offers>, ViewerEr
         .filter(|media| Some(&media.group_id) == first.audio.as_ref())
         .collect();
     audio.sort_by_key(|media| !media.default);
-    // Without an address of its own the audio is within the variant.
-    let audio = audio.first().and_then(|media| media.uri.as_ref());
-    let audio = audio.map(|reference| url.join(reference)).transpose()?;
-    let named = named.expect("it is one of them");
-    let audio = audio.filter(|audio| *audio != variants[named].url);
+    // Without its own address the audio is part of the variant.
+    let reference = audio.first().and_then(|media| media.uri.as_ref());
+    let address = reference.map(|reference| url.join(reference)).transpose()?;
+    let named = named.expect("the first variant is among those like itself");
+    let audio = address.filter(|address| *address != variants[named].url);
     Ok(Some(Offers { variants, named, audio }))
 }
 
-/// `avc1.64001f,mp4a.40.2` as `avc1,mp4a`: codecs without their profile and level.
+/// Codecs without their profile and level: `avc1.64001f,mp4a.40.2` gives `avc1,mp4a`.
 pub(super) fn codec_families(codecs: &str) -> String {
     let family = |codec: &str| codec.trim().split('.').next().unwrap_or_default().to_owned();
     codecs.split(',').map(family).collect::<Vec<_>>().join(",")
@@ -158,10 +158,10 @@ fn track(url: &Url, media: &MediaPlaylist) -> Result<TrackSource, &'static str> 
     let mut pieces = Vec::with_capacity(media.segments.len());
     let mut durations = Vec::with_capacity(media.segments.len());
     let mut inits: Vec<Init> = Vec::new();
-    // A byte range without an offset continues where the last one ended.
+    // A byte range without an offset begins at the end of the last one.
     let mut next = 0;
     for (number, segment) in media.segments.iter().enumerate() {
-        // It holds until there is another.
+        // A header holds until the next one.
         if let Some(map) = &segment.map {
             let piece = Piece {
                 reference: Some(map.uri.as_str().into()),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_ranges_go_on_where_the_last_ended() {
+    fn byte_ranges_begin_at_the_end_of_the_last() {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n\
             #EXT-X-MAP:URI=\"a.mp4\",BYTERANGE=\"800@0\"\n\
             #EXTINF:4,\n#EXT-X-BYTERANGE:1000@800\na.mp4\n\
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_change_where_a_playlist_says_so() {
+    fn headers_change_at_the_marked_segments() {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MAP:URI=\"a.mp4\"\n\
             #EXTINF:4,\n0.m4s\n#EXTINF:4,\n1.m4s\n#EXT-X-DISCONTINUITY\n\
             #EXT-X-MAP:URI=\"b.mp4\"\n#EXTINF:4,\n2.m4s\n#EXT-X-ENDLIST\n";
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_said() {
+    fn an_unplayable_playlist_is_refused_with_the_reason() {
         let cases = [
             ("<html>", "does not begin with #EXTM3U"),
             ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n", "has no end"),

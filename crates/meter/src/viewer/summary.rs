@@ -1,4 +1,4 @@
-//! From what each viewer saw to the report.
+//! The report of a run, summarised from its sessions.
 
 use super::PlayOptions;
 use super::outcome::{
@@ -92,6 +92,7 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
         totals.played_s += viewer.played_s;
         totals.bytes += viewer.bytes;
     }
+    // Nobody who neither played nor stalled has a ratio.
     if totals.played_s + totals.stalled_s > 0.0 {
         totals.stall_ratio = totals.stalled_s / (totals.played_s + totals.stalled_s);
     }
@@ -101,6 +102,7 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
     totals
 }
 
+/// The report of one viewer.
 fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
     let SessionState::Done(outcome) = session.state else { panic!("everybody has been sent home") };
     let last = session.last.as_ref();
@@ -157,7 +159,7 @@ fn stage(stage: PlaybackState) -> &'static str {
     }
 }
 
-/// Milliseconds rounded to microseconds: finer digits are the clock's noise.
+/// Milliseconds rounded to microseconds: finer digits are noise of the clock.
 fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }

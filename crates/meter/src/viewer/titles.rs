@@ -1,4 +1,4 @@
-//! Which addresses a run plays: those given, and all titles of a server given by its root.
+//! The addresses that a run plays: those given, and all titles of a server given by its root.
 
 use super::connection::render;
 use super::hosts::Hosts;
@@ -40,8 +40,8 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
     Ok(found)
 }
 
-/// The references that `/titles` gives, or that follow from its titles' names. Titles that are
-/// files and no media are left out.
+/// The references in the response of `/titles`, or built from its titles' names. Titles that are
+/// files without media are left out.
 fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError> {
     let error = || ViewerError::NotAPlaylist {
         url: url.to_string(),
@@ -66,11 +66,11 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError
         .collect())
 }
 
-/// A socket, with TLS or without.
+/// A socket with or without TLS.
 trait ReadWrite: Read + Write {}
 impl<T: Read + Write> ReadWrite for T {}
 
-/// One small answer, waited for.
+/// Fetches one small response and waits for it.
 fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, ViewerError> {
     let lost = |error: std::io::Error| match explain_io(&error) {
         Some(reason) => ViewerError::Tls { url: url.to_string(), reason },
@@ -104,6 +104,7 @@ fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, View
         if let Some(head) = reader.take_complete() {
             break head;
         }
+        // The list comes from a foreign server.
         if body.len() > MAX_LIST {
             return Err(ViewerError::NotHttp {
                 url: url.to_string(),
@@ -122,11 +123,11 @@ fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, View
     }
 }
 
-/// A path segment may hold letters, digits and these as they are (RFC 3986, unreserved).
+/// The characters that are escaped in a path segment: all but the unreserved ones (RFC 3986).
 const OUTSIDE_A_SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A hundred thousand titles.
+/// The largest list: a hundred thousand titles.
 const MAX_LIST: usize = 64 << 20;
 
 #[cfg(test)]

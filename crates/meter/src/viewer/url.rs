@@ -1,20 +1,20 @@
-//! Addresses: as much of RFC 3986 as playlists and redirects need. Only `http` and `https`.
+//! Addresses with `http` and `https`: the part of RFC 3986 that playlists and redirects need.
 
 use super::ViewerError;
 
-/// Where to ask, and what for.
+/// An address with `http` or `https`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Url {
-    /// `https`.
+    /// Whether the scheme is `https`.
     pub(crate) secure: bool,
-    /// `HOST` or `HOST:PORT`, as the `Host` header wants it.
+    /// `HOST` or `HOST:PORT`, as in the `Host` header.
     pub(crate) authority: String,
     /// Path and query, beginning with `/`.
     pub(crate) target: String,
 }
 
 impl Url {
-    /// From an absolute address; without a scheme, `http` is meant.
+    /// Parses an absolute address; the default scheme is `http`.
     pub(crate) fn parse(text: &str) -> Result<Self, ViewerError> {
         let text = text.trim();
         let error = || ViewerError::Url { url: text.to_owned() };
@@ -63,7 +63,7 @@ impl Url {
         Self::of(self.secure, &rest).ok_or_else(error)
     }
 
-    /// This address with more behind it.
+    /// Adds parameters to the query.
     pub(crate) fn with_query(mut self, query: &str) -> Self {
         if !query.is_empty() {
             self.target.push(if self.target.contains('?') { '&' } else { '?' });
@@ -77,7 +77,7 @@ impl Url {
         self.target.split('?').next().unwrap_or_default()
     }
 
-    /// `HOST:PORT`, to be resolved.
+    /// The host and port to be resolved, as `HOST:PORT`.
     pub(crate) fn host_and_port(&self) -> String {
         let after_host = self.authority.rfind(']').unwrap_or(0);
         if self.authority[after_host..].contains(':') {
@@ -87,7 +87,7 @@ impl Url {
         }
     }
 
-    /// The name or address alone, as a certificate has it.
+    /// The name or address alone, as in a certificate.
     pub(crate) fn host(&self) -> &str {
         let authority = self.authority.as_str();
         match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -104,7 +104,7 @@ impl std::fmt::Display for Url {
     }
 }
 
-/// Whether it begins with `NAME://`; such may stand in a query, too.
+/// Whether it begins with `NAME://`; a query may contain that too.
 fn has_scheme(reference: &str) -> bool {
     reference.split_once("://").is_some_and(|(scheme, _)| {
         scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_resolved_as_a_player_does() {
+    fn references_are_resolved_as_in_players() {
         let base = Url::parse("http://host:8080/t/a%20film/master.m3u8?s=1").unwrap();
         let cases = [
             ("0.m3u8?s=T", "http://host:8080/t/a%20film/0.m3u8?s=T"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_named() {
+    fn an_invalid_address_is_refused() {
         for bad in ["", "http://", "ftp://a/", "http://u@a/", "http://a/b c", "http://a/b\r\nX: y"]
         {
             assert!(matches!(Url::parse(bad), Err(ViewerError::Url { .. })), "{bad:?}");

@@ -1,12 +1,12 @@
-//! A non-blocking way to a server, with TLS or without, and how long it took to open.
+//! A non-blocking connection to a server, with or without TLS, and the time of opening it.
 //!
 //! ```text
 //!   open ──▶ connected ──▶ (handshake) ──▶ bytes both ways
 //!       connect        handshake
 //! ```
 //!
-//! As edge-triggered polling wants it, `read` goes on until the socket has nothing more. It sends
-//! nothing before the handshake is over: what is asked for then is asked for by somebody known.
+//! As edge-triggered polling requires, `read` continues until the socket has nothing more. Nothing
+//! is sent before the handshake is complete, so that every request goes to an authenticated server.
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -31,13 +31,13 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 struct Tls {
     session: ClientConnection,
-    /// What came from the socket, and which part of it the session has not taken.
+    /// The bytes from the socket, and the part of them that TLS has not processed.
     sealed: Vec<u8>,
     from: usize,
     to: usize,
 }
 
-/// What it took to open one.
+/// The times of opening a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub(crate) connect: Duration,
@@ -77,6 +77,7 @@ impl Wire {
                 if let Some(error) = self.socket.take_error()? {
                     return Err(error);
                 }
+                // A socket that is writable may still be unconnected; only this call tells.
                 match self.socket.peer_addr() {
                     Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(None),
                     Err(error) => return Err(error),
@@ -90,6 +91,7 @@ impl Wire {
             return Ok(Some(Opened { connect, handshake: None }));
         };
         while tls.session.is_handshaking() {
+            // The server waits for these bytes before it answers.
             tls.flush(&mut self.socket)?;
             match tls.take_in(&mut self.socket) {
                 Ok(true) => {}
@@ -118,7 +120,7 @@ impl Tls {
         Ok(())
     }
 
-    /// Gives the session what has come, or what comes; false at the end.
+    /// Passes received bytes to TLS; false at the end of the connection.
     fn take_in(&mut self, socket: &mut TcpStream) -> io::Result<bool> {
         if self.from == self.to {
             let len = loop {

@@ -1,14 +1,14 @@
-//! Manifests that FFmpeg makes, and one written by hand for a file with an index, played from real
-//! files: all of the media comes, once, and what is saved has all its pictures.
+//! DASH manifests made by FFmpeg, and one written by hand for a file with an index, played from
+//! real files: all media arrives once, and the saved file has all its pictures.
 
-use super::stage::{Reply, Stage};
+use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options, place, play, verdicts};
 use meter::viewer::{PlayOptions, View};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Two seconds, 50 pictures, in five pieces; played in half a second.
+/// The number of pictures: two seconds in five pieces, played in half a second.
 const PICTURES: &str = "50";
 
 fn run(program: &str, dir: &Path, arguments: &str) -> String {
@@ -24,17 +24,17 @@ fn run(program: &str, dir: &Path, arguments: &str) -> String {
 const FILM: &str = "-v error -f lavfi -i testsrc=s=160x120:r=25:d=2 -f lavfi -i sine=d=2 \
                     -c:v mpeg4 -g 10 -c:a aac -shortest";
 
-/// Plays `film.mpd` of a directory; gives what was asked for, and how many bytes came.
+/// Plays `film.mpd` of a directory; returns the requests, and the bytes received.
 fn played(dir: &Path) -> (Vec<String>, u64) {
     let served = dir.to_owned();
-    let stage = Stage::open(move |target, _| {
+    let server = TestServer::open(move |target, _| {
         let name = target.split('?').next().unwrap().trim_start_matches('/');
         std::fs::read(served.join(name)).ok().map(Reply::file)
     });
     let report = play(&PlayOptions {
         save: Some(dir.join("saved.mp4")),
         view: View { speed: Some(4.0), ..View::default() },
-        ..options(&stage, "/film.mpd", 1)
+        ..options(&server, "/film.mpd", 1)
     })
     .unwrap();
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")], "{report:#?}");
@@ -42,10 +42,10 @@ fn played(dir: &Path) -> (Vec<String>, u64) {
     let count = "-v error -count_frames -select_streams v -of csv=p=0 \
                  -show_entries stream=nb_read_frames";
     assert_eq!(run("ffprobe", dir, &format!("{count} {saved}")).trim(), PICTURES);
-    (stage.asked(), report.viewers[0].bytes)
+    (server.asked(), report.viewers[0].bytes)
 }
 
-/// The files that were asked for, the manifest excepted: how many, and their bytes.
+/// The number of requested files, without the manifest, and their bytes.
 fn asked_for(dir: &Path, asked: &[String]) -> (usize, u64) {
     let names = asked[1..].iter().map(|target| target.split('?').next().unwrap());
     let names: BTreeSet<&str> = names.map(|target| target.trim_start_matches('/')).collect();
@@ -66,8 +66,8 @@ fn segments_by_time_and_by_number_are_played() {
         let (asked, came) = played(&dir);
         let (files, media) = asked_for(&dir, &asked);
         assert_eq!(came, media, "{name}: {asked:?}");
-        // Two headers, five pieces each of video and audio. Of audio there may be a little more
-        // than the manifest says there is.
+        // Two headers, and five pieces each of video and audio. The audio may be a little longer
+        // than the manifest declares.
         assert!((12..=13).contains(&files) && asked.len() == files + 1, "{name}: {asked:?}");
         std::fs::remove_dir_all(dir).unwrap();
     }
@@ -101,14 +101,14 @@ fn a_file_with_an_index_is_played() {
     );
     std::fs::write(dir.join("film.mpd"), manifest).unwrap();
     let (asked, came) = played(&dir);
-    // The index is no media; an index of where to begin (`mfra`) may lie behind all pieces.
+    // The index is no media; a random access index (`mfra`) may follow the pieces.
     let behind = film.windows(4).rposition(|four| four == b"mfra").map_or(film.len(), |at| at - 4);
     assert_eq!(came, (behind - (end - at)) as u64, "{asked:?}");
     std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
-fn what_is_wrong_with_a_manifest_is_said() {
+fn an_invalid_manifest_is_reported_with_the_reason() {
     let cases = [
         ("<MPD type=\"dynamic\"/>", "(it is of type dynamic; live"),
         (
@@ -118,8 +118,8 @@ fn what_is_wrong_with_a_manifest_is_said() {
         ("no manifest", "not a DASH manifest"),
     ];
     for (text, wanted) in cases {
-        let stage = Stage::open(move |_, _| Some(Reply::file(text.as_bytes().to_vec())));
-        let error = play(&options(&stage, "/film.mpd", 1)).unwrap_err().to_string();
+        let server = TestServer::open(move |_, _| Some(Reply::file(text.as_bytes().to_vec())));
+        let error = play(&options(&server, "/film.mpd", 1)).unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }
 }

@@ -1,45 +1,45 @@
-//! Viewers against a small server that does what the test wants: what is counted, and what is said.
+//! Viewers with a small scripted server: the counts and the messages.
 //!
-//! Nothing here asserts how long something took; where a delay is scripted, it is many times longer
-//! than what the machine may add.
+//! No test asserts how long something took; a scripted delay is many times longer than any delay of
+//! the machine.
 
 mod dash;
 mod secure;
 #[path = "../secured/mod.rs"]
 mod secured;
-mod stage;
 mod switching;
+mod test_server;
 
 use meter::log::Record;
 use meter::viewer::{
     Arrivals, Form, PlayError, PlayOptions, PlayReport, ViewerError, ViewerOutcome, count,
 };
 use player::PlayerOptions;
-use stage::{Reply, Stage, media_mp4};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use test_server::{Reply, TestServer, media_mp4};
 
-fn options(stage: &Stage, path: &str, viewers: u32) -> PlayOptions {
-    // The film is shorter than what players usually wait for, and this machine may be busy.
+fn options(server: &TestServer, path: &str, viewers: u32) -> PlayOptions {
+    // The film is shorter than the usual start buffer, and this machine may be busy.
     let player = PlayerOptions {
         start: Duration::ZERO,
         dead_band: Duration::from_millis(300),
         ..PlayOptions::default().player
     };
-    PlayOptions { urls: vec![stage.url(path)], viewers, player, ..PlayOptions::default() }
+    PlayOptions { urls: vec![server.url(path)], viewers, player, ..PlayOptions::default() }
 }
 
 fn play(options: &PlayOptions) -> Result<PlayReport, PlayError> {
     meter::viewer::play(options, &AtomicBool::new(false), &mut |_| {})
 }
 
-/// Outcomes and what became of the viewers, in order of arrival.
+/// The outcomes and final states of the viewers, in order of arrival.
 fn verdicts(report: &PlayReport) -> Vec<(ViewerOutcome, &str)> {
     report.viewers.iter().map(|viewer| (viewer.outcome, viewer.stage.as_str())).collect()
 }
 
-/// A place for the files of one test.
+/// A directory for the files of one test.
 fn place(name: &str) -> PathBuf {
     let place = std::env::temp_dir().join(format!("tenuto-play-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&place).unwrap();
@@ -47,28 +47,28 @@ fn place(name: &str) -> PathBuf {
 }
 
 #[test]
-fn all_is_played_and_counted() {
-    let stage = Stage::open(|_, _| None);
+fn a_title_is_played_and_counted_completely() {
+    let server = TestServer::open(|_, _| None);
     let place = place("hls");
     let report = play(&PlayOptions {
         save: Some(place.join("film.mp4")),
-        ..options(&stage, "/t/film/master.m3u8", 3)
+        ..options(&server, "/t/film/master.m3u8", 3)
     })
     .unwrap();
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished"); 3]);
-    // Two headers and five segments each of video and audio.
+    // Two headers, and five segments each of video and audio.
     let bytes = 2 * 30 + 5 * (1000 + 100);
     let counted: Vec<_> = report.viewers.iter().map(|v| (v.pieces, v.bytes, v.stalls)).collect();
     assert_eq!(counted, [(10, bytes, 0); 3]);
     assert_eq!((report.totals.admitted, report.totals.finished, report.complete), (3, 3, true));
     assert_eq!(report.startup_ms.count, 3);
     assert_eq!(report.viewers[0].drift.pieces, 5);
-    // What is saved is headers and segments in order.
+    // The saved files consist of headers and segments in order.
     assert_eq!(report.saved, [place.join("film.video.mp4"), place.join("film.audio.mp4")]);
     let saved = report.saved.iter().map(|path| std::fs::read(path).unwrap());
     assert_eq!(saved.map(|file| file.len()).collect::<Vec<_>>(), [30 + 5000, 30 + 500]);
-    // Each viewer's requests carry the token it was given at the door.
-    let asked = stage.asked();
+    // Each viewer's requests carry the token of its admission.
+    let asked = server.asked();
     for viewer in 0..3 {
         assert!(asked.contains(&format!("/t/film/0/4.m4s?s={viewer}")), "{asked:?}");
     }
@@ -77,20 +77,23 @@ fn all_is_played_and_counted() {
 
 #[test]
 fn the_report_survives_json() {
-    let stage = Stage::open(|_, knock| (knock == Some(1)).then(|| Reply::refusal("disk", 3)));
-    let report = play(&options(&stage, "/t/film/master.m3u8", 2)).unwrap();
+    let server =
+        TestServer::open(|_, admission| (admission == Some(1)).then(|| Reply::refusal("disk", 3)));
+    let report = play(&options(&server, "/t/film/master.m3u8", 2)).unwrap();
     let text = serde_json::to_string(&report).unwrap();
     let mut again: PlayReport = serde_json::from_str(&text).unwrap();
-    // Sums of floating-point numbers are read back to the last digit but one.
+    // Sums of floating-point numbers may lose their last digit.
     again.totals.stalled_s = report.totals.stalled_s;
     assert_eq!(serde_json::to_string(&again).unwrap(), text);
     assert!(text.contains(r#""outcome":"refused""#) && text.contains(r#""resource":"disk""#));
 }
 
 #[test]
-fn a_refusal_is_told_with_its_reason() {
-    let stage = Stage::open(|_, knock| (knock >= Some(2)).then(|| Reply::refusal("memory", 7)));
-    let report = play(&options(&stage, "/t/film/master.m3u8", 4)).unwrap();
+fn a_refusal_is_reported_with_its_reason() {
+    let server = TestServer::open(|_, admission| {
+        (admission >= Some(2)).then(|| Reply::refusal("memory", 7))
+    });
+    let report = play(&options(&server, "/t/film/master.m3u8", 4)).unwrap();
     assert_eq!((report.totals.admitted, report.totals.refused), (2, 2));
     assert_eq!(report.totals.refused_by.get("memory"), Some(&2));
     let refused = report.viewers.iter().find(|v| v.outcome == ViewerOutcome::Refused).unwrap();
@@ -101,10 +104,11 @@ fn a_refusal_is_told_with_its_reason() {
 }
 
 #[test]
-fn an_obedient_viewer_comes_again() {
-    let stage = Stage::open(|_, knock| (knock == Some(0)).then(|| Reply::refusal("disk", 0)));
+fn a_refused_viewer_retries_after_the_given_time() {
+    let server =
+        TestServer::open(|_, admission| (admission == Some(0)).then(|| Reply::refusal("disk", 0)));
     let report =
-        play(&PlayOptions { retry: true, ..options(&stage, "/t/film/master.m3u8", 1) }).unwrap();
+        play(&PlayOptions { retry: true, ..options(&server, "/t/film/master.m3u8", 1) }).unwrap();
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")]);
     let viewer = &report.viewers[0];
     assert_eq!((viewer.attempts, viewer.refusal.is_some()), (2, true));
@@ -112,25 +116,25 @@ fn an_obedient_viewer_comes_again() {
 
 #[test]
 fn a_late_segment_is_one_stall_and_drift() {
-    let stage = Stage::open(|target, _| {
-        // Play-out gets there after 0.6 s.
+    let server = TestServer::open(|target, _| {
+        // Play-out reaches this segment after 0.6 s.
         target.starts_with("/t/film/0/3.m4s").then(|| Reply::segment(1000).after_ms(2500))
     });
-    let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+    let report = play(&options(&server, "/t/film/master.m3u8", 1)).unwrap();
     let viewer = &report.viewers[0];
     assert_eq!((viewer.stalls, viewer.stage.as_str()), (1, "finished"));
     assert!(viewer.stalled_ms > 500.0 && viewer.least_margin_ms.unwrap() < -500.0, "{viewer:?}");
-    // The two pieces from the stall on are late by it, and consecutive.
+    // The two pieces after the stall are late by it, and consecutive.
     let drift = &viewer.drift;
     assert!(drift.adf_ms >= 2.0 * viewer.stalled_ms - 0.01, "{drift:?}");
     assert!(drift.cdf_ms >= 2.0 * viewer.stalled_ms - 0.01, "{drift:?}");
     assert_eq!(report.samples.last().unwrap().stalls, 1);
 }
 
-/// Pieces that came due, were late, had rounds with one late, and late ones by the log alone.
-fn counted(stage: &Stage, path: &str, viewers: u32) -> (u64, u64, u64, u64) {
+/// Due pieces, late pieces, rounds with a late piece, and late pieces by the log alone.
+fn counted(server: &TestServer, path: &str, viewers: u32) -> (u64, u64, u64, u64) {
     let mut log: Vec<Record> = Vec::new();
-    let options = options(stage, path, viewers);
+    let options = options(server, path, viewers);
     let counted = count(&options, &AtomicBool::new(false), &mut log, &mut |_| {}).unwrap();
     let outcome = counted.outcome;
     assert_eq!(outcome.streams.len(), counted.report.viewers.len());
@@ -145,90 +149,91 @@ fn counted(stage: &Stage, path: &str, viewers: u32) -> (u64, u64, u64, u64) {
 
 #[test]
 fn viewers_are_counted_as_streams() {
-    let fine = Stage::open(|_, _| None);
+    let fine = TestServer::open(|_, _| None);
     assert_eq!(counted(&fine, "/t/film/master.m3u8", 3), (15, 0, 0, 0));
 
-    let slow = Stage::open(|target, _| {
+    let slow = TestServer::open(|target, _| {
         target.starts_with("/t/film/0/3.m4s").then(|| Reply::segment(1000).after_ms(2500))
     });
     assert_eq!(counted(&slow, "/t/film/master.m3u8", 1), (5, 1, 1, 1));
 
-    let full = Stage::open(|_, knock| (knock == Some(1)).then(|| Reply::refusal("disk", 1)));
+    let full =
+        TestServer::open(|_, admission| (admission == Some(1)).then(|| Reply::refusal("disk", 1)));
     let (_, late, rounds, by_log) = counted(&full, "/t/film/master.m3u8", 2);
-    assert_eq!((late, rounds, by_log), (1, 1, 0), "who is refused saw nothing");
+    assert_eq!((late, rounds, by_log), (1, 1, 0), "a refused viewer saw nothing");
 }
 
 #[test]
-fn a_segment_that_is_put_off_is_asked_for_again() {
+fn a_segment_with_a_503_is_requested_again() {
     let busy = AtomicBool::new(true);
-    let stage = Stage::open(move |target, _| {
+    let server = TestServer::open(move |target, _| {
         let this = target.starts_with("/t/film/0/1.m4s") && busy.swap(false, Ordering::Relaxed);
         this.then(|| Reply::refusal("disk", 0))
     });
-    let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+    let report = play(&options(&server, "/t/film/master.m3u8", 1)).unwrap();
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")]);
     assert_eq!((report.viewers[0].put_off, report.viewers[0].pieces), (1, 10));
 }
 
 #[test]
-fn a_viewer_put_off_for_ever_gives_up() {
-    let stage = Stage::open(|target, _| {
+fn a_viewer_that_always_gets_503_gives_up() {
+    let server = TestServer::open(|target, _| {
         target.starts_with("/t/film/0/1.m4s").then(|| Reply::refusal("disk", 0))
     });
-    let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+    let report = play(&options(&server, "/t/film/master.m3u8", 1)).unwrap();
     let viewer = &report.viewers[0];
     assert_eq!((viewer.outcome, viewer.stage.as_str()), (ViewerOutcome::Failed, "stalled"));
     assert!(viewer.error.as_ref().unwrap().contains("answered 503"), "{:?}", viewer.error);
 }
 
 #[test]
-fn a_progressive_file_comes_whole_through_ranges_and_redirects() {
-    let stage = Stage::open(|_, _| None);
+fn a_progressive_file_arrives_whole_through_ranges_and_redirects() {
+    let server = TestServer::open(|_, _| None);
     let place = place("progressive");
     let report = play(&PlayOptions {
         save: Some(place.join("film.mp4")),
-        ..options(&stage, "/t/film.mp4", 2)
+        ..options(&server, "/t/film.mp4", 2)
     })
     .unwrap();
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished"); 2]);
     assert_eq!(report.viewers[0].bytes, media_mp4().len() as u64);
     assert_eq!(report.saved, [place.join("film.mp4")]);
     assert!(std::fs::read(&report.saved[0]).unwrap() == media_mp4(), "not the same bytes");
-    let asked = stage.asked();
+    let asked = server.asked();
     assert_eq!(asked.iter().filter(|target| *target == "/t/film.mp4").count(), 2, "{asked:?}");
     std::fs::remove_dir_all(place).unwrap();
 }
 
 #[test]
 fn a_servers_root_stands_for_all_its_titles() {
-    let stage = Stage::open(|_, _| None);
-    let report = play(&options(&stage, "", 4)).unwrap();
+    let server = TestServer::open(|_, _| None);
+    let report = play(&options(&server, "", 4)).unwrap();
     assert_eq!((report.parameters.titles, report.totals.finished), (2, 4));
     let urls: Vec<&str> = report.viewers.iter().map(|viewer| viewer.url.as_str()).collect();
-    let title = |name| stage.url(&format!("/t/{name}/master.m3u8"));
+    let title = |name| server.url(&format!("/t/{name}/master.m3u8"));
     assert_eq!(urls, [title("film"), title("a%20b"), title("film"), title("a%20b")]);
-    let mp4 = PlayOptions { form: Form::Progressive, ..options(&stage, "/titles", 1) };
-    assert_eq!(play(&mp4).unwrap().viewers[0].url, stage.url("/t/film.mp4"));
+    let mp4 = PlayOptions { form: Form::Progressive, ..options(&server, "/titles", 1) };
+    assert_eq!(play(&mp4).unwrap().viewers[0].url, server.url("/t/film.mp4"));
 }
 
 #[test]
-fn a_server_that_closes_whenever_it_likes_is_put_up_with() {
+fn connections_closed_by_the_server_are_opened_again() {
     for closing in [Reply::saying_close as fn(Reply) -> Reply, Reply::just_close] {
-        let stage = Stage::open(move |target, _| {
+        let server = TestServer::open(move |target, _| {
             target.ends_with(".m4s?s=0").then(|| closing(Reply::segment(1000)))
         });
-        let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+        let report = play(&options(&server, "/t/film/master.m3u8", 1)).unwrap();
         assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")], "{report:#?}");
         assert_eq!(report.viewers[0].pieces, 10);
     }
 }
 
 #[test]
-fn what_befalls_one_viewer_is_told_of_that_one() {
-    let stage = Stage::open(|target, _| {
+fn an_error_of_one_viewer_is_reported_for_that_one() {
+    let server = TestServer::open(|target, _| {
         (target == "/t/film/0/2.m4s?s=0").then(|| Reply::segment(1000).cut_after(400))
     });
-    let report = play(&options(&stage, "/t/film/master.m3u8", 2)).unwrap();
+    let report = play(&options(&server, "/t/film/master.m3u8", 2)).unwrap();
     assert_eq!((report.totals.failed, report.totals.finished), (1, 1));
     let failed = report.viewers.iter().find(|v| v.outcome == ViewerOutcome::Failed).unwrap();
     let error = failed.error.as_ref().unwrap();
@@ -236,25 +241,25 @@ fn what_befalls_one_viewer_is_told_of_that_one() {
 }
 
 #[test]
-fn a_silent_server_is_given_up() {
-    let stage = Stage::open(|target, _| {
+fn a_silent_server_causes_an_error() {
+    let server = TestServer::open(|target, _| {
         target.starts_with("/t/film/0.m3u8").then(|| Reply::segment(1).after_ms(60_000))
     });
     let patience = Duration::from_millis(300);
-    let error = play(&PlayOptions { patience, ..options(&stage, "/t/film/master.m3u8", 1) });
+    let error = play(&PlayOptions { patience, ..options(&server, "/t/film/master.m3u8", 1) });
     assert!(matches!(error, Err(PlayError::Viewer(ViewerError::Silent { .. }))), "{error:?}");
 }
 
 #[test]
-fn an_interrupted_run_says_so() {
-    let stage = Stage::open(|_, _| None);
+fn an_interrupted_run_is_reported_as_incomplete() {
+    let server = TestServer::open(|_, _| None);
     let stop = AtomicBool::new(false);
     let arrivals = Arrivals::Every(Duration::from_secs(3600));
-    let options = PlayOptions { arrivals, ..options(&stage, "/t/film/master.m3u8", 2) };
+    let options = PlayOptions { arrivals, ..options(&server, "/t/film/master.m3u8", 2) };
     let mut told = 0;
     let report = meter::viewer::play(&options, &stop, &mut |sample| {
         told += 1;
-        // The first viewer has watched all; the second would come in an hour.
+        // The first viewer has played to the end; the second would arrive in an hour.
         stop.store(sample.gone == 1, Ordering::Relaxed);
     })
     .unwrap();
@@ -263,20 +268,20 @@ fn an_interrupted_run_says_so() {
 }
 
 #[test]
-fn when_the_time_is_up_everybody_leaves() {
-    let stage = Stage::open(|target, _| {
+fn all_viewers_leave_at_the_end_of_the_duration() {
+    let server = TestServer::open(|target, _| {
         target.starts_with("/t/film/0/1.m4s").then(|| Reply::segment(1000).after_ms(60_000))
     });
     let duration = Some(Duration::from_millis(1500));
-    let report = play(&PlayOptions { duration, ..options(&stage, "/t/film/master.m3u8", 1) });
+    let report = play(&PlayOptions { duration, ..options(&server, "/t/film/master.m3u8", 1) });
     let report = report.unwrap();
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "stalled")]);
     assert_eq!((report.complete, report.totals.stalls), (true, 1));
 }
 
 #[test]
-fn whoever_cannot_play_is_told_what_to_do() {
-    let stage = Stage::open(|_, _| None);
+fn a_run_that_cannot_play_reports_the_remedy() {
+    let server = TestServer::open(|_, _| None);
     let text = |url: String| {
         let urls = vec![url];
         play(&PlayOptions { urls, ..PlayOptions::default() }).unwrap_err().to_string()
@@ -287,21 +292,22 @@ fn whoever_cannot_play_is_told_what_to_do() {
     };
     let cases = [
         (nobody, "is 'tenuto serve' running there"),
-        (stage.url("/t/nothing/master.m3u8"), "not found (404); 'tenuto ls STORE'"),
-        (stage.url("/page.m3u8"), "does not begin with #EXTM3U"),
-        (stage.url("/page"), "not an MP4 file that can be played"),
-        (stage.url("/broken.m3u8"), "the server answered 500: on fire"),
-        (stage.url("/around"), "the server answered 302"),
+        (server.url("/t/nothing/master.m3u8"), "not found (404); 'tenuto ls STORE'"),
+        (server.url("/page.m3u8"), "does not begin with #EXTM3U"),
+        (server.url("/page"), "not an MP4 file that can be played"),
+        (server.url("/broken.m3u8"), "the server answered 500: on fire"),
+        (server.url("/around"), "the server answered 302"),
         ("ftp://x/".into(), "is not an address of the form"),
     ];
     for (url, wanted) in cases {
         let error = text(url.clone());
         assert!(error.contains(wanted), "{url}: {error}");
     }
-    let none = PlayOptions { urls: vec![stage.url("/t/x.m3u8")], viewers: 0, ..Default::default() };
+    let none =
+        PlayOptions { urls: vec![server.url("/t/x.m3u8")], viewers: 0, ..Default::default() };
     assert!(matches!(play(&none), Err(PlayError::NoViewers)));
     assert!(matches!(play(&PlayOptions::default()), Err(PlayError::NoUrl)));
     let save = Some(PathBuf::from("/no/such/folder/film.mp4"));
-    let error = play(&PlayOptions { save, ..options(&stage, "/t/film.mp4", 1) });
+    let error = play(&PlayOptions { save, ..options(&server, "/t/film.mp4", 1) });
     assert!(matches!(error, Err(PlayError::Save { .. })), "{error:?}");
 }

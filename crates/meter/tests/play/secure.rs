@@ -1,8 +1,8 @@
-//! The same viewers over TLS: what is fetched, what is timed apart, and whom they do not trust.
+//! The same viewers over TLS: requests, separate times, and certificates that are not trusted.
 
-use super::stage::{Reply, Stage, media_mp4};
+use super::test_server::{Reply, TestServer, media_mp4};
 use super::{ViewerOutcome, options, play, verdicts};
-use crate::secured::{Says, Secured};
+use crate::secured::{Secured, ServerCertificate};
 use meter::log::Record;
 use meter::tls::{Identity, Trust};
 use meter::viewer::{PlayError, PlayOptions, PlayReport, count};
@@ -18,14 +18,14 @@ fn file(secured: &Secured) -> Trust {
 
 #[test]
 fn films_are_played_over_tls() {
-    let secured = Secured::new("played", Says::Truth);
-    let stage = Stage::open_secured(&secured, |_, _| None);
+    let secured = Secured::new("played", ServerCertificate::Valid);
+    let server = TestServer::open_secured(&secured, |_, _| None);
     let play =
-        |path| play(&PlayOptions { trust: file(&secured), ..options(&stage, path, 2) }).unwrap();
+        |path| play(&PlayOptions { trust: file(&secured), ..options(&server, path, 2) }).unwrap();
     let hls = play("/t/film/master.m3u8");
     assert_eq!(verdicts(&hls), [(ViewerOutcome::Admitted, "finished"); 2], "{hls:#?}");
     assert_eq!(hls.viewers[0].bytes, 2 * 30 + 5 * (1000 + 100));
-    // Video and audio have a connection each.
+    // Video and audio have their own connections.
     assert_eq!((hls.connect_ms.count, hls.handshake_ms.count), (4, 4));
     assert!(hls.handshake_ms.min > 0.0);
     assert_eq!(hls.first_byte_ms.count, 20);
@@ -36,18 +36,18 @@ fn films_are_played_over_tls() {
 }
 
 #[test]
-fn a_connection_that_is_closed_is_opened_again_and_counted_apart() {
-    let secured = Secured::new("closing", Says::Truth);
-    let stage = Stage::open_secured(&secured, |target, _| {
+fn a_closed_connection_is_opened_again_and_counted_separately() {
+    let secured = Secured::new("closing", ServerCertificate::Valid);
+    let server = TestServer::open_secured(&secured, |target, _| {
         target.ends_with("m4s?s=0").then(|| Reply::segment(1000).saying_close())
     });
     let mut log: Vec<Record> = Vec::new();
     let options =
-        PlayOptions { trust: file(&secured), ..options(&stage, "/t/film/master.m3u8", 1) };
+        PlayOptions { trust: file(&secured), ..options(&server, "/t/film/master.m3u8", 1) };
     let counted = count(&options, &AtomicBool::new(false), &mut log, &mut |_| {}).unwrap();
     let report: &PlayReport = &counted.report;
     assert_eq!(verdicts(report), [(ViewerOutcome::Admitted, "finished")]);
-    // Each lane one, and one more after all of its pieces but the last.
+    // One connection for each lane, and one more after each of its pieces but the last.
     assert_eq!((report.connect_ms.count, report.handshake_ms.count), (10, 10));
     let waited = log.iter().filter(|record| record.start > record.intended).count();
     assert!(waited >= 8, "those that had to wait for a connection: {waited}");
@@ -56,38 +56,44 @@ fn a_connection_that_is_closed_is_opened_again_and_counted_apart() {
 }
 
 #[test]
-fn whoever_is_not_trusted_is_named() {
-    let said = |says: Says, trusted: bool| {
-        let secured = Secured::new(&format!("{says:?}"), says);
-        let stage = Stage::open_secured(&secured, |_, _| None);
+fn an_untrusted_server_is_named_with_the_reason() {
+    let said = |certificate: ServerCertificate, trusted: bool| {
+        let secured = Secured::new(&format!("{certificate:?}"), certificate);
+        let server = TestServer::open_secured(&secured, |_, _| None);
         let trust = if trusted { file(&secured) } else { Trust::Anybody };
-        // Who is believed need not be watched to the end.
+        // With a trusted server the title need not be played to its end.
         let duration = (!trusted).then_some(Duration::from_millis(300));
         let told = ["/t/film/master.m3u8", "/titles"].map(|path| {
             let options =
-                PlayOptions { trust: trust.clone(), duration, ..options(&stage, path, 1) };
+                PlayOptions { trust: trust.clone(), duration, ..options(&server, path, 1) };
             play(&options).map_or_else(|error| error.to_string(), |_| "played".to_owned())
         });
         assert_eq!(told[0].replace("/t/film/master.m3u8", "/titles"), told[1]);
         told[1].clone()
     };
     let cases = [
-        (Says::Truth, "played"),
-        (Says::OtherName, "its certificate is for films.example, not for 127.0.0.1; ask for it by"),
-        (Says::Expired, "its certificate expired "),
-        (Says::TooEarly, "is this machine's clock right?"),
-        (Says::SelfSigned, "is signed by nobody who is trusted here (by itself, perhaps); name"),
-        (Says::AuthoritysOwn, "is an authority's own"),
+        (ServerCertificate::Valid, "played"),
+        (
+            ServerCertificate::OtherName,
+            "its certificate is for films.example, not for 127.0.0.1; ask for it by",
+        ),
+        (ServerCertificate::Expired, "its certificate expired "),
+        (ServerCertificate::TooEarly, "is this machine's clock right?"),
+        (
+            ServerCertificate::SelfSigned,
+            "is signed by nobody who is trusted here (by itself, perhaps); name",
+        ),
+        (ServerCertificate::Authority, "is an authority's own"),
     ];
-    for (says, wanted) in cases {
-        let told = said(says, true);
-        assert!(told.contains(wanted), "{says:?}: {told}");
-        assert_eq!(said(says, false), "played", "{says:?}, believed");
+    for (certificate, wanted) in cases {
+        let told = said(certificate, true);
+        assert!(told.contains(wanted), "{certificate:?}: {told}");
+        assert_eq!(said(certificate, false), "played", "{certificate:?}, believed");
     }
 }
 
 #[test]
-fn who_speaks_no_tls_or_only_tls_is_named() {
+fn a_server_without_tls_or_with_tls_only_is_named() {
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let urls = vec![format!("https://{}/film.m3u8", plain.local_addr().unwrap())];
     std::thread::spawn(move || {
@@ -100,23 +106,23 @@ fn who_speaks_no_tls_or_only_tls_is_named() {
     let error = play(&to_plain).unwrap_err().to_string();
     assert!(error.contains("does not speak TLS; is this an http:// address?"), "{error}");
 
-    let secured = Secured::new("only", Says::Truth);
-    let stage = Stage::open_secured(&secured, |_, _| None);
-    let urls = vec![stage.url("/t/film/master.m3u8").replace("https:", "http:")];
+    let secured = Secured::new("only", ServerCertificate::Valid);
+    let server = TestServer::open_secured(&secured, |_, _| None);
+    let urls = vec![server.url("/t/film/master.m3u8").replace("https:", "http:")];
     let patience = Duration::from_secs(5);
     let error = play(&PlayOptions { urls, patience, ..PlayOptions::default() });
     assert!(matches!(error, Err(PlayError::Viewer(_))), "{error:?}");
 }
 
 #[test]
-fn what_is_no_authority_is_told_before_anything_is_asked() {
+fn an_invalid_authority_is_reported_before_any_request() {
     let none = PathBuf::from("/no/such/ca.pem");
     let here = std::env::current_exe().unwrap().with_extension("d");
     for (path, wanted) in [(none, "No such file"), (here, "there is no certificate in it")] {
         let trust = Trust::File(path);
-        let secured = Secured::new(wanted, Says::Truth);
-        let stage = Stage::open_secured(&secured, |_, _| None);
-        let error = play(&PlayOptions { trust, ..options(&stage, "/t/x.m3u8", 1) });
+        let secured = Secured::new(wanted, ServerCertificate::Valid);
+        let server = TestServer::open_secured(&secured, |_, _| None);
+        let error = play(&PlayOptions { trust, ..options(&server, "/t/x.m3u8", 1) });
         let error = error.unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }
@@ -128,16 +134,16 @@ fn client(secured: &Secured) -> Identity {
 }
 
 #[test]
-fn who_shows_a_certificate_is_let_in_where_one_is_asked_for() {
+fn a_client_certificate_is_accepted_where_one_is_required() {
     let secured = Secured::asking("asking");
-    let stage = Stage::open_secured(&secured, |_, _| None);
+    let server = TestServer::open_secured(&secured, |_, _| None);
     let stranger = Secured::asking("stranger");
     let told = |identity: Option<Identity>| {
         ["/t/film/master.m3u8", "/titles"].map(|path| {
             let options = PlayOptions {
                 trust: file(&secured),
                 identity: identity.clone(),
-                ..options(&stage, path, 1)
+                ..options(&server, path, 1)
             };
             match play(&options) {
                 Ok(report) => report.viewers[0].stage.clone(),
@@ -157,9 +163,9 @@ fn who_shows_a_certificate_is_let_in_where_one_is_asked_for() {
 }
 
 #[test]
-fn a_certificate_or_key_that_is_none_is_told_before_anything_is_asked() {
+fn an_invalid_certificate_or_key_is_reported_before_any_request() {
     let (secured, other) = (Secured::asking("own"), Secured::asking("other"));
-    let stage = Stage::open_secured(&secured, |_, _| None);
+    let server = TestServer::open_secured(&secured, |_, _| None);
     let [certificates, key] = secured.client().clone();
     let none = PathBuf::from("/no/such/file.pem");
     let locked = key.with_extension("locked");
@@ -179,10 +185,10 @@ fn a_certificate_or_key_that_is_none_is_told_before_anything_is_asked() {
     for (certificates, key, wanted) in cases {
         let identity = Some(Identity { certificates: certificates.clone(), key: key.clone() });
         let trust = file(&secured);
-        let options = PlayOptions { trust, identity, ..options(&stage, "/t/film.mp4", 1) };
+        let options = PlayOptions { trust, identity, ..options(&server, "/t/film.mp4", 1) };
         let told = play(&options).unwrap_err().to_string();
         assert!(told.contains(wanted), "{told}");
     }
-    assert!(stage.asked().is_empty(), "{:?}", stage.asked());
+    assert!(server.asked().is_empty(), "{:?}", server.asked());
     std::fs::remove_file(locked).unwrap();
 }

@@ -1,10 +1,10 @@
-//! Players who change between renditions: what they ask for, and what is counted of it.
+//! Players that change between renditions: their requests, and the counts.
 //!
-//! Pieces are far larger than their playlists say, so that the way is wide enough for the best of
-//! them on a slow machine, too; which rendition is taken where it is not is tried in virtual time,
+//! Segments are far larger than their playlists declare, so that the throughput suffices for the
+//! best rendition also on a slow machine; the choice with less throughput is tested in virtual time
 //! in `player`.
 
-use super::stage::{Reply, Stage};
+use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options};
 use meter::capacity::HoldRule;
 use meter::log::LogSink;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The bytes of a segment.
 const BYTES: usize = 2_000_000;
 
-/// Plays until so many pieces are here, which is long before they have been shown.
+/// Plays until this number of pieces has arrived, which is long before they are shown.
 fn counted(options: &PlayOptions, pieces: usize) -> Counted {
     let stop = AtomicBool::new(false);
     let mut enough = |sample: &ViewerSample| {
@@ -28,7 +28,7 @@ fn counted(options: &PlayOptions, pieces: usize) -> Counted {
     count(&options, &stop, &mut LogSink::none(), &mut enough).unwrap()
 }
 
-/// A master playlist of these variants: what they take, and what they are called.
+/// A multivariant playlist of these variants: their rates and names.
 fn master(variants: &[(u64, &str)]) -> Reply {
     let line =
         |(bits, name): &(u64, &str)| format!("#EXT-X-STREAM-INF:BANDWIDTH={bits}\n{name}.m3u8\n");
@@ -46,13 +46,13 @@ fn list(name: &str, pieces: usize) -> Reply {
     Reply::file(text.into_bytes())
 }
 
-/// `low` with five pieces and `high` with as many as told, and a master playlist for each who
-/// knocks.
-fn ladder(high: usize, offer: fn(usize) -> &'static [(u64, &'static str)]) -> Stage {
-    Stage::open(move |target, knock| {
+/// A server with `low` in five pieces and `high` in `high`, and a multivariant playlist for each
+/// admission request.
+fn ladder(high: usize, offer: fn(usize) -> &'static [(u64, &'static str)]) -> TestServer {
+    TestServer::open(move |target, admission| {
         let name = target.rsplit('/').next().unwrap();
-        Some(match (name, knock) {
-            (_, Some(knock)) => master(offer(knock)),
+        Some(match (name, admission) {
+            (_, Some(admission)) => master(offer(admission)),
             ("low.m3u8", _) => list("low", 5),
             ("high.m3u8", _) => list("high", high),
             ("init.mp4", _) => Reply::segment(30),
@@ -61,8 +61,8 @@ fn ladder(high: usize, offer: fn(usize) -> &'static [(u64, &'static str)]) -> St
     })
 }
 
-fn hls_js(stage: &Stage, path: &str, viewers: u32) -> PlayOptions {
-    PlayOptions { switching: AbrRule::HlsJs, ..options(stage, path, viewers) }
+fn hls_js(server: &TestServer, path: &str, viewers: u32) -> PlayOptions {
+    PlayOptions { switching: AbrRule::HlsJs, ..options(server, path, viewers) }
 }
 
 /// The rate and the number of received segments of each rendition.
@@ -73,13 +73,13 @@ fn renditions(report: &PlayReport) -> Vec<(u64, u64)> {
 const BOTH: &[(u64, &str)] = &[(600_000, "low"), (2_000_000, "high")];
 
 #[test]
-fn a_player_finds_its_way_wide_and_goes_up() {
-    let stage = ladder(5, |_| BOTH);
-    let counted = counted(&hls_js(&stage, "/l/master.m3u8", 1), 5);
+fn a_player_measures_its_throughput_and_changes_up() {
+    let server = ladder(5, |_| BOTH);
+    let counted = counted(&hls_js(&server, "/l/master.m3u8", 1), 5);
     let wanted = "master.m3u8 low.m3u8 low/init.mp4 low/0.m4s high.m3u8 high/init.mp4 high/1.m4s \
                   high/2.m4s high/3.m4s high/4.m4s";
     let wanted: Vec<String> = wanted.split(' ').map(|name| format!("/l/{name}")).collect();
-    assert_eq!(stage.asked(), wanted);
+    assert_eq!(server.asked(), wanted);
     let totals = &counted.report.totals;
     assert_eq!(renditions(&counted.report), [(600_000, 1), (2_000_000, 4)]);
     assert_eq!((totals.switches_up, totals.switches_down, totals.below_best), (1, 0, 0));
@@ -89,21 +89,21 @@ fn a_player_finds_its_way_wide_and_goes_up() {
 }
 
 #[test]
-fn who_never_changes_stays_with_what_is_named_first() {
-    let stage = ladder(5, |_| BOTH);
-    let counted = counted(&options(&stage, "/l/master.m3u8", 1), 5);
+fn a_player_without_changes_stays_with_the_first_named() {
+    let server = ladder(5, |_| BOTH);
+    let counted = counted(&options(&server, "/l/master.m3u8", 1), 5);
     assert_eq!(renditions(&counted.report), [(600_000, 5)]);
     assert_eq!(counted.report.totals.share_of_best, Some(1.0), "it wants no more");
-    assert!(stage.asked().iter().all(|target| !target.contains("high")), "{:?}", stage.asked());
+    assert!(server.asked().iter().all(|target| !target.contains("high")), "{:?}", server.asked());
 }
 
 #[test]
-fn who_is_offered_less_than_others_is_not_held() {
-    // As a server does that lists its best first.
+fn a_viewer_who_is_offered_less_than_others_is_not_held() {
+    // Like a server that lists its best rendition first.
     const BEST_FIRST: &[(u64, &str)] = &[(2_000_000, "high"), (600_000, "low")];
     for switching in [AbrRule::Never, AbrRule::HlsJs] {
-        let stage = ladder(5, |knock| &BEST_FIRST[knock.min(1)..]);
-        let options = PlayOptions { switching, ..options(&stage, "/l/master.m3u8", 2) };
+        let server = ladder(5, |admission| &BEST_FIRST[admission.min(1)..]);
+        let options = PlayOptions { switching, ..options(&server, "/l/master.m3u8", 2) };
         let counted = counted(&options, 10);
         let below: Vec<u64> =
             counted.report.viewers.iter().map(|viewer| viewer.below_best).collect();
@@ -117,16 +117,16 @@ fn who_is_offered_less_than_others_is_not_held() {
 }
 
 #[test]
-fn renditions_that_are_cut_elsewhere_are_told() {
-    let stage = ladder(4, |_| BOTH);
-    let counted = counted(&hls_js(&stage, "/l/master.m3u8", 1), 5);
+fn renditions_with_different_boundaries_are_reported() {
+    let server = ladder(4, |_| BOTH);
+    let counted = counted(&hls_js(&server, "/l/master.m3u8", 1), 5);
     let viewer = &counted.report.viewers[0];
     let told = viewer.error.as_ref().unwrap();
     assert_eq!(viewer.outcome, ViewerOutcome::Failed);
     assert!(told.contains("high.m3u8: this rendition is cut into other pieces"), "{told}");
 }
 
-/// A header of 700 bytes, an index of two pieces of four seconds, and these.
+/// A header of 700 bytes, an index of two pieces of four seconds, and the pieces.
 fn indexed() -> Vec<u8> {
     let size = u32::try_from(BYTES).unwrap();
     let sidx = u32::from_be_bytes(*b"sidx");
@@ -136,8 +136,8 @@ fn indexed() -> Vec<u8> {
 }
 
 #[test]
-fn representations_of_a_manifest_are_changed_between() {
-    let stage = Stage::open(|target, _| {
+fn players_change_between_the_representations_of_a_manifest() {
+    let server = TestServer::open(|target, _| {
         let representation = |name: &str, bits: u64| {
             format!(
                 "<Representation id=\"{name}\" bandwidth=\"{bits}\"><BaseURL>{name}</BaseURL>\
@@ -154,10 +154,10 @@ fn representations_of_a_manifest_are_changed_between() {
         let manifest = target.ends_with(".mpd");
         Some(Reply::file(if manifest { text.into_bytes() } else { indexed() }))
     });
-    let counted = counted(&hls_js(&stage, "/film.mpd", 1), 2);
-    // Of each the index, the header and a piece.
+    let counted = counted(&hls_js(&server, "/film.mpd", 1), 2);
+    // Each requests the index, the header and a piece.
     let wanted = ["film.mpd", "low.bin", "low.bin", "low.bin", "high.bin", "high.bin", "high.bin"];
-    assert_eq!(stage.asked(), wanted.map(|name| format!("/{name}")));
+    assert_eq!(server.asked(), wanted.map(|name| format!("/{name}")));
     assert_eq!(renditions(&counted.report), [(600_000, 1), (5_100_000, 1)]);
     assert_eq!(counted.report.totals.below_best, 0);
 }

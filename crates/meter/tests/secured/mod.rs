@@ -1,4 +1,4 @@
-//! A server's end of TLS, for tests: certificates of every kind, and sockets that speak with them.
+//! The server's end of TLS for tests: certificates of every kind, and sockets that use them.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::crypto::ring;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who a server says it is.
+/// The certificate that a server presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum ServerCertificate {
     /// This address, signed by the authority.
-    Truth,
+    Valid,
     /// Another name, signed by the authority.
     OtherName,
     /// This address, in the past.
@@ -24,10 +24,10 @@ pub(crate) enum Says {
     /// This address, signed by itself.
     SelfSigned,
     /// This address, as an authority of its own (what `openssl req -x509` makes).
-    AuthoritysOwn,
+    Authority,
 }
 
-/// A server's identity, the authority in a file, and a client's certificate and its key.
+/// A server's identity, the authority in a file, and a client's certificate with its key.
 pub(crate) struct Secured {
     pub(crate) config: Arc<ServerConfig>,
     authority: PathBuf,
@@ -35,17 +35,17 @@ pub(crate) struct Secured {
 }
 
 impl Secured {
-    /// `name` is that of the test: the authority's file is called by it.
-    pub(crate) fn new(name: &str, says: Says) -> Self {
-        Self::made(name, says, false)
+    /// Makes an identity. `name` is that of the test, after which the authority's file is named.
+    pub(crate) fn new(name: &str, certificate: ServerCertificate) -> Self {
+        Self::made(name, certificate, false)
     }
 
-    /// One that tells the truth, and lets nobody in but who shows a certificate of its authority.
+    /// A valid server that accepts only clients with a certificate of its authority.
     pub(crate) fn asking(name: &str) -> Self {
-        Self::made(name, Says::Truth, true)
+        Self::made(name, ServerCertificate::Valid, true)
     }
 
-    fn made(name: &str, says: Says, asks: bool) -> Self {
+    fn made(name: &str, certificate: ServerCertificate, asks: bool) -> Self {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new(Vec::new()).unwrap();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -66,21 +66,28 @@ impl Secured {
         std::fs::write(&client[0], viewer.pem()).unwrap();
         std::fs::write(&client[1], client_key.serialize_pem()).unwrap();
 
-        let host = if says == Says::OtherName { "films.example" } else { "127.0.0.1" };
+        let host =
+            if certificate == ServerCertificate::OtherName { "films.example" } else { "127.0.0.1" };
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
-        match says {
-            Says::Expired => params.not_after = date_time_ymd(2020, 1, 1),
-            Says::TooEarly => params.not_before = date_time_ymd(2500, 1, 1),
-            Says::AuthoritysOwn => params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
-            Says::Truth | Says::OtherName | Says::SelfSigned => {}
+        match certificate {
+            ServerCertificate::Expired => params.not_after = date_time_ymd(2020, 1, 1),
+            ServerCertificate::TooEarly => params.not_before = date_time_ymd(2500, 1, 1),
+            ServerCertificate::Authority => {
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)
+            }
+            ServerCertificate::Valid
+            | ServerCertificate::OtherName
+            | ServerCertificate::SelfSigned => {}
         }
         let key = KeyPair::generate().unwrap();
-        let certificate = match says {
-            Says::SelfSigned | Says::AuthoritysOwn => params.self_signed(&key).unwrap(),
+        let signed = match certificate {
+            ServerCertificate::SelfSigned | ServerCertificate::Authority => {
+                params.self_signed(&key).unwrap()
+            }
             _ => params.signed_by(&key, &issuer).unwrap(),
         };
-        if says == Says::AuthoritysOwn {
-            std::fs::write(file("ca"), certificate.pem()).unwrap();
+        if certificate == ServerCertificate::Authority {
+            std::fs::write(file("ca"), signed.pem()).unwrap();
         }
         let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let provider = Arc::new(ring::default_provider());
@@ -92,11 +99,11 @@ impl Secured {
             true => builder.with_client_cert_verifier(asked.build().unwrap()),
             false => builder.with_no_client_auth(),
         };
-        let config = builder.with_single_cert(vec![certificate.der().clone()], key.into()).unwrap();
+        let config = builder.with_single_cert(vec![signed.der().clone()], key.into()).unwrap();
         Self { config: Arc::new(config), authority: file("ca"), client }
     }
 
-    /// A client's certificate by the authority, and its key.
+    /// A client's certificate from the authority, and its key.
     pub(crate) fn client(&self) -> &[PathBuf; 2] {
         &self.client
     }
@@ -123,8 +130,8 @@ pub(crate) fn accept(
     StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), socket)
 }
 
-/// Ends it as servers do that wish to be understood: what they said last is read before the
-/// connection is cut, which it is as soon as something unread is left when the socket is closed.
+/// Ends a connection so that the peer can read the last bytes: closing a socket with unread data
+/// would reset the connection and discard them.
 pub(crate) fn linger(stream: &StreamOwned<ServerConnection, TcpStream>) {
     let mut socket = &stream.sock;
     let _ = socket.shutdown(Shutdown::Write);

@@ -42,8 +42,10 @@ impl Player {
         let paused = matches!(self.state, State::Paused { .. });
         let since = self.now;
         let waiting = State::Waiting { since };
+        // Before the position changes: the time so far belongs to the old one.
         self.set_state(if paused { State::Paused { waiting: true } } else { waiting });
         self.position = to.min(self.timeline.duration());
+        // The ideal clock restarts at a seek, and so does the drift.
         self.stalled = Duration::ZERO;
         for (buffer, track) in self.buffers.iter_mut().zip(&self.timeline.tracks) {
             let piece = track.piece_at(self.position);
@@ -53,6 +55,7 @@ impl Player {
             if !kept {
                 buffer.arrived = piece;
                 if let Some(open) = &mut buffer.in_flight {
+                    // The open request is still useful if the seek leads to its piece.
                     open.stale = open.stale || open.piece != piece;
                 }
             }
@@ -62,6 +65,7 @@ impl Player {
 
     /// Changes to state `next` and records the duration of the present one.
     fn set_state(&mut self, next: State) {
+        // Computed in the old state, whose clock may run.
         self.position = self.position_now();
         match self.state {
             State::Playing { anchor, .. } => {
@@ -97,7 +101,9 @@ impl Player {
             _ => return,
         };
         let limit = self.limit();
+        // Near the end less media than the threshold is left.
         let complete = limit == self.timeline.duration();
+        // With a threshold of zero there must still be media to render.
         if complete || (limit > self.position && limit - self.position >= wanted) {
             self.play();
         }
@@ -109,6 +115,7 @@ impl Player {
                 self.startup = Some(self.now.since(since));
                 self.events.push_back(Action::Started);
             }
+            // The first picture is shown already, so that this wait is that of a seek.
             State::Waiting { since } => self.seeks.push(self.now.since(since)),
             State::Stalled { .. } => self.events.push_back(Action::Resumed),
             _ => {}

@@ -36,6 +36,7 @@ impl Waits {
     /// Nanoseconds of a sweep of `visits` positionings, of at most `sure` in any case, in which the
     /// reads wait for `waiting` in all.
     pub(super) fn of_sweep(self, sure: u64, visits: u64, waiting: u64) -> u64 {
+        // `sure` contains a whole revolution for each visit; the wait replaces that part.
         let turning = self.whole(float(visits));
         sure.saturating_sub(turning).saturating_add(waiting.min(turning)).min(sure)
     }
@@ -44,6 +45,7 @@ impl Waits {
     /// deviations above the mean; nanoseconds.
     pub(super) fn normal(self, reads: u64, deviations: f64) -> u64 {
         let n = float(reads);
+        // No read waits longer than a revolution, so the sum is at most n.
         self.whole((n / 2.0 + deviations * (n / 12.0).sqrt()).min(n))
     }
 
@@ -62,6 +64,7 @@ impl Waits {
             let middle = f64::midpoint(low, high);
             if n * rate(middle) < exponent { low = middle } else { high = middle }
         }
+        // The upper end of the interval: its chance is below the bound for certain.
         self.whole(n * high)
     }
 
@@ -89,6 +92,7 @@ fn rate(d: f64) -> f64 {
     // The mean of the tilted distribution, 1 / (1 - e^-x) - 1/x, is d where the maximum is.
     let mean = |x: f64| 1.0 / (1.0 - (-x).exp()) - 1.0 / x;
     let (mut low, mut high) = (SMALLEST_TILT, 1.0);
+    // The tilt grows without bound as d nears one, so the interval grows until the root is in it.
     while mean(high) < d && high < LARGEST_TILT {
         high *= 2.0;
     }

@@ -29,6 +29,8 @@ impl Round for GroupedSweeps {
         let timings = supply.timings;
         Some(|all: BookedLoad| {
             let (each, more) = (u64::from(all.reads) / GROUPS, u64::from(all.reads) % GROUPS);
+            // Only `more` groups have one read more: rounding all of them up would charge reads
+            // that nobody makes.
             let larger = costs.positioning(each + 1).saturating_mul(more);
             let smaller = costs.positioning(each).saturating_mul(GROUPS - more);
             timings.stretch(larger.saturating_add(smaller).saturating_add(all.transfer))

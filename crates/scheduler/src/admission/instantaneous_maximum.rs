@@ -19,6 +19,7 @@ impl Policy for InstantaneousMaximum {
                 slot.0.checked_sub(books.current().0).and_then(|at| usize::try_from(at).ok());
             let theirs = ahead.and_then(|at| booked.get(at)).map_or(0, |load| load.reads);
             let due = u64::from(theirs + load.reads);
+            // A slot in which the candidate reads nothing is as full as without it.
             if load.reads > 0 && due > can {
                 return Verdict::refuse(Resource::Disk, slot, due - can);
             }

@@ -14,6 +14,7 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
     let reserved = books.reserved() + demand.reserve;
     let memory = supply.memory.saturating_sub(reserved);
     let slots = Merged::new(books, demand);
+    // Reads that are overdue or due in the running slot take their buffers now.
     let mut used = books.held() + demand.held() + books.overdue().bytes + slots.at(0).bytes;
     used = used.saturating_sub(slots.at(0).freed);
     for ahead in 1..slots.len() {
@@ -24,6 +25,7 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
         }
         used = used.saturating_sub(load.freed);
     }
+    // Where no bytes are due the loop compares nothing, but the reserve alone may be too large.
     if reserved > supply.memory {
         return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
     }
@@ -88,6 +90,7 @@ impl<'a> Merged<'a> {
     pub(super) fn later(mut self, slots: usize) -> Self {
         self.offset = self.offset.saturating_add(slots);
         let ours_end = self.offset.saturating_add(self.ours.len()) as u64;
+        // The candidate's blocks are those of its first start; `block` sums its slots anew.
         self.our_blocks = None;
         self.len = if self.ours.is_empty() { self.len } else { self.len.max(ours_end) };
         self
@@ -108,6 +111,7 @@ impl<'a> Merged<'a> {
     pub(super) fn at(&self, ahead: u64) -> SlotLoad {
         let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
         let mut sum = self.booked.get(ahead).copied().unwrap_or_default();
+        // Before the candidate's first slot the index wraps and finds nothing.
         if let Some(ours) = self.ours.get(ahead.wrapping_sub(self.offset)) {
             sum += *ours;
         }
@@ -118,6 +122,8 @@ impl<'a> Merged<'a> {
     /// length.
     #[inline]
     fn stretch(&self, range: Range<usize>) -> (&'a [SlotLoad], &'a [SlotLoad]) {
+        // Up to the next slot where either list begins or ends, so that the loop over the stretch
+        // tests no bounds.
         let until = |list: &[SlotLoad], begins: usize| match range.start.checked_sub(begins) {
             None => begins - range.start,
             Some(at) if at < list.len() => list.len() - at,

@@ -151,6 +151,7 @@ impl Verdict {
     }
 
     fn refuse(resource: Resource, slot: SlotIndex, missing: u64) -> Self {
+        // Rounding may leave nothing missing, and a shortage of zero would read as a fit.
         Self::Refuse(Shortage { resource, slot, missing: missing.max(1) })
     }
 

@@ -52,9 +52,11 @@ fn part(reads: u64, of: u64, whole: u64) -> u64 {
 /// Standard deviations above the mean at which the slot must end for q to be small enough: where
 /// q ≤ (1 - p) F_s / (F_s - F_o).
 fn allowed(due: u64, sure: u64) -> f64 {
+    // Where every read is sure, any chance is small enough: one avoids the division by zero.
     let lost = due.saturating_sub(sure).max(1);
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 reads")]
     let chance = (1.0 - WANTED) * due as f64 / lost as f64;
+    // The approximation below holds up to a half.
     deviations_of(chance.min(0.5))
 }
 

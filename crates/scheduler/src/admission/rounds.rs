@@ -57,6 +57,7 @@ fn verdict(
     let slot = nanos(supply.slot);
     let current = books.current();
     let booked = books.booked_ahead();
+    // A slot in which the candidate reads nothing is as full as without it.
     for (i, load) in demand.slots().iter().enumerate().filter(|(_, load)| load.reads > 0) {
         let due = demand.first() + i as u64;
         let ahead = due.0.checked_sub(current.0).and_then(|at| usize::try_from(at).ok());
@@ -91,6 +92,7 @@ fn catch_up(
     for ahead in 0..slots.len() {
         let due = books.current() + ahead;
         let begins = due.0.saturating_mul(slot);
+        // From here on each sweep begins with its slot at the latest, which is tested already.
         if free <= begins {
             return Ok(());
         }

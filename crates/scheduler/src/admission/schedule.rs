@@ -95,6 +95,8 @@ pub(super) fn walk(
     }
     let merged = Merged::new(books, demand);
     let Setting { mut walk, mut memory, binds } = Setting::new(books, supply, demand, charge);
+    // Where memory is short, the plan without joined windows often fits, and testing it is one
+    // pass.
     if binds
         && demand.reads() > 0
         && let Some(slack) = slot_by_slot(&walk, &merged, &memory, charge)
@@ -137,6 +139,8 @@ impl Setting {
         let used = books.held() + demand.held() + overdue.bytes;
         let memory = LimitedMemory::new(most, used, walk.end.saturating_add(slot), slot);
         if overdue.reads > 0 {
+            // Past slots are one sum, so the distances between their reads are lost: each read is
+            // charged a positioning.
             let all = Swept { follows: 0, ..Swept::of(&overdue, Since::NOW) };
             walk.free = walk.free.saturating_add(charge.takes(0, all));
             walk.before = all.visits();
@@ -162,6 +166,8 @@ fn slot_by_slot<C: Charge>(
         let Swept { reads, transfer, bytes, .. } = slot.swept(Since::NOW);
         used += bytes;
         if reads > 0 {
+            // Sequential reads are charged in full: an upper bound. Where it does not fit, the
+            // exact walk decides.
             let takes = charge.sweeps_take(1, reads, transfer);
             free = free.max(begins).saturating_add(takes);
             if free > ends || used > memory.most {

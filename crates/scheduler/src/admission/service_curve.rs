@@ -49,6 +49,7 @@ impl Policy for ServiceCurvePolicy {
         if reserved + held + books.unread() + demand.bytes() <= supply.memory {
             return verdict; // memory for everything at once: it never binds
         }
+        // The sums over all pairs of slots below are quadratic; this test is one pass.
         if each_in_its_slot(&slots, books, held, memory, beta.0[0]) {
             return verdict;
         }
@@ -67,6 +68,8 @@ impl Beta {
         let seen = timings.observed_curve.as_ref();
         let longest = seen.map_or(1, ServiceCurve::longest).max(curve.longest());
         let least = |slots| {
+            // The slowdown shrinks the calibrated curve only: what was observed contains it
+            // already.
             let now = timings.shrink(curve.least(slots));
             seen.map_or(now, |seen| seen.least(slots).min(now))
         };

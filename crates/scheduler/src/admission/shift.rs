@@ -34,6 +34,7 @@ fn narrow(mut misfit: u64, mut fit: u64, mut test: impl FnMut(u64) -> Result<(),
         let middle = misfit + (fit - misfit) / 2;
         match test(middle) {
             Ok(()) => fit = middle,
+            // Never beyond `fit`, which was tested, so that the gap stays positive.
             Err(out) => misfit = middle.saturating_add(out.max(1) - 1).min(fit - 1),
         }
     }

@@ -51,6 +51,8 @@ impl Charge for Mostly<'_> {
         let waits = |visits| self.waits.hoeffding(visits, EXPONENT);
         let Swept { reads, follows, transfer, .. } = swept;
         let visits = swept.visits();
+        // The bound holds for the sum over all visits since the last wait; a window is charged its
+        // part.
         let waiting = waits(before + visits) - waits(before);
         let sure = self.costs.sweep(reads, follows, transfer);
         self.timings.stretch(self.waits.of_sweep(sure, visits, waiting))

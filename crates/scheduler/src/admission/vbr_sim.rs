@@ -69,6 +69,7 @@ fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict 
         return verdict; // memory for everything at once: it never binds
     }
     let memory = supply.memory.saturating_sub(reserved);
+    // One pass; the simulation below is needed only where memory stops reading ahead.
     if each_in_its_slot(&slots, books, held, memory, supply.min_read.into()) {
         return verdict;
     }
@@ -87,6 +88,7 @@ pub(super) fn disk_only(
 ) -> Verdict {
     let mut due = u64::from(books.overdue().reads) + slots.reads(0);
     let mut slack = u64::MAX;
+    // Slot 1 is compared even if nothing is booked for it: overdue reads are made there.
     let missed = slots.each(1..slots.count().max(2), |ahead, slot| {
         let (reads, can) = (slot.reads(), can.next().unwrap_or(u64::MAX));
         due += reads;
@@ -190,6 +192,7 @@ impl Group {
     fn take(&mut self, most: u64, room: u64, read_size: u64) -> (u64, u64) {
         let mut reads = self.reads.min(most);
         if self.most_bytes(reads, read_size) > room {
+            // It is not known which reads come first, so each counts as the largest.
             reads = reads.min(room / read_size.max(1));
         }
         let bytes = self.most_bytes(reads, read_size);
@@ -202,6 +205,7 @@ impl Group {
         if reads == self.reads {
             self.bytes
         } else {
+            // Some of a group may be its largest reads, but never more bytes than the group has.
             self.bytes.min(reads.saturating_mul(read_size))
         }
     }

@@ -167,6 +167,8 @@ impl<S: Copy + Ord, R> Batch<S, R> {
             }
             BatchLimit::Through(slot) => next.piece.due <= slot,
         };
+        // The most urgent read ends the batch if it does not fit. A less urgent one that fits would
+        // take the memory that it needs (priority inversion).
         if !within || u64::from(next.piece.len) > source.room() {
             return false;
         }
@@ -231,6 +233,7 @@ impl<S: Copy + Ord, R> Batch<S, R> {
     /// The reads in order of issue: visit after visit in `direction`. The reads of a visit stay in
     /// the order in which they lie on the device, whichever way the head goes.
     pub fn in_order(mut self, direction: ScanDirection) -> impl Iterator<Item = ChosenRead<S, R>> {
+        // The sort is stable and all reads of a visit have one key: they stay in order of choice.
         match direction {
             ScanDirection::Outward => self.reads.sort_by_key(|placed| placed.visit),
             ScanDirection::Inward => self.reads.sort_by_key(|placed| Reverse(placed.visit)),

@@ -89,6 +89,7 @@ impl<'a> Forecast<'a> {
     /// An admission request was accepted: the sweep under way is broken off, `plan` is followed
     /// from now on, and `demand` is booked. Its streams are to be added.
     pub fn admit(&mut self, plan: WindowPlan, demand: &Demand, slot: Duration) {
+        // The new plan covers everything that is unread now, the rest of this sweep included.
         self.end_sweep(slot);
         self.dispatcher.follow(plan);
         let books = &mut self.dispatcher.books;
@@ -100,6 +101,7 @@ impl<'a> Forecast<'a> {
     /// The current slot ends: buffers whose time is up are released, the next slot is current.
     pub fn end_slot(&mut self) {
         let over = self.dispatcher.books.current();
+        // Released at the end of this slot, so the next slot's reads find the memory free.
         for (_, piece) in self.held.expired(over) {
             self.dispatcher.books.release(piece);
         }
@@ -119,6 +121,7 @@ impl<'a> Forecast<'a> {
     /// ends. `supply.free_at` is not looked at.
     pub fn read_by_plan(&mut self, supply: &Supply<'_>) {
         let current = self.dispatcher.books.current();
+        // Time in which the disk was idle cannot be used afterwards.
         self.free_at = self.free_at.max(current.start(supply.slot));
         while self.free_at < current.next().start(supply.slot) {
             let mut sweep = match self.sweep.take() {
@@ -131,6 +134,8 @@ impl<'a> Forecast<'a> {
             };
             let taken = sweep.batch.take_next(&mut self.source(supply.memory));
             if taken {
+                // Charged as one sweep of all reads so far: less than the sum of single reads'
+                // charges.
                 let takes = sweep.batch.charge().slowed_nanos(supply.timings);
                 self.free_at = sweep.begun + Duration::from_nanos(takes);
                 self.sweep = Some(sweep);
@@ -148,6 +153,7 @@ impl<'a> Forecast<'a> {
         let Some(Sweep { batch, .. }) = self.sweep.take() else { return };
         let deadline = batch.first_due().map(|due| due.next().start(slot));
         if deadline.is_some_and(|deadline| self.free_at > deadline) {
+            // The order of issue is not simulated, so all reads of a late sweep count as late.
             self.late += batch.charge().reads;
         }
     }
@@ -186,6 +192,8 @@ impl ReadSource for Source<'_, '_> {
         let current = dispatcher.books.current();
         let used = dispatcher.books.held() + dispatcher.books.reserved();
         let forecast = &mut *self.forecast;
+        // An overdue piece may be past its release slot: its buffer is held to the end of this
+        // slot.
         forecast.held.hold(next.piece.release.max(current), next.piece);
         forecast.peak_memory = forecast.peak_memory.max(used);
         forecast.stream_ended |= after.is_none();

@@ -108,6 +108,7 @@ impl<S: Copy + Ord, R> Dispatcher<S, R> {
     /// `piece`, the next read of `stream`, is made, or was found in memory: from now on it holds a
     /// buffer. `after` is the stream's next read from now on.
     pub fn start_read(&mut self, stream: S, piece: PieceDue, after: Option<PieceDue>) {
+        // A stream is in the queue once, by the due slot of its next read, which changes here.
         self.queue.remove(piece.due, stream);
         self.books.start_read(piece);
         self.enqueue(stream, after);
@@ -152,6 +153,8 @@ impl<S: Copy + Ord, R> Dispatcher<S, R> {
             Some((costs, (lowest, highest))) => {
                 ScanDirection::from_nearer_end(costs, self.head, lowest, highest)
             }
+            // A disk that is counted in reads has no known geometry. Alternating directions avoids
+            // a seek across the disk between batches.
             None => self.direction.turned(),
         };
         self.chosen.extend(batch.in_order(self.direction));

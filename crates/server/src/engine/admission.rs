@@ -41,10 +41,12 @@ impl Engine {
             return AdmissionDecision::Refused(refusal);
         }
         let old = request.replaces.filter(|id| self.sessions.contains_key(id));
+        // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
         match self.choose_offer(now, &request) {
             Ok(Choice { offer, accepted, slots }) => {
                 let session = SessionId(self.next_session);
+                // Offers are in order of quality, so any but the first is a smaller one.
                 self.counters.downgraded += u64::from(offer > 0);
                 self.begin_session(now, session, request.offers, accepted, slots);
                 if let Some(suspended) = suspended {
@@ -72,6 +74,7 @@ impl Engine {
         };
         let max_wait = request.max_wait.as_nanos() / self.config.slot.as_nanos();
         let max_wait = u32::try_from(max_wait).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
+        // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
         for at in 0..rejected.len() {
             let candidate = &mut rejected[at].candidate;
             if let Some((slots, approval)) = self.streams.delay_until_it_fits(candidate, max_wait) {
@@ -79,6 +82,7 @@ impl Engine {
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
         }
+        // The last offer is the smallest, so its start is the earliest that can be named.
         let last = rejected.pop().expect("a shortage is one of a candidate");
         for other in rejected {
             self.streams.bookings_mut().put_demand(other.candidate.demand);
@@ -157,6 +161,7 @@ impl Engine {
             return Some(self.refusal_without_search(what.to_owned()));
         }
         if self.sessions.len() >= MAX_SESSIONS {
+            // What is short is the memory of the sessions' own state, which no booking counts.
             let detail = format!("{MAX_SESSIONS} viewers are here");
             return Some(Refusal {
                 resource: Resource::Memory,
@@ -167,6 +172,7 @@ impl Engine {
     }
 
     pub(super) fn refusal_without_search(&self, detail: String) -> Refusal {
+        // Bookings do not decide when this changes, so no search can find it: a late guess.
         let retry_after = self.config.slot * SEARCH_SLOTS;
         Refusal { resource: Resource::Disk, retry_after, exact: false, detail }
     }
@@ -205,6 +211,7 @@ impl Engine {
             requests: Vec::new(),
             reserve,
             unsent: 0,
+            // A player with a later start is told of it only then, so its silence counts from then.
             last_activity: now + self.config.slot * slots,
             asked: false,
             seeks: BTreeMap::new(),

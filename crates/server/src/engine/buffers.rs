@@ -102,6 +102,7 @@ impl Buffers {
 
     /// Bytes that new reads can use now, idle buffers included.
     pub(super) fn room(&self) -> u64 {
+        // Used and not idle is what is pinned or being read: it cannot be taken back.
         self.total.saturating_sub(self.used - self.idle_bytes)
     }
 
@@ -114,10 +115,12 @@ impl Buffers {
     pub(super) fn find(&self, key: PieceKey, place: Location) -> Option<(ReadId, BufferState)> {
         if let Some(read) = self.by_piece.get(&key) {
             let buffer = &self.by_read[read];
+            // The key names bytes of a title, not their place: a piece that has moved is read anew.
             if buffer.place == place {
                 return Some((*read, buffer.state));
             }
         }
+        // The disk is the last field in the order of keys, so all copies of a piece are neighbours.
         let from = PieceKey { disk: DiskNumber(0), ..key };
         let to = PieceKey { disk: DiskNumber(u16::MAX), ..key };
         let mut copies = self.by_piece.range(from..=to).filter(|(copy, _)| copy.disk != key.disk);

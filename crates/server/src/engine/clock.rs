@@ -33,13 +33,16 @@ impl Engine {
         if !self.streams.bookings_mut().advance(now) {
             return;
         }
+        // New timings wait until the last session has ended, which each slot may find.
         self.apply_timings();
+        // Before the reads of this slot, which need the memory; idle sessions must not cause reads.
         self.release_expired(now);
         self.end_idle_sessions(now);
         self.streams.begin_slot(now);
         self.streams.open_due(now);
         // A later schedule is decided, as all else, on the slots after this one: so only now.
         self.extend_late_streams(now);
+        // A single disk has no other copies for its sessions and no memory to share.
         if self.streams.bookings().disks().len() > 1 {
             self.fail_hung_disks(now);
             self.streams.rebalance_memory();
@@ -50,6 +53,7 @@ impl Engine {
     // stream: a piece that arrived late is kept for longer than the pieces after it, and plans
     // count on the memory of those.
     fn release_expired(&mut self, now: Moment) {
+        // The slot is at least 1: `Bookings::advance` reports only slots after slot 0.
         let over = SlotIndex(self.streams.bookings().slot().0 - 1);
         for id in self.streams_with(|stream| stream.held().any(|held| self.is_expired(held, over)))
         {
@@ -76,11 +80,13 @@ impl Engine {
     // this slot ends, gets a later schedule, if that fits. Never by more than the player is late,
     // or its next pieces would be late for it.
     fn extend_late_streams(&mut self, now: Moment) {
+        // Here late streams begin anew instead (`release_expired`).
         if self.config.policy == PolicyKind::None {
             return;
         }
         let slot = self.streams.bookings().slot();
         let late = |stream: &Stream| {
+            // Before the start-up is over nothing is delivered, so no player is late.
             stream.opens.is_none()
                 && self.needed_until(stream, slot).is_some()
                 && self.is_fetching(stream, now)
@@ -89,6 +95,8 @@ impl Engine {
             let stream = &self.streams[&id];
             let (session, track) = (stream.session, stream.track);
             let until = self.needed_until(stream, slot).expect("late streams hold a buffer");
+            // At least one slot, because `until` is not after `slot`; then the piece outlives the
+            // slot.
             let slots = u32::try_from(slot.0 + 1 - until.0).unwrap_or(u32::MAX);
             if self.streams.delay(now, id, slots) {
                 let change = ScheduleChange::Delayed { track, slots };
@@ -110,6 +118,7 @@ impl Engine {
         let session = &self.sessions[&stream.session];
         let open = session.requests.iter().filter_map(|request| self.requests[request].next());
         let open = open.filter(|next| next.track == stream.track);
+        // Without an open request the player continues where its last delivery ended.
         open.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
     }
 
@@ -119,10 +128,12 @@ impl Engine {
 
     // Whether a buffer is to be released at the end of `slot` or before.
     fn is_expired(&self, (read, piece): (ReadId, PieceDue), slot: SlotIndex) -> bool {
+        // A piece that is still being read is late, and its player waits for it.
         piece.release <= slot && !self.streams.is_reading(read)
     }
 
     fn is_fetching(&self, stream: &Stream, now: Moment) -> bool {
+        // A new stream's activity begins at its origin: only a later one is the player's.
         let took = stream.last_activity > stream.timing.origin;
         let recently = now.since(stream.last_activity) <= self.config.slot * FETCHING_SLOTS;
         took && recently || self.is_waited_for(&self.sessions[&stream.session])
@@ -139,6 +150,7 @@ impl Engine {
         let mut leaving = Vec::new();
         let mut idle = Vec::new();
         for (id, session) in self.sessions.iter() {
+            // The player is silent because the engine owes it bytes.
             if self.is_waited_for(session) {
                 continue;
             }
@@ -146,6 +158,7 @@ impl Engine {
                 leaving.push(*id);
                 continue;
             }
+            // Before the first request `reservation_hold` decides, not the media that falls due.
             let silent = |id: &&StreamId| session.asked && self.is_silent(&self.streams[*id], now);
             idle.extend(session.streams.iter().filter(silent).copied());
         }
@@ -162,6 +175,7 @@ impl Engine {
     }
 
     fn has_left(&self, session: &Session, now: Moment) -> bool {
+        // A reservation that was never used keeps others out for nothing, so it ends sooner.
         let patience =
             if session.asked { self.config.session_timeout } else { self.config.reservation_hold };
         now.since(session.last_activity) >= patience
@@ -170,6 +184,8 @@ impl Engine {
     // Whether nothing was requested while `idle_timeout` of media has fallen due.
     fn is_silent(&self, stream: &Stream, now: Moment) -> bool {
         let ahead = stream.position < stream.end;
+        // A player that has buffered far ahead is silent for good reason until it needs the next
+        // piece. At the end of a track nothing falls due any more.
         let due = if ahead { stream.latest_need(stream.position) } else { Moment::ZERO };
         now.since(due.max(stream.last_activity)) >= self.config.idle_timeout
     }
@@ -200,6 +216,8 @@ impl Engine {
         for stream in self.sessions[&id].streams.clone() {
             self.drop_stream(now, stream);
         }
+        // From here on each transfer that continues reserves its own memory and uses the title
+        // itself.
         let session = self.sessions.take(&id);
         let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
         self.streams.bookings_mut().release_send_memory(session.placement(), session.reserve);

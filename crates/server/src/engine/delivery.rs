@@ -48,6 +48,7 @@ impl Engine {
         }
         state.asked = true;
         state.requests.push(request);
+        // Before the seek, which counts this request among the open ones of its session.
         self.requests.begin(request, session, parts);
         match self.readmit_where_not_contiguous(now, request) {
             Ok(()) => self.serve(now, request),
@@ -137,10 +138,13 @@ impl Engine {
     pub(super) fn finish_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
         let Some(ended) = self.streams.end_read(now, read, outcome) else { return };
         self.notify_waiters(now, read, &ended.waiters);
+        // If this failure makes the disk a lost one, its sessions leave it, and the failed read has
+        // no holders left for which it would be repeated.
         self.watch_disk(now, usize::from(ended.place.disk.0), outcome);
         if outcome != ReadOutcome::Good {
             self.failed_read(now, read, outcome);
         }
+        // Last, because the repeated read begins a use of its own before this one ends.
         self.streams.title_use_ended(ended.key.title);
     }
 
@@ -198,12 +202,15 @@ impl Engine {
     pub(super) fn detach(&mut self, request: RequestId, disk: usize, title: TitleKey) {
         self.streams.awaited_mut().stop(request);
         let Some(state) = self.requests.get_mut(&request) else { return };
+        // The session's streams are gone, so none of them needs to know what was not delivered.
         state.over = true;
         let len =
             |read: &ReadId| u64::from(self.streams.buffers().get(*read).expect("pinned").place.len);
         let reserve = state.unsent.iter().map(len).sum();
         state.detached = Some(DetachedTransfer { disk, title, reserve });
         self.streams.bookings_mut().reserve_send_memory(no_replica(disk), reserve);
+        // The session's use of the title ends with it, and the socket still reads the title's
+        // bytes.
         self.streams.title_use_began(title);
         self.end_if_over(request);
     }
@@ -241,6 +248,8 @@ impl Engine {
             match self.find(session, next) {
                 PieceState::InMemory(read) => {
                     let id = self.stream_of(session, next.track).expect("found through it");
+                    // The request is served again when the start-up is over or a socket has taken
+                    // something.
                     if self.streams.is_held_back(now, id)
                         || !self.hand_over(now, request, next, read)
                     {
@@ -260,6 +269,7 @@ impl Engine {
                     return self.end_if_over(request);
                 }
                 PieceState::Unavailable => {
+                    // Once readmitted, the piece is booked: the next turn of the loop waits for it.
                     if let Err(refusal) = self.readmit_released(now, request) {
                         return self.refuse(request, refusal);
                     }
@@ -272,6 +282,8 @@ impl Engine {
         let Some(id) = self.stream_of(session, next.track) else { return PieceState::Unavailable };
         let stream = &self.streams[&id];
         let piece = stream.piece_at(next.offset);
+        // The stream's own hold first: after a failed read it may be of another copy, which a
+        // search by this copy's key does not find while it is being read.
         if let Some(read) = stream.read_of(piece) {
             return match self.streams.buffers().get(read).expect("held").state {
                 BufferState::Ready => PieceState::InMemory(read),
@@ -281,6 +293,7 @@ impl Engine {
         match self.streams.buffers().find(stream.key(piece), stream.place(piece)) {
             Some((read, BufferState::Ready)) => PieceState::InMemory(read),
             Some((read, BufferState::Reading)) => PieceState::Expected(Some(read)),
+            // All pieces from the cursor on are booked.
             None if piece >= stream.cursor => PieceState::Expected(None),
             None => PieceState::Unavailable,
         }
@@ -325,6 +338,7 @@ impl Engine {
         let id = self.stream_of(session_id, next.track).expect("found through it");
         let piece = self.streams[&id].piece_at(next.offset);
         let session = &mut self.sessions[&session_id];
+        // The whole buffer counts, however little of it is sent: all of it stays pinned.
         if session.unsent + len > session.reserve {
             return false;
         }
@@ -337,6 +351,8 @@ impl Engine {
         let bytes = within(next.offset)..within(end);
         session.unsent += len;
         self.streams.accounts_mut().count_delivered(session_id, end - next.offset);
+        // The socket's own pin: the stream releases its hold as soon as the piece is delivered
+        // whole.
         self.streams.buffers_mut().pin(read);
         let state = &mut self.requests[&request];
         state.unsent.push_back(read);

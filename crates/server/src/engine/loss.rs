@@ -48,6 +48,7 @@ impl Engine {
         let several = self.streams.bookings().disks().len() > 1;
         let state = self.streams.bookings_mut().disk_mut(disk);
         state.failed_in_row = match outcome {
+            // Damaged data was read to its end: the data is at fault, not the disk.
             ReadOutcome::Good | ReadOutcome::Damaged => 0,
             ReadOutcome::Failed => state.failed_in_row + 1,
             ReadOutcome::Gone => LOST_AFTER,
@@ -60,6 +61,8 @@ impl Engine {
     /// A failed read is repeated once if anyone still needs it, from another copy if there is one;
     /// then the piece cannot be had.
     pub(super) fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
+        // Nobody must find this buffer again; the holders are looked up by the read that it was
+        // for.
         let buffer = self.streams.buffers_mut().remove(read);
         self.streams.push(Action::Forget { read });
         let holders: Vec<(StreamId, u32)> = buffer
@@ -113,6 +116,8 @@ impl Engine {
                 |copy: &&Arc<Layout>| copy.disk != failed.place.disk && bookings.is_live(copy);
             let copy = copies.find(other)?;
             let (key, place) = (key(copy, track, piece), place(copy, track, piece));
+            // Another presentation counts its pieces differently, so the number alone may name
+            // other bytes.
             (PieceKey { disk: failed.key.disk, ..key } == failed.key).then_some((key, place))
         });
         elsewhere.unwrap_or((failed.key, failed.place))
@@ -127,13 +132,16 @@ impl Engine {
         if std::mem::replace(&mut state.lost, true) {
             return;
         }
+        // Best-effort work must not wait for a device that may never answer.
         self.streams.grant_all(lost);
         let number = DiskNumber(u16::try_from(lost).expect("as many as disks"));
         let on_it = |id: &&SessionId| self.sessions[*id].layout.disk == number;
         let here: Vec<SessionId> = self.sessions.keys().filter(on_it).copied().collect();
+        // These sessions go on where they are, without protection against a further loss.
         let spared = |id: &&SessionId| self.sessions[*id].replica == Some(lost);
         let spared: Vec<SessionId> = self.sessions.keys().filter(spared).copied().collect();
         spared.into_iter().for_each(|id| self.drop_replica(id));
+        // Before sessions move: they need memory on their new disks for the buffers that they keep.
         let parts = self.streams.bookings_mut().share_lost_memory(lost);
         let (mut moved, mut ended) = (0, 0);
         for id in here {
@@ -145,6 +153,7 @@ impl Engine {
                 self.end_session(now, id, false);
             }
         }
+        // Only now: until their sessions moved or ended, streams held the buffers of these reads.
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);
         self.counters.failed_over += moved;
@@ -171,12 +180,14 @@ impl Engine {
         let mut places: Vec<Arc<Layout>> = session.copies.to_vec();
         let bookings = self.streams.bookings();
         places.retain(|layout| usize::from(layout.disk.0) != lost && bookings.is_live(layout));
+        // The replica's disk first: its standby books have kept room for the session.
         places.sort_by_key(|layout| placement.replica != Some(usize::from(layout.disk.0)));
         let mut streams: Vec<(StreamId, Stream)> =
             ids.iter().map(|id| (*id, self.streams.remove(*id))).collect();
         for (_, stream) in &mut streams {
             self.streams.unread_missing(now, stream);
         }
+        // Before the schedule moves: by a later schedule these pieces would be on time again.
         let late: Vec<Vec<(u32, Moment)>> =
             streams.iter().map(|(_, stream)| stream.overdue(now)).collect();
         self.streams.bookings_mut().release_send_memory(placement, reserve);
@@ -202,6 +213,7 @@ impl Engine {
                 self.streams.push(Action::Rescheduled { session: id, change });
             }
         }
+        // Without a delay the overdue pieces keep their deadlines and are counted when they arrive.
         self.streams.move_to_copy(now, lost, streams, (slots > 0).then_some(late));
         self.streams.serve_soon(id);
         true

@@ -54,17 +54,101 @@ pub use status::{DiskStatus, SessionStatus, Status};
 ///
 /// Methods are of four kinds: construction, input, output and queries. After each input the owner
 /// takes the actions and carries them out in their order; it calls [`Engine::tick`] no later than
-/// [`Engine::next_wakeup`]. Time is an argument of each input and never goes back. The loop, as the
-/// test `a_driver_s_loop` runs it:
+/// [`Engine::next_wakeup`]. Time is an argument of each input and never goes back.
 ///
-/// ```text
-/// loop {
-///     for action in engine.take_actions() { carry out, which may queue events }
-///     match next event before engine.next_wakeup() {
-///         Some(event) => engine.admit | request | sent | read_done | ... (now, event),
-///         None => engine.tick(now),
+/// A driver's loop, here with a disk that takes 10 ms for each read and a socket that takes all at
+/// once:
+///
+/// ```
+/// # use server::engine::*;
+/// # use std::{collections::BTreeMap, sync::{Arc, OnceLock}, time::Duration};
+/// # use units::{ByteCount, Moment};
+/// # const PIECE: u32 = 4096;
+/// # let disk = DiskGuarantee {
+/// #     min_read: 4,
+/// #     read_size: ByteCount(u64::from(PIECE)),
+/// #     longest_read: Duration::from_millis(100),
+/// #     queue_depth: 1,
+/// # };
+/// # let config = EngineConfig {
+/// #     slot: Duration::from_millis(500),
+/// #     policy: scheduler::PolicyKind::VbrSim,
+/// #     startup: Duration::from_secs(2),
+/// #     buffers: ByteCount(20 * u64::from(PIECE)),
+/// #     network: None,
+/// #     reservation_hold: Duration::from_secs(10),
+/// #     idle_timeout: Duration::from_secs(30),
+/// #     session_timeout: Duration::from_secs(60),
+/// #     survive_loss: false,
+/// #     disks: vec![disk],
+/// # };
+/// # let track = TrackLayout {
+/// #     bytes: 40 * u64::from(PIECE),
+/// #     piece: PIECE,
+/// #     runs: std::iter::once(0..40 * u64::from(PIECE)).collect(),
+/// #     due: (0..40).map(|piece| piece * 500).collect(),
+/// #     stored: Vec::new(),
+/// #     times: OnceLock::new(),
+/// # };
+/// # let (title, disk) = (TitleKey(1), DiskNumber(0));
+/// # let layout = Layout { title, disk, duration: Duration::from_secs(20), tracks: vec![track] };
+/// # let wanted = AdmitRequest {
+/// #     layout: Arc::new(layout),
+/// #     copies: vec![],
+/// #     offers: vec![vec![0]],
+/// #     start: Duration::ZERO,
+/// #     max_wait: Duration::ZERO,
+/// #     replaces: None,
+/// # };
+/// enum Event {
+///     ReadDone(ReadId),
+///     Sent(RequestId, ReadId),
+/// }
+///
+/// let mut engine = Engine::new(config);
+/// let mut now = Moment::ZERO;
+/// let AdmissionDecision::Admitted { session, .. } = engine.admit(now, wanted) else {
+///     panic!("an empty server has room for one viewer");
+/// };
+/// let whole = Part { track: 0, bytes: 0..40 * u64::from(PIECE) };
+/// engine.request(now, MediaRequest { request: RequestId(1), session, parts: vec![whole] });
+///
+/// let mut events = BTreeMap::<Moment, Vec<Event>>::new();
+/// let mut complete = false;
+/// while !complete {
+///     for action in engine.take_actions() {
+///         match action {
+///             Action::Read { read, .. } => {
+///                 let done = now + Duration::from_millis(10);
+///                 events.entry(done).or_default().push(Event::ReadDone(read));
+///             }
+///             Action::Deliver { request, read, .. } => {
+///                 events.entry(now).or_default().push(Event::Sent(request, read));
+///             }
+///             Action::Complete { .. } => complete = true,
+///             _ => {}
+///         }
+///     }
+///     let wakeup = engine.next_wakeup();
+///     match events.first_entry().filter(|due| *due.key() <= wakeup) {
+///         Some(due) => {
+///             now = *due.key();
+///             for event in due.remove() {
+///                 match event {
+///                     Event::ReadDone(read) => engine.read_done(now, read, ReadOutcome::Good),
+///                     Event::Sent(request, read) => engine.sent(now, request, read),
+///                 }
+///             }
+///         }
+///         None => {
+///             now = wakeup;
+///             engine.tick(now);
+///         }
 ///     }
 /// }
+/// engine.close(now, session);
+/// assert!(engine.is_empty(), "nothing is booked when all have left");
+/// assert_eq!(engine.status(now).deadline_misses, 0);
 /// ```
 ///
 /// # Answers that actions need
@@ -107,8 +191,10 @@ impl Engine {
     /// An engine without sessions. A slot is made at least a millisecond, `startup` at least two
     /// slots (three where the loss of a disk must be survived).
     pub fn new(mut config: EngineConfig) -> Self {
+        // Times are divided by the slot, so it must not be zero.
         config.slot = config.slot.max(SHORTEST_SLOT);
         let early = if config.survive_loss { bookings::EARLY_SLOTS } else { 0 };
+        // What is admitted within a slot is read in the next one and is there at its end.
         config.startup = config.startup.max(config.slot * (2 + early));
         Self {
             sessions: Table::default(),
@@ -166,6 +252,7 @@ impl Engine {
     /// `Complete`; or `Refused`, `Declined`, or `Failed` (also for a session or range that does not
     /// exist).
     pub fn request(&mut self, now: Moment, media: MediaRequest) {
+        // Before time advances: a stream that expires in this very tick is kept by its request.
         let tracks = media.parts.iter().map(|part| part.track).collect();
         self.note_activity(now, media.session, &tracks);
         self.input(now, |engine| engine.begin_request(now, media));
@@ -174,6 +261,7 @@ impl Engine {
     /// The socket has taken everything that was delivered to `request` out of buffer `read` by the
     /// oldest [`Action::Deliver`] not yet answered.
     pub fn sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
+        // An answer for a buffer that was not delivered shows no activity of a player.
         if let Some((session, tracks)) = self.activity_of_sent(request, read) {
             self.note_activity(now, session, &tracks);
         }
@@ -191,6 +279,7 @@ impl Engine {
     /// The viewer has left; the session's requests are cancelled with it.
     pub fn close(&mut self, now: Moment, session: SessionId) {
         self.input(now, |engine| {
+            // The session may have ended by itself while this event was under way.
             if engine.sessions.contains_key(&session) {
                 engine.end_session(now, session, true);
             }
@@ -252,6 +341,7 @@ impl Engine {
 
     // One input: time first, then what happened, then everything that follows from both.
     fn input<T>(&mut self, now: Moment, handle: impl FnOnce(&mut Self) -> T) -> T {
+        // First, so that the event is decided on the books of its own slot.
         self.advance(now);
         let answer = handle(self);
         self.dispatch_and_serve(now);
@@ -288,6 +378,7 @@ impl Engine {
 
     /// When [`Engine::tick`] must be called next, at the latest.
     pub fn next_wakeup(&self) -> Moment {
+        // Without sessions and reads a slot changes nothing, so an idle server sleeps.
         if self.is_quiet() { Moment::MAX } else { self.streams.bookings().slot_end() }
     }
 

@@ -103,6 +103,7 @@ impl fmt::Display for LayoutError {
 /// Checks that a track can be served from a disk that was calibrated for reads of `read_size`
 /// bytes. Every other function of this file takes a track that passed this check.
 pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), LayoutError> {
+    // Bounded before it is rounded up, so that a corrupt length does not overflow.
     let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
     let piece = u64::from(track.piece);
     if piece == 0 || piece % BLOCK != 0 {
@@ -112,6 +113,7 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
         return Err(LayoutError::PiecesTooLarge);
     }
     let pieces = padded.div_ceil(piece);
+    // The number after the last piece must fit too: it is where a stream's cursor ends.
     if pieces >= u64::from(u32::MAX) {
         return Err(LayoutError::TooManyPieces);
     }

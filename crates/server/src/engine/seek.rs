@@ -46,6 +46,7 @@ impl Engine {
         if !seeks.is_empty() {
             self.readmit(now, request, &seeks)?;
         }
+        // Only once the other tracks are readmitted: a refused request must change no track.
         for (track, bytes) in is_contiguous {
             let id = self.stream_of(session, track).expect("only seeks replace streams");
             self.streams.note_request(id, &bytes);
@@ -95,6 +96,7 @@ impl Engine {
         let (layout, replica) = (session.layout.clone(), session.replica);
         let copies = Arc::clone(&session.copies);
         for (track, _) in tracks {
+            // Admission validated the tracks of its offer; a player may switch to any other.
             if let Some(reason) = self.cannot_serve(&layout, *track) {
                 return Err(self.refusal_without_search(reason));
             }
@@ -116,6 +118,7 @@ impl Engine {
         let wait = self.replace_booking(now, id, all, candidate)?;
         let number = self.requests[&request].number;
         let session = &mut self.sessions[&id];
+        // By this number, older requests for the same tracks find that they are superseded.
         session.seeks.extend(tracks.iter().map(|(track, _)| (*track, number)));
         let tracks: Vec<TrackNumber> = tracks.iter().map(|(track, _)| *track).collect();
         self.note_open_requests(id, number, &tracks);
@@ -160,6 +163,7 @@ impl Engine {
         let new: Vec<TrackNumber> = candidate.streams.iter().map(|stream| stream.track).collect();
         let gone = |stream: &StreamId| {
             let track = self.streams[stream].track;
+            // Also a track that the session leaves for another rendition gives back its booking.
             new.contains(&track) || !tracks.contains(&track)
         };
         let old: Vec<StreamId> = session.streams.iter().copied().filter(gone).collect();
@@ -208,6 +212,7 @@ impl Engine {
             Ok(approval) => return Ok((candidate.accepted(approval), 0)),
             Err(shortfall) => shortfall,
         };
+        // A player that seeks waits as it does at its start, and does not know of a longer delay.
         let limit = self.config.startup.as_nanos() / self.config.slot.as_nanos();
         let limit = u32::try_from(limit).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
         match self.streams.delay_until_it_fits(&mut candidate, limit) {
@@ -228,12 +233,14 @@ fn stream_from(
     let layout_track = &layout.tracks[usize::from(track)];
     let curve = curve(layout_track);
     let size = u64::from(layout_track.piece);
+    // An offset out of range becomes the end of the track, where nothing is left to read.
     let piece = u32::try_from(offset / size).unwrap_or(u32::MAX);
     // Only pieces' first bytes have times. In the middle of one, the time is not before its own
     // (buffers are kept as if it were that), and not after that of the next (deadlines are as if it
     // were that).
     let inside = !offset.is_multiple_of(size);
     let here = curve.due(if inside { piece.saturating_add(1) } else { piece });
+    // Pieces of one segment are due together: the first later due time is the next segment's.
     let after = curve.due.partition_point(|due| *due <= here);
     let after = curve.due.get(after).copied().unwrap_or(here);
     let timing = PlayoutClock { from_ms: after, kept_from_ms: curve.due(piece), ..timing };

@@ -157,12 +157,16 @@ impl Stream {
     pub(super) fn is_contiguous(&self, start: u64) -> bool {
         let piece = self.piece_at(start);
         if self.ends.is_empty() {
+            // The first segment may begin in any of these pieces, so none of them is a seek.
             return self.start.contains(&piece);
         }
         let whole = self.is_whole();
+        // Bytes of the same piece again are no seek: it is held until it is delivered to its end.
         let from = |end: u64| start <= end && piece == self.piece_at(end);
         self.ends
             .iter()
+            // Between two segments of a presentation that skips media, a player passes over stored
+            // bytes.
             .any(|end| if whole { from(*end) } else { self.skips_less_than_a_piece(*end, start) })
     }
 
@@ -206,6 +210,7 @@ impl Stream {
             _ => None,
         });
         let unread = (self.cursor..self.end).map(|piece| (piece, self.deadline(piece)));
+        // Deadlines never go back, so the first one that is not missed ends the search.
         let unread = unread.take_while(missed).filter(|(piece, _)| !self.accounted.contains(piece));
         held.filter(missed).chain(unread).collect()
     }
@@ -253,6 +258,7 @@ impl Stream {
     /// The next piece is being read into `read`, or found there.
     pub(super) fn hold_next(&mut self, piece: PieceDue, read: ReadId) {
         let deadline = self.deadline(piece.piece);
+        // The piece may have been counted as late before it became unread: once is enough.
         let counted = self.accounted.remove(&piece.piece).then_some(Counted::ForGood);
         self.holds.push_back(Hold::Held { read, piece, deadline, counted, safe: false });
         self.cursor += 1;
@@ -263,6 +269,7 @@ impl Stream {
         let hold = self.hold_mut(piece)?;
         let Hold::Held { read, piece, safe, .. } = *hold else { return None };
         *hold = Hold::Gone;
+        // Pieces are numbered from `base`, which must be a held one for the list to stay short.
         while self.holds.front() == Some(&Hold::Gone) {
             self.holds.pop_front();
             self.base += 1;
@@ -302,6 +309,7 @@ impl Stream {
             self.accounted.insert(self.cursor);
             return None;
         };
+        // Before its deadline the piece may still become late, so its count is to be taken back.
         let on_time = counted == Some(Counted::OnTime) && now <= deadline;
         if counted.is_some() && !on_time {
             self.accounted.insert(self.cursor);
@@ -362,6 +370,7 @@ impl Stream {
 
     /// The player has taken `piece`, to its end or not.
     pub(super) fn delivered(&mut self, piece: u32, whole: bool) {
+        // Two responses in parallel are delivered out of order; the position does not go back.
         self.position = self.position.max(if whole { piece + 1 } else { piece });
     }
 

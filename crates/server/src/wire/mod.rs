@@ -212,7 +212,7 @@ pub struct Calibration {
     /// Disk time that writes take from concurrent reads; `null` where it was not measured.
     pub writing: Option<WriteCost>,
     /// The actuator and the platters; `null` where the device shows no seek times.
-    pub arm: Option<Arm>,
+    pub actuator: Option<Actuator>,
     /// The method of the measurement, in words.
     pub method: String,
     /// When it was measured.
@@ -221,7 +221,7 @@ pub struct Calibration {
 
 /// A disk's seek and rotation times as fitted to timed reads, never shorter than measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Arm {
+pub struct Actuator {
     /// Bytes of the part of the disk over which seeks were measured.
     pub capacity: u64,
     /// Seconds of one revolution.

@@ -1,6 +1,6 @@
-//! The error of bytes that are not what the format says. Numbers are read and written by [`units`].
+//! The error for bytes that violate the format. [`units`] reads and writes numbers.
 
-/// Bytes that violate the format; the text says where and how.
+/// Bytes that violate the format, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub(crate) String);

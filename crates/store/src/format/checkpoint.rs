@@ -1,15 +1,15 @@
-//! A checkpoint: the whole catalogue at one place in the journal.
+//! A checkpoint: the whole catalogue at one position of the journal.
 //!
 //! ```text
 //!     0   8  magic "TCHECKPT"
 //!     8  16  uuid of the store
-//!    24   8  sequence of the first journal entry that is not in it
+//!    24   8  sequence of the first journal entry that it does not contain
 //!    32      records to its end: the next id, the calibration if there is one, all titles
 //! ```
 //!
-//! Its length and CRC-32C are in the superblock, which is written when the checkpoint is durable:
-//! a checkpoint that no superblock names does not exist. Two slots are written alternately, and
-//! the journal keeps all entries since the older one, so that either is enough.
+//! Its length and CRC-32C are in the superblock, which is written after the checkpoint is durable:
+//! a checkpoint that no superblock refers to does not exist. Two slots are written alternately, and
+//! the journal keeps all entries since the older one, so that either one is enough.
 
 use super::bytes::Malformed;
 use super::record::Record;
@@ -18,16 +18,16 @@ use media::checksum;
 use units::{Decoder, Encoder};
 use uuid::Uuid;
 
-/// Bytes before the records.
+/// The length of the header before the records.
 pub(crate) const HEADER: u64 = RECORDS as u64;
 
-// Where the fields lie, each behind the one before it; the figures are those drawn above.
+// The offsets of the fields, each derived from the one before it as drawn above.
 const UUID: usize = MAGIC.len();
 const SEQUENCE: usize = UUID + size_of::<Uuid>();
 const RECORDS: usize = SEQUENCE + size_of::<u64>();
 const _: () = assert!(UUID == 8 && SEQUENCE == 24 && RECORDS == 32);
 
-/// A checkpoint's bytes, from encoded records.
+/// The bytes of a checkpoint with encoded records.
 pub(crate) fn encode(uuid: Uuid, sequence: u64, records: &[u8]) -> Vec<u8> {
     let mut out = Encoder::default();
     out.bytes(MAGIC);
@@ -37,7 +37,7 @@ pub(crate) fn encode(uuid: Uuid, sequence: u64, records: &[u8]) -> Vec<u8> {
     out.finish()
 }
 
-/// The records of the checkpoint that `place` names. `bytes` may be longer (padded).
+/// The records of the checkpoint that `place` refers to. `bytes` may be longer (padded).
 pub(crate) fn decode(
     bytes: &[u8],
     place: &CheckpointRef,

@@ -1,4 +1,4 @@
-//! The journal: a ring of entries, each one acknowledged change of the catalogue.
+//! The journal: a ring of entries, each an acknowledged change of the catalogue.
 //!
 //! ```text
 //!  ring   │ entry 41, copy 0 │ entry 41, copy 1 │ entry 42, copy 0 │ entry 42, copy 1 │ ...
@@ -9,7 +9,7 @@
 //!     4   4  CRC-32C of the whole copy, padding too, with this field zero
 //!     8   8  sequence: one more with each entry
 //!    16  16  uuid of the store
-//!    32   8  place of this copy, in bytes since format (modulo the ring: where it lies)
+//!    32   8  place of this copy, in bytes since format (its offset modulo the ring's length)
 //!    40   4  chain before: CRC-32C over (chain before, sequence, records) of the entry before
 //!    44   2  copy, 0 or 1
 //!    46   2  zero
@@ -17,10 +17,11 @@
 //!    52      records
 //! ```
 //!
-//! Each entry is written twice, in one write: a torn last entry, which was never acknowledged, can
-//! be told from a rotten one, which was. If one copy is good the entry counts. An entry does not
-//! cross the ring's end: what does not fit starts at the ring's start. Uuid, place, sequence and
-//! chain together make sure that nothing older, misdirected or foreign is replayed.
+//! Each entry is written twice in one write, so that a torn last entry, which was never
+//! acknowledged, differs from a damaged one, which was. One good copy is enough for the entry to
+//! count. An entry does not cross the ring's end: one that does not fit begins at the ring's start.
+//! Uuid, place, sequence and chain together ensure that no older, misdirected or foreign entry is
+//! replayed.
 
 use super::BLOCK;
 use super::record::MAX_RECORD;
@@ -28,10 +29,10 @@ use media::checksum;
 use units::{Decoder, Encoder, align_up};
 use uuid::Uuid;
 
-/// Where the next entry goes, and the sequence and chain that it must carry.
+/// The position of the next entry, with the sequence and chain that it must carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JournalPosition {
-    /// Place of the next entry: bytes since format, with those skipped at the ring's ends.
+    /// The place of the next entry: bytes since format, including those skipped at the ring's end.
     pub(crate) place: u64,
     /// Sequence number of the next entry.
     pub(crate) sequence: u64,
@@ -40,13 +41,14 @@ pub(crate) struct JournalPosition {
 }
 
 impl JournalPosition {
-    /// Where an entry of `bytes` starts: here, or at the ring's start if it would cross the end.
+    /// The start of an entry of `bytes`: this position, or the ring's start if the entry would
+    /// cross the end.
     pub(crate) fn start_for(&self, bytes: u64, ring: u64) -> u64 {
         let left = ring - self.place % ring;
         if bytes <= left { self.place } else { self.place + left }
     }
 
-    /// The position behind an entry that starts at `start`.
+    /// The position after an entry that starts at `start`.
     fn after(&self, start: u64, bytes: u64, records: &[u8]) -> Self {
         Self {
             place: start + bytes,
@@ -56,18 +58,18 @@ impl JournalPosition {
     }
 }
 
-/// An entry ready to be written.
+/// An encoded entry that is ready to be written.
 #[derive(Debug)]
 pub(crate) struct EncodedEntry {
-    /// Both copies.
+    /// Both copies of the entry.
     pub(crate) bytes: Vec<u8>,
-    /// Where they start, in bytes since format.
+    /// The place of the first copy, in bytes since format.
     pub(crate) start: u64,
-    /// The position behind it.
+    /// The position after the entry.
     pub(crate) after: JournalPosition,
 }
 
-/// Bytes that an entry with `records` bytes of records takes in the ring.
+/// The bytes in the ring of an entry with `records` bytes of records.
 pub(crate) fn footprint(records: usize) -> u64 {
     2 * align_up((HEADER + records) as u64, BLOCK)
 }
@@ -114,7 +116,7 @@ fn encode_copy(
     bytes
 }
 
-/// One valid copy of an entry, as found.
+/// One valid copy of an entry in the ring.
 #[derive(Debug)]
 struct EntryCopy<'a> {
     sequence: u64,
@@ -122,11 +124,11 @@ struct EntryCopy<'a> {
     chain: u32,
     copy: u16,
     records: &'a [u8],
-    /// Bytes of this copy.
+    /// The length of this copy.
     bytes: u64,
 }
 
-/// The copy that starts at `at` of the ring, if there is a valid one of this store.
+/// The copy that starts at `at` of the ring, if it is valid and belongs to this store.
 fn read_copy(ring: &[u8], at: usize, uuid: Uuid) -> Option<EntryCopy<'_>> {
     let rest = &ring[at..];
     let mut header = Decoder::new(rest);
@@ -152,18 +154,18 @@ fn read_copy(ring: &[u8], at: usize, uuid: Uuid) -> Option<EntryCopy<'_>> {
     Some(EntryCopy { sequence, place, chain, copy, records, bytes: bytes as u64 })
 }
 
-/// An entry read back.
+/// An entry that was read back.
 #[derive(Debug)]
 pub(crate) struct ReplayedEntry<'a> {
-    /// Its records, encoded.
+    /// The encoded records of the entry.
     pub(crate) records: &'a [u8],
     /// Whether both copies are good.
     pub(crate) whole: bool,
-    /// The position behind it.
+    /// The position after the entry.
     pub(crate) after: JournalPosition,
 }
 
-/// The entry at `position` of `ring`, or at the ring's start if there is none here.
+/// The entry at `position` of `ring`; if there is none, the entry at the ring's start.
 pub(crate) fn read<'a>(
     ring: &'a [u8],
     position: &JournalPosition,
@@ -185,7 +187,7 @@ fn read_at<'a>(
     uuid: Uuid,
 ) -> Option<ReplayedEntry<'a>> {
     let at = usize::try_from(start % ring.len() as u64).expect("the ring is in memory");
-    // The second copy's place depends on the entry's length, which only a good copy tells.
+    // The place of the second copy depends on the entry's length, which only a good copy tells.
     let places =
         (0..=(MAX_ENTRY + HEADER).next_multiple_of(4096)).step_by(4096).map(|ahead| at + ahead);
     let mut good = places.take_while(|at| *at < ring.len()).filter_map(|at| {
@@ -201,8 +203,8 @@ fn read_at<'a>(
     Some(ReplayedEntry { records: found.records, whole, after })
 }
 
-/// The newest entry at or after `sequence` anywhere in the ring. If it exists although there is
-/// nothing to replay at the head, entries before it are lost.
+/// The newest entry at or after `sequence` anywhere in the ring. If it exists although the entry at
+/// the head is missing, entries are lost.
 pub(crate) fn newest_beyond(ring: &[u8], sequence: u64, uuid: Uuid) -> Option<u64> {
     (0..ring.len())
         .step_by(4096)
@@ -222,7 +224,7 @@ fn link(chain: u32, sequence: u64, records: &[u8]) -> u32 {
 
 const MAGIC: &[u8] = b"TJRN";
 
-// Where the fields of a copy lie, each behind the one before it; the figures are those drawn above.
+// The offsets of a copy's fields, each derived from the one before it as drawn above.
 const CHECKSUM: usize = MAGIC.len();
 const SEQUENCE: usize = CHECKSUM + size_of::<u32>();
 const UUID: usize = SEQUENCE + size_of::<u64>();
@@ -230,10 +232,10 @@ const PLACE: usize = UUID + size_of::<Uuid>();
 const CHAIN: usize = PLACE + size_of::<u64>();
 const COPY: usize = CHAIN + size_of::<u32>();
 const LENGTH: usize = COPY + 2 * size_of::<u16>();
-/// Bytes before the records.
+/// The length of the header before the records.
 const HEADER: usize = LENGTH + size_of::<u32>();
 const _: () = assert!(CHECKSUM == 4 && SEQUENCE == 8 && UUID == 16 && PLACE == 32);
 const _: () = assert!(CHAIN == 40 && COPY == 44 && LENGTH == 48 && HEADER == 52);
 
-/// Bytes of records in one entry: one record of the longest kind.
+/// The most bytes of records in one entry: one record of the longest kind.
 pub(crate) const MAX_ENTRY: usize = MAX_RECORD;

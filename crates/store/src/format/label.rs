@@ -1,5 +1,5 @@
-//! A label: the title's own record, in front of its index region, so that a scan over the chunks
-//! finds every title even when the catalogue is lost.
+//! A label: a copy of the title's record in front of its index region, so that a scan over the
+//! chunks finds every title even when the catalogue is lost.
 //!
 //! ```text
 //!  index region
@@ -12,8 +12,8 @@
 //!  16384     the encoded index
 //! ```
 //!
-//! The catalogue is the truth. A label is written with the title and keeps the title's first name.
-//! When a title's chunks are freed its label is overwritten.
+//! The catalogue takes precedence. A label is written with the title and keeps the title's first
+//! name. It is overwritten when the title's chunks are freed.
 
 use super::record::{MAX_RECORD, decode_title, encode_title};
 use crate::TitleRecord;
@@ -21,10 +21,10 @@ use media::checksum;
 use units::{Decoder, Encoder};
 use uuid::Uuid;
 
-/// Bytes of a label; the encoded index starts behind it.
+/// The length of a label; the encoded index follows it.
 pub(crate) const SIZE: usize = 16 * 1024;
 
-// Where the fields lie, each behind the one before it; the figures are those drawn above.
+// The offsets of the fields, each derived from the one before it as drawn above.
 const CHECKSUM: usize = MAGIC.len();
 const LENGTH: usize = CHECKSUM + size_of::<u32>();
 const UUID: usize = LENGTH + size_of::<u32>();
@@ -51,7 +51,7 @@ pub(crate) fn encode(title: &TitleRecord, uuid: Uuid) -> Vec<u8> {
     bytes
 }
 
-/// The title that a label names; `None` if it is no label of this store.
+/// The title in a label; `None` if the bytes are no label of this store.
 pub(crate) fn decode(bytes: &[u8], uuid: Uuid) -> Option<TitleRecord> {
     let mut whole = bytes.get(..SIZE)?.to_vec();
     let mut header = Decoder::new(bytes);

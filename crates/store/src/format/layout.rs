@@ -1,4 +1,4 @@
-//! Where the regions of a store lie, computed from its size and chunk at format and kept in the
+//! The layout of a store's regions, computed from its size and chunk at format and kept in the
 //! superblock.
 //!
 //! ```text
@@ -7,10 +7,10 @@
 //!  │         │                 │      │  ring   │ point 0│ point 1│                 │
 //! ```
 //!
-//! Superblock places follow from the size alone, so that a store that has lost its front is still
-//! found. The metadata lies in the middle because on a hard disk that is nearest to everything.
-//! What a region touches of a chunk makes the whole chunk reserved; all other whole chunks are
-//! data, in two runs around the middle.
+//! The places of superblocks follow from the size alone, so that a store whose front is lost can
+//! still be found. The metadata is in the middle, where a hard disk's seeks from everywhere are
+//! shortest. A chunk that a region touches is reserved as a whole; all other whole chunks are data,
+//! in two runs around the middle.
 
 use super::BLOCK;
 use super::bytes::Malformed;
@@ -18,23 +18,23 @@ use crate::StoreError;
 use std::ops::Range;
 use units::{ByteCount, ChunkIndex, Decoder, Encoder, Extent, align_down, align_up};
 
-/// The places of everything on a store.
+/// The regions of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreLayout {
-    /// Bytes of the device that the store takes, a multiple of 64 KiB.
+    /// The bytes of the device that the store uses, a multiple of 64 KiB.
     pub(crate) size: u64,
-    /// Bytes of a chunk.
+    /// The size of a chunk.
     pub(crate) chunk: u64,
     /// The journal ring.
     pub(crate) journal: Range<u64>,
     /// The two checkpoint slots, equally long.
     pub(crate) checkpoints: [Range<u64>; 2],
-    /// What calibration may overwrite; may be empty.
+    /// The area that calibration may overwrite; may be empty.
     pub(crate) scratch: Range<u64>,
 }
 
 impl StoreLayout {
-    /// Encoded bytes: size, chunk, then offset and length of the four regions.
+    /// The encoded length: size, chunk, then offset and length of the four regions.
     pub(crate) const ENCODED: usize = 2 * 8 + 4 * 16;
 
     /// Plans a store on a device of `size` bytes.
@@ -42,6 +42,7 @@ impl StoreLayout {
         if !chunk.is_power_of_two() || !(MIN_CHUNK..=MAX_CHUNK).contains(&chunk) {
             return Err(StoreError::BadChunk { chunk: ByteCount(chunk) });
         }
+        // The rest of the device is not used: superblocks are at multiples of their spacing.
         let (given, size) = (size, align_down(size, SUPERBLOCK_SPACING));
         let too_small = || StoreError::TooSmall {
             size: ByteCount(given),
@@ -55,9 +56,11 @@ impl StoreLayout {
             return Err(too_small());
         }
         let chunks = size / chunk;
+        // Both grow with the number of chunks, because titles and changes do.
         let journal = align_up((chunks * 64).clamp(MIN_JOURNAL, MAX_JOURNAL), BLOCK);
         let checkpoint = align_up((chunks * 256).clamp(MIN_CHECKPOINT, MAX_CHECKPOINT), BLOCK);
         let scratch = align_down((size / 1024).min(MAX_SCRATCH), chunk);
+        // Beside the middle superblock, so that the arm is seldom far from the journal.
         let journal_at = superblock_places(size)[2] + SUPERBLOCK_SPACING;
         let slots_at = journal_at + journal;
         let scratch_at = align_up(slots_at + 2 * checkpoint, chunk);
@@ -77,14 +80,14 @@ impl StoreLayout {
         Ok(layout)
     }
 
-    /// A size at which a store with such chunks surely fits.
+    /// A size that is sufficient for a store with this chunk size.
     fn smallest(chunk: u64) -> u64 {
         let fixed = 4 * SUPERBLOCK_SPACING + MIN_JOURNAL + 2 * MIN_CHECKPOINT;
-        // Front, middle (rounded both ways) and end waste up to a chunk each.
+        // Front, middle (rounded in both directions) and end each waste up to a chunk.
         align_up(2 * (fixed + 3 * chunk), SUPERBLOCK_SPACING)
     }
 
-    /// The runs of chunks that titles may have.
+    /// The runs of chunks that are available to titles.
     pub(crate) fn data(&self) -> Vec<Extent> {
         let mut reserved: Vec<Range<u64>> = superblock_places(self.size)
             .iter()
@@ -103,7 +106,7 @@ impl StoreLayout {
         runs
     }
 
-    /// Chunks that titles may have.
+    /// Number of chunks that are available to titles.
     pub(crate) fn data_chunks(&self) -> u64 {
         self.data().iter().map(|run| run.chunks).sum()
     }
@@ -165,7 +168,7 @@ impl StoreLayout {
     }
 }
 
-/// Where the four copies of the superblock lie on a store of `size` bytes.
+/// The places of the four superblock copies on a store of `size` bytes.
 pub(crate) fn superblock_places(size: u64) -> [u64; 4] {
     let end = align_down(size, SUPERBLOCK_SPACING).saturating_sub(SUPERBLOCK_SPACING);
     [0, SUPERBLOCK_SPACING, align_down(size / 2, SUPERBLOCK_SPACING), end]
@@ -181,35 +184,37 @@ fn push_run(runs: &mut Vec<Extent>, from: u64, to: u64) {
     }
 }
 
-/// The second copy is this far from the first: a misdirected or torn write of one file system
+/// The distance of the second copy from the first: a misdirected or torn write of one file system
 /// block or one erase page does not reach both.
 pub(crate) const SUPERBLOCK_SPACING: u64 = 64 * 1024;
 
-/// A chunk holds whole checksum spans.
+/// The smallest chunk: it holds whole checksum spans.
 const MIN_CHUNK: u64 = media::CHECKSUM_SPAN;
 
-/// Four times the largest read; beyond it small titles waste too much.
+/// The largest chunk: four times the largest read; larger ones waste too much for small titles.
 const MAX_CHUNK: u64 = 64 << 20;
 
-/// Leaves room for arithmetic on offsets.
+/// The largest store, which leaves room for arithmetic on offsets.
 const MAX_SIZE: u64 = 1 << 60;
 
-/// 32 commits of the smallest kind.
+/// The smallest journal: 32 commits of the smallest kind.
 const MIN_JOURNAL: u64 = 256 * 1024;
 
-/// 2,048 commits of the smallest kind; read whole when the store opens, in well under a second.
+/// The largest journal: 2,048 commits of the smallest kind, which are read in well under a second
+/// when the store opens.
 const MAX_JOURNAL: u64 = 16 << 20;
 
-/// About 250 titles of two tracks.
+/// The smallest checkpoint slot: about 250 titles with two tracks.
 const MIN_CHECKPOINT: u64 = 64 * 1024;
 
-/// A million titles of two tracks.
+/// The largest checkpoint slot: a million titles with two tracks.
 const MAX_CHECKPOINT: u64 = 256 << 20;
 
-/// Enough for a few seconds of a concurrent writer on any disk; small stores have none.
+/// The largest scratch region: a few seconds of a concurrent writer on any disk. Small stores have
+/// none.
 const MAX_SCRATCH: u64 = 64 << 20;
 
-/// One for a title's data, one for its index.
+/// The smallest number of data chunks: one for a title's data, one for its index.
 const MIN_DATA_CHUNKS: u64 = 2;
 
 #[cfg(test)]
@@ -217,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_of_stores_small_and_large() {
+    fn the_regions_of_small_and_large_stores_are_as_designed() {
         let show = |size: u64, chunk: u64| match StoreLayout::plan(size, chunk) {
             Ok(layout) => {
                 let runs: Vec<_> = layout.data().iter().map(|e| (e.start.0, e.end().0)).collect();
@@ -253,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_said_to_be_needed_suffices_for_every_chunk() {
+    fn the_reported_smallest_size_suffices_for_every_chunk() {
         for shift in 16..=26 {
             let chunk = 1u64 << shift;
             let StoreError::TooSmall { needed, .. } = StoreLayout::plan(4096, chunk).unwrap_err()

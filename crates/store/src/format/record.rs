@@ -1,4 +1,4 @@
-//! The catalogue's records, as they stand in journal entries, checkpoints and labels.
+//! The catalogue's records in journal entries, checkpoints and labels.
 //!
 //! ```text
 //!   each record begins with its kind, 1 byte; a text or a list with its length, 2 bytes
@@ -27,15 +27,15 @@ use units::{ChunkIndex, Decoder, Encoder, Extent, nanos};
 pub(crate) enum Record {
     /// A new title.
     Title(TitleRecord),
-    /// A title is gone.
+    /// A title was removed.
     Removal(TitleId),
-    /// A title has another name.
+    /// A title was renamed.
     Renaming(TitleId, String),
-    /// The calibration is this one now.
+    /// The calibration was replaced by this one.
     Calibration(Calibration),
-    /// How the disk performed in use, in the server's encoding.
+    /// The performance of the disk in use, in the server's encoding.
     DiskHistory(Vec<u8>),
-    /// No title below this id will be made any more.
+    /// Ids below this one are never used again.
     NextId(TitleId),
 }
 
@@ -94,7 +94,7 @@ impl Record {
         }
     }
 
-    /// Bytes that it takes.
+    /// The encoded length in bytes.
     pub(crate) fn encoded_len(&self) -> u64 {
         let mut out = Encoder::default();
         self.encode(&mut out);
@@ -138,7 +138,7 @@ pub(crate) fn check_limits(title: &TitleRecord) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a calibration that would not be read back as it is: too long, or impossible.
+/// Refuses a calibration that could not be read back unchanged: too long, or invalid.
 pub(crate) fn check_calibration(calibration: &Calibration) -> Result<(), StoreError> {
     let refused = |reason: String| Err(StoreError::BadCalibration { reason });
     let bytes = calibration.encode();
@@ -146,7 +146,8 @@ pub(crate) fn check_calibration(calibration: &Calibration) -> Result<(), StoreEr
         let (guarantees, zones) = (calibration.guarantees.len(), calibration.zones.len());
         return refused(format!("it has {guarantees} read sizes and {zones} zones"));
     }
-    // What the decoder refuses must not enter the journal: the store would not open again.
+    // A calibration that the decoder refuses must not enter the journal: the store would not open
+    // again.
     match Calibration::decode(&bytes) {
         Ok(read_back) if read_back == *calibration => Ok(()),
         Ok(_) => refused("part of it is too long".to_owned()),
@@ -154,7 +155,7 @@ pub(crate) fn check_calibration(calibration: &Calibration) -> Result<(), StoreEr
     }
 }
 
-/// Refuses a disk history that is longer than a record may be.
+/// Refuses a disk history that exceeds the length of a record.
 pub(crate) fn check_disk_history(bytes: &[u8]) -> Result<(), StoreError> {
     if bytes.len() > MAX_DISK_HISTORY {
         let what =
@@ -246,27 +247,28 @@ const NEXT_ID: u8 = 6;
 const MEDIA: u8 = 1;
 const FILE: u8 = 2;
 
-/// What every file system allows, so that a title's name is a file's name on export.
+/// The longest name in bytes: all file systems allow it, so that a title's name is a file's name on
+/// export.
 pub(crate) const MAX_NAME: usize = 255;
 
-/// Renditions and languages of the richest programme, with room to spare.
+/// The largest number of tracks: more than the renditions and languages of any programme.
 pub(crate) const MAX_TRACKS: usize = 64;
 
-/// Extents of one track. The allocator takes as few as it can (one, if any hole is large enough);
-/// an aged store is better used badly than refused.
+/// The largest number of extents of one track. The allocator uses as few as possible (one, if any
+/// hole is large enough), and this limit allows a fragmented store to be used.
 pub(crate) const MAX_EXTENTS: usize = 64;
 
-/// Extents of all tracks and the index together, so that a title's record stays below
-/// [`MAX_RECORD`].
+/// The largest number of extents of all tracks and the index together, so that a title's record
+/// stays below [`MAX_RECORD`].
 pub(crate) const MAX_TITLE_EXTENTS: usize = 512;
 
-/// A calibration's record stays below [`MAX_RECORD`]: 64 read sizes and 400 zones fit.
+/// The longest encoded calibration, below [`MAX_RECORD`]: 64 read sizes and 400 zones fit.
 const MAX_CALIBRATION: usize = 10 * 1024;
 
-/// A disk history's record stays well below [`MAX_RECORD`].
+/// The longest disk history, well below [`MAX_RECORD`].
 const MAX_DISK_HISTORY: usize = 4096;
 
-/// No record is longer: 512 extents of 16 bytes, 65 lists of 2 and 64 tracks of 8 bytes, a name.
+/// The longest record: 512 extents of 16 bytes, 65 lists of 2 and 64 tracks of 8 bytes, a name.
 pub(crate) const MAX_RECORD: usize = 12 * 1024;
 
 const _: () = {

@@ -1,4 +1,4 @@
-//! The superblock: what must be known before anything else. Four copies, all alike.
+//! The superblock: the data that is needed before all other. Four identical copies.
 //!
 //! ```text
 //!     0   8  magic "TENUTO\r\n"
@@ -22,10 +22,10 @@
 //!    32   4  journal: chain before the next entry       36  4  zero
 //! ```
 //!
-//! An update writes copies 0 and 1, flushes, writes 2 and 3, flushes: at any moment at least two
-//! copies of either the old or the new one are whole. The newest with two valid copies wins, so a
-//! single misdirected or stale sector is never chosen. The version stands before the checksum, so
-//! that a program of any version can name it.
+//! An update writes copies 0 and 1, flushes, writes 2 and 3, and flushes: at any moment at least
+//! two copies of either the old or the new one are whole. The newest with two valid copies wins, so
+//! that a single misdirected or stale sector is never chosen. The version precedes the checksum, so
+//! that a program of any version can report it.
 
 use super::bytes::Malformed;
 use super::journal::JournalPosition;
@@ -35,19 +35,19 @@ use media::checksum;
 use units::{Decoder, Encoder};
 use uuid::Uuid;
 
-/// A superblock's contents.
+/// The contents of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) sequence: u64,
     pub(crate) parent: u32,
     pub(crate) uuid: Uuid,
     pub(crate) layout: StoreLayout,
-    /// Newest first. Always in different slots.
+    /// The two checkpoints, newest first, always in different slots.
     pub(crate) checkpoints: [CheckpointRef; 2],
     pub(crate) label: String,
 }
 
-/// Where a checkpoint lies and where in the journal it stands.
+/// A reference to a checkpoint: its slot, checksum and length, and its position in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckpointRef {
     pub(crate) slot: usize,
@@ -92,13 +92,13 @@ impl Superblock {
         bytes
     }
 
-    /// The checksum that its encoding carries: its name in the hash chain.
+    /// The checksum of its encoding, which identifies it in the hash chain.
     pub(crate) fn checksum(&self) -> u32 {
         let bytes = self.encode();
         u32::from_le_bytes(bytes[CHECKSUM..SEQUENCE].try_into().expect("four bytes"))
     }
 
-    /// What one copy's block holds.
+    /// Decodes the block of one copy.
     pub(crate) fn decode(block: &[u8]) -> SuperblockCopy {
         if block.len() != SIZE || !block.starts_with(MAGIC) {
             return SuperblockCopy::Nothing;
@@ -138,7 +138,7 @@ impl Superblock {
 }
 
 impl CheckpointRef {
-    /// Encoded bytes: slot, checksum, length, then place, sequence, chain and a zero.
+    /// The encoded length: slot, checksum, length, then place, sequence, chain and a zero.
     const ENCODED: usize = 4 + 4 + 8 + 8 + 8 + 4 + 4;
 
     fn encode(&self, out: &mut Encoder) {
@@ -169,20 +169,20 @@ impl CheckpointRef {
     }
 }
 
-/// As much of `label` as a superblock keeps, cut between characters.
+/// The longest prefix of `label` that fits in a superblock, cut between characters.
 pub(crate) fn fitting_label(label: &str) -> &str {
     let end = (0..=label.len().min(MAX_LABEL)).rev().find(|at| label.is_char_boundary(*at));
     &label[..end.unwrap_or(0)]
 }
 
-/// Tells a store from anything else, and a binary copy from one mangled as text.
+/// Identifies a store; a copy in text mode would change the line end.
 const MAGIC: &[u8] = b"TENUTO\r\n";
 
-/// Bytes of a superblock.
+/// The length of a superblock.
 #[expect(clippy::cast_possible_truncation, reason = "4,096")]
 pub(crate) const SIZE: usize = BLOCK as usize;
 
-// Where the fields lie, each behind the one before it; the figures are those drawn above.
+// The offsets of the fields, each derived from the one before it as drawn above.
 const FORMAT_VERSION: usize = MAGIC.len();
 const CHECKSUM: usize = FORMAT_VERSION + size_of::<u32>();
 const SEQUENCE: usize = CHECKSUM + size_of::<u32>();
@@ -197,8 +197,8 @@ const _: () = assert!(UUID == 32 && LAYOUT == 48 && StoreLayout::ENCODED == 80);
 const _: () = assert!(CHECKPOINTS[0] == 128 && CHECKPOINTS[1] == 168 && LABEL == 208);
 const _: () = assert!(CheckpointRef::ENCODED == 40 && LABEL + 2 + MAX_LABEL <= SIZE);
 
-/// More than any store writes in its life: leaves room for arithmetic.
+/// A bound on places that leaves room for arithmetic: no store writes as much.
 const MAX_PLACE: u64 = 1 << 62;
 
-/// What file systems keep of a label is 12 to 255 bytes; a person's name for a disk fits in 64.
+/// The longest label in bytes: file systems keep 12 to 255.
 const MAX_LABEL: usize = 64;

@@ -1,4 +1,4 @@
-//! A file as it is: one track of opaque bytes.
+//! Ingest of a file without interpretation: one track of opaque bytes.
 
 use super::{IngestJob, IngestReport};
 use crate::{StoreError, TitleWriter};
@@ -48,8 +48,8 @@ fn description() -> TrackDescription {
     }
 }
 
-/// Not turned, as ISO/IEC 14496-12 writes it: 16.16, the last column 2.30.
+/// The identity matrix of ISO/IEC 14496-12: 16.16, the last column 2.30.
 const IDENTITY: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-/// Read from the source at once: large enough that calls cost nothing.
+/// Bytes of one read from the source: large enough that the cost of calls does not matter.
 const PIECE: usize = 1 << 20;

@@ -1,16 +1,16 @@
-//! From FFmpeg's stream into a title's tracks.
+//! Writes FFmpeg's fragmented stream into a title's tracks.
 
 use crate::{StoreError, TitleWriter};
 use media::{BadStream, FragmentError, FragmentReader, FragmentSink, LduIndex, TrackDescription};
 use units::ByteCount;
 
-/// Reads a fragmented stream into a title: parses it, and passes payload to a [`TitleSink`].
+/// Parses a fragmented stream and passes its payload to a [`TitleSink`].
 pub(super) struct StreamIngest<'a> {
     reader: FragmentReader,
     sink: TitleSink<'a>,
 }
 
-/// Takes what the parser finds: declares the tracks and writes their payload.
+/// The receiver of the parsed stream: declares the tracks and writes their payload.
 struct TitleSink<'a> {
     writer: TitleWriter<'a>,
     expected: Vec<ByteCount>,
@@ -25,7 +25,7 @@ impl<'a> StreamIngest<'a> {
         self.reader.push(bytes, &mut self.sink)
     }
 
-    /// The writer, ready to be sealed with what follows it.
+    /// Ends the stream; returns the writer and the tracks with which it can be sealed.
     #[expect(clippy::type_complexity, reason = "a pair, and the list that seals it")]
     pub(super) fn finish(
         mut self,
@@ -43,7 +43,7 @@ impl FragmentSink for TitleSink<'_> {
     type Error = StoreError;
 
     fn tracks(&mut self, tracks: &[TrackDescription]) -> Result<(), StoreError> {
-        // The estimates are by FFmpeg's order of streams, which is that of the tracks.
+        // The estimates are in the order of FFmpeg's streams, which is that of the tracks.
         self.expected.resize(tracks.len(), ByteCount::ZERO);
         self.writer.declare(&self.expected)
     }

@@ -1,15 +1,15 @@
-//! Taking files in, one title each.
+//! Ingest of files, one title each.
 //!
 //! ```text
-//!  media   ffprobe ──JSON──▶ what to take, what to leave out, what to refuse
+//!  media   ffprobe ──JSON──▶ which streams to take, to leave out, or to refuse
 //!          ffmpeg ──pipe──▶ FragmentReader ──payload──▶ TitleWriter ──▶ device
 //!            (remux only)        └──────────LDU index──────▶ seal
 //!  file    read ──────────────────────────────────────▶ TitleWriter
 //! ```
 //!
-//! FFmpeg's programs are called, never linked: they read what strangers wrote, so they run as
-//! processes of their own that can be killed and have bounds (`process`). Nothing is re-encoded.
-//! A file that is refused leaves nothing behind.
+//! FFmpeg's programs are called, never linked: they read untrusted files, so they run as separate
+//! processes that can be killed and have limits (`process`). Nothing is re-encoded. A refused file
+//! leaves nothing behind.
 
 mod bytes;
 mod fragments;
@@ -23,16 +23,17 @@ use media::TitleKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How to take files in.
+/// The options of an ingest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngestOptions {
-    /// Media (through FFmpeg) or any bytes.
+    /// Media (through FFmpeg) or opaque bytes.
     pub kind: TitleKind,
-    /// The title's name; `None`: the file's name without its extension.
+    /// The title's name; `None` for the file's name without its extension.
     pub name: Option<String>,
-    /// Take what can be read of a damaged file, with a note, instead of refusing it.
+    /// Take the readable part of a damaged file, with a note, instead of refusing the file.
     pub allow_damaged: bool,
-    /// The files are one title: the first with its sound, the others its pictures in other sizes.
+    /// The files are one title: the first with its sound, the others with its pictures in other
+    /// sizes.
     pub renditions: bool,
 }
 
@@ -42,28 +43,28 @@ impl Default for IngestOptions {
     }
 }
 
-/// A file taken in.
+/// The result of the ingest of one title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngestReport {
-    /// The title it became.
+    /// The new title.
     pub title: TitleRecord,
-    /// What of the file is not in the title: `subtitle stream 3 (subrip, eng)`.
+    /// The streams that are not in the title: `subtitle stream 3 (subrip, eng)`.
     pub left_out: Vec<String>,
-    /// What else a person should know.
+    /// Further notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What became of one file.
+/// The outcome of one file.
 #[derive(Debug)]
 pub struct FileOutcome {
     /// The file.
     pub file: PathBuf,
-    /// What became of it.
+    /// The report, or the reason of the failure.
     pub result: Result<IngestReport, StoreError>,
 }
 
-/// Takes in files, one title each; one that is refused does not stop the others. As renditions they
-/// are one title, and one outcome: the first file's.
+/// Ingests files, one title each; a refused file does not stop the others. With
+/// `options.renditions` they become one title, and the outcome is that of the first file.
 pub fn ingest(
     store: &Store,
     files: &[PathBuf],
@@ -72,17 +73,17 @@ pub fn ingest(
     progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Vec<FileOutcome> {
-    let mut one = |file: &PathBuf, others: &[PathBuf]| FileOutcome {
-        file: file.clone(),
-        result: ingest_with(store, (file, others), options, io, progress, cancel),
+    let mut one = |source: TitleSource<'_>| FileOutcome {
+        file: source.file.to_owned(),
+        result: ingest_title(store, source, options, io, progress, cancel),
     };
     match files.split_first() {
-        Some((first, others)) if options.renditions => vec![one(first, others)],
-        _ => files.iter().map(|file| one(file, &[])).collect(),
+        Some((file, others)) if options.renditions => vec![one(TitleSource { file, others })],
+        _ => files.iter().map(|file| one(TitleSource { file, others: &[] })).collect(),
     }
 }
 
-/// Takes in one file as one title.
+/// Ingests one file as one title.
 pub fn ingest_file(
     store: &Store,
     file: &Path,
@@ -91,19 +92,20 @@ pub fn ingest_file(
     progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<IngestReport, StoreError> {
-    ingest_with(store, (file, &[]), options, io, progress, cancel)
+    ingest_title(store, TitleSource { file, others: &[] }, options, io, progress, cancel)
 }
 
-fn ingest_with(
+fn ingest_title(
     store: &Store,
-    (file, others): (&Path, &[PathBuf]),
+    source: TitleSource<'_>,
     options: &IngestOptions,
     io: &dyn BackgroundIo,
     progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<IngestReport, StoreError> {
-    let size = size_of_file(file)?;
-    let more = others.iter().map(|other| size_of_file(other)).sum::<Result<u64, _>>()?;
+    let TitleSource { file, others } = source;
+    let own_size = size_of_file(file)?;
+    let other_sizes = others.iter().map(|other| size_of_file(other)).sum::<Result<u64, _>>()?;
     if !others.is_empty() && options.kind == TitleKind::File {
         return Err(refused(file, "only media has renditions; leave --as file out".to_owned()));
     }
@@ -115,15 +117,26 @@ fn ingest_with(
             return Err(refused(file, reason));
         }
     };
+    let size = own_size + other_sizes;
+    // Reserves the name before the work, so that two jobs cannot collide at its end.
     let writer = store.begin(name, options.kind)?.with_io(io);
-    let mut job = IngestJob { file, others, size: size + more, options, progress, cancel };
+    let mut job = IngestJob { file, others, size, options, progress, cancel };
     match options.kind {
         TitleKind::File => bytes::ingest(writer, &mut job),
         TitleKind::Media => remux::ingest(writer, &mut job),
     }
 }
 
-/// Bytes of a regular file.
+/// The files of one title.
+#[derive(Clone, Copy)]
+struct TitleSource<'a> {
+    /// The file that names the title and has its sound.
+    file: &'a Path,
+    /// The files of the title's other renditions.
+    others: &'a [PathBuf],
+}
+
+/// The length of a regular file.
 fn size_of_file(file: &Path) -> Result<u64, StoreError> {
     let about = std::fs::metadata(file).map_err(|source| StoreError::File {
         action: "read",
@@ -149,7 +162,7 @@ struct IngestJob<'a> {
 }
 
 impl IngestJob<'_> {
-    /// Tells how far it has come; an error if it has been called off.
+    /// Reports progress; an error if the caller has cancelled the ingest.
     fn tell(&mut self, stage: &'static str, done: u64) -> Result<(), StoreError> {
         (self.progress)(JobProgress { stage, done, total: Some(self.size) });
         if self.cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }

@@ -1,7 +1,7 @@
-//! What FFmpeg sees in a file, and what is decided from it: which streams are taken, which are left
-//! out, and whether the file is refused.
+//! The streams that FFmpeg finds in a file, and the decision which are taken, which are left out,
+//! and whether the file is refused.
 //!
-//! Deciding is apart from probing, so that it can be tested without a file.
+//! The decision is separate from the probe, so that it can be tested without a file.
 
 use super::IngestJob;
 use super::process::{Process, last_words, tail};
@@ -13,14 +13,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use units::ByteCount;
 
-/// What `ffprobe` says, as far as it matters here.
+/// The output of `ffprobe`, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ProbeOutput {
     #[serde(default)]
     streams: Vec<ProbedStream>,
     #[serde(default)]
     format: ProbedFormat,
-    /// The first few packets.
+    /// The first few packets of the file.
     #[serde(default)]
     packets: Vec<ProbedPacket>,
 }
@@ -84,30 +84,30 @@ struct SideData {
     side_data_type: String,
 }
 
-/// What to do with a file.
+/// The plan for the remux of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RemuxPlan {
-    /// In the order of the title's tracks.
+    /// The streams in the order of the title's tracks.
     pub(super) streams: Vec<SelectedStream>,
-    /// `mp4`, or `mov` where a codec needs it.
+    /// The container: `mp4`, or `mov` where a codec needs it.
     pub(super) container: &'static str,
     pub(super) left_out: Vec<String>,
 }
 
-/// A stream to be taken.
+/// A stream that is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SelectedStream {
-    /// Index of its file: 0 is the title's own, then its other renditions.
+    /// The index of its file: 0 is the title's own, then its other renditions.
     pub(super) file: usize,
     /// FFmpeg's stream index in that file.
     pub(super) index: u32,
     pub(super) video: bool,
     pub(super) codec: String,
-    /// Estimated bytes of its data; zero if unknown.
+    /// The estimated length of its data in bytes; zero if unknown.
     pub(super) expected: ByteCount,
 }
 
-/// The arguments that keep FFmpeg from reading anything but this file, and let it look far enough.
+/// The input arguments that keep FFmpeg from reading any other file, and make it probe long enough.
 pub(super) fn input(file: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = INPUT.iter().map(OsString::from).collect();
     let mut name = OsString::from("file:");
@@ -116,7 +116,7 @@ pub(super) fn input(file: &Path) -> Vec<OsString> {
     words
 }
 
-/// Asks `ffprobe`.
+/// Runs `ffprobe`.
 pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput, StoreError> {
     job.tell("probing", 0)?;
     let mut words: Vec<OsString> = ASK.iter().map(OsString::from).collect();
@@ -127,9 +127,11 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     let (json, complaints, status) = std::thread::scope(|scope| {
         let json = scope.spawn(move || {
             let mut json = Vec::new();
+            // A hostile file must not fill the memory.
             stdout.by_ref().take(MAX_JSON).read_to_end(&mut json).map(|_| json)
         });
         let complaints = scope.spawn(|| tail(stderr));
+        // Checked often, so that a cancelled job ends at once.
         while !json.is_finished() {
             let called_off = job.tell("probing", 0).is_err();
             if called_off || started.elapsed() > PROBE_TIME {
@@ -165,7 +167,7 @@ fn unreadable(complaints: &str) -> String {
 }
 
 impl RemuxPlan {
-    /// Takes the pictures of another rendition in, too; `name` is its file's.
+    /// Adds the pictures of another rendition; `name` is that of its file.
     pub(super) fn add_rendition(
         &mut self,
         other: Self,
@@ -186,7 +188,7 @@ impl RemuxPlan {
 }
 
 impl ProbeOutput {
-    /// Decides; `Err` is the reason for which the file is refused.
+    /// Makes the plan; `Err` is the reason for which the file is refused.
     pub(super) fn plan(&self, size: u64) -> Result<RemuxPlan, String> {
         let mut streams = Vec::new();
         let mut left_out = Vec::new();
@@ -210,7 +212,7 @@ impl ProbeOutput {
                 "FFmpeg finds neither pictures nor sound in it{only}; take it in with --as file"
             ));
         }
-        // Pictures first, whatever the file's order: players expect it, and so do people.
+        // Video goes first, whatever the file's order, because players expect it.
         streams.sort_by_key(|stream| (stream.codec_type != "video", stream.index));
         let expected = self.expected(&streams, size);
         let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {
@@ -244,7 +246,7 @@ impl ProbeOutput {
                  them out; give them some first, for instance with `mkvmerge -o FILM.mkv FILE`"
                 .to_owned());
         }
-        // A QuickTime file brings a tag that its readers know.
+        // A QuickTime file already has a tag that readers know.
         let tagged = self.format.format_name.starts_with("mov");
         if stream.codec() == "rawvideo" && !tagged && !RAW_IN_MOV.contains(&&*stream.pix_fmt) {
             return Err(format!(
@@ -256,14 +258,15 @@ impl ProbeOutput {
         Ok(())
     }
 
-    /// Whether a stream's packets say neither when to decode nor when to show them.
+    /// Whether a stream's packets have neither decoding nor presentation times.
     fn has_no_times(&self, stream: &ProbedStream) -> bool {
         let mut packets =
             self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
         packets.peek().is_some() && packets.all(|it| it.pts.is_none() && it.dts.is_none())
     }
 
-    /// Sound by its bit rate, which is steady; pictures share what is left of the file.
+    /// The estimated length of each stream: audio by its bit rate, which is steady; video shares
+    /// the rest of the file.
     fn expected(&self, streams: &[&ProbedStream], size: u64) -> Vec<ByteCount> {
         let by_rate: Vec<Option<u64>> = streams
             .iter()
@@ -294,15 +297,15 @@ impl ProbeOutput {
             .collect()
     }
 
-    /// How many seconds the file says it lasts, if its header is where FFmpeg knows it from and
-    /// FFmpeg does not say by itself that it has ended too soon.
+    /// The duration in seconds that the header declares, if it has the header of a format in which
+    /// FFmpeg reads one and does not itself detect a premature end.
     pub(super) fn promised(&self) -> Option<f64> {
         let telling = matches!(self.format.format_name.as_str(), "flac" | "mxf");
         self.format.duration.as_ref().filter(|_| telling)?.parse().ok()
     }
 
-    /// Whether several pictures may lie in one packet, as encoders of the AVI days packed them to
-    /// hide that they reorder.
+    /// Whether a packet may contain several pictures, as old AVI encoders packed them to hide that
+    /// they reorder.
     pub(super) fn may_pack_pictures(&self) -> bool {
         let reordered =
             |stream: &ProbedStream| stream.codec() == "mpeg4" && stream.has_b_frames > 0;
@@ -315,7 +318,7 @@ impl ProbedStream {
         self.codec_name.as_deref().unwrap_or("unknown")
     }
 
-    /// For people: `subtitle stream 3 (subrip, eng)`.
+    /// A description for the user: `subtitle stream 3 (subrip, eng)`.
     fn describe(&self, picture: bool) -> String {
         let kind = match self.codec_type.as_str() {
             _ if picture => "still picture",
@@ -336,7 +339,7 @@ impl ProbedStream {
     }
 }
 
-/// MP4 if it can hold all of them, else QuickTime if it can.
+/// MP4 if it can hold all streams, else QuickTime if it can.
 fn container(streams: &[SelectedStream]) -> Result<&'static str, String> {
     if let Some(lost) = streams.iter().find(|s| LOST_IN_MOV.contains(&s.codec.as_str())) {
         return Err(format!(
@@ -358,7 +361,7 @@ fn container(streams: &[SelectedStream]) -> Result<&'static str, String> {
     }
 }
 
-/// What FFmpeg puts into MP4.
+/// Codecs that FFmpeg writes into MP4.
 const MP4_CODECS: &[&str] = &[
     "h264",
     "hevc",
@@ -381,11 +384,12 @@ const MP4_CODECS: &[&str] = &[
     "truehd",
 ];
 
-/// What it does not put into QuickTime.
+/// Codecs of these that it does not write into QuickTime.
 const MP4_ONLY: &[&str] = &["av1", "vp9", "opus", "flac", "truehd"];
 
-/// Containers that hold media themselves. Not those that name other files (playlists, image
-/// sequences, edit decision lists): a stranger's file must not make FFmpeg read a neighbour's.
+/// Demuxers of containers that hold media themselves. Those that refer to other files (playlists,
+/// image sequences, edit decision lists) are excluded: an untrusted file must not make FFmpeg read
+/// another.
 const INPUT: &[&str] = &[
     "-protocol_whitelist",
     "file",
@@ -393,7 +397,7 @@ const INPUT: &[&str] = &[
     "mov,matroska,mpegts,mpeg,mpegvideo,avi,mxf,mxf_opatom,gxf,ogg,flv,live_flv,asf,rm,wtv,ivf,nut,\
      h264,hevc,m4v,av1,obu,dv,mjpeg,vc1,wav,w64,aiff,au,caf,flac,aac,mp3,ac3,eac3,dts,dtshd,truehd,\
      amr,wv,tta,ape",
-    // Transport streams may begin their sound late.
+    // In transport streams audio may begin late.
     "-probesize",
     "50M",
     "-analyzeduration",
@@ -401,10 +405,10 @@ const INPUT: &[&str] = &[
     "-i",
 ];
 
-/// What FFmpeg puts into QuickTime under a tag by which nobody knows it again.
+/// Codecs that FFmpeg writes into QuickTime with a tag that no reader recognises.
 const LOST_IN_MOV: &[&str] = &["wmav1", "wmav2", "wmapro", "wmalossless", "wmavoice"];
 
-/// Layouts of raw pictures that FFmpeg marks in QuickTime so that it knows them again.
+/// Layouts of raw pictures that FFmpeg marks in QuickTime and recognises again.
 const RAW_IN_MOV: &[&str] = &[
     "abgr", "argb", "ayuv64le", "bgr24", "bgra", "gray16be", "rgb24", "rgb48be", "rgb555be",
     "rgb555le", "rgb565le", "rgba", "uyvy422", "yuv444p", "yuyv422",
@@ -424,10 +428,10 @@ const ASK: &[&str] = &[
      packet=stream_index,pts,dts:packet_side_data=side_data_type",
 ];
 
-/// Thousands of streams; more is no file of anybody's.
+/// The largest output of a probe: enough for thousands of streams.
 const MAX_JSON: u64 = 8 << 20;
 
-/// On a busy disk, too, looking at the first 50 MB takes less.
+/// The time limit of a probe: reading the first 50 MB takes less, also on a busy disk.
 const PROBE_TIME: Duration = Duration::from_secs(120);
 
 #[cfg(test)]
@@ -464,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_left_out_and_refused() {
+    fn streams_are_taken_left_out_or_refused_as_planned() {
         let video = r#"{"index":1,"codec_type":"video","codec_name":"h264"}"#;
         let audio = r#"{"index":0,"codec_type":"audio","codec_name":"aac","bit_rate":"128000","duration":"10.0"}"#;
         let cases = [

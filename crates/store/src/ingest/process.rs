@@ -1,8 +1,8 @@
-//! FFmpeg's programs as processes that can do no harm: no input but a file or each
-//! other, no writing of files, bounded
-//! memory, a process group of their own to kill, and death with the thread that started them.
+//! FFmpeg's programs as restricted processes: no input but a file or each other, no writing of
+//! files, bounded memory, their own process group so that they can be killed, and an end with the
+//! thread that started them.
 //!
-//! The bounds come from `prlimit` and `setpriv` (util-linux), where they are installed.
+//! `prlimit` and `setpriv` (util-linux) set the limits, where they are installed.
 
 use crate::StoreError;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -25,7 +25,7 @@ impl Process {
         Self::start_reading(Stdio::null(), program, arguments)
     }
 
-    /// As [`Process::start`], with something to read.
+    /// Starts a program like [`Process::start`], with an input to read.
     pub(super) fn start_reading(
         stdin: Stdio,
         program: &'static str,
@@ -39,6 +39,8 @@ impl Process {
             ));
         };
         let mut words: Vec<OsString> = Vec::new();
+        // FFmpeg parses files of strangers: without privileges and with limits, where the machine
+        // has the tools for that.
         for (wrapper, options) in [("setpriv", PRIVILEGES), ("prlimit", LIMITS)] {
             if let Some(wrapper) = find(wrapper) {
                 words.push(wrapper.into());
@@ -47,6 +49,7 @@ impl Process {
         }
         words.push(path.into());
         words.extend_from_slice(arguments);
+        // Its own process group can be killed as a whole, and gets no interrupt of the terminal.
         let child = Command::new(&words[0])
             .args(&words[1..])
             .stdin(stdin)
@@ -58,31 +61,31 @@ impl Process {
         Ok(Self { child, done: false })
     }
 
-    /// Its output and its complaints; once.
+    /// Its standard output and standard error; can be called once.
     pub(super) fn pipes(&mut self) -> (ChildStdout, ChildStderr) {
         let stdout = self.stdout();
         let stderr = self.stderr().expect("taken once");
-        // Fewer, larger reads; the pipe works as well without.
+        // A larger pipe means fewer, larger reads; it is no error if the kernel refuses.
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
         (stdout, stderr)
     }
 
-    /// Its output alone, for another process to read; once.
+    /// Its standard output alone, for another process to read; can be called once.
     pub(super) fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("taken once")
     }
 
-    /// Its complaints alone; once.
+    /// Its standard error alone; can be called once.
     pub(super) fn stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// Kills it and whatever it started.
+    /// Kills it and all processes that it started.
     pub(super) fn kill(&mut self) {
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
             && !self.done
         {
-            // Fails only if it has ended meanwhile.
+            // Fails only if it has already ended.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -104,7 +107,7 @@ impl Drop for Process {
     }
 }
 
-/// The last lines of what a program complained about.
+/// The last lines of a program's standard error.
 pub(super) fn tail(mut stderr: impl Read) -> String {
     let mut kept: Vec<u8> = Vec::new();
     let mut piece = [0; 4096];
@@ -116,12 +119,12 @@ pub(super) fn tail(mut stderr: impl Read) -> String {
     String::from_utf8_lossy(&kept).trim().to_owned()
 }
 
-/// What a person wants to read of it: the last few complaints, on one line.
+/// The last messages of a program on one line, for the user.
 pub(super) fn last_words(complaints: &str) -> String {
     let says = |line: &&str| !line.trim().is_empty() && !line.contains("Last message repeated");
     let lines: Vec<&str> = complaints.lines().filter(says).collect();
     let last = &lines[lines.len().saturating_sub(3)..];
-    // `[mov,mp4 @ 0x55...] text`: the address says nothing.
+    // `[mov,mp4 @ 0x55...] text`: the address has no meaning for the user.
     let said: Vec<&str> =
         last.iter().map(|line| line.split_once("] ").map_or(*line, |(_, said)| said)).collect();
     said.join("; ")
@@ -134,12 +137,13 @@ fn find(program: &str) -> Option<PathBuf> {
 
 const PRIVILEGES: &[&str] = &["--no-new-privs", "--pdeathsig", "KILL"];
 
-/// Remuxing holds a few seconds of media in memory; 4 GiB leave room for absurd files, which then
-/// fail instead of taking the machine along. It writes to a pipe, never to a file.
+/// The resource limits. Remuxing holds a few seconds of media in memory; 4 GiB leave room for
+/// unusual files, and larger ones fail without affecting the machine. The program writes to a pipe,
+/// never to a file.
 const LIMITS: &[&str] = &["--as=4294967296", "--fsize=0", "--core=0", "--nofile=64"];
 
-/// Bytes of the pipe: Linux allows anyone up to 1 MiB.
+/// The size of the pipe: Linux allows all users up to 1 MiB.
 const PIPE: usize = 1 << 20;
 
-/// Bytes of complaints kept.
+/// The largest part of standard error that is kept.
 const TAIL: usize = 8 * 1024;

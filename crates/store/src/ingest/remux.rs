@@ -1,4 +1,4 @@
-//! Media through FFmpeg: probe, remux on a pipe, read, write, seal.
+//! Ingest of media through FFmpeg: probe, remux into a pipe, parse, write, seal.
 
 use super::fragments::StreamIngest;
 use super::probe::{ProbeOutput, RemuxPlan, SelectedStream, input, probe};
@@ -31,7 +31,9 @@ pub(super) fn ingest(
     job.tell("sealing", job.size)?;
     let said = last_words(&complaints);
     let ingest = match (filled, status) {
+        // A failure of the store is not the file's fault, whatever FFmpeg said when it was killed.
         (Err(FragmentError::Sink(error)), _) => return Err(error),
+        // FFmpeg's own reason explains more than the broken stream that it left.
         (filled, Some(status)) if !status.success() => {
             let reason = refusal(&said, filled.err());
             return Err(job.refused(reason));
@@ -40,6 +42,7 @@ pub(super) fn ingest(
         (Err(error), _) => return Err(job.refused(refusal(&said, Some(error)))),
         (_, None) => return Err(job.refused(refusal(&said, None))),
     };
+    // FFmpeg ends successfully on damaged files too; only its messages tell.
     let mut notes = Vec::new();
     if is_damage(&complaints) {
         let text = format!("it is damaged or cut short: FFmpeg says {said}");
@@ -61,6 +64,7 @@ pub(super) fn ingest(
     {
         return Err(job.refused(reason));
     }
+    // Some files are cut short without a message.
     if let Some(promised) = found.promised().filter(|&promised| is_short(&tracks, promised)) {
         let text = format!(
             "it is damaged or cut short: its header promises {:.1} s, it ends after {:.1} s",
@@ -75,7 +79,7 @@ pub(super) fn ingest(
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
 }
 
-/// Takes the pictures of the title's other files into the plan.
+/// Adds the video of the title's other files to the plan.
 fn add_renditions(
     job: &mut IngestJob<'_>,
     found: &ProbeOutput,
@@ -99,8 +103,8 @@ fn add_renditions(
     Ok(())
 }
 
-/// Lets FFmpeg run to its end, or until something fails, and says how it ended: what was filled,
-/// its complaints, its exit status (`None` when it had to be killed).
+/// Runs FFmpeg to its end, or until something fails. Returns the ingested stream, FFmpeg's
+/// messages, and its exit status (`None` if it had to be killed).
 fn run<'a>(
     pipeline: &mut FfmpegPipeline,
     mut ingest: StreamIngest<'a>,
@@ -108,7 +112,7 @@ fn run<'a>(
 ) -> (Result<StreamIngest<'a>, FragmentError<StoreError>>, String, Option<ExitStatus>) {
     let (stdout, stderr) = pipeline.remuxer.pipes();
     let unpacker_stderr = pipeline.unpacker.as_mut().and_then(Process::stderr);
-    // Reading the pipe and writing the device overlap; the channels bound what is under way.
+    // Reading the pipe and writing the device overlap; the channels bound the data between them.
     let (full, pieces) = sync_channel(PIECES);
     let (empty, spare) = sync_channel(PIECES + 2);
     std::thread::scope(|scope| {
@@ -120,7 +124,7 @@ fn run<'a>(
             Ok(true) => pipeline.wait().ok(),
             _ => {
                 pipeline.kill();
-                // Whatever is still in the pipe must not keep the pump from its end.
+                // A pump that waits for room in the channel must see that nobody receives any more.
                 drop(pieces);
                 let _ = pipeline.wait();
                 None
@@ -131,7 +135,7 @@ fn run<'a>(
     })
 }
 
-/// Feeds what comes; `Ok(false)` when nothing has come for too long.
+/// Ingests the pieces of the pipe; `Ok(false)` if nothing arrived for too long.
 fn drain(
     pieces: &Receiver<Vec<u8>>,
     empty: &SyncSender<Vec<u8>>,
@@ -145,7 +149,7 @@ fn drain(
                 ingest.push(&piece)?;
                 done += piece.len() as u64;
                 last = Instant::now();
-                // Nobody takes it back when the pump has ended.
+                // The pump, which would reuse the buffer, may have ended.
                 let _ = empty.try_send(piece);
             }
             Err(RecvTimeoutError::Timeout) if last.elapsed() > STALLED => return Ok(false),
@@ -156,12 +160,12 @@ fn drain(
     }
 }
 
-/// Reads the pipe to its end. FFmpeg writes 32 KiB at a time, so a piece is several reads.
+/// Reads the pipe to its end. FFmpeg writes 32 KiB at a time, so that a piece is several reads.
 fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Vec<u8>>) {
     loop {
         let mut piece = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(PIECE));
         piece.clear();
-        // The exit status tells why it ended.
+        // FFmpeg's exit status tells why the pipe ended.
         let read = stdout.by_ref().take(PIECE as u64).read_to_end(&mut piece);
         let more = read.is_ok() && !piece.is_empty();
         if !more || full.send(piece).is_err() {
@@ -170,8 +174,8 @@ fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Ve
     }
 }
 
-/// FFmpeg as it is run: once, or twice where pictures lie packed. Their times can be worked out
-/// only after they have been taken apart, and FFmpeg works out times only where it reads.
+/// One FFmpeg process, or two where packets contain several pictures: their times can be computed
+/// only after they have been separated, and FFmpeg computes times only while reading.
 ///
 /// ```text
 /// file ──▶ remuxer ──fragments──▶
@@ -210,7 +214,7 @@ impl FfmpegPipeline {
         self.remuxer.kill();
     }
 
-    /// Waits for the end of both; the first bad end is the pipeline's.
+    /// Waits for the end of both processes; returns the first failure, if there is one.
     fn wait(&mut self) -> io::Result<ExitStatus> {
         let last = self.remuxer.wait()?;
         match &mut self.unpacker {
@@ -250,15 +254,15 @@ fn arguments(
         words.extend(["-map".into(), place(stream).into()]);
         if !stream.video {
             if stream.codec == "aac" {
-                // MP4 keeps the configuration apart from the packets; does nothing where the
-                // source does, too.
+                // MP4 keeps the configuration apart from the packets; the filter changes nothing
+                // where the source does too.
                 words.extend([format!("-bsf:a:{sounds}").into(), "aac_adtstoasc".into()]);
             }
             sounds += 1;
             continue;
         }
         if stream.codec == "hevc" {
-            // Parameter sets in the sample entry: what Apple's players and CMAF want.
+            // Parameter sets in the sample entry, as Apple's players and CMAF require.
             words.extend([format!("-tag:v:{videos}").into(), "hvc1".into()]);
         }
         videos += 1;
@@ -268,7 +272,7 @@ fn arguments(
     words
 }
 
-/// Why, in one sentence.
+/// The reason of a refusal, in one sentence.
 fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
     let reason = match (said, error) {
         ("", None) => "FFmpeg stopped half-way without a word".to_owned(),
@@ -278,7 +282,7 @@ fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
     format!("{reason}; if its bytes are wanted, take it in with --as file")
 }
 
-/// Whether the tracks end long before they should.
+/// Whether the tracks end long before the declared duration.
 fn is_short(tracks: &[(TrackDescription, LduIndex)], promised: f64) -> bool {
     promised - longest(tracks) > ROUNDING + promised / 100.0
 }
@@ -293,13 +297,13 @@ fn longest(tracks: &[(TrackDescription, LduIndex)]) -> f64 {
     tracks.iter().map(seconds).fold(0.0, f64::max)
 }
 
-/// Whether FFmpeg complained of the file, rather than of something it made the best of.
+/// Whether FFmpeg's messages mean damage of the file, rather than something that it tolerated.
 fn is_damage(complaints: &str) -> bool {
     let complaints = complaints.to_lowercase();
     DAMAGE.iter().any(|sign| complaints.contains(sign))
 }
 
-/// What FFmpeg's demuxers and parsers say of files that are cut short or rotten.
+/// Parts of the messages of FFmpeg's demuxers and parsers for truncated or damaged files.
 const DAMAGE: &[&str] = &[
     "partial file",
     "ended prematurely",
@@ -319,19 +323,20 @@ const DAMAGE: &[&str] = &[
 
 const ALLOW: &str = "to take in what can be read of it, add --allow-damaged";
 
-/// Seconds by which headers are wrong of files that are whole: a packet or two.
+/// The error in seconds of the header of an intact file: a packet or two.
 const ROUNDING: f64 = 0.5;
 
 const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
 
-/// What the unpacker has written.
+/// The input arguments for the output of the unpacker.
 const PIPED_AVI: &[&str] = &["-protocol_whitelist", "pipe", "-f", "avi", "-i", "pipe:0"];
 
-/// Titles and descriptions are left out: FFmpeg cannot put a header of more than 32 KiB on a pipe.
-/// Fragments of a second bound FFmpeg's memory and ours; `empty_moov` keeps samples out of the
-/// header, `delay_moov` lets it say there what only the first packets tell (edit lists, AC-3's
-/// configuration), in microseconds, so that no wait is rounded. Chapters and time codes
-/// would become tracks of their own. FLAC in MP4 counts as experimental in FFmpeg 5.
+/// The output arguments. Titles and descriptions are left out, because FFmpeg cannot write a header
+/// of more than 32 KiB to a pipe. Fragments of a second bound FFmpeg's memory and ours;
+/// `empty_moov` keeps samples out of the header, and `delay_moov` lets the header contain what only
+/// the first packets tell (edit lists, AC-3's configuration). The timescale in microseconds avoids
+/// rounded edit lists. Chapters and time codes would become tracks. FLAC in MP4 counts as
+/// experimental in FFmpeg 5.
 const REMUX: &[&str] = &[
     "-c",
     "copy",
@@ -351,14 +356,15 @@ const REMUX: &[&str] = &[
     "1000000",
 ];
 
-/// Bytes handed from thread to thread at once.
+/// The size of the pieces that pass from thread to thread.
 const PIECE: usize = 512 << 10;
 
-/// Pieces under way between the two threads: what FFmpeg makes while one write is at the disk.
+/// The number of pieces between the two threads: as many as FFmpeg makes during one write to the
+/// disk.
 const PIECES: usize = 8;
 
-/// How often to look whether the work has been called off.
+/// The interval at which cancellation is checked.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// FFmpeg reads as fast as the source gives; so long without a byte, it will not come back.
+/// The time without a byte after which FFmpeg is killed: it reads as fast as the source allows.
 const STALLED: Duration = Duration::from_secs(120);

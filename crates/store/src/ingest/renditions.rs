@@ -1,5 +1,5 @@
-//! Several files as the renditions of one title: the same programme in several sizes, between which
-//! a player may change at any segment.
+//! Several files as the renditions of one title: one programme in several sizes, between which a
+//! player may change at any segment.
 //!
 //! ```text
 //!   film-1080.mp4   pictures, sound ┐
@@ -7,14 +7,15 @@
 //!   film-360.mp4    pictures, ──────┘
 //! ```
 //!
-//! A player that changes goes on with a key frame of the other rendition, at the same moment of the
-//! programme. So key frames must lie at the same times in all of them: checked here, and refused
-//! with the first place where they do not. Whether they show the same film is not checked.
+//! A player that changes continues with a key frame of the other rendition at the same time of the
+//! programme. So the key frames of all renditions must have the same times: this is checked here,
+//! and the first difference is reported. Whether they show the same programme is not checked.
 
 use media::{LduIndex, TrackDescription, TrackKind};
 use std::path::{Path, PathBuf};
 
-/// Why the tracks of these files (the first is the title's own) cannot stand in for each other.
+/// The reason why the tracks of these files (the first is the title's own) are no renditions of
+/// each other.
 pub(super) fn misaligned(
     tracks: &[(TrackDescription, LduIndex)],
     file: &Path,
@@ -26,7 +27,7 @@ pub(super) fn misaligned(
     if rest.len() < others.len() {
         return Some("not each of the files has just one video track".to_owned());
     }
-    // What the title's own file has beside its first track comes before the others.
+    // The other tracks of the title's own file precede those of the other files.
     let own = rest.len() - others.len();
     rest.iter().enumerate().find_map(|(number, keys)| {
         let at = first.iter().zip(keys).find(|(a, b)| (*a - *b).abs() > NEARLY);
@@ -52,7 +53,7 @@ pub(super) fn misaligned(
     })
 }
 
-/// When a track's key frames are shown, in seconds from its first picture.
+/// The times of a track's key frames, in seconds from its first picture.
 fn key_frames((track, ldus): &(TrackDescription, LduIndex)) -> Vec<f64> {
     let shown = |ldu: &media::Ldu| {
         let ticks = i128::from(ldu.decode_time) + i128::from(ldu.composition_offset);
@@ -65,5 +66,6 @@ fn key_frames((track, ldus): &(TrackDescription, LduIndex)) -> Vec<f64> {
     times.into_iter().map(|time| time - first).collect()
 }
 
-/// Containers round times to milliseconds; pictures are no less than 8 ms apart.
+/// The tolerance in seconds: containers round times to milliseconds, and pictures are at least 8 ms
+/// apart.
 const NEARLY: f64 = 0.004;

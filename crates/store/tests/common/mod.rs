@@ -1,6 +1,6 @@
-//! A device in memory whose power can be cut, written before the format it tests.
+//! A device in memory whose power can be cut, written before the format that it tests.
 //!
-//! It promises exactly what a disk with a volatile cache promises, and nothing more:
+//! It guarantees exactly what a disk with a volatile cache guarantees, and nothing more:
 //!
 //! ```text
 //!   write ──▶ cache (visible to reads) ──flush──▶ durable
@@ -10,8 +10,8 @@
 //!                     some of them only up to some byte
 //! ```
 //!
-//! A workload runs once and every write, flush and acknowledgement is recorded; a cut is then a
-//! place in that recording and a seed.
+//! A workload runs once, and every write, flush and acknowledgement is recorded; a power cut is
+//! then a position in that recording and a seed.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -23,12 +23,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use units::ByteCount;
 
-/// What reached the device, in order.
+/// An operation that reached the device.
 #[derive(Clone, Debug)]
 pub enum DeviceEvent {
     Write(u64, Vec<u8>),
     Flush,
-    /// Set by the test: everything up to here has been acknowledged as step so-and-so.
+    /// A mark of the test: everything before it was acknowledged as part of this step.
     Acknowledged(usize),
 }
 
@@ -36,11 +36,11 @@ pub enum DeviceEvent {
 struct DeviceState {
     bytes: Vec<u8>,
     events: Vec<DeviceEvent>,
-    /// Writes and flushes still allowed before all of them fail.
+    /// The number of writes and flushes that succeed before all others fail.
     allowance: Option<u64>,
 }
 
-/// A device in memory that records.
+/// A device in memory that records its operations.
 #[derive(Debug)]
 pub struct PowerCutDevice {
     state: Mutex<DeviceState>,
@@ -61,7 +61,7 @@ impl PowerCutDevice {
         self.state.lock().unwrap().bytes.clone()
     }
 
-    /// Changes bytes behind the store's back.
+    /// Changes bytes without a write of the store.
     pub fn tamper(&self, change: impl FnOnce(&mut [u8])) {
         change(&mut self.state.lock().unwrap().bytes);
     }
@@ -70,12 +70,12 @@ impl PowerCutDevice {
         self.state.lock().unwrap().events.push(DeviceEvent::Acknowledged(step));
     }
 
-    /// After `operations` more writes and flushes, every one fails.
+    /// Lets `operations` more writes and flushes succeed; all later ones fail.
     pub fn fail_after(&self, operations: u64) {
         self.state.lock().unwrap().allowance = Some(operations);
     }
 
-    /// What happened since the last call.
+    /// The operations since the last call.
     pub fn take_events(&self) -> Vec<DeviceEvent> {
         std::mem::take(&mut self.state.lock().unwrap().events)
     }
@@ -98,11 +98,11 @@ impl PowerCutDevice {
     }
 }
 
-/// What is left of `image` (durable before `events`) when power goes after `events`.
+/// The remains of `image` (durable before `events`) after a power cut that follows `events`.
 pub fn cut(image: &[u8], events: &[DeviceEvent], random: &mut fastrand::Rng) -> Vec<u8> {
     let flushed = events.iter().rposition(|e| matches!(e, DeviceEvent::Flush)).map_or(0, |i| i + 1);
     let mut bytes = image.to_vec();
-    // Some cuts lose nearly all, some nearly nothing, some half.
+    // Some cuts lose nearly everything, some nearly nothing, some half.
     let survival = [0.05, 0.5, 0.95][random.usize(..3)];
     for (i, event) in events.iter().enumerate() {
         let DeviceEvent::Write(offset, data) = event else { continue };

@@ -1,4 +1,4 @@
-//! Small stores and titles for tests, and a model to hold them against.
+//! Small stores and titles for tests, and a model to compare them with.
 
 use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use store::{CheckOptions, FormatOptions, Store, StoreError, TitleRecord, Unthrottled};
 use units::{ByteCount, Timescale};
 
-/// What a store should hold: name → its tracks' bytes.
+/// The expected content of a store: the bytes of each title's tracks, by name.
 pub type Model = BTreeMap<String, Vec<Vec<u8>>>;
 
-/// Small chunks, so that a small device has many.
+/// Options with small chunks, so that a small device has many.
 pub fn small(label: &str) -> FormatOptions {
     let chunk = ByteCount::kib(64);
     FormatOptions { size: None, chunk, label: label.to_owned(), destroy: false }
@@ -63,7 +63,7 @@ pub fn abandon(store: &Store, name: &str, bytes: &[u8]) -> Result<(), StoreError
     writer.write(0, bytes)
 }
 
-/// A title's tracks, read and verified.
+/// The verified content of a title's tracks.
 pub fn get(store: &Store, title: &TitleRecord) -> Result<Vec<Vec<u8>>, StoreError> {
     let mut reader = store.reader(title.id, &Unthrottled)?;
     let mut tracks = Vec::new();
@@ -75,7 +75,7 @@ pub fn get(store: &Store, title: &TitleRecord) -> Result<Vec<Vec<u8>>, StoreErro
     Ok(tracks)
 }
 
-/// All that a store holds, read and verified.
+/// The verified content of a store.
 pub fn holdings(store: &Store) -> Result<Model, StoreError> {
     store.titles().iter().map(|title| Ok((title.name.clone(), get(store, title)?))).collect()
 }
@@ -93,14 +93,14 @@ pub fn assert_holds(store: &Store, model: &Model, context: &str) {
     assert_eq!(info.free_chunks, info.data_chunks - used, "{context}: space was lost");
 }
 
-/// Bytes that are nobody else's.
+/// Random bytes.
 pub fn noise(random: &mut fastrand::Rng, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     random.fill(&mut bytes);
     bytes
 }
 
-/// One random step on a store and on the model; says what it did.
+/// Makes one random step on a store and on the model; returns its description.
 pub fn step(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> String {
     let names: Vec<String> = model.keys().cloned().collect();
     let existing = random.choice(&names).cloned();
@@ -147,7 +147,7 @@ pub fn step(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Str
     }
 }
 
-/// A formatted store on a device of the tests' own.
+/// A formatted store on a device in memory.
 pub fn formatted(device: &Arc<super::PowerCutDevice>) -> Store {
     Store::format_on(device.clone(), &small("test")).unwrap();
     Store::open_on(device.clone()).unwrap()

@@ -1,4 +1,4 @@
-//! A folder of a test's own, gone at its end.
+//! A directory for one test, removed at its end.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -10,7 +10,7 @@ use units::ByteCount;
 pub struct TempDir(pub PathBuf);
 
 impl TempDir {
-    /// Empty; `name` is the test's.
+    /// Makes an empty directory; `name` is that of the test.
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -22,7 +22,7 @@ impl TempDir {
         self.0.join(name)
     }
 
-    /// A new store of 64 MiB in it.
+    /// A new store of 64 MiB in the directory.
     pub fn store(&self) -> Store {
         let options = FormatOptions { size: Some(ByteCount::mib(64)), ..FormatOptions::default() };
         Store::format(&self.file("store"), &options).unwrap();

@@ -142,17 +142,17 @@ fn page(calibration: &wire::Calibration) -> String {
             format!("each {size} takes {mean} from the reads, {} at worst", time(cost.slowest))
         },
     );
-    let arm = calibration.arm.map_or_else(
+    let actuator = calibration.actuator.map_or_else(
         || "none was seen: admission counts with the reads below".to_owned(),
-        |arm| {
-            let visits = arm.following.map_or_else(String::new, |following| {
+        |actuator| {
+            let visits = actuator.following.map_or_else(String::new, |following| {
                 format!(", reads that go on at most {} beside their transfer", time(following))
             });
             format!(
                 "{} a turn, seeks of {} to {}{visits}: admission counts disk time",
-                time(arm.revolution),
-                time(arm.shortest_seek),
-                time(arm.full_seek)
+                time(actuator.revolution),
+                time(actuator.shortest_seek),
+                time(actuator.full_seek)
             )
         },
     );
@@ -162,7 +162,7 @@ fn page(calibration: &wire::Calibration) -> String {
         ("endless read", BitRate(calibration.r0).to_string()),
         ("before the first byte", time(calibration.t0)),
         ("one after another", zones),
-        ("arm", arm),
+        ("actuator", actuator),
         ("writes", writing),
     ]);
     format!("{facts}\nreads completed in every slot of {slot}:\n{}", table.show())

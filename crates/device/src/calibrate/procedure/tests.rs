@@ -1,4 +1,4 @@
-//! Calibrations of modelled disks in their own time: what comes out is what the model is made of.
+//! Calibrations of modelled disks in their own time: the result matches the model.
 
 use super::*;
 use disk::{Costs, DiskModel, Head};
@@ -57,7 +57,7 @@ impl ReadTimer for Modelled {
         Ok(places.iter().map(one).collect())
     }
 
-    /// The writes lie between the reads, evenly.
+    /// The writes are evenly distributed between the reads.
     fn round_with_writes(
         &mut self,
         places: &[u64],
@@ -96,7 +96,7 @@ fn calibrate(model: &DiskModel, seed: u64, budget: u64) -> (Calibration, Duratio
     (calibration, bench.elapsed())
 }
 
-/// What was measured must lie between what is certain and what is usual, less the margin.
+/// The measured guarantee is between the proven and the usual number of reads, less the margin.
 #[test]
 fn a_measured_guarantee_lies_between_the_proven_and_the_usual() {
     for name in ["st318406lw", "hdd-20tb", "ssd-sata", "ssd-nvme"] {
@@ -110,8 +110,8 @@ fn a_measured_guarantee_lies_between_the_proven_and_the_usual() {
                 let said = format!("{name}, seed {seed}: {g:?}, {proven} proven");
                 assert!(f64::from(g.min_read) <= g.mean_read, "{said}");
                 assert!(g.longest_read <= model.worst_read(g.read_size), "{said}");
-                // The margin is one read, a count is rounded down, and the depth is one that
-                // is nearly the best.
+                // The margin is one read, a count is rounded down, and the depth is only nearly the
+                // best.
                 assert!(f64::from(g.min_read + 2) >= f64::from(proven) * NEAR_BEST, "{said}");
             }
         }
@@ -125,7 +125,7 @@ fn the_fitted_line_and_the_zones_are_those_of_the_disk() {
     let near = |measured: BitRate, real: BitRate, part: f64| {
         (measured.0 as f64 / real.0 as f64 - 1.0).abs() < part
     };
-    // A share of the rounds is innermost, where the disk is slower than on the mean.
+    // Some of the rounds are at the inner end, where the disk is slower than the mean.
     assert!(near(calibration.r0, model.mean_rate(), 0.2), "{}", calibration.r0);
     let t0 = calibration.t0.as_secs_f64() * 1e3;
     assert!((6.0..12.0).contains(&t0), "4.2 ms of turning and a short seek: {t0}");
@@ -137,9 +137,9 @@ fn the_fitted_line_and_the_zones_are_those_of_the_disk() {
     }
 }
 
-/// Rates within 2.5 %, and nothing charged less than the disk may take.
+/// Rates are within 2.5 %, and no charge is below what the disk may take.
 #[test]
-fn a_fitted_arm_foretells_the_disk_and_is_never_quicker() {
+fn a_fitted_arm_predicts_the_disk_and_is_never_faster() {
     for (name, budget) in [("st39183w", 30), ("st318406lw", 12), ("atlas-iv", 12), ("hdd-20tb", 12)]
     {
         for seed in 1..=8 {
@@ -161,13 +161,13 @@ fn a_fitted_arm_foretells_the_disk_and_is_never_quicker() {
             };
             let mean = transfer(&fitted, &places) as f64 / transfer(&truth, &places) as f64;
             assert!((1.0..1.05).contains(&mean), "{name}, {seed}: {mean}");
-            // A read may have a switch of heads more than its share; its positioning covers it.
+            // A read may have one more head switch than its share; its positioning covers that.
             for sweep in places.chunks(8) {
                 let charge = |costs: &Costs| costs.batch(8, transfer(costs, sweep));
                 assert!(charge(&fitted) >= charge(&truth), "{name}, {seed}: {sweep:?}");
             }
             for (offset, rate) in &calibration.zones {
-                // Of what was read there, at most up to the end.
+                // The last read at a place ends at the end of the disk.
                 let from = offset.0.min(model.capacity().0 - (16 << 20));
                 let true_rate = (8u64 << 20) as f64 * 8e9 / truth.transfer(from, 8 << 20) as f64;
                 let part = rate.0 as f64 / true_rate;
@@ -185,8 +185,8 @@ fn a_fitted_arm_foretells_the_disk_and_is_never_quicker() {
     }
 }
 
-/// Sweeps of visits on the disk itself, at its worst rotation and by chance, whichever way the arm
-/// goes, against what the calibrated disk is charged for them.
+/// Sweeps of grouped reads on the disk itself, with the worst and with random rotation and in both
+/// directions, compared with the charges of the calibrated disk.
 #[test]
 fn no_sweep_of_visits_takes_longer_than_a_fitted_disk_is_charged() {
     for (name, budget) in [("st39183w", 30), ("st318406lw", 12), ("atlas-iv", 12), ("hdd-20tb", 12)]
@@ -197,7 +197,7 @@ fn no_sweep_of_visits_takes_longer_than_a_fitted_disk_is_charged() {
             let (calibration, _) = calibrate(&model, seed, budget);
             let mut random = fastrand::Rng::with_seed(seed);
             for size in [ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4)] {
-                // Not one of 4 MiB is certain to be read by the oldest in a slot.
+                // Reads of 4 MiB cannot be guaranteed within a slot on the oldest disk.
                 let Some(costs) = Costs::of_calibration(&calibration, size) else { continue };
                 let mut saved = 0.0;
                 for round in 0..40 {
@@ -230,14 +230,13 @@ fn no_sweep_of_visits_takes_longer_than_a_fitted_disk_is_charged() {
     }
 }
 
-/// ReadableArea and reads of each, in the order that they are made in; the arm comes from the
-/// middle.
+/// Groups of reads in the order in which they are made; the arm starts at the middle.
 fn visits(random: &mut fastrand::Rng, capacity: u64, size: u64, costs: &Costs) -> Vec<(u64, u64)> {
     let mut visits: Vec<(u64, u64)> = (0..random.usize(1..20))
         .map(|_| (units::align_down(random.u64(..capacity - 9 * size), 4096), random.u64(1..9)))
         .collect();
     visits.sort_unstable();
-    // The arm is at the middle: the nearer end first.
+    // The arm is at the middle, so the nearer end goes first.
     let near = |visit: &(u64, u64)| (costs.place(visit.0) - 0.5).abs();
     if near(visits.last().unwrap()) < near(&visits[0]) {
         visits.reverse();
@@ -245,7 +244,7 @@ fn visits(random: &mut fastrand::Rng, capacity: u64, size: u64, costs: &Costs) -
     visits
 }
 
-/// How long the disk takes for them, and how many reads go on and may be taken for that.
+/// The time that the disk takes for them, and the number of sequential reads among them.
 fn made(
     model: &DiskModel,
     visits: &[(u64, u64)],
@@ -279,8 +278,7 @@ fn made(
     (under_way.back().unwrap().since(start), follows)
 }
 
-/// A write of 1 MiB in the middle: a seek there, half a turn or so, its transfer, and the seek
-/// back that the sweep would not have made.
+/// A write of 1 MiB in the middle costs a seek to it, half a turn, its transfer, and a seek back.
 #[test]
 fn a_writer_costs_what_the_arm_does_for_it() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
@@ -295,7 +293,7 @@ fn a_writer_costs_what_the_arm_does_for_it() {
 }
 
 #[test]
-fn writes_stay_within_the_scratch_and_too_little_of_it_is_none() {
+fn writes_stay_within_the_scratch_range_and_a_small_one_gets_none() {
     let mib = 1 << 20;
     let mut ring = ScratchRing::new(&(10 * mib..13 * mib + 5), mib);
     assert_eq!(ring.next(2).places, [10 * mib, 11 * mib]);
@@ -304,7 +302,7 @@ fn writes_stay_within_the_scratch_and_too_little_of_it_is_none() {
 }
 
 #[test]
-fn a_solid_state_disk_wants_more_at_once_than_an_arm() {
+fn a_solid_state_disk_needs_more_depth_than_a_hard_disk() {
     let depth = |name| calibrate(&DiskModel::preset(name).unwrap(), 1, 12).0.queue_depth;
     assert_eq!(depth("hdd-20tb"), 2);
     let options = CalibrateOptions { read_sizes: vec![ByteCount::kib(64)], ..Default::default() };

@@ -1,4 +1,4 @@
-//! `/proc/diskstats`: what block devices did since they were there.
+//! `/proc/diskstats`: counters of block devices since they were attached.
 //!
 //! ```text
 //!   8 0 sda reads merged sectors ms  writes merged sectors ms  in_flight busy_ms weighted_ms ...
@@ -7,17 +7,17 @@
 /// Counters of one block device (`/proc/diskstats`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Disk {
-    /// The kernel's name.
+    /// The device's name in the kernel.
     pub(in crate::blame) name: String,
-    /// Requests that are done: reads and writes.
+    /// Completed requests, reads and writes together.
     pub(in crate::blame) requests: u64,
     pub(in crate::blame) bytes_read: u64,
     pub(in crate::blame) bytes_written: u64,
-    /// In which something was under way.
+    /// Time in which at least one request was in flight.
     pub(in crate::blame) busy_ms: u64,
     /// Busy time, multiplied by the number of requests in flight.
     pub(in crate::blame) weighted_ms: u64,
-    /// The times of the requests that are done.
+    /// The sum of the times that completed requests took.
     pub(in crate::blame) request_ms: u64,
 }
 
@@ -46,7 +46,7 @@ fn disk(line: &str) -> Option<Disk> {
     })
 }
 
-/// The kernel counts in these, whatever the disk's block is.
+/// Bytes of a sector: the kernel's unit for all devices, whatever their block size.
 const SECTOR: u64 = 512;
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_and_new_kernels_are_read() {
+    fn lines_of_old_and_new_kernels_are_parsed() {
         let text = "   7       0 loop0 156537 211 100369309 310349935 34452 185498 50087160 \
             1804503 0 3774984 312307484 0 0 0 0 2114 153045\n   8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n\
             8 1 sda1 1 2 3 4\n";

@@ -1,4 +1,4 @@
-//! One parser for each of the kernel's files, tested on recorded text. None of them reads.
+//! One parser for each of the kernel's files, tested on recorded text. The parsers do no I/O.
 
 mod diskstats;
 mod mountstats;

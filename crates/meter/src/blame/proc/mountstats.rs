@@ -1,4 +1,4 @@
-//! `/proc/self/mountstats`: what an NFS client did for a mount.
+//! `/proc/self/mountstats`: counters of an NFS client for a mount.
 //!
 //! ```text
 //!   device SERVER:/EXPORT mounted on /MOUNT with fstype nfs4 statvers=1.1
@@ -6,16 +6,16 @@
 //!     READ: ops transmissions timeouts bytes_sent bytes_received queue_ms rtt_ms execute_ms errors
 //! ```
 
-/// Reads and writes of one mount.
+/// Counters of reads and writes of one NFS mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct NfsMount {
-    /// Requests that are done.
+    /// Completed requests.
     pub(in crate::blame) requests: u64,
-    /// Times that one was sent again.
+    /// Retransmissions.
     pub(in crate::blame) again: u64,
-    /// Before they were sent, all together.
+    /// The total time that requests waited before they were sent.
     pub(in crate::blame) queue_ms: u64,
-    /// From sending them to having the answers.
+    /// The total time from sending a request to its answer.
     pub(in crate::blame) server_ms: u64,
 }
 

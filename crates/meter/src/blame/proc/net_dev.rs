@@ -1,4 +1,4 @@
-//! `/proc/net/dev`: what went through network interfaces since they were there.
+//! `/proc/net/dev`: counters of network interfaces since they were attached.
 
 /// Counters of one network interface (`/proc/net/dev`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(in crate::blame) struct Interface {
     pub(in crate::blame) name: String,
     pub(in crate::blame) received: u64,
     pub(in crate::blame) sent: u64,
-    /// Packets thrown away, either way.
+    /// Dropped packets, received and sent together.
     pub(in crate::blame) dropped: u64,
 }
 
@@ -15,7 +15,7 @@ pub(in crate::blame) fn net_dev(text: &str) -> Vec<Interface> {
 }
 
 fn interface(line: &str) -> Option<Interface> {
-    // The name may touch the first number: `eth0:123`.
+    // The name may touch the first number, as in `eth0:123`.
     let (name, rest) = line.split_once(':')?;
     let numbers: Option<Vec<u64>> =
         rest.split_whitespace().map(|field| field.parse().ok()).collect();
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_two_lines_of_head_are_no_interfaces() {
+    fn the_two_header_lines_are_not_interfaces() {
         let text = "\
 Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo

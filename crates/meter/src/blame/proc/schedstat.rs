@@ -1,17 +1,17 @@
-//! `/proc/self/task/*/schedstat`: what a thread ran, and waited for a processor.
+//! `/proc/self/task/*/schedstat`: how long a thread ran, and how long it waited for a processor.
 
 use std::time::Duration;
 
 /// Run and wait time of a thread, or the sum over several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Waiting {
-    /// On a processor.
+    /// Time on a processor.
     pub(in crate::blame) ran: Duration,
-    /// Ready to run, and not running: another had the processor.
+    /// Time in which the thread was ready to run while another thread had the processor.
     pub(in crate::blame) waited: Duration,
 }
 
-/// `ran_ns waited_ns slices`.
+/// Parses `ran_ns waited_ns slices`.
 pub(in crate::blame) fn schedstat(text: &str) -> Option<Waiting> {
     let mut fields = text.split_whitespace().map(str::parse);
     let mut next = || Some(Duration::from_nanos(fields.next()?.ok()?));
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nanoseconds_are_read() {
+    fn nanoseconds_are_parsed() {
         let (ran, waited) = (Duration::from_nanos(3_761_449), Duration::from_nanos(20));
         assert_eq!(schedstat("3761449 20 7\n"), Some(Waiting { ran, waited }));
         assert_eq!((schedstat(""), schedstat("1 x 3")), (None, None));

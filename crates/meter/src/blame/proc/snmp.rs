@@ -1,16 +1,16 @@
-//! `/proc/net/snmp` and `/proc/net/netstat`: TCP's counters. Both have pairs of lines, names above
-//! numbers; kernels differ in which there are.
+//! `/proc/net/snmp` and `/proc/net/netstat`: TCP's counters. Both files have pairs of lines, names
+//! above numbers; the set of counters differs between kernels.
 
 /// TCP counters of this network namespace (`/proc/net/snmp`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Tcp {
-    /// Segments sent, those sent again left out.
+    /// Segments sent, retransmissions not counted.
     pub(in crate::blame) sent: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub(in crate::blame) again: u64,
     /// Times that a peer had to stop sending because the receive window was full.
     pub(in crate::blame) window_closed: u64,
-    /// Connections that heard nothing for too long.
+    /// Retransmission timeouts of connections.
     pub(in crate::blame) timeouts: u64,
 }
 

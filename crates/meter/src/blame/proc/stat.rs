@@ -1,4 +1,4 @@
-//! `/proc/stat`: what processors did, in ticks since the machine started.
+//! `/proc/stat`: the use of each processor, in ticks since the machine started.
 //!
 //! ```text
 //!   cpu  user nice system idle iowait irq softirq steal guest guest_nice     all together
@@ -8,17 +8,17 @@
 /// Clock ticks of one processor by use (`/proc/stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Ticks {
-    /// Everything but idle, waiting for storage, and stolen.
+    /// Ticks of work: all except idle, waiting for storage, and stolen.
     pub(in crate::blame) busy: u64,
     /// Busy ticks spent on packets and timers after an interrupt.
     pub(in crate::blame) softirq: u64,
-    /// Something here could have run, and the hypervisor ran something else.
+    /// Ticks in which a task was ready and the hypervisor ran something else.
     pub(in crate::blame) steal: u64,
-    /// All there were.
+    /// All ticks.
     pub(in crate::blame) all: u64,
 }
 
-/// Each processor that is on, in order.
+/// Parses the ticks of each online processor, in order.
 pub(in crate::blame) fn stat(text: &str) -> Vec<Ticks> {
     let each = text.lines().filter(|line| {
         let number = line.strip_prefix("cpu");
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_processor_is_told_apart_from_all_together() {
+    fn single_processors_are_told_apart_from_their_sum() {
         let text = "cpu  1628907 14034 224765 404229 106582 0 3402 5323 0 0\n\
             cpu0 100 5 20 50 10 1 4 3 7 0\ncpu1 811885 7621 122515 186697 59335 0 2872 2588 0 0\n\
             intr 12496590 0 0\nctxt 38616243\n";

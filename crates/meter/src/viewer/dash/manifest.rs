@@ -1,4 +1,4 @@
-//! The tree of a manifest: periods, what is played of each, and their lengths.
+//! The XML tree of a manifest: periods, the tracks to be played, and their lengths.
 
 use super::segments::{self, SegmentLocation};
 use super::template::Names;
@@ -10,9 +10,9 @@ use roxmltree::{Document, Node, ParsingOptions};
 use std::time::Duration;
 use units::BitRate;
 
-/// Video and audio, as far as there are any: the renditions of the first, and the parts of each,
-/// period by period. Of the first track those of the rendition of this rank are taken, of all
-/// others, or where none is asked for, those of the best.
+/// The video and audio tracks, where they exist: the renditions of the first track, and the parts
+/// of each track, period by period. `rank` selects the rendition of the first track; all others,
+/// and the first without `rank`, use the best.
 pub(super) fn tracks(
     url: &Url,
     text: &str,
@@ -29,6 +29,7 @@ pub(super) fn tracks(
         return Err("it is of type dynamic; live programmes cannot be played as yet".to_owned());
     }
     let links = root.descendants().filter_map(|node| node.attribute((XLINK, "href")));
+    // Parts that are missing would make the play-out shorter than it says, so this is refused.
     if links.into_iter().any(|link| link != NOTHING) {
         let reason = "a part of it lies elsewhere (xlink:href); such are not followed";
         return Err(reason.to_owned());
@@ -41,6 +42,7 @@ pub(super) fn tracks(
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
         let base = based(&base, *period)?;
         let chosen = chosen(*period);
+        // The first period decides on the tracks; later ones must offer the same kinds.
         if number == 0 {
             tracks = chosen.iter().map(|(kind, _)| (*kind, Vec::new())).collect();
         }
@@ -54,6 +56,7 @@ pub(super) fn tracks(
             if track == 0 && number == 0 {
                 renditions = ladder.iter().map(|node| rendition(*node)).collect();
             }
+            // A rank means the same rendition in every period only if each has equally many.
             if of_first.is_some() && ladder.len() != renditions.len() {
                 let (here, first) = (ladder.len(), renditions.len());
                 return Err(format!(
@@ -73,7 +76,7 @@ pub(super) fn tracks(
     Ok((renditions, tracks.into_iter().map(|(_, parts)| parts).collect()))
 }
 
-/// What a track carries.
+/// The content of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TrackContent {
     Video,
@@ -91,7 +94,7 @@ impl TrackContent {
     }
 }
 
-/// The child elements of this name; refuses those that are remote (`xlink`).
+/// The child elements with this name; refuses remote ones (`xlink`).
 pub(super) fn children<'a, 'i: 'a>(
     node: Node<'a, 'i>,
     name: &'static str,
@@ -101,7 +104,7 @@ pub(super) fn children<'a, 'i: 'a>(
     node.children().filter(named).filter(here)
 }
 
-/// How long each period is, where that can be known.
+/// The length of each period, where it is known.
 fn lengths(root: Node<'_, '_>, periods: &[Node<'_, '_>]) -> Result<Vec<Option<Duration>>, String> {
     let read = |node: Node<'_, '_>, name: &str| match node.attribute(name) {
         None => Ok(None),
@@ -112,7 +115,7 @@ fn lengths(root: Node<'_, '_>, periods: &[Node<'_, '_>]) -> Result<Vec<Option<Du
     };
     let whole = read(root, "mediaPresentationDuration")?;
     let mut lengths = Vec::new();
-    // Where the period before ended, if that is known.
+    // The end of the period before, where it is known.
     let mut end = Some(Duration::ZERO);
     for (number, period) in periods.iter().enumerate() {
         let start = read(*period, "start")?.or(end);
@@ -128,7 +131,7 @@ fn lengths(root: Node<'_, '_>, periods: &[Node<'_, '_>]) -> Result<Vec<Option<Du
     Ok(lengths)
 }
 
-/// `base`, or what the element makes of it.
+/// The base address of an element: `base`, or as its BaseURL changes it.
 fn based(base: &Url, node: Node<'_, '_>) -> Result<Url, String> {
     match children(node, "BaseURL").next().and_then(|node| node.text()) {
         Some(text) => base.join(text.trim()).map_err(|error| error.to_string()),
@@ -136,7 +139,7 @@ fn based(base: &Url, node: Node<'_, '_>) -> Result<Url, String> {
     }
 }
 
-/// The first set of video, and of audio; of neither, the first of all.
+/// The first set of video and the first of audio; if there is neither, the first set.
 fn chosen<'a, 'i>(period: Node<'a, 'i>) -> Vec<(TrackContent, Node<'a, 'i>)> {
     let sets = || children(period, "AdaptationSet").filter(|set| !is_for_tricks(*set));
     let first = |kind| sets().find(|set| self::kind(*set) == kind).map(|set| (kind, set));
@@ -160,7 +163,7 @@ fn kind(set: Node<'_, '_>) -> TrackContent {
     }
 }
 
-/// For winding, with a picture every now and then.
+/// Whether the set is for trick modes, with a picture every now and then.
 fn is_for_tricks(set: Node<'_, '_>) -> bool {
     let properties =
         children(set, "EssentialProperty").chain(children(set, "SupplementalProperty"));
@@ -168,8 +171,8 @@ fn is_for_tricks(set: Node<'_, '_>) -> bool {
     properties.filter_map(scheme).any(|scheme| scheme.ends_with("guidelines/trickmode"))
 }
 
-/// The representations of a set, in ascending order of their bits per second; of several of one
-/// rate the first, and of several codecs that of the best.
+/// The representations of a set, in ascending order of their bit rates; of several with one rate
+/// the first, and of several codecs those with the codec of the best.
 fn ladder<'a, 'i>(set: Node<'a, 'i>) -> Result<Vec<Node<'a, 'i>>, String> {
     let mut all: Vec<_> = children(set, "Representation").collect();
     all.sort_by_key(|node| bandwidth(*node));
@@ -192,7 +195,7 @@ fn rendition(node: Node<'_, '_>) -> Rendition {
     Rendition { peak: rate, mean: rate, listed: false }
 }
 
-/// `levels`: representation, adaptation set, period.
+/// The part of a track in a period. `levels` are representation, adaptation set, period.
 fn part(
     manifest: &Url,
     base: &Url,
@@ -213,8 +216,8 @@ fn part(
 
 const XLINK: &str = "http://www.w3.org/1999/xlink";
 
-/// Whoever is sent here finds nothing, and needs not look (5.5.3).
+/// The address of a remote element that is empty by definition (5.5.3).
 const NOTHING: &str = "urn:mpeg:dash:resolve-to-zero:2013";
 
-/// A manifest of more elements and attributes than this is no manifest.
+/// The largest number of elements and attributes that is parsed.
 const MOST_NODES: u32 = 1_000_000;

@@ -1,20 +1,20 @@
-//! What a viewer fetches and when it is to be rendered, read from DASH manifests
-//! (ISO/IEC 23009-1, profiles `live`, `on-demand`, `main` and `full` of type `static`).
+//! The pieces of a title and their times, parsed from DASH manifests (ISO/IEC 23009-1, profiles
+//! `live`, `on-demand`, `main` and `full` of type `static`).
 //!
 //! ```text
 //!   MPD ─▶ periods ─▶ video, audio: the representation with the most bits per second
 //!                        │
 //!                        ├─ SegmentTemplate (number, time), SegmentList ──▶ pieces
-//!                        └─ SegmentBase ─▶ ask for the index range ─▶ sidx ─▶ pieces
+//!                        └─ SegmentBase ─▶ fetch the index range ─▶ sidx ─▶ pieces
 //! ```
 //!
-//! Of the first track (the video) another representation of the same set can be asked for by its
-//! rank: they are the renditions that a player changes between.
+//! The first track (the video) can use another representation of the same set, selected by its
+//! rank:
+//! they are the renditions that a player changes between.
 //!
-//! The periods of a title are one row of pieces for each track; where a period has headers of its
-//! own, they are fetched before its first piece. It never looks elsewhere for a part of a manifest
-//! (xlink), plays nothing live, and does not look at what kind of picture it is or how it is
-//! protected.
+//! The periods of a title form one sequence of pieces for each track; where a period has its own
+//! headers, they are fetched before its first piece. Remote parts of a manifest (xlink), live
+//! titles and the details of codecs and protection are not supported.
 
 mod manifest;
 mod segments;
@@ -42,7 +42,7 @@ pub(crate) struct Manifest {
     tracks: Vec<Vec<Part>>,
 }
 
-/// A track's pieces in one period.
+/// The pieces of a track in one period.
 #[derive(Clone, Debug)]
 struct Part {
     init: Option<Piece>,
@@ -52,21 +52,21 @@ struct Part {
 #[derive(Clone, Debug)]
 enum Pieces {
     Known(Vec<(Piece, Duration)>),
-    /// They are in a `sidx` box in this range of the file.
+    /// The pieces are in a `sidx` box in this range of the file.
     Indexed {
         reference: Box<str>,
         index: Range<u64>,
     },
 }
 
-/// Whether this may be the beginning of a manifest.
+/// Whether the bytes may be the beginning of a manifest.
 pub(crate) fn looks_like_a_manifest(bytes: &[u8]) -> bool {
     let start = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
     start.starts_with(b"<?xml") || start.starts_with(b"<MPD") || start.starts_with(b"<!--")
 }
 
-/// Reads a manifest that was found at `url`. Of the first track the rendition of this rank is
-/// taken, as [`Manifest::renditions`] counts them; the best where none is asked for.
+/// Parses a manifest that was fetched from `url`. `rank` selects the rendition of the first track,
+/// as an index into [`Manifest::renditions`]; without it the best is used.
 pub(crate) fn read_manifest(
     url: &Url,
     bytes: &[u8],
@@ -93,12 +93,12 @@ impl Manifest {
         self.tracks.len()
     }
 
-    /// What the first track is on offer in, in ascending order of their rates.
+    /// The renditions of the first track, in ascending order of their rates.
     pub(crate) fn renditions(&self) -> &[Rendition] {
         &self.renditions
     }
 
-    /// The next index of a track that is still to be fetched.
+    /// The next index of a track that has to be fetched.
     pub(crate) fn wanted(&self, track: usize) -> Result<Option<FetchRequest>, ViewerError> {
         let next = self.tracks[track].iter().find_map(|part| match &part.pieces {
             Pieces::Known(_) => None,
@@ -108,7 +108,7 @@ impl Manifest {
         Ok(Some(FetchRequest { url: self.url.join(reference)?, range: Some(index.clone()) }))
     }
 
-    /// The index that was wanted is here.
+    /// Takes the bytes of the index that was fetched.
     pub(crate) fn found(&mut self, track: usize, bytes: &[u8]) -> Result<(), ViewerError> {
         let part = self.tracks[track].iter_mut().find_map(|part| match &part.pieces {
             Pieces::Known(_) => None,
@@ -117,7 +117,7 @@ impl Manifest {
                 Some((part, reference, index))
             }
         });
-        let (part, reference, index) = part.expect("it was wanted");
+        let (part, reference, index) = part.expect("an index that was requested");
         let found = sidx::read(bytes, index.start)
             .map_err(|reason| not_playable(&self.url, format!("{reference}: {reason}")))?;
         let piece = |(range, duration)| {
@@ -128,13 +128,13 @@ impl Manifest {
         Ok(())
     }
 
-    /// All periods of each track, once every index is here.
+    /// All periods of each track, once every index was fetched.
     pub(crate) fn sources(self) -> Result<Vec<TrackSource>, ViewerError> {
         let Self { url, tracks, .. } = self;
         tracks.into_iter().map(|parts| source(&url, parts)).collect()
     }
 
-    /// All periods of one track, once its indexes are here.
+    /// All periods of one track, once its indexes were fetched.
     pub(crate) fn source(mut self, track: usize) -> Result<TrackSource, ViewerError> {
         source(&self.url, self.tracks.swap_remove(track))
     }

@@ -1,6 +1,6 @@
-//! The pieces of a representation in one period, by each of the ways to say them (5.3.9).
+//! The pieces of a representation in one period, in each of the notations (5.3.9).
 //!
-//! What is said further out holds further in, unless it is said there anew.
+//! Attributes of an outer element are inherited by inner elements unless these override them.
 
 use super::manifest::children;
 use super::template::{Names, fill};
@@ -22,7 +22,7 @@ pub(super) struct SegmentLocation<'a> {
     pub(super) length: Option<Duration>,
 }
 
-/// `levels`: representation, adaptation set, period.
+/// The pieces of a representation. `levels` are representation, adaptation set, period.
 pub(super) fn part(place: &SegmentLocation<'_>, levels: &[Node<'_, '_>]) -> Result<Part, String> {
     let ways = ["SegmentTemplate", "SegmentList", "SegmentBase"];
     let way = levels
@@ -45,7 +45,7 @@ pub(super) fn part(place: &SegmentLocation<'_>, levels: &[Node<'_, '_>]) -> Resu
     Ok(Part { init: said.init()?, pieces })
 }
 
-/// One way to say it, from the representation outwards.
+/// The elements of one notation, from the representation outwards.
 struct Said<'a, 'x, 'i> {
     place: &'a SegmentLocation<'a>,
     levels: Vec<Node<'x, 'i>>,
@@ -76,7 +76,7 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
         self.place.length.ok_or_else(|| reason.to_owned())
     }
 
-    /// As short as can be: a film has thousands.
+    /// A reference as short as possible: a film has thousands.
     fn reference(&self, segment: &str) -> Result<Box<str>, String> {
         let SegmentLocation { manifest, base, .. } = self.place;
         if base == manifest && !segment.is_empty() {
@@ -89,7 +89,7 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
         url.map(|url| url.to_string().into()).map_err(|error| error.to_string())
     }
 
-    /// What is to be fetched before the first piece.
+    /// The header, which is fetched before the first piece.
     fn init(&self) -> Result<Option<Piece>, String> {
         if let Some(template) = self.text("initialization") {
             let reference = self.reference(&fill(template, self.place.names)?)?;
@@ -131,7 +131,7 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
             (None, None) if urls.len() == 1 => vec![(0, to_ticks(self.length()?, scale))],
             (None, length) => {
                 let length = some_length(length)?;
-                // Shorter at the end, if the period is.
+                // The last segment ends with the period.
                 let most = self.place.length.map_or(u64::MAX, |whole| to_ticks(whole, scale));
                 let time = |number: u64| number.saturating_mul(length);
                 let left = |number| most.saturating_sub(time(number)).min(length);
@@ -176,12 +176,14 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
             };
             let count = match u64::try_from(more) {
                 Ok(more) => more.saturating_add(1),
-                // Until the next row, or the end of the period.
+                // Repeated until the next row, or the end of the period.
                 Err(_) => {
                     let next = rows.get(row + 1).map(|next| attribute(*next, "t")).transpose()?;
-                    let next = next.flatten().or(end);
-                    let next = next.ok_or("a timeline repeats for ever, and has no end")?;
-                    next.saturating_sub(at).div_ceil(length)
+                    let until = next
+                        .flatten()
+                        .or(end)
+                        .ok_or("a timeline repeats for ever, and has no end")?;
+                    until.saturating_sub(at).div_ceil(length)
                 }
             };
             bounded(count.saturating_add(times.len() as u64))?;
@@ -224,7 +226,7 @@ fn number(name: &str, text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{name}=\"{text}\" is no number"))
 }
 
-/// `0-799`: the last is part of it.
+/// Parses a range such as `0-799`, whose end is included.
 fn range(text: &str) -> Result<Range<u64>, String> {
     let read = || {
         let (first, last) = text.split_once('-')?;

@@ -10,7 +10,8 @@ use super::time::ticks;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Positions and durations. `bytes` start at `at` in the file; other boxes may precede the index.
+/// The positions and durations of segments. `bytes` start at `at` in the file; other boxes may
+/// precede the index.
 pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>, &'static str> {
     let (content, end) = find(bytes).ok_or("there is no sidx box where its manifest says")?;
     let mut reader = SidxReader(content);
@@ -18,6 +19,7 @@ pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>,
         let version = reader.number(4)? >> 24;
         reader.number(4)?;
         let scale = reader.number(4)?;
+        // Version 1 has 64-bit times and offsets.
         let wide = if version == 0 { 4 } else { 8 };
         reader.number(wide)?;
         let mut next = at.checked_add(end)?.checked_add(reader.number(wide)?)?;
@@ -26,6 +28,7 @@ pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>,
         for _ in 0..count {
             let (size, duration) = (reader.number(4)?, reader.number(4)?);
             reader.number(4)?;
+            // The top bit marks a reference to another index.
             if size >> 31 == 1 {
                 return Some(None);
             }
@@ -43,7 +46,7 @@ pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>,
     }
 }
 
-/// The content of the box, and where it ends.
+/// The content of the box, and the position of its end.
 fn find(bytes: &[u8]) -> Option<(&[u8], u64)> {
     let mut at = 0;
     loop {
@@ -53,7 +56,7 @@ fn find(bytes: &[u8]) -> Option<(&[u8], u64)> {
         if &header[4..] == b"sidx" {
             return Some((bytes.get(at + 8..end)?, end as u64));
         }
-        // Boxes of zero or endless size end it, too.
+        // A box of size zero or without an end also ends the search.
         at = (end >= at + 8).then_some(end)?;
     }
 }
@@ -74,7 +77,7 @@ mod tests {
 
     fn sidx(version: u32, references: &[(u32, u32)]) -> Vec<u8> {
         let mut words = vec![version << 24, 1, 1000];
-        // Earliest time, and five bytes before the first piece.
+        // The earliest time, and five bytes before the first piece.
         words.extend(if version == 0 { vec![0, 5] } else { vec![0, 0, 0, 5] });
         words.push(u32::try_from(references.len()).unwrap());
         for (size, duration) in references {
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_lie_behind_the_box() {
+    fn pieces_follow_the_box() {
         for (version, end) in [(0, 700 + 56 + 5), (1, 700 + 64 + 5)] {
             let bytes = sidx(version, &[(100, 2000), (50, 1500)]);
             let wanted = vec![
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn an_invalid_box_is_refused_with_the_reason() {
         let whole = sidx(0, &[(100, 2000), (50, 1500)]);
         for len in 0..whole.len() {
             assert!(read(&whole[..len], 0).is_err(), "{len} bytes of it");

@@ -1,8 +1,8 @@
-//! `$Number%05d$` and the other names that stand in addresses of segments (5.3.9.4.4).
+//! Identifiers in the address templates of segments, such as `$Number%05d$` (5.3.9.4.4).
 
 use std::fmt::Write;
 
-/// What a segment's address is made of.
+/// The values of the identifiers of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'a> {
     pub(super) id: &'a str,
@@ -11,7 +11,7 @@ pub(super) struct Names<'a> {
     pub(super) time: u64,
 }
 
-/// `template` with its names replaced.
+/// The template with the values in place of the identifiers.
 pub(super) fn fill(template: &str, names: Names<'_>) -> Result<String, String> {
     let mut filled = String::with_capacity(template.len() + 8);
     let mut rest = template;
@@ -24,13 +24,15 @@ pub(super) fn fill(template: &str, names: Names<'_>) -> Result<String, String> {
         let (name, width) = match name.split_once('%') {
             None => (name, 1),
             Some((name, format)) => {
-                let width = format.strip_prefix('0').and_then(|format| format.strip_suffix('d'));
-                let width = width.and_then(|width| width.parse::<usize>().ok());
-                let width = width.filter(|width| *width <= WIDEST);
+                let digits = format.strip_prefix('0').and_then(|format| format.strip_suffix('d'));
+                let width = digits
+                    .and_then(|digits| digits.parse::<usize>().ok())
+                    .filter(|width| *width <= WIDEST);
                 (name, width.ok_or_else(|| format!("'{template}' has a format that is none"))?)
             }
         };
         let number = match name {
+            // `$$` stands for the character itself.
             "" => {
                 filled.push('$');
                 continue;
@@ -50,7 +52,7 @@ pub(super) fn fill(template: &str, names: Names<'_>) -> Result<String, String> {
     Ok(filled)
 }
 
-/// Nobody numbers more widely.
+/// The largest width of a number; real manifests use less.
 const WIDEST: usize = 32;
 
 #[cfg(test)]
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_replaced() {
+    fn identifiers_are_replaced() {
         let names = Names { id: "v1", bandwidth: 5000, number: 7, time: 90_000 };
         let cases = [
             ("seg-$RepresentationID$-$Number%05d$.m4s", Ok("seg-v1-00007.m4s")),

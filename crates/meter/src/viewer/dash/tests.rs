@@ -13,7 +13,7 @@ fn sources(text: &str) -> Vec<TrackSource> {
     read(text).unwrap().sources().unwrap()
 }
 
-/// A static manifest of 10 s with this inside.
+/// A static manifest of 10 s with this content.
 fn mpd(inside: &str) -> String {
     format!(
         "<?xml version=\"1.0\"?>\n<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" \
@@ -29,7 +29,7 @@ fn video(inside: &str) -> String {
     ))
 }
 
-/// Each piece: where, which part of it, how many milliseconds.
+/// The address, the byte range, and the length in milliseconds of each piece.
 fn pieces(source: &TrackSource) -> Vec<(String, Option<Range<u64>>, u128)> {
     let shown = |(number, piece): (usize, &Piece)| {
         let length = source.timeline.start(number + 1) - source.timeline.start(number);
@@ -58,7 +58,7 @@ fn numbers_count_to_the_end_of_the_period() {
 }
 
 #[test]
-fn a_timeline_repeats_jumps_and_goes_on_to_the_next_row_or_the_end() {
+fn a_timeline_repeats_jumps_and_continues_to_the_next_row_or_the_end() {
     let text = video(
         "<SegmentTemplate timescale=\"100\" media=\"$Time$.m4s\" presentationTimeOffset=\"50\">\
          <SegmentTimeline><S t=\"50\" d=\"200\" r=\"1\"/><S d=\"100\" r=\"-1\"/>\
@@ -89,7 +89,7 @@ fn a_list_has_addresses_and_ranges() {
 }
 
 #[test]
-fn the_index_of_a_file_is_asked_for() {
+fn the_index_of_a_file_is_fetched() {
     let text = video(
         "<BaseURL>http://cdn/v.mp4</BaseURL><SegmentBase indexRange=\"700-767\">\
          <Initialization range=\"0-699\"/></SegmentBase>",
@@ -98,7 +98,7 @@ fn the_index_of_a_file_is_asked_for() {
     let wanted = manifest.wanted(0).unwrap().unwrap();
     assert_eq!((wanted.url.to_string(), wanted.range), ("http://cdn/v.mp4".into(), Some(700..768)));
     assert!(manifest.clone().found(0, b"nothing").is_err());
-    // Two references of 100 and 50 bytes, six and four seconds, at 1,000 ticks a second.
+    // Two references of 100 and 50 bytes, six and four seconds, at 1,000 ticks per second.
     let words =
         [68, u32::from_be_bytes(*b"sidx"), 0, 1, 1000, 0, 0, 2, 100, 6000, 0, 50, 4000, 0, 0, 0, 0];
     let bytes: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
@@ -138,7 +138,7 @@ fn the_best_video_and_the_first_audio_are_played() {
 }
 
 #[test]
-fn another_rendition_can_be_asked_for_in_every_period() {
+fn another_rendition_can_be_selected_in_every_period() {
     let period = |sizes: &[(&str, u32, &str)]| {
         let representation = |(id, bandwidth, codecs): &(&str, u32, &str)| {
             format!("<Representation id=\"{id}\" bandwidth=\"{bandwidth}\" codecs=\"{codecs}\"/>")
@@ -172,7 +172,7 @@ fn another_rendition_can_be_asked_for_in_every_period() {
 }
 
 #[test]
-fn periods_follow_each_other_with_headers_and_places_of_their_own() {
+fn periods_follow_each_other_with_their_own_headers_and_addresses() {
     let period = |attributes: &str, base: &str| {
         format!(
             "<Period {attributes}><BaseURL>{base}</BaseURL><AdaptationSet mimeType=\"video/mp4\">\
@@ -196,7 +196,7 @@ fn periods_follow_each_other_with_headers_and_places_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_played_is_said() {
+fn an_unplayable_manifest_is_refused_with_the_reason() {
     let template = |attributes: &str| video(&format!("<SegmentTemplate {attributes}/>"));
     let timeline = |rows: &str| {
         video(&format!(
@@ -242,7 +242,7 @@ fn what_cannot_be_played_is_said() {
 }
 
 #[test]
-fn a_period_that_lacks_what_the_first_has_is_named() {
+fn a_period_that_lacks_a_track_of_the_first_is_named() {
     let sets = |kinds: &[&str]| {
         let set = |kind: &&str| {
             format!(

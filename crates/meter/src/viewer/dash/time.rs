@@ -1,8 +1,8 @@
-//! Times as manifests have them: `PT1H2M3.5S`, and counts of a scale's ticks.
+//! Times in manifests: `PT1H2M3.5S`, and ticks of a timescale.
 
 use std::time::Duration;
 
-/// An `xs:duration` without years and months, whose length is not defined.
+/// Parses an `xs:duration` without years and months, whose length is not defined.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let rest = text.trim().strip_prefix('P')?;
     let (days, clock) = match rest.split_once('T') {
@@ -16,7 +16,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The sum of numbers with these letters behind them, each at most once and in this order.
+/// The sum of the numbers followed by these letters, each at most once and in this order.
 fn parts(mut text: &str, units: &[(char, f64)]) -> Option<f64> {
     let mut sum = 0.0;
     for (letter, seconds) in units {
@@ -34,7 +34,7 @@ pub(super) fn ticks(count: u64, scale: u64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// The ticks of `scale` that begin in this time.
+/// The number of ticks of `scale` that begin in this time.
 pub(super) fn to_ticks(time: Duration, scale: u64) -> u64 {
     let ticks = (time.as_nanos() * u128::from(scale)).div_ceil(1_000_000_000);
     u64::try_from(ticks).unwrap_or(u64::MAX)
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         let cases = [
             ("PT1H2M3.5S", Some(3723.5)),
             ("PT0S", Some(0.0)),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_go_both_ways() {
+    fn ticks_are_converted_in_both_directions() {
         assert_eq!(ticks(90_000 * 3, 90_000), Duration::from_secs(3));
         assert_eq!(to_ticks(Duration::from_secs(3), 48_000), 144_000);
         assert_eq!(ticks(1, 0), Duration::from_secs(1));

@@ -1,10 +1,10 @@
-//! What is answered before the player runs: refusals, playlists, manifests, and a file's boxes.
+//! The responses before the player runs: refusals, playlists, manifests, and a file's boxes.
 //!
 //! ```text
-//!   Door ─┬─ media playlist ─────────────────────────────────┐
-//!         ├─ multivariant playlist ─▶ Playlist of each track ─┤
-//!         ├─ manifest ─▶ Index of each track that needs one ──┼─▶ start
-//!         └─ MP4 ─▶ Boxes, until moov is here ────────────────┘
+//!   Admission ─┬─ media playlist ────────────────────────────────┐
+//!              ├─ multivariant playlist ─▶ Playlist of each track ┤
+//!              ├─ manifest ─▶ Index of each track that needs one ─┼─▶ start
+//!              └─ MP4 ─▶ Boxes, until moov has arrived ───────────┘
 //! ```
 
 use super::renditions::{Ladder, list_of_lists};
@@ -26,7 +26,7 @@ use std::time::Duration;
 use units::{BitRate, Moment};
 
 impl Session {
-    /// A good answer to something that is no media.
+    /// Handles a successful response that contains no media.
     pub(super) fn told(
         &mut self,
         now: Moment,
@@ -44,9 +44,9 @@ impl Session {
             _ if looks_like_a_playlist(body) || looks_like_a_manifest(body) => {
                 self.answered = Some(now);
                 if is_part(head) {
-                    // It was taken for a file, from its address.
+                    // By its address it was taken for a file and fetched in part.
                     let request = FetchRequest { url, range: None };
-                    self.ask(now, 0, LaneRequest::new(RequestPurpose::Door, request), shared);
+                    self.ask(now, 0, LaneRequest::new(RequestPurpose::Admission, request), shared);
                     return Ok(());
                 }
                 if looks_like_a_manifest(body) {
@@ -74,7 +74,7 @@ impl Session {
                 }
                 Ok(())
             }
-            RequestPurpose::Door if job.request.range.is_none() => {
+            RequestPurpose::Admission if job.request.range.is_none() => {
                 if url.path().ends_with(".mpd") {
                     read_manifest(&url, body, None).map(drop)
                 } else {
@@ -99,7 +99,7 @@ impl Session {
         if let Some(ladder) = self.ladder.as_mut().filter(|_| number == 0) {
             ladder.renditions.playlist_received(ladder.now(), now.since(self.lanes[0].asked));
         }
-        // The lanes ask at the same time; whoever is first waits for the other.
+        // Both lanes load in parallel, so that the second track may arrive first.
         let at = self.tracks.len().min(number);
         self.tracks.insert(at, track);
         self.awaited -= 1;
@@ -130,7 +130,7 @@ impl Session {
         (0..tracks).try_for_each(|track| self.seek_index(now, track, shared))
     }
 
-    /// Asks for a track's next index, or, with those of all tracks here, starts.
+    /// Fetches a track's next index, or starts the player when all tracks are complete.
     fn seek_index(
         &mut self,
         now: Moment,
@@ -166,7 +166,7 @@ impl Session {
         self.seek_index(now, track, shared)
     }
 
-    /// Part of a progressive file's boxes has come.
+    /// Handles a part of a progressive file's boxes.
     fn boxes(
         &mut self,
         now: Moment,
@@ -180,7 +180,7 @@ impl Session {
             let (url, reason) = (url.to_string(), reason.to_owned());
             ViewerError::NotMp4 { url, reason }
         };
-        // A server without byte ranges sends the whole of a small file, which is as good.
+        // A server without byte ranges sends the whole of a small file, which also works.
         let whole = (0..body.len() as u64, Some(body.len() as u64));
         let (range, total) = head.range.clone().unwrap_or(whole);
         let total = total.ok_or_else(|| error("the server does not say how long it is"))?;
@@ -199,7 +199,7 @@ impl Session {
         Ok(())
     }
 
-    /// Everything is known: the player starts. Its time counts from the knock that let it in.
+    /// Starts the player: everything is known. Its time counts from the request that was admitted.
     fn start(&mut self, tracks: Vec<TrackSource>, shared: &mut PlayContext<'_>) {
         let pace = shared.options.view.pace();
         let timelines = tracks.iter().map(|track| track.timeline.at_speed(pace)).collect();
@@ -211,12 +211,13 @@ impl Session {
             let peaks: Vec<BitRate> =
                 ladder.renditions.offers().iter().map(|offer| offer.peak).collect();
             let best = ladder.renditions.best();
-            // Not every manifest declares it.
+            // Some manifests do not declare rates.
             (peaks[best].0 > 0).then_some(OfferedRenditions { peaks, best })
         });
-        self.state = SessionState::Inside;
+        self.state = SessionState::Playing;
         let options = shared.options;
-        self.player = Some(Player::new(self.knocked, timeline, options.player, &options.behaviour));
+        self.player =
+            Some(Player::new(self.admission_asked, timeline, options.player, &options.behaviour));
     }
 
     pub(super) fn refused(&mut self, now: Moment, head: &Head, body: &[u8], retry: bool) {
@@ -224,7 +225,7 @@ impl Session {
         self.refusal = Some(refusal(head.retry_after, body));
         if retry {
             let wait = Duration::from_secs(head.retry_after.unwrap_or(5)).max(SHORTEST_RETRY);
-            self.state = SessionState::WaitingOutside(now + wait);
+            self.state = SessionState::WaitingToRetry(now + wait);
         } else {
             self.state = SessionState::Done(ViewerOutcome::Refused);
             self.close();
@@ -232,7 +233,7 @@ impl Session {
     }
 }
 
-/// The bytes that were asked for: a server without byte ranges sends all of a file.
+/// The requested bytes: a server without byte ranges sends the whole file.
 pub(super) fn wanted_of<'a>(job: &LaneRequest, head: &Head, body: &'a [u8]) -> &'a [u8] {
     let Some(wanted) = &job.request.range else { return body };
     let came = head.range.as_ref().map_or(0, |(range, _)| range.start);
@@ -250,8 +251,8 @@ fn is_part(head: &Head) -> bool {
     range.is_some_and(|(range, total)| total.is_none_or(|total| range.end < total))
 }
 
-/// What a refusal says: JSON with `resource` and `message` from Tenuto (or, when it is not about a
-/// resource, `error`), a line of text from others.
+/// The content of a refusal: JSON with `resource` and `message` from Tenuto (or `error`, when no
+/// resource is scarce), a line of text from other servers.
 fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
@@ -263,7 +264,7 @@ fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport {
     }
 }
 
-/// The first line of an answer, for people.
+/// The first line of a response, for error messages.
 pub(crate) fn beginning(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
     text.lines().next().unwrap_or_default().trim().to_owned()

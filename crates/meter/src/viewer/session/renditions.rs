@@ -1,12 +1,13 @@
-//! The renditions of a viewer's first track: which are known, how one gets to know another, and
-//! which is in use.
+//! The renditions of a viewer's first track: the known ones, the loading of others, and the one in
+//! use.
 //!
 //! ```text
-//!   Places ──(wanted ─▶ request ─▶ found)──▶ shelf ◀── change_to ──▶ in use: the session's track 0
+//!   sources ──(wanted ─▶ request ─▶ found)──▶ known ◀── change_to ──▶ in use: the session's track
+//! 0
 //! ```
 //!
-//! A list of pieces is asked for when a piece of it is wanted for the first time, as players do.
-//! What is chosen is [`player::RenditionSelector`]' affair.
+//! The list of a rendition's pieces is fetched when one of them is needed for the first time, as in
+//! players. [`player::RenditionSelector`] chooses the rendition.
 
 use crate::viewer::ViewerError;
 use crate::viewer::dash::{Manifest, read_manifest};
@@ -20,20 +21,20 @@ use std::time::Duration;
 pub(super) struct Ladder {
     pub(super) renditions: RenditionSelector,
     places: ListingSource,
-    /// What is known and not in use.
-    shelf: Vec<Option<KnownRendition>>,
-    /// A manifest of which an index is still to come, and of which rendition.
+    /// The renditions that are known and not in use.
+    known: Vec<Option<KnownRendition>>,
+    /// The manifest of a rendition of which an index is being fetched.
     coming: Option<(usize, Manifest)>,
-    /// In use.
+    /// The index of the rendition in use.
     now: usize,
 }
 
-/// Where the pieces of each are said.
+/// The source of the lists of pieces.
 #[derive(Debug)]
 enum ListingSource {
-    /// In a media playlist for each.
+    /// One media playlist for each rendition.
     Lists(Vec<Url>),
-    /// In a manifest that has them all.
+    /// A manifest that lists all renditions.
     Manifest { url: Url, text: Vec<u8> },
 }
 
@@ -63,25 +64,25 @@ impl Ladder {
     ) -> Self {
         let renditions = manifest.renditions().to_vec();
         let best = renditions.len() - 1;
-        // Who never changes needs none of it any more.
+        // Without changes of rendition the text is not needed again.
         let text = if switching == AbrRule::Never { Vec::new() } else { text.to_vec() };
         let places = ListingSource::Manifest { url: url.clone(), text };
         Self::new(RenditionSelector::new(switching, renditions, best), places)
     }
 
     fn new(renditions: RenditionSelector, places: ListingSource) -> Self {
-        // Nothing has come: it is the one to begin with.
+        // Before the first piece the selector chooses the rendition to begin with.
         let now = renditions.next(Duration::ZERO, Duration::ZERO);
-        let shelf = renditions.offers().iter().map(|_| None).collect();
-        Self { renditions, places, shelf, coming: None, now }
+        let known = renditions.offers().iter().map(|_| None).collect();
+        Self { renditions, places, known, coming: None, now }
     }
 
-    /// The one in use.
+    /// The rendition in use.
     pub(super) fn now(&self) -> usize {
         self.now
     }
 
-    /// The media playlist of the one in use.
+    /// The media playlist of the rendition in use.
     pub(super) fn list(&self) -> Option<&Url> {
         match &self.places {
             ListingSource::Lists(lists) => Some(&lists[self.now]),
@@ -89,14 +90,14 @@ impl Ladder {
         }
     }
 
-    /// What is to be asked for before `number` can be used; `None`: nothing any more. Its pieces
-    /// must be cut as those in use are, `like`.
+    /// The next request that is needed before `number` can be used; `None` if nothing is missing.
+    /// Its pieces must have the boundaries of `like`, the track in use.
     pub(super) fn wanted(
         &mut self,
         number: usize,
         like: &TrackTimeline,
     ) -> Result<Option<FetchRequest>, ViewerError> {
-        if number == self.now || self.shelf[number].is_some() {
+        if number == self.now || self.known[number].is_some() {
             return Ok(None);
         }
         let (url, text) = match &self.places {
@@ -114,11 +115,11 @@ impl Ladder {
             return Ok(Some(request));
         }
         let (url, source) = (url.clone(), manifest.source(0)?);
-        self.shelve(number, &url, source, like)?;
+        self.store_known(number, &url, source, like)?;
         Ok(None)
     }
 
-    /// The response to a fetch. For an index these are the requested bytes.
+    /// Takes the response to a fetch. For an index these are the requested bytes.
     pub(super) fn found(
         &mut self,
         number: usize,
@@ -130,27 +131,26 @@ impl Ladder {
             return manifest.found(0, answer);
         }
         match read_playlist(url, answer)? {
-            Listing::Track(source) => self.shelve(number, url, source, like),
+            Listing::Track(source) => self.store_known(number, url, source, like),
             Listing::Offers(_) => Err(list_of_lists(url)),
         }
     }
 
-    /// Uses `number` from here on, which is known: its pieces and the last header fetched of it
-    /// take the place of those that were in use.
+    /// Changes to `number`, which is known: its pieces and its last header replace those in use.
     pub(super) fn change_to(
         &mut self,
         number: usize,
         source: &mut TrackSource,
         init: &mut Option<usize>,
     ) {
-        let Some(new) = self.shelf[number].take() else { return };
+        let Some(new) = self.known[number].take() else { return };
         let source = std::mem::replace(source, new.source);
         let init = std::mem::replace(init, new.init);
-        self.shelf[self.now] = Some(KnownRendition { source, init });
+        self.known[self.now] = Some(KnownRendition { source, init });
         self.now = number;
     }
 
-    fn shelve(
+    fn store_known(
         &mut self,
         number: usize,
         url: &Url,
@@ -160,7 +160,7 @@ impl Ladder {
         if !source.timeline.has_same_bounds(like, WITHIN) {
             return Err(ViewerError::CutElsewhere { url: url.to_string() });
         }
-        self.shelf[number] = Some(KnownRendition { source, init: None });
+        self.known[number] = Some(KnownRendition { source, init: None });
         Ok(())
     }
 }
@@ -170,5 +170,6 @@ pub(super) fn list_of_lists(url: &Url) -> ViewerError {
     ViewerError::NotAPlaylist { url: url.to_string(), reason }
 }
 
-/// Playlists round the lengths of segments, some to tenths of a second.
+/// The tolerance for boundaries: playlists round the lengths of segments, some to tenths of a
+/// second.
 const WITHIN: Duration = Duration::from_millis(250);

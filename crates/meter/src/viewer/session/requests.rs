@@ -1,4 +1,4 @@
-//! A viewer's requests: asked on its lanes, answered, put off, redirected.
+//! A viewer's requests on its lanes: sent, answered, repeated after a 503, redirected.
 
 use super::manifest_loader::{beginning, wanted_of};
 use super::{LANES, PlayContext, Session};
@@ -16,16 +16,16 @@ use units::{ByteCount, Moment};
 pub(super) struct Lane {
     pub(super) connection: HttpConnection,
     pub(super) job: Option<LaneRequest>,
-    /// Body of a small answer, or of a piece to be saved.
+    /// The body of a small response, or of a piece to be saved.
     pub(super) body: Vec<u8>,
-    /// Last time anything came, or the request was sent.
+    /// The moment at which anything arrived last, or the request was sent.
     pub(super) heard: Moment,
-    /// When the answer was first asked for, and when its first byte came.
+    /// The moment of the first request, and the arrival of the first byte.
     pub(super) asked: Moment,
     pub(super) first: Option<Moment>,
-    /// Bytes of it so far.
+    /// Bytes of the body so far.
     pub(super) came: u64,
-    /// A piece that was put off, to be asked for again.
+    /// A request that got a 503, and the moment at which it is repeated.
     pub(super) again: Option<(Moment, LaneRequest)>,
     /// The last of the track's headers that was fetched.
     pub(super) init: Option<usize>,
@@ -36,7 +36,7 @@ pub(super) struct LaneRequest {
     pub(super) what: RequestPurpose,
     pub(super) request: FetchRequest,
     pub(super) redirects: u8,
-    /// How often it was put off.
+    /// The number of 503 responses to it.
     pub(super) put_off: u8,
 }
 
@@ -48,26 +48,27 @@ impl LaneRequest {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestPurpose {
-    /// The address itself; the answer is the admission.
-    Door,
-    /// A media playlist of this track.
+    /// The address itself, whose response decides admission.
+    Admission,
+    /// The media playlist of this track.
     Playlist(usize),
-    /// Where this track's pieces lie in a file that a manifest names.
+    /// The index of this track's pieces in a file that a manifest names.
     Index(usize),
-    /// More of a progressive file's boxes.
+    /// The next boxes of a progressive file.
     Boxes,
-    /// Where the pieces of this rendition of the first track are, and the piece to fetch next.
+    /// The list of pieces of this rendition of the first track, and the piece to fetch next.
     Rendition(Fetch, usize),
-    /// A track's header, and the piece to fetch next.
+    /// The header of a track, and the piece to fetch next.
     Init(Fetch),
     Piece(Fetch),
 }
 
 impl Session {
-    /// A lane's socket can be read or written.
+    /// Handles a lane's socket that is readable or writable.
     pub(crate) fn ready(&mut self, now: Moment, lane_number: usize, shared: &mut PlayContext<'_>) {
         let Some(lane) = self.lanes.get_mut(lane_number) else { return };
         let Some(job) = lane.job.clone() else { return };
+        // Only the first viewer's media is saved; the others discard theirs as they come.
         let saved = shared.saver.is_some() && self.number == 0;
         let keep = saved || !matches!(job.what, RequestPurpose::Piece(_));
         let (body, heard, first) = (&mut lane.body, &mut lane.heard, &mut lane.first);
@@ -83,6 +84,7 @@ impl Session {
                 if head.status < 300 {
                     bytes += part.len() as u64;
                 }
+                // The body of an error is kept for the message.
                 if keep || head.status >= 300 {
                     let room = MAX_KEPT - body.len();
                     too_large |= part.len() > room;
@@ -91,6 +93,7 @@ impl Session {
             },
         );
         lane.came += bytes;
+        // Progressive media has no segments: its pieces are ranges of one file.
         let about = matches!(
             job.what,
             RequestPurpose::Playlist(_) | RequestPurpose::Index(_) | RequestPurpose::Rendition(..)
@@ -141,6 +144,7 @@ impl Session {
         }
         let lane = &mut self.lanes[lane_number];
         lane.heard = now;
+        // The time of a request runs from the first attempt, redirects and waits included.
         if job.redirects == 0 && job.put_off == 0 {
             lane.asked = now;
         }
@@ -171,7 +175,9 @@ impl Session {
                 self.ask(now, lane, job, shared);
                 Ok(())
             }
-            (503, _) if job.what == RequestPurpose::Door => {
+            // Before the admission a 503 is the verdict on the viewer; later the server is only
+            // busy.
+            (503, _) if job.what == RequestPurpose::Admission => {
                 self.refused(now, head, body, shared.options.retry);
                 Ok(())
             }
@@ -179,6 +185,7 @@ impl Session {
                 self.put_off += 1;
                 job.put_off += 1;
                 let wait = Duration::from_secs(head.retry_after.unwrap_or(1));
+                // No server may make the viewer ask without a pause, or wait for ever.
                 let wait = wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
                 self.lanes[lane].again = Some((now + wait, job));
                 Ok(())
@@ -198,7 +205,7 @@ impl Session {
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
         match job.what {
-            RequestPurpose::Door
+            RequestPurpose::Admission
             | RequestPurpose::Playlist(_)
             | RequestPurpose::Index(_)
             | RequestPurpose::Boxes => {
@@ -221,6 +228,7 @@ impl Session {
             }
             RequestPurpose::Piece(fetch) => {
                 let Lane { asked, first, came: bytes, ref connection, .. } = self.lanes[lane];
+                // Without the time of connecting, which is no property of the segment.
                 let sent = connection.sent_at().unwrap_or(asked);
                 let Fetch { track, piece } = fetch;
                 let mut rendition = 0;
@@ -233,7 +241,8 @@ impl Session {
                 let end = now;
                 let got = Fetched { track, piece, rendition, asked, sent, first, end, bytes };
                 self.fetched.push(got);
-                // A file that is kept whole is one whose pieces are its own.
+                // Without a reference of its own a piece is a range of the file that is being
+                // saved.
                 let whole = self.tracks[track].pieces[piece].reference.is_none();
                 let offset = job.request.range.as_ref().map(|range| range.start);
                 self.save(track, offset.filter(|_| whole), body, shared);
@@ -264,17 +273,17 @@ impl Session {
     }
 }
 
-/// Browsers stop at twenty; a server that sends on more than this often goes around in circles.
+/// The largest number of redirects: browsers stop at twenty, and longer chains are usually loops.
 const MAX_REDIRECTS: u8 = 8;
 
-/// The largest answer that is kept whole (`moov` boxes, pieces to save).
+/// The largest response that is kept whole (`moov` boxes, pieces to save).
 const MAX_KEPT: usize = 72 << 20;
 
-/// hls.js tries a segment seven times; we are a little more patient.
+/// The largest number of attempts after 503 responses: hls.js tries a segment seven times.
 const MAX_PUT_OFF: u8 = 10;
 
-/// A player asks again sooner than a server in trouble would like.
+/// The longest delay before a repetition, even if the server asks for more.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(10);
 
-/// `Retry-After: 0` must not become a busy loop.
+/// The shortest delay: `Retry-After: 0` must not become a busy loop.
 pub(super) const SHORTEST_RETRY: Duration = Duration::from_millis(200);

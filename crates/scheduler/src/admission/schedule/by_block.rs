@@ -59,6 +59,8 @@ pub(super) fn by_block<C: Charge>(
 // Whether the line above what the next block costs leaves more time than there was anywhere before;
 // then it is taken up. No window is open.
 fn has_time<C: Charge>(walk: &mut Schedule, slots: &Merged<'_>, charge: &C, ahead: usize) -> bool {
+    // With less to spare than `slack` the block would be the tightest place, and that must be known
+    // exactly.
     let time = walk.end.saturating_add(walk.slot).saturating_sub(walk.slack);
     if time <= walk.free {
         return false;

@@ -29,11 +29,13 @@ pub(super) fn exact<C: Charge, R: MemoryModel>(
     while ahead < range.end && on_time {
         let slot = slots.pair(ahead);
         if walk.window.swept.reads + slot.reads() > MOST_READS {
+            // `crowded` begins without an open window.
             memory.take(walk.window.swept.bytes);
             walk.close(plan);
             (ahead, on_time) = crowded(&mut walk, slots, charge, memory, ahead..range.end);
             continue;
         }
+        // One charge for several slots. If all of them are too late, each is tried by itself below.
         let together = ahead..(ahead + TOGETHER).min(range.end);
         let joined = walk.joins_all(charge, slots, together, memory.most());
         if joined > 0 {
@@ -76,12 +78,14 @@ fn crowded<C: Charge, R: MemoryModel>(
         if reads + swept.reads <= MOST_READS {
             return ControlFlow::Break((ahead, true));
         }
+        // The previous slot's window closes here: its end and its slack count from now on.
         (free, before, slack) = (ends, before + visits, slack.min(spare));
         end = end.saturating_add(length);
         let begins = match buffers.begins(slots, ahead, free, swept.bytes) {
             Ok(begins) => begins,
             Err(bytes) => return ControlFlow::Break((ahead, walk.lacks(ahead, bytes))),
         };
+        // The disk waits for buffers here, and `before` counts visits since the last wait.
         before = if begins > free { 0 } else { before };
         let takes = charge.takes(before, swept);
         ends = begins.saturating_add(takes);

@@ -52,6 +52,7 @@ pub(super) fn ruled_out(
     let idle = ahead(demand.first()) - ours.len();
     let mut sweep = ours.iter().fold(booked.sweep, |sweep, load| sweep.and(booked.swept(load)));
     let setting = Setting::new(books, supply, demand, charge);
+    // The walk ignores memory, so it is used only where memory refuses nobody.
     let walked = !setting.binds && booked.tail <= booked.loads.len() / WORTH_WHILE;
     let mut tail: Option<Tail<'_>> = None;
     let mut later = 1;
@@ -62,6 +63,7 @@ pub(super) fn ruled_out(
                 None => return later as u64,
             }
         }
+        // The lower bound leaves time for this start: it may fit.
         if booked.alone.saturating_add(charge.takes(0, sweep)) <= time {
             if !walked || later > MOST_WALKED {
                 return later as u64;
@@ -103,6 +105,7 @@ impl<'a> Booked<'a> {
         let loads = &all[..until.min(all.len())];
         let sweep = Swept { follows: 0, ..Swept::of(&books.overdue(), Since::NOW) };
         let mut booked = Self { loads, alone: 0, singles: 0, sweep, tail: 0, of_tail: 0 };
+        // No slot before the first one can join it.
         let mut parted = true;
         for (slot, load) in loads.iter().enumerate() {
             let next = all.get(slot + 1).map_or(0, |next| u64::from(next.reads));
@@ -123,6 +126,7 @@ impl<'a> Booked<'a> {
     /// What a newcomer's slot adds to the sweep of the others, wherever it comes to lie: as many
     /// may follow as can. Where it may be one that is alone, not more than what is transferred.
     fn swept(&self, load: &SlotLoad) -> Swept {
+        // A lower bound: too few positionings are allowed here, too many are not.
         match Swept::of(load, Since::EVER) {
             swept if self.singles == 0 => swept,
             swept => Swept { reads: 0, follows: 0, ..swept },

@@ -93,9 +93,11 @@ impl MemoryModel for LimitedMemory {
         bytes: u64,
     ) -> Result<u64, u64> {
         let mut begins = at;
+        // Buffers that are free by then cost no wait.
         while self.to < ahead && self.frees <= begins {
             self.next(slots);
         }
+        // The window waits slot by slot, but not beyond the slot in which its reads are due.
         while self.used + bytes > self.most && self.to < ahead {
             begins = begins.max(self.frees);
             self.next(slots);

@@ -83,6 +83,7 @@ impl Schedule {
         }
         let swept = window.swept.and(slot.swept(Since::slots(ahead - window.first)));
         let ends = window.begins.saturating_add(charge.takes(self.before, swept));
+        // The window keeps the deadline of its first slot, the earliest of its reads.
         if ends > window.deadline {
             return false;
         }
@@ -112,6 +113,7 @@ impl Schedule {
                 break;
             }
             swept = swept.and(slot.swept(Since::slots(ahead - window.first)));
+            // Slots without reads at the end are left out of the plan's window.
             last = if slot.reads() > 0 { ahead } else { last };
             ahead += 1;
         }
@@ -133,6 +135,7 @@ impl Schedule {
     pub(super) fn close(&mut self, plan: &mut WindowPlan) {
         let window = &self.window;
         if window.swept.reads > 0 {
+            // The plan stores only windows of several slots.
             if window.last > window.first {
                 plan.join(self.current + window.first as u64, self.current + window.last as u64);
             }
@@ -153,6 +156,7 @@ impl Schedule {
         begins: u64,
     ) -> bool {
         let swept = slot.swept(Since::NOW);
+        // The disk waits for buffers here, and `before` counts visits since the last wait.
         if begins > self.free {
             self.before = 0;
         }
@@ -179,6 +183,8 @@ impl Schedule {
         if bytes > 0 {
             return Verdict::refuse(Resource::Memory, slot, bytes);
         }
+        // Begun as soon as the disk was free, the window would be in time: the wait for memory made
+        // it late.
         let waited = self.free.saturating_add(takes) <= self.end;
         let missing = (ends - self.end).div_ceil((takes / reads).max(1)).min(reads);
         let resource = if waited { Resource::Memory } else { Resource::Disk };

@@ -36,12 +36,14 @@ impl BestEffort {
 
     /// Whether the next permit has waited for a whole slot.
     pub(in crate::engine) fn has_waited(&self, slot: SlotIndex) -> bool {
+        // The slot of the request had begun before it, so it is no whole slot of waiting.
         self.waiting.front().is_some_and(|waiting| waiting.since.next() < slot)
     }
 
     /// Reads of all permits that have waited for a whole slot.
     pub(in crate::engine) fn overdue_reads(&self, slot: SlotIndex) -> u32 {
         let overdue = |waiting: &&Waiting| waiting.since.next() < slot;
+        // Permits wait in order of time, so the first recent one ends the search.
         self.waiting.iter().take_while(overdue).map(|waiting| waiting.reads).sum()
     }
 
@@ -76,6 +78,7 @@ impl BestEffort {
     /// The work is done, or given up. True: the permit was one of this disk.
     pub(in crate::engine) fn finish(&mut self, permit: PermitId) -> bool {
         let waiting = self.waiting.len();
+        // Work may be given up while its permit still waits.
         self.waiting.retain(|other| other.permit != permit);
         self.in_batch.remove(&permit);
         self.granted.remove(&permit).is_some() || waiting != self.waiting.len()

@@ -67,6 +67,7 @@ impl Disk {
             guard: Guard::new(guarantee.min_read),
             observed_curve: ObservedCurve::default(),
             busy_slots: BusySlots::default(),
+            // Nothing is read before the first slot begins, so that time does not measure the disk.
             has_lacked: true,
             dispatcher: Dispatcher::default(),
             memory,
@@ -151,15 +152,18 @@ impl Disk {
             self.bytes += u64::from(len);
         } else {
             self.failures += 1;
+            // No charge covers a failed read: the drive may have tried again for any time.
             self.note_unplanned_io(now);
         }
     }
 
     /// A slot has ended and `slot` begins.
     pub(in crate::engine) fn roll(&mut self, slot: SlotIndex, plans: bool) {
+        // What is left of the batch when its slot ends is late.
         let late = u32::try_from(self.batch.len()).expect("bounded by the batch");
         self.guard.slot_ended(self.batch_len, self.batch_len - late);
         if plans {
+            // Where time is counted, sweeps are measured, and they do not end with slots.
             self.watch_sweep(slot.start(self.slot));
         } else {
             self.remember(slot, late > 0);
@@ -167,6 +171,7 @@ impl Disk {
         self.batch.clear();
         self.batch_len = 0;
         self.searches = 0;
+        // A disk that has nothing to read is idle, not silent.
         let silent = self.in_flight > 0 && self.slot_reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
         self.last_slot_reads = std::mem::take(&mut self.slot_reads);
@@ -175,16 +180,21 @@ impl Disk {
 
     // Accounts for the slots since the last call: the slot that reads were given to, and idle ones.
     fn remember(&mut self, slot: SlotIndex, late: bool) {
+        // A slot in which nothing was late shows no less than the calibration.
         let calibrated = self.guarantee.min_read;
         self.observed_curve
             .slot_ended(if late { self.guard.min_read() } else { calibrated }, calibrated);
+        // No slot begins while the engine is quiet: those slots count as good ones, up to the
+        // number after which older observations do not matter.
         let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
         for _ in 1..slots.min(LONGEST_MEMORY) {
             self.observed_curve.slot_ended(calibrated, calibrated);
         }
+        // Only a slot that was busy from start to end shows how many reads the disk completes.
         if slots == 1 && !self.has_lacked {
             self.busy_slots.slot_ended(self.slot_reads);
         }
+        // Best-effort work that is still in the device takes time of the new slot.
         self.has_lacked = self.work.in_flight() > 0;
         self.update_timings();
     }
@@ -234,6 +244,7 @@ impl Disk {
 
     fn history_key(&self) -> HistoryKey {
         let DiskGuarantee { min_read, read_size, .. } = self.guarantee;
+        // The charge of one read stands for all times: another calibration has another one.
         let charged = self
             .timings
             .costs
@@ -247,6 +258,8 @@ impl Disk {
         stream.unread().for_each(|piece| self.dispatcher.books.book(piece));
         for (_, piece) in stream.held() {
             self.dispatcher.books.book(piece);
+            // A held piece takes memory and no disk time, which is how a piece is booked once it is
+            // read.
             self.dispatcher.books.start_read(piece);
         }
         self.dispatcher.books.book_summary(stream.summary);

@@ -118,6 +118,7 @@ impl Bookings {
         demand.reserve = reserve;
         for stream in streams {
             stream.summary = demand.add_track(stream.unread());
+            // A stream that was on the books before brings the buffers that it holds.
             stream.held().for_each(|(_, piece)| demand.add_held(piece));
         }
         demand
@@ -189,9 +190,12 @@ impl Bookings {
         unissued: &Unissued,
         ask: impl FnOnce(&DiskBooks, &Supply<'_>) -> T,
     ) -> T {
+        // If the demand is accepted these reads become unread, so their time and memory are free
+        // for it.
         let unread = unissued.of(disk);
         let state = &mut self.disks[disk];
         unread.iter().for_each(|chosen| state.dispatcher.books.undo_read(chosen.piece));
+        // Other work goes into the device first, and the next sweep begins after it.
         let free_at = Moment(state.busy_until(self.now, unread).0.saturating_add(work));
         let answer = ask(&state.dispatcher.books, &state.supply(free_at));
         unread.iter().for_each(|chosen| state.dispatcher.books.start_read(chosen.piece));
@@ -208,11 +212,13 @@ impl Bookings {
         unissued: &Unissued,
     ) -> Result<Approval, Shortfall> {
         let Placement { disk, replica } = placement;
+        // A loss concerns all disks, so the chosen reads of all of them are taken for unread.
         for (number, state) in self.disks.iter_mut().enumerate() {
             let unread = unissued.of(number);
             unread.iter().for_each(|chosen| state.dispatcher.books.undo_read(chosen.piece));
         }
         let mut at_replica = demand.clone();
+        // At home reads are early by so much; at the replica they are due when they are needed.
         at_replica.shift(u64::from(EARLY_SLOTS));
         // The failover books charge each read a visit of its own, so the newcomer is charged alike.
         at_replica.forget_visits();
@@ -263,6 +269,7 @@ impl Bookings {
         current: SlotIndex,
     ) -> bool {
         let Some(rate) = self.network_rate else { return true };
+        // A copy, because books cannot go back from a later slot to the present one.
         let mut network = self.network.clone();
         network.advance(current);
         network.verdict(demand, rate.bytes_in(self.slot_length).0).is_ok()

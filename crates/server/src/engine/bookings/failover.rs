@@ -55,6 +55,8 @@ impl FailoverBooks {
         for (piece, safe) in stream.held_and_safe() {
             let piece = at_replica(stream, piece);
             books.book(piece);
+            // What is still being read from the disk would be lost with it and be read at the
+            // replica.
             if safe {
                 books.start_read(piece);
             }
@@ -88,6 +90,7 @@ impl FailoverBooks {
 
     /// A piece of a stream is unread again.
     pub(in crate::engine) fn unread(&mut self, stream: &Stream, piece: u32, safe: bool) {
+        // A piece that was not in memory is booked as unread here already.
         if let Some(books) = self.of(stream).filter(|_| safe) {
             books.undo_read(at_replica(stream, stream.due(piece)));
         }
@@ -134,6 +137,7 @@ impl FailoverBooks {
 fn release_from(books: &mut DiskBooks, piece: PieceDue, safe: bool) {
     match safe {
         true => books.release(piece),
+        // Not in memory, so its read was never marked as made in these books.
         false => books.unbook(piece),
     }
 }

@@ -66,6 +66,7 @@ impl Bookings {
         let rate =
             |disk: &super::DiskGuarantee| u64::from(disk.min_read).saturating_mul(disk.read_size.0);
         let weights: Vec<u64> = config.disks.iter().map(rate).collect();
+        // A disk that reads more in a slot needs more buffers for these reads.
         let memory = shares(config.buffers.0, &weights);
         let disks = config.disks.iter().zip(memory);
         Self {
@@ -189,6 +190,7 @@ impl Bookings {
     /// times of one disk are unknown, no piece counts as read in one visit with the next.
     pub(super) fn time_copies(&self, copies: &[Arc<Layout>], number: usize) {
         let tracks = || copies.iter().map(|layout| (layout, &layout.tracks[number]));
+        // Reads may be booked by these times, and come off the books by the same (`time_track`).
         if tracks().any(|(_, track)| track.times.get().is_some()) {
             return;
         }
@@ -226,6 +228,7 @@ impl Bookings {
     pub(super) fn share_lost_memory(&mut self, lost: usize) -> Vec<u64> {
         let others = self.disks.iter().filter(|disk| !disk.lost).count() as u64;
         let part = self.disks[lost].memory / others.max(1);
+        // The rest of the division stays with the lost disk, so that the sum of all shares is kept.
         self.disks[lost].memory -= part * others;
         let part_of = |disk: &mut Disk| {
             let part = if disk.lost { 0 } else { part };
@@ -281,6 +284,7 @@ impl Bookings {
         disk.book(stream);
         self.failover.book(stream);
         stream.unread().for_each(|piece| self.network.book(piece));
+        // A held piece is still to be sent: the network carries it until it is released.
         stream.held().for_each(|(_, piece)| self.network.book(piece));
         disk.dispatcher.enqueue(id, stream.next_read());
     }

@@ -82,6 +82,7 @@ impl Disk {
             self.timings.charge(costs, 1, costs.slowest_transfer(self.guarantee.read_size.0));
         let time = self.timings.charge(costs, reads, transfer);
         let time = time.saturating_add(work.saturating_mul(each));
+        // What the device does now, it does since the last activity at the latest.
         let from = if reads + work == 0 { now } else { scan.last_activity };
         let sure = Moment(from.0.saturating_add(time)).max(now);
         // The rest of a sweep was charged as part of the sweep, which may be less than its charge
@@ -115,6 +116,7 @@ impl Disk {
     pub(in crate::engine) fn device_takes(&mut self, now: Moment, offset: u64, len: u32) {
         let Some(costs) = &self.timings.costs else { return };
         let transfer = costs.transfer(offset, u64::from(len));
+        // A busy device begins this read when it ends another, which is its own activity.
         if self.busy() == 0 {
             self.scan.last_activity = now;
         }
@@ -125,11 +127,13 @@ impl Disk {
 
     /// The device has ended a read.
     pub(in crate::engine) fn device_ended(&mut self, now: Moment, offset: u64, len: u32) {
+        // Before the counts change: they say when this read should have ended.
         self.note_overrun(now);
         let Some(costs) = &self.timings.costs else { return };
         let transfer = costs.transfer(offset, u64::from(len));
         let scan = &mut self.scan;
         scan.last_activity = now;
+        // Saturating: the device may have got the read before the times of the disk were known.
         scan.device_reads = scan.device_reads.saturating_sub(1);
         scan.device_transfer = scan.device_transfer.saturating_sub(transfer);
         if scan.reads_left > 0 {
@@ -146,6 +150,7 @@ impl Disk {
     pub(in crate::engine) fn learn(&mut self) {
         if let Some(timings) = self.pending_timings.take() {
             self.timings = timings;
+            // The guard's ratio is one to the charges of the old timings.
             self.scan.guard = TimeGuard::default();
         }
     }
@@ -155,6 +160,7 @@ impl Disk {
         self.note_overrun(now);
         let scan = &mut self.scan;
         if scan.reads_left > 0 {
+            // A sweep of a disk that hangs never ends, so the guard learns from its time so far.
             let so_far = nanos(now.since(scan.began));
             scan.guard.under_way(scan.charged, so_far);
             self.timings.slowdown = scan.guard.slowdown();
@@ -169,6 +175,7 @@ impl Disk {
         slack: Option<Duration>,
     ) {
         self.note_overrun(now);
+        // The new plan may leave out reads of this sweep, so its charge does not apply any more.
         self.break_off_sweep();
         self.dispatcher.follow(plan);
         self.scan.slack = slack;
@@ -221,6 +228,7 @@ impl Disk {
     pub(in crate::engine) fn least_spare(&self, now: Moment) -> Option<u64> {
         let costs = self.timings.costs.as_ref()?;
         let supply = self.supply(self.busy_until(now, &[]));
+        // An evaluation without a newcomer yields the slack of what is booked.
         let demand = Demand::default();
         let policy = PolicyKind::TimeDomain.policy();
         let each =

@@ -12,10 +12,13 @@ impl Stream {
     /// `now`. Says what was held. What was counted is not counted again.
     pub(in crate::engine) fn restart(&mut self, now: Moment, from: u32) -> Vec<ReadId> {
         let held = self.held().map(|(read, _)| read).collect();
+        // Deadlines are counted by the clock of the admission, however often reading begins anew.
         self.guaranteed.get_or_insert(self.timing);
         let counted = |hold: &Hold| !matches!(hold, Hold::Held { counted: None, .. });
         let known = self.holds.iter().zip(self.base..).filter(|(hold, _)| counted(hold));
+        // Pieces before `base` were counted when they were delivered or released.
         self.accounted.extend((from..self.base).chain(known.map(|(_, piece)| piece)));
+        // Nothing before `from` is read again, so its counts are not needed.
         self.accounted = self.accounted.split_off(&from);
         self.holds.clear();
         (self.cursor, self.base) = (from, from);

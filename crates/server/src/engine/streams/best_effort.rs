@@ -40,6 +40,7 @@ impl Streams {
     /// Work is done, or given up.
     pub(in crate::engine) fn finish_best_effort(&mut self, now: Moment, permit: PermitId) {
         for disk in self.bookings.disks_mut() {
+            // Before the work is taken off: it counts in the time that the device may take.
             disk.note_overrun(now);
             if disk.work.finish(permit) {
                 disk.work_ended(now);
@@ -52,6 +53,8 @@ impl Streams {
     pub(super) fn grant(&mut self, disk: usize) -> Option<PermitId> {
         let disk = self.bookings.disk_mut(disk);
         let permit = disk.work.grant()?;
+        // The work takes time that the streams' reads do not get, so this slot does not measure the
+        // disk.
         disk.has_lacked = true;
         self.actions.push(Action::Granted { permit });
         Some(permit)
@@ -69,7 +72,9 @@ impl Streams {
         if waiting == 0 {
             return;
         }
+        // On a disk of few reads an eighth of a slot is no read, and the work would wait for ever.
         let share = (state.guard.min_read() / SHARE_PART).max(1);
+        // What the device still has from the last slot takes time of this one.
         let wanted = waiting.min(share).saturating_sub(state.busy());
         let supply = state.supply(self.bookings.now());
         let mut spare = spare_reads(&state.dispatcher.books, &supply, wanted);
@@ -77,6 +82,7 @@ impl Streams {
             return;
         }
         while let Some(first) = self.bookings.disk(disk).work.first_reads() {
+            // In order of time, so that a large permit does not wait behind ever more small ones.
             if first > spare {
                 break;
             }
@@ -91,6 +97,7 @@ impl Streams {
     fn survives_work(&mut self, disk: usize, reads: u32) -> bool {
         let mut demand = self.bookings.empty_demand();
         let due = self.bookings.slot().next();
+        // The work has memory of its own, so its reads take no buffers.
         let read =
             PieceDue { piece: 0, due, release: due, len: 0, transfer: 0, followed_after: None };
         demand.add_track((0..reads).map(|_| read));

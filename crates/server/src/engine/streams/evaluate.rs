@@ -74,6 +74,7 @@ impl Streams {
     fn unissued(&self, disk: usize, of_all: bool) -> Unissued {
         let of = |number: usize| {
             let looked_at = (of_all || number == disk) && self.bookings.refuses();
+            // Only a disk that is read by plan has reads that are chosen and not in the device.
             if looked_at && self.bookings.plans(number) {
                 self.droppable(number)
             } else {
@@ -93,6 +94,7 @@ impl Streams {
     ) -> Result<Approval, Shortfall> {
         let disk = candidate.disk();
         let memory = shortfall.shortage.resource == Resource::Memory;
+        // Read-ahead that is dropped wins memory only, and each attempt costs an evaluation or two.
         if !memory || !self.bookings.disk_mut(disk).may_search() {
             return Err(shortfall);
         }
@@ -108,6 +110,7 @@ impl Streams {
         disk: usize,
         fits: impl Fn(&mut Self) -> Option<Approval>,
     ) -> Option<Approval> {
+        // What is due in the coming slot stays: it could not be read again in time.
         for keep in [KEEP_SLOTS, 1] {
             let dropped = self.drop_readahead(disk, self.bookings.slot() + keep);
             if dropped.is_empty() {
@@ -125,6 +128,7 @@ impl Streams {
     /// from now on.
     pub(in crate::engine) fn adopt(&mut self, approval: Approval) {
         let Approval { disk, plan, slack, unchosen } = approval;
+        // Where reads are counted, nothing is chosen ahead of its slot and no plan is followed.
         if !self.bookings.plans(disk) {
             return;
         }

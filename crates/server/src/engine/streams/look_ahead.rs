@@ -55,6 +55,7 @@ impl Streams {
         let result = self.evaluate(candidate).map_err(|shortfall| {
             let shortage = shortfall.shortage;
             match shortage.resource {
+                // The policies do not know the network, so they rule out no start because of it.
                 Resource::Network => 1,
                 // The failover books are not followed into the future.
                 _ if self.bookings.survives_loss() => 1,
@@ -76,6 +77,7 @@ impl Streams {
         if !state.may_search() {
             return (state.last_search, false);
         }
+        // A lower bound first: without reads made early the candidate fits no sooner.
         let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
             self.evaluate_delayed(candidate, slots).map(|_| ())
         });
@@ -113,6 +115,7 @@ impl Streams {
             demand.shift(ahead);
             let passed = self.bookings.slot_length() * u32::try_from(ahead).unwrap_or(u32::MAX);
             let now = Moment(self.bookings.now().0.saturating_add(nanos(passed)));
+            // The request is decided at `now` of that slot, even if the disk has been idle before.
             let supply = Supply { free_at: now.max(forecast.free_at()), ..supply };
             let books = forecast.books();
             let fits = policy.verdict(books, &supply, demand).is_admit()

@@ -39,6 +39,7 @@ impl Streams {
             if usize::from(stream.layout.disk.0) != disk {
                 continue;
             }
+            // The queue has the stream by its next read, which changes below.
             let next = stream.next_read();
             let mut count = 0;
             while let Some((read, piece)) = stream.last_held() {
@@ -102,6 +103,7 @@ impl Streams {
                 let others = (0..disks).filter(|other| *other != disk);
                 let Some(other) = others.max_by_key(can) else { break };
                 let given = can(&other).min(lacks);
+                // Nothing is lacking any more, or no other disk has free memory of the lost one's.
                 if given == 0 {
                     break;
                 }
@@ -141,6 +143,8 @@ impl Streams {
                 }
                 let state = self.bookings.disk(rich);
                 let most = wanted.min(state.memory.saturating_sub(share(state)));
+                // A disk that cannot give all may give a part; each attempt is an evaluation, so
+                // they are few.
                 let parts = [most, most / 4, most / 16];
                 let given =
                     parts.into_iter().find(|part| *part > 0 && self.take_memory_from(rich, *part));
@@ -155,6 +159,7 @@ impl Streams {
         if state.room() < bytes {
             return false;
         }
+        // Before the evaluation, which must count with the rest only.
         state.memory -= bytes;
         // Nothing is read into a lost disk's memory any more, but sockets may hold some of it.
         if state.lost {
@@ -192,6 +197,8 @@ impl Streams {
             .map(|(_, stream)| (Arc::clone(&stream.layout), stream.timing, stream.replica))
             .collect();
         for (_, stream) in streams.iter_mut() {
+            // After a loss no second one is survived, so there is no replica and no reason to read
+            // early.
             stream.move_to(Arc::clone(layout));
             stream.set_early(0);
             stream.replica = None;
@@ -210,6 +217,7 @@ impl Streams {
             }
         }
         for ((_, stream), (layout, timing, replica)) in streams.iter_mut().zip(before) {
+            // Read-ahead that was dropped stays dropped: its data is in the cache.
             stream.undo_delay(slots);
             stream.move_to(layout);
             stream.replica = replica;
@@ -251,9 +259,11 @@ impl Streams {
         let mut late = late.into_iter().flatten();
         for (id, mut stream) in streams {
             for (piece, deadline) in late.next().unwrap_or_default() {
+                // With the later schedule they would count as on time when they arrive.
                 stream.account(piece);
                 self.count_unserved_by(lost, now, &stream, deadline);
             }
+            // The slack was one of the lost disk's plan.
             stream.guaranteed_slack = None;
             self.insert(id, stream);
         }

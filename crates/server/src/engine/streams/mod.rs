@@ -199,6 +199,7 @@ impl Streams {
         let (session, deadline) = (stream.session, stream.deadline(piece));
         let (_, due, safe) = stream.release(piece).expect("held");
         self.bookings.release(stream, due, safe);
+        // A piece that cannot be read counts as missed, also if its deadline is still to come.
         let late = now.max(deadline + Duration::from_nanos(1));
         self.accounts.count_piece(late, session, deadline);
     }
@@ -206,6 +207,7 @@ impl Streams {
     /// A disk that a stream's replica is on is lost: the stream is read from its own disk alone.
     pub(super) fn drop_replica(&mut self, id: StreamId) {
         let mut stream = self.remove(id);
+        // Off the books while this changes: the standby books have the stream by its replica.
         stream.replica = None;
         self.insert(id, stream);
     }
@@ -232,9 +234,11 @@ impl Streams {
         let mut stream = self.remove(id);
         let disk = usize::from(stream.layout.disk.0);
         let placement = Placement { disk, replica: stream.replica };
+        // The demand below replaces it, and after a refusal the books need the old one.
         let before = stream.summary;
         let late = stream.overdue(now);
         stream.delay(slots);
+        // The memory for its session's sockets is still reserved.
         let demand = self.bookings.demand_of([&mut stream], 0);
         let approval = self.evaluate_demand(placement, &demand);
         self.bookings.put_demand(demand);
@@ -339,6 +343,7 @@ impl Streams {
     /// Counts such a piece of a stream that `disk` was to be read for, which is not its disk now.
     fn count_unserved_by(&mut self, disk: usize, now: Moment, stream: &Stream, deadline: Moment) {
         self.accounts.count_piece(now, stream.session, deadline);
+        // Without a guaranteed slack there is no guarantee that this would violate.
         if now > deadline && stream.guaranteed_slack.is_some() {
             self.count_violation(now, stream.session, disk);
         }
@@ -348,6 +353,7 @@ impl Streams {
     fn record_slack(&mut self, now: Moment, id: StreamId, piece: PieceDue) {
         let stream = &self.streams[&id];
         let Some(guaranteed) = stream.guaranteed_slack else { return };
+        // The end of the due slot, not the deadline: the disk may be late before the player is.
         let due = piece.due.next().start(self.bookings.slot_length());
         let (session, disk) = (stream.session, usize::from(stream.layout.disk.0));
         self.accounts.record_slack(session, guaranteed, due.since(now));

@@ -29,12 +29,14 @@ impl Streams {
             self.sweep_on(now, disk);
             return;
         }
+        // Before the batch, because what is granted is taken from the reads of the slot.
         self.grant_spare(disk);
         let state = self.bookings.disk(disk);
         let reads = state.guard.min_read().saturating_sub(state.busy());
         let batch = Batch::new(BatchLimit::Reads(reads)).fill(&mut self.reads_of(now, disk));
         let state = self.bookings.disk_mut(disk);
         state.batch_len = u32::try_from(batch.reads().len()).expect("bounded by min_read");
+        // Fewer reads than the disk may do leave it idle for a part of the slot.
         state.has_lacked |= state.batch_len < reads;
         state.batch.extend(batch.reads().map(|chosen| chosen.read));
         state.dispatcher.choose(batch, None);
@@ -73,6 +75,7 @@ impl Streams {
         let left = self.bookings.slot_end().since(now);
         let busy = state.busy();
         let is_sure = || state.guarantee.longest_read.saturating_mul(busy + 1) < left;
+        // Until the batch is complete, one more read could make a read of the batch late.
         state.batch.is_empty()
             && !state.work.is_in_batch()
             && busy < state.guarantee.queue_depth.max(1)
@@ -153,6 +156,7 @@ impl Streams {
         let place = Location { disk: stream.layout.disk, offset, len: piece.len };
         let read = self.buffers.start(key, place, false);
         self.buffers.add_waiter(read, Waiter::Stream(id));
+        // Requests may have waited for this piece since before it was its turn to be read.
         for request in self.awaited.of(key) {
             self.buffers.add_waiter(read, Waiter::Request(request));
         }
@@ -206,6 +210,7 @@ impl Streams {
         let disk = self.bookings.disk_mut(usize::from(place.disk.0));
         let good = outcome == ReadOutcome::Good;
         disk.read_ended(now, read, place.offset, place.len, good);
+        // A failed buffer keeps its waiters: the repeated read is made for them.
         let waiters = if good { self.buffers.ready(read) } else { Vec::new() };
         Some(EndedRead { key, place, waiters })
     }
@@ -239,6 +244,7 @@ impl Streams {
         let found = self.buffers.find(key, place);
         let again = found.map_or_else(|| self.buffers.start(key, place, true), |(read, _)| read);
         for (id, piece) in holders {
+            // The pins of the failed buffer ended with it.
             self.streams[id].now_reads(*piece, again);
             self.buffers.pin(again);
         }
@@ -249,6 +255,8 @@ impl Streams {
         if found.is_none() {
             self.titles.use_began(key.title);
             self.push_read(now, again);
+            // No evaluation has counted this read, so a sweep may now take longer than it was
+            // charged.
             self.bookings.disk_mut(usize::from(place.disk.0)).note_unplanned_io(now);
         }
         (again, Retry::UnderWay)
@@ -267,6 +275,7 @@ impl Streams {
         };
         let (deadline, due) = (*deadline, *piece);
         *counted = Some(if now <= deadline { Counted::OnTime } else { Counted::ForGood });
+        // The player needs as much time for a late piece as for any other.
         let release = piece.release.max(self.bookings.slot() + HOLD_SLOTS);
         if now > deadline && release > piece.release {
             self.bookings.disk_mut(disk).dispatcher.books.hold_until(*piece, release);

@@ -26,6 +26,7 @@ impl Streams {
         let held_back =
             self.bookings.refuses() && now < opens && !self.has_all_due_by(stream, opens);
         if !held_back {
+            // For good: read-ahead that is dropped later must not hold back delivery again.
             self.streams[&id].opens = None;
         }
         held_back

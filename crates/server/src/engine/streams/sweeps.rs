@@ -55,6 +55,7 @@ impl Streams {
             for (read, _) in stream.held_from_end() {
                 match reads.remove(&read) {
                     Some(chosen) if self.buffers.has_one_pin(read) => droppable.push(chosen),
+                    // Earlier pieces of the stream become unread only after this one, which cannot.
                     _ => break,
                 }
             }
@@ -92,6 +93,8 @@ impl Streams {
             let waits = state.work.in_flight() == 0 && state.work.is_waiting();
             if waits && (between || self.asks_within(disk)) && self.has_spare(disk) {
                 let state = self.bookings.disk_mut(disk);
+                // The sweep was not charged for this work, so its duration is not compared after
+                // it.
                 state.note_overrun(now);
                 state.work_ended(now);
                 state.break_off_sweep();
@@ -103,6 +106,7 @@ impl Streams {
             }
             let Some(next) = self.bookings.disk_mut(disk).dispatcher.issue() else { return };
             let key = self.buffers.get(next.read).expect("chosen").key;
+            // Its viewers may have left since it was chosen, and no one else needs it.
             let wanted = self.buffers.is_pinned(next.read) || !self.awaited.of(key).is_empty();
             if !wanted {
                 self.forget_unissued(next.read);

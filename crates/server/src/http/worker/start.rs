@@ -43,7 +43,6 @@ impl PreparedWorker {
                 Err(error) => return drop(ready.send(Err(error))),
             };
             let _ = ready.send(Ok((sockets.waker(), sockets.method().to_string())));
-            // Dropped without `begin`: another part of the server has failed to start.
             let Ok(Service { shared, core, opener, limits }) = started.recv() else { return };
             let worker = Worker {
                 number,

@@ -1,7 +1,7 @@
-//! A server for tests: one film as HLS and as a file, and whatever the test makes of it.
+//! A server for tests: one film as HLS and as a file, and any behaviour that a test scripts.
 //!
 //! The film is five pieces of 200 ms; video segments have 1,000 bytes, audio segments 100, headers
-//! 30. Everybody who knocks gets a number, which is the token of the playlists that follow.
+//! 30. Each admission request gets a number, which is the token of the playlists that follow.
 
 use crate::secured::{Secured, accept, linger};
 use rustls::ServerConfig;
@@ -15,15 +15,15 @@ use std::time::Duration;
 type Script = dyn Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync;
 
 /// A running server; its threads end with the test's process.
-pub(crate) struct Stage {
+pub(crate) struct TestServer {
     address: SocketAddr,
     scheme: &'static str,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Stage {
-    /// `script` may answer a request itself: it is told the target and, for a request at the door,
-    /// how many have knocked before.
+impl TestServer {
+    /// Opens the server. `script` may answer a request itself: it receives the target and, for a
+    /// request for admission, the number of earlier ones.
     pub(crate) fn open(
         script: impl Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync + 'static,
     ) -> Self {
@@ -42,17 +42,17 @@ impl Stage {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let house =
-            House { script, knocks: Arc::new(AtomicUsize::new(0)), asked: Arc::clone(&asked) };
+        let server =
+            House { script, admissions: Arc::new(AtomicUsize::new(0)), asked: Arc::clone(&asked) };
         let scheme = if tls.is_some() { "https" } else { "http" };
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (house, tls) = (house.clone(), tls.clone());
+                let (server, tls) = (server.clone(), tls.clone());
                 std::thread::spawn(move || match tls {
-                    None => house.serve(stream),
+                    None => server.serve(stream),
                     Some(tls) => {
                         let mut stream = accept(&tls, stream);
-                        house.serve(&mut stream);
+                        server.serve(&mut stream);
                         linger(&stream);
                     }
                 });
@@ -65,13 +65,13 @@ impl Stage {
         format!("{}://{}{path}", self.scheme, self.address)
     }
 
-    /// Targets of all requests until now.
+    /// The targets of all requests so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// What is answered, and how.
+/// A response, and how it is sent.
 pub(crate) struct Reply {
     status: u16,
     headers: String,
@@ -105,7 +105,7 @@ impl Reply {
         Self { ranged: true, ..Self::new(200, "", bytes) }
     }
 
-    /// What answers a request for this part of it.
+    /// The response to a request for this range.
     fn part(self, range: Option<Range<usize>>) -> Self {
         match range {
             Some(range) if self.ranged => ranged(&self.body, range),
@@ -123,7 +123,7 @@ impl Reply {
         self
     }
 
-    /// Only so many bytes of the body, then the connection is closed.
+    /// Sends only `bytes` of the body and closes the connection.
     pub(crate) fn cut_after(mut self, bytes: usize) -> Self {
         self.cut = Some(bytes);
         self
@@ -143,7 +143,7 @@ impl Reply {
 #[derive(Clone)]
 struct House {
     script: Arc<Script>,
-    knocks: Arc<AtomicUsize>,
+    admissions: Arc<AtomicUsize>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -152,11 +152,12 @@ impl House {
         let mut pending = Vec::new();
         while let Some((target, range)) = next_request(&mut stream, &mut pending) {
             self.asked.lock().unwrap().push(target.clone());
-            let knock = is_door(&target).then(|| self.knocks.fetch_add(1, Ordering::Relaxed));
-            let reply = (self.script)(&target, knock);
+            let admission =
+                is_admission(&target).then(|| self.admissions.fetch_add(1, Ordering::Relaxed));
+            let reply = (self.script)(&target, admission);
             let reply = match reply {
                 Some(reply) => reply.part(range),
-                None => house_answer(&target, range, knock),
+                None => default_reply(&target, range, admission),
             };
             std::thread::sleep(reply.delay);
             if send(&mut stream, &reply).is_err() || reply.close || reply.cut.is_some() {
@@ -166,7 +167,7 @@ impl House {
     }
 }
 
-fn is_door(target: &str) -> bool {
+fn is_admission(target: &str) -> bool {
     ["/master.m3u8", ".mp4", ".mpd"].iter().any(|end| target.ends_with(end))
 }
 
@@ -182,7 +183,7 @@ fn send(stream: &mut impl Write, reply: &Reply) -> std::io::Result<()> {
     stream.flush()
 }
 
-/// Target and range of the next request, or `None` when there is none.
+/// The target and range of the next request; `None` if there is none.
 fn next_request(
     stream: &mut impl Read,
     pending: &mut Vec<u8>,
@@ -204,8 +205,8 @@ fn next_request(
     Some((target, range))
 }
 
-fn house_answer(target: &str, range: Option<Range<usize>>, knock: Option<usize>) -> Reply {
-    let number = knock.unwrap_or_default();
+fn default_reply(target: &str, range: Option<Range<usize>>, admission: Option<usize>) -> Reply {
+    let number = admission.unwrap_or_default();
     let path = target.split('?').next().unwrap();
     let token = target.split_once("?s=").map_or(String::new(), |(_, token)| token.to_owned());
     let name = path.rsplit('/').next().unwrap();
@@ -255,7 +256,7 @@ fn ranged(file: &[u8], range: Range<usize>) -> Reply {
     Reply::new(206, &header, &file[range])
 }
 
-/// A film as a file: one track, 30 samples of 10,000 bytes, 100 ms each, its tables in front.
+/// A film as a file: one track, 30 samples of 10,000 bytes, 100 ms each, with its tables in front.
 pub(crate) fn media_mp4() -> Vec<u8> {
     let words = |words: &[u32]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<u8>>();
     let boxed = |kind: &str, content: Vec<u8>| {
@@ -263,8 +264,7 @@ pub(crate) fn media_mp4() -> Vec<u8> {
         [&size.to_be_bytes()[..], kind.as_bytes(), &content].concat()
     };
     let front = 8 + 4;
-    // The place of the samples is known once the size of what is before them is; it does not
-    // depend on the place.
+    // The position of the samples follows from the size of the tables, which does not depend on it.
     let moov = |place: u32| {
         let stbl = [
             boxed("stts", words(&[0, 1, 30, 100])),
