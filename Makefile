@@ -28,16 +28,16 @@ build: ## build target/release/tenuto
 	@scripts/deps.sh build
 	$(CARGO) build --release --locked --package tenuto
 
-# Statically linked: copied to any Linux of this architecture, it runs. Small: `meter run --hosts`
-# copies it to every host, so it is only what an agent runs.
+# Statically linked, so that it runs on any Linux of this architecture; and small, because
+# `meter run --hosts` copies it to every host.
 MUSL := $(shell uname -m)-unknown-linux-musl
 
-agent: ## build one small static program for any Linux, target/agent/tenuto
+agent: ## build the small static agent for any Linux, target/agent/tenuto-agent
 	@scripts/deps.sh build agent
 	scripts/rust.sh rustup target add $(MUSL)
-	$(CARGO) build --profile agent --locked --package tenuto --no-default-features --target $(MUSL)
-	install -D -m 755 target/$(MUSL)/agent/tenuto target/agent/tenuto
-	@ls -l target/agent/tenuto
+	$(CARGO) build --profile agent --locked --package tenuto-agent --target $(MUSL)
+	install -D -m 755 target/$(MUSL)/agent/tenuto-agent target/agent/tenuto-agent
+	@ls -l target/agent/tenuto-agent
 
 test: ## check format, lints and repository rules, and run all tests
 	@scripts/deps.sh build demo test

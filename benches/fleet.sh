@@ -4,8 +4,8 @@
 #
 #   benches/fleet.sh TENUTO [AGENTS [PROGRAM]]
 #
-# AGENTS is 40 by default. PROGRAM is the program that is copied to the hosts, as `make agent`
-# builds it; by default TENUTO. FLEET_SSH has options for `--ssh`, for example '-o
+# AGENTS is 40 by default. PROGRAM is the program that is copied to the hosts, for example
+# target/agent/tenuto-agent; by default TENUTO. FLEET_SSH has options for `--ssh`, for example '-o
 # KexAlgorithms=^curve25519-sha256 -c aes128-gcm@openssh.com'.
 #
 # Prints `connected_in_ms`: the time from the start of the controller until every host has received

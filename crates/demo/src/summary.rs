@@ -5,6 +5,7 @@ use super::server::Watch;
 use meter::viewer::{PlayReport, Totals};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use units::{ByteCount, rounded};
 
 /// All results of one demo.
 pub(crate) struct Story {
@@ -58,7 +59,7 @@ impl Capacity {
         let (min_read, read_size) = (number("min_read"), number("read_size"));
         let disk_rate = min_read as f64 * read_size as f64 * 8.0 / slot;
         let title_rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
-        let viewers = if title_rate > 0.0 { whole(disk_rate / title_rate) } else { 0 };
+        let viewers = if title_rate > 0.0 { rounded((disk_rate / title_rate).floor()) } else { 0 };
         let titles = rates.len();
         Self { viewers, disk_rate, title_rate, titles, min_read, read_size, slot, memory }
     }
@@ -69,7 +70,7 @@ impl Capacity {
             "Predicted: {} reads of {} in {:.0} ms are guaranteed, which is {}; a title has {} on \
              average: about {} viewers.",
             self.min_read,
-            bytes(self.read_size),
+            ByteCount(self.read_size),
             self.slot * 1e3,
             rate(self.disk_rate),
             rate(self.title_rate),
@@ -201,11 +202,6 @@ impl Story {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
-fn whole(value: f64) -> u64 {
-    value as u64
-}
-
 /// The highest rate that a calibration guarantees at any read size, in bits per second.
 pub(crate) fn guaranteed_rate(calibration: &Value) -> f64 {
     // The command prints the record itself, or within an object that also names the store.
@@ -227,10 +223,6 @@ fn reasons(totals: &Totals) -> String {
 /// Bits per second with a unit.
 pub(crate) fn rate(bits: f64) -> String {
     if bits >= 1e9 { format!("{:.2} Gb/s", bits / 1e9) } else { format!("{:.1} Mb/s", bits / 1e6) }
-}
-
-fn bytes(count: u64) -> String {
-    if count >= 1 << 20 { format!("{} MiB", count >> 20) } else { format!("{} KiB", count >> 10) }
 }
 
 fn seconds(millis: f64) -> String {

@@ -60,7 +60,7 @@ pub use experiment::{
     StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script, compare_runs,
     compare_variants, load_profile, load_profile_text, load_script, read_token, recount_runs,
     run_fleet, run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers,
-    search_players, search_streams, serve_agent, serve_agent_stdio, study_network,
+    run_worker, search_players, search_streams, serve_agent, serve_agent_stdio, study_network,
 };
 pub use observer::Observer;
 pub use ramp::Script;

@@ -44,7 +44,7 @@ fn finished(before: &str, command: clap::Command) -> clap::Command {
         command = command.long_about(long);
     }
     if !shown.is_empty() {
-        command = command.after_long_help(examples_text(shown));
+        command = command.after_long_help(examples_text(&shown));
     }
     command.mut_subcommands(|inner| finished(&name, inner))
 }
@@ -97,16 +97,12 @@ fn front_page() -> String {
     let mut page =
         format!("Tenuto: {ABOUT}\n\n{}\n\nUsage: tenuto COMMAND ...\n", wrapped(LONG, WIDTH));
     for (title, names) in GROUPS {
-        let commands: Vec<_> = names.iter().filter_map(|name| root.find_subcommand(name)).collect();
-        if commands.is_empty() {
-            continue;
-        }
         let _ = write!(page, "\n{title}:\n");
-        for command in commands {
+        for command in names.iter().filter_map(|name| root.find_subcommand(name)) {
             let _ = writeln!(page, "  {:<12} {}", command.get_name(), about(command));
         }
     }
-    page + OPTIONS + if crate::WHOLE { FIRST_STEPS } else { "" } + EXIT_CODES
+    page + OPTIONS + FIRST_STEPS + EXIT_CODES
 }
 
 /// The line about a command.

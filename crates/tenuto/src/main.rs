@@ -3,8 +3,6 @@
 //! Typed arguments in (`args`, parsed by `cli`), one call of the crates below (`commands`),
 //! rendering out (`out`). Knowledge about media, disks or schedules does not belong here.
 
-#![cfg_attr(not(feature = "whole"), allow(dead_code, reason = "agents run two commands"))]
-
 mod access;
 mod args;
 mod cli;
@@ -18,10 +16,6 @@ mod stopping;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-/// Whether this is the whole program, or the part that `make agent` builds to be copied to many
-/// hosts: `meter agent` and `meter run`.
-const WHOLE: bool = cfg!(feature = "whole");
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();

@@ -9,9 +9,9 @@ pub(crate) use meter::report::{TextTable as Table, facts};
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::Duration;
+use units::show::escaped;
 
 /// Writes a report. Ends the program with exit code 0 when the reader has closed its end.
 pub(crate) fn print(text: &str) {
@@ -38,7 +38,7 @@ pub(crate) fn event(value: &impl Serialize) {
 
 /// Writes a note on standard error.
 pub(crate) fn note(text: &str) {
-    eprintln!("note: {}", plain(text));
+    eprintln!("note: {}", escaped(text));
 }
 
 /// Writes a line on standard error for the program that started this one.
@@ -49,21 +49,11 @@ pub(crate) fn signal(text: &str) {
 /// Writes an error and its hint on standard error.
 pub(crate) fn complain(failure: &Failure) {
     if !failure.sentence.is_empty() {
-        eprintln!("error: {}", plain(&failure.sentence));
+        eprintln!("error: {}", escaped(&failure.sentence));
     }
     if let Some(hint) = &failure.hint {
-        eprintln!("hint: {}", plain(hint));
+        eprintln!("hint: {}", escaped(hint));
     }
-}
-
-/// Text with control characters escaped. File names, and what FFmpeg quotes from files, are
-/// untrusted: nothing in them may control a terminal or look like a line of this program.
-fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    Cow::Owned(text.chars().map(shown).collect())
 }
 
 /// Writes a line that stays above the progress bar, on standard error where that is a terminal;
@@ -72,7 +62,7 @@ pub(crate) fn live(text: &str) {
     let mut err = io::stderr();
     if err.is_terminal() {
         // A closed standard error is no reason to stop.
-        let _ = writeln!(err, "{}", plain(text));
+        let _ = writeln!(err, "{}", escaped(text));
     }
 }
 
@@ -102,9 +92,8 @@ impl Bar {
     }
 
     /// Shows progress as a part of the whole, from 0 to 1.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 100")]
     pub(crate) fn percent(&self, stage: &str, part: f64) {
-        let done = (part.clamp(0.0, 1.0) * 100.0) as u64;
+        let done = units::rounded(part.clamp(0.0, 1.0) * 100.0);
         self.set("{msg:24} {wide_bar} {pos} %", stage, done, Some(100));
     }
 

@@ -115,7 +115,7 @@ fn arguments(page: &mut String, name: &str, command: &Command, shared: &mut Shar
 
 /// The heading under which an option is described once for all commands.
 fn group(arg: &Arg) -> Option<&str> {
-    let common = ["json", "destroy", "replica", "switching"];
+    let common = ["json", "destroy", "replica", "seed", "switching"];
     match arg.get_help_heading() {
         Some(heading) => Some(heading),
         None if common.contains(&arg.get_id().as_str()) => Some(COMMON),

@@ -1,5 +1,6 @@
 //! Numbers and texts in the form in which users read them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The length of a film: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
@@ -64,6 +65,16 @@ fn broken(paragraph: &str, width: usize) -> String {
         column += word.len();
     }
     lines
+}
+
+/// Text with control characters escaped. File names, and what other programs print, are untrusted:
+/// nothing in them may control a terminal or look like a line of this program.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    Cow::Owned(text.chars().map(shown).collect())
 }
 
 /// Splits an error's text that ends with `; do this` into the message and the remedy.

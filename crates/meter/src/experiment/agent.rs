@@ -1,12 +1,23 @@
-//! The agent: waits for controllers, by TCP or on standard input and output (`meter agent`).
+//! The agent (`meter agent`): waits for controllers, by TCP or on standard input and output; and
+//! the worker, the process that an agent starts for a part of the streams.
 
+use super::rate_alarm::RateAlarmConfig;
+use super::record::ExperimentReport;
+use super::streams::{StreamRunConfig, StreamsConfig, run_streams};
+use super::target::TargetSpec;
 use crate::error::MeterError;
-use crate::fleet::{Agent, CONTROLLER_SILENCE, Token};
-use std::io::{self, Read};
+use crate::fleet::{Agent, CONTROLLER_SILENCE, Token, WorkerTask};
+use crate::observer::Observer;
+use crate::s3::Access;
+use device::Method;
+use std::ffi::OsString;
+use std::io::{self, BufRead, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use units::ByteCount;
 
 /// Connections at once. One is served; the others wait, or are not authenticated.
 const MAX_CONNECTIONS: usize = 16;
@@ -16,13 +27,14 @@ const MAX_CONNECTIONS: usize = 16;
 pub struct AgentConfig {
     /// Directories in which controllers may measure.
     pub allowed: Vec<PathBuf>,
-    /// The program that is started for each worker.
-    pub program: PathBuf,
+    /// The command line that starts a worker, the program first: a program that calls
+    /// [`run_worker`].
+    pub worker: Vec<OsString>,
 }
 
 /// Serves one controller on standard input and output; its first line is the token.
 pub fn serve_agent_stdio(config: &AgentConfig) -> Result<(), MeterError> {
-    let agent = Agent::new(first_line()?, &config.allowed, config.program.clone())?;
+    let agent = Agent::new(first_line()?, &config.allowed, config.worker.clone())?;
     agent.serve(io::stdin(), io::stdout()).map_err(|error| MeterError::of(&error))
 }
 
@@ -35,7 +47,7 @@ pub fn serve_agent(
     listening: &dyn Fn(SocketAddr),
     note: fn(&str),
 ) -> Result<(), MeterError> {
-    let agent = Arc::new(Agent::new(token, &config.allowed, config.program.clone())?);
+    let agent = Arc::new(Agent::new(token, &config.allowed, config.worker.clone())?);
     let cannot = |error: io::Error| {
         MeterError::new(format!("cannot listen on {listen}: {error}"))
             .hint("choose another --listen")
@@ -70,8 +82,12 @@ fn serve(agent: &Agent, stream: TcpStream) -> Result<(), Box<dyn std::error::Err
     Ok(agent.serve(stream.try_clone()?, stream)?)
 }
 
-/// Reads a token file.
-pub fn read_token(path: &Path) -> Result<Token, MeterError> {
+/// Reads the token in the file of `--token-file`.
+pub fn read_token(path: Option<&Path>) -> Result<Token, MeterError> {
+    let path = path.ok_or_else(|| {
+        MeterError::usage("--token-file is missing")
+            .hint("openssl rand -hex 32 > secret; chmod 600 secret")
+    })?;
     let text = std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
     let named = |error| MeterError::of(&format!("{}: {error}", path.display()));
     Token::new(&text).map_err(named)
@@ -88,4 +104,63 @@ fn first_line() -> Result<Token, MeterError> {
         line.push(byte[0]);
     }
     Ok(Token::new(&line)?)
+}
+
+/// Runs a worker: reads its task from standard input, prepares, and begins at the next line. The
+/// end of standard input stops it.
+pub fn run_worker(observer: &dyn Observer) -> Result<ExperimentReport, MeterError> {
+    let mut line = String::new();
+    let read = io::stdin().lock().take(MAX_TASK).read_line(&mut line);
+    read.map_err(|error| MeterError::new(format!("cannot read standard input: {error}")))?;
+    let task: WorkerTask = serde_json::from_str(&line).map_err(|error| {
+        MeterError::usage(format!("no task of an agent on standard input: {error}"))
+            .hint("workers are started by agents; start an agent")
+    })?;
+    run_streams(&worker_config(task)?, observer)
+}
+
+/// Bytes of a task, most of which are its profile.
+const MAX_TASK: u64 = 1 << 20;
+
+/// Streams of a worker, and frames that a client buffers: the bounds of the options of `meter run`.
+const MAX_STREAMS: u32 = 100_000;
+const MAX_BUFFER_FRAMES: u32 = 10_000;
+
+fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
+    let WorkerTask { target, profile, streams, options } = task;
+    let usage = |error: &dyn std::fmt::Display| MeterError::usage(error.to_string());
+    let within = (1..=MAX_STREAMS).contains(&streams)
+        && (1..=MAX_BUFFER_FRAMES).contains(&options.buffer_frames)
+        && options.fill_level.is_none_or(|percent| (1..=99).contains(&percent));
+    if !within {
+        return Err(MeterError::usage("the task asks for more than a worker does")
+            .hint("use the same version of tenuto for the controller and its agents"));
+    }
+    let method = options.method.map_or(Ok(Method::Best), |name| name.parse());
+    let layout = options.layout.map(|name| name.parse()).transpose();
+    Ok(StreamRunConfig {
+        streams: StreamsConfig {
+            profile: profile.parse().map_err(|error| MeterError::of(&error))?,
+            target: TargetSpec {
+                target,
+                size: ByteCount(options.size),
+                fill_level: options.fill_level,
+                buffered: options.buffered,
+                destructive: false,
+                method: method.map_err(|error| usage(&error))?,
+                drop_caches: false,
+                access: Access::default(),
+            },
+            layout: layout.map_err(|error| usage(&error))?,
+            buffer: options.buffer_frames,
+            duration: Duration::from_nanos(options.duration_ns),
+            realtime: false,
+            spin: options.busy_poll,
+            metrics: None,
+        },
+        count: streams,
+        alarm: RateAlarmConfig { rate: None, window: None, each: false },
+        hold: true,
+        out: None,
+    })
 }

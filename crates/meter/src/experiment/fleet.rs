@@ -5,10 +5,9 @@ use super::metrics::MetricsServer;
 use super::record::{self, ExperimentReport};
 use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
-use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob};
+use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob, WorkerOptions};
 use crate::observer::Observer;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Child;
@@ -37,8 +36,8 @@ pub struct FleetConfig {
     pub streams: u32,
     /// Processes on each agent.
     pub workers: u32,
-    /// Options of `meter run` that all workers get, as typed; `None` is a switch.
-    pub options: BTreeMap<String, Option<String>>,
+    /// How all workers run their streams.
+    pub options: WorkerOptions,
     /// Address at which counts are served while the run is on.
     pub metrics: Option<SocketAddr>,
     /// New directory for the report and all figures.

@@ -44,7 +44,7 @@ mod target;
 mod transfers;
 mod transfers_page;
 
-pub use agent::{AgentConfig, read_token, serve_agent, serve_agent_stdio};
+pub use agent::{AgentConfig, read_token, run_worker, serve_agent, serve_agent_stdio};
 pub use capacity::SearchConfig;
 pub use compare_runs::{ComparisonConfig, compare_runs};
 pub use compare_variants::{Variants, compare_variants};

@@ -28,7 +28,7 @@ impl<'a> RemoteDeploy<'a> {
             std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
         if !program.starts_with(b"\x7fELF") {
             return Err(MeterError::usage(format!("{} is no program", path.display()))
-                .hint("`make agent` builds one"));
+                .hint("`make agent` builds target/agent/tenuto-agent"));
         }
         Ok(Self { ssh, program, target })
     }
@@ -54,8 +54,11 @@ impl<'a> RemoteDeploy<'a> {
         let script = format!(
             "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
              trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
-             head -c {} > \"$d/tenuto\" && chmod 700 \"$d/tenuto\" && \
-             \"$d/tenuto\" meter agent --stdio {quoted}",
+             p=$d/agent; head -c {} > \"$p\" && chmod 700 \"$p\" || exit 1; \
+             case $(\"$p\" --version </dev/null) in \
+             'tenuto-agent '*) \"$p\" --stdio {quoted};; \
+             'tenuto '*) \"$p\" meter agent --stdio {quoted};; \
+             *) echo '{UNFIT}' >&2; exit 1;; esac",
             program.len()
         );
         let mut child = Command::new(&ssh[0])
@@ -108,6 +111,10 @@ fn prefers(version: &str) -> bool {
     });
     major.is_some_and(|major| major >= 8)
 }
+
+/// The text that a host prints when the copied program does not run there.
+const UNFIT: &str = "error: the program that was copied to this host does not run on it\n\
+                     hint: build one for its processor with `make agent`, and name it with --program";
 
 /// The file of this program, valid also after it has been replaced.
 const THIS: &str = "/proc/self/exe";

@@ -2,11 +2,9 @@
 
 use super::channel::{self, Token, WireError};
 use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
-use super::worker::{WorkerProcess, not_passed};
-use rustix::fs::{MemfdFlags, memfd_create};
-use std::fs::File;
+use super::worker::WorkerProcess;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,7 +16,8 @@ pub struct Agent {
     token: Token,
     /// Absolute paths without symbolic links.
     allowed: Vec<PathBuf>,
-    program: PathBuf,
+    /// The command line that starts a worker.
+    worker: Vec<OsString>,
     started: Instant,
     /// Whether workers of a controller are running.
     busy: AtomicBool,
@@ -46,14 +45,19 @@ enum AgentEvent {
 }
 
 impl Agent {
-    /// An agent that runs `program` on targets in the directories `allowed`.
-    pub fn new(token: Token, allowed: &[PathBuf], program: PathBuf) -> Result<Self, NotAllowed> {
+    /// An agent whose workers may use these directories. `worker` is the command line that starts
+    /// one, the program first.
+    pub fn new(
+        token: Token,
+        allowed: &[PathBuf],
+        worker: Vec<OsString>,
+    ) -> Result<Self, NotAllowed> {
         let full = |path: &PathBuf| {
             path.canonicalize().map_err(|reason| NotAllowed { path: path.clone(), reason })
         };
         let allowed = allowed.iter().map(full).collect::<Result<_, _>>()?;
         let started = Instant::now();
-        Ok(Self { token, allowed, program, started, busy: AtomicBool::new(false) })
+        Ok(Self { token, allowed, worker, started, busy: AtomicBool::new(false) })
     }
 
     /// Serves one controller until the connection ends, and then stops its workers.
@@ -78,7 +82,7 @@ impl Agent {
             }
             let _ = asked.send(AgentEvent::Gone);
         });
-        let mut group = WorkerGroup { workers: Vec::new(), profile: None, busy: None };
+        let mut group = WorkerGroup { workers: Vec::new(), busy: None };
         loop {
             let reply = match incoming.recv_timeout(BEAT) {
                 Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -124,9 +128,6 @@ impl Agent {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
             return Err(format!("{} workers; take 1 to {MOST_WORKERS}", job.streams.len()));
         }
-        if let Some(name) = not_passed(&job) {
-            return Err(format!("--{name} is not for agents"));
-        }
         job.target = self.inside(&job.target)?;
         // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
@@ -137,12 +138,9 @@ impl Agent {
         // From here on dropping the group makes the agent free again, on errors too.
         group.busy = Some(&self.busy);
         let failed = |error: io::Error| format!("cannot start workers: {error}");
-        let text = Text::new(&job.profile).map_err(failed)?;
-        let profile = text.path();
-        group.profile = Some(text);
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
-            let worker = WorkerProcess::start(number, &self.program, &job, &profile, replies);
+            let worker = WorkerProcess::start(number, &self.worker, &job.task(number), replies);
             group.workers.push(worker.map_err(failed)?);
             let events = events.clone();
             std::thread::spawn(move || {
@@ -169,18 +167,16 @@ impl Agent {
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The running workers, and the profile that they read.
+/// The workers of one job.
 struct WorkerGroup<'a> {
     workers: Vec<WorkerProcess>,
-    profile: Option<Text>,
-    /// The agent's flag, which is set as long as these workers run.
+    /// The agent's flag, which is set as long as this job has workers.
     busy: Option<&'a AtomicBool>,
 }
 
 impl WorkerGroup<'_> {
     fn end(&mut self) {
         self.workers.clear();
-        self.profile = None;
     }
 }
 
@@ -193,23 +189,6 @@ impl Drop for WorkerGroup<'_> {
     }
 }
 
-/// A text that workers read by a path. It is in memory and in no directory, so that nothing remains
-/// however the agent ends.
-struct Text(File);
-
-impl Text {
-    fn new(text: &str) -> io::Result<Self> {
-        let mut file = File::from(memfd_create("profile.toml", MemfdFlags::CLOEXEC)?);
-        file.write_all(text.as_bytes())?;
-        Ok(Self(file))
-    }
-
-    /// A path that processes of the same user can open as long as this process runs.
-    fn path(&self) -> PathBuf {
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
-    }
-}
-
 fn about() -> About {
     let read = |path: &str| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -219,20 +198,5 @@ fn about() -> About {
         host: read("/proc/sys/kernel/hostname"),
         processors: std::thread::available_parallelism().map_or(0, usize::from),
         kernel: read("/proc/sys/kernel/osrelease"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_for_workers_is_read_by_another_process_and_ends_with_the_agent() {
-        let text = Text::new("name = \"x\"\n").unwrap();
-        let read = std::process::Command::new("cat").arg(text.path()).output().unwrap();
-        assert_eq!(read.stdout, b"name = \"x\"\n");
-        let path = text.path();
-        drop(text);
-        assert!(!path.exists());
     }
 }

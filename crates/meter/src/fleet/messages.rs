@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// The protocol's version, which must be the same on both sides.
 pub(super) const VERSION: u32 = 1;
@@ -48,17 +47,65 @@ pub struct About {
     pub kernel: String,
 }
 
-/// The job of an agent's workers: `meter run` with these options.
+/// What the workers of an agent measure: each runs streams on the same target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerJob {
-    /// The target on the agent's machine.
+    /// A directory or file on the agent's machine.
     pub target: String,
     /// The text of the profile's file.
     pub profile: String,
     /// Number of streams of each worker.
     pub streams: Vec<u32>,
-    /// Other options by name; switches have no value.
-    pub options: BTreeMap<String, Option<String>>,
+    /// How all workers run their streams.
+    pub options: WorkerOptions,
+}
+
+/// The part of a [`WorkerJob`] that one worker does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTask {
+    /// A directory or file, by its full path.
+    pub target: String,
+    /// The profile's file, as text.
+    pub profile: String,
+    /// Number of streams.
+    pub streams: u32,
+    /// How the streams run.
+    pub options: WorkerOptions,
+}
+
+/// All that a controller may choose about a worker's run. No option here destroys data, or writes
+/// outside the target's directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerOptions {
+    /// Length of the run in nanoseconds.
+    pub duration_ns: u64,
+    /// Frames that a client buffers.
+    pub buffer_frames: u32,
+    /// Bytes of the files that are made in a directory, together.
+    pub size: u64,
+    /// The name of a [`Method`](device::Method).
+    pub method: Option<String>,
+    /// The name of a [`Layout`](crate::target::Layout).
+    pub layout: Option<String>,
+    /// The percentage to which the file system is filled first.
+    pub fill_level: Option<u64>,
+    /// Whether the page cache is used.
+    pub buffered: bool,
+    /// Whether the worker watches the clock instead of sleeping until a frame is due.
+    pub busy_poll: bool,
+}
+
+impl WorkerJob {
+    /// The task of the worker with this number.
+    pub(super) fn task(&self, worker: usize) -> WorkerTask {
+        WorkerTask {
+            target: self.target.clone(),
+            profile: self.profile.clone(),
+            streams: self.streams[worker],
+            options: self.options.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

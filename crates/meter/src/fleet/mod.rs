@@ -18,12 +18,12 @@
 //! direction, number and body under a key of this connection: nothing can be forged, repeated or
 //! left out. Frames are not encrypted: an eavesdropper can read what is measured.
 //!
-//! A worker is its own process, `meter run --hold`, with its own verdict by its machine's clock. No
-//! verdict depends on synchronised clocks; their offsets are measured to start the workers together
-//! and to report how precisely that succeeded. An agent starts nothing else, uses only the
-//! directories that it was given, and never passes `--destroy`. When the controller is lost, the
-//! agent's workers end. When an agent is lost, the controller ends the others and reports the run
-//! as invalid: it never reports a smaller fleet as if it had been requested.
+//! A worker is a process of its own that runs its part of the streams and judges them by its own
+//! machine's clock. No verdict depends on equal clocks: clocks are compared so that all workers
+//! begin together, and so that the report can say how well that went. An agent starts only workers,
+//! and only on targets inside the directories that its user has named. Its workers end when its
+//! controller is gone. When an agent is gone, the controller ends the others and reports the run as
+//! invalid: a smaller fleet is never reported as the one that was asked for.
 
 mod agent;
 mod channel;
@@ -39,7 +39,7 @@ pub use controller::{
     AgentConnection, AgentOutcome, CONTROLLER_SILENCE, Fleet, FleetError, Seen, WorkerOutcome,
     connect, run,
 };
-pub use messages::{About, WorkerJob};
+pub use messages::{About, WorkerJob, WorkerOptions, WorkerTask};
 pub use worker::{PROGRESS, READY};
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ fn the_clock_offset_comes_from_the_shortest_exchange() {
 /// A controller's connection to an agent in this process that runs `program`.
 fn connection(allowed: &[PathBuf], program: &str) -> AgentConnection {
     let (here, there) = UnixStream::pair().unwrap();
-    let agent = Agent::new(token(SECRET), allowed, program.into()).unwrap();
+    let agent = Agent::new(token(SECRET), allowed, vec![program.into()]).unwrap();
     std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there));
     let from = Box::new(here.try_clone().unwrap());
     connect("a", from, Box::new(here), &token(SECRET), std::time::Instant::now()).unwrap()
@@ -167,9 +167,17 @@ fn an_agent_uses_only_allowed_directories() {
     assert!(outside.starts_with("agent a: /proc lies outside of what this agent"), "{outside}");
     let up = format!("{}/../proc", std::env::temp_dir().display());
     assert!(refused(job(&up)).contains("lies outside") || refused(job(&up)).contains("No such"));
-    let mut destroys = job(std::env::temp_dir().to_str().unwrap());
-    destroys.options.insert("destroy".into(), None);
-    assert!(refused(destroys).contains("--destroy is not for agents"));
+}
+
+#[test]
+fn an_option_that_a_worker_does_not_have_is_no_message() {
+    let job = serde_json::to_value(WorkerJob::default()).unwrap();
+    assert!(serde_json::from_value::<WorkerJob>(job.clone()).is_ok());
+    for option in ["destroy", "out", "metrics"] {
+        let mut with = job.clone();
+        with["options"][option] = true.into();
+        assert!(serde_json::from_value::<WorkerJob>(with).is_err(), "{option}");
+    }
 }
 
 #[test]

@@ -1,16 +1,17 @@
-//! A worker: the process of `meter run --hold`, its start and its output.
+//! A worker: a process that runs streams for an agent; its input, its output, and its start.
 //!
 //! ```text
-//!   standard input    a line: begin          end of file: stop
-//!   standard error    ready                  prepared and waiting
+//!   standard input    a line of JSON         the task
+//!                     a line: begin          end of file: stop
+//!   standard error    ready                  prepared, and waiting
 //!                     progress 12.5 300 2    seconds, frames judged, late
-//!                     anything else          for the user
+//!                     other lines            for people
 //!   standard output   the summary, as JSON, at the end
 //! ```
 
-use super::messages::{AgentReply, WorkerJob};
+use super::messages::{AgentReply, WorkerTask};
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
 
@@ -25,44 +26,30 @@ pub(super) struct WorkerProcess {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// The options that an agent passes on. None writes outside of the target's directory, and none
-/// destroys data.
-const PASSED: [&str; 9] = [
-    "duration",
-    "buffer-frames",
-    "size",
-    "method",
-    "layout",
-    "fill-level",
-    "buffered",
-    "iodepth",
-    "busy-poll",
-];
-
-/// The first option that is not passed on; `None` if all are.
-pub(super) fn not_passed(job: &WorkerJob) -> Option<&str> {
-    job.options.keys().map(String::as_str).find(|name| !PASSED.contains(name))
-}
-
 impl WorkerProcess {
-    /// Starts a worker whose output goes to `replies`.
+    /// Starts a worker by this command line, gives it its task, and passes its output on to
+    /// `replies`.
     pub(super) fn start(
         number: usize,
-        program: &Path,
-        job: &WorkerJob,
-        profile: &Path,
+        command: &[OsString],
+        task: &WorkerTask,
         replies: Sender<AgentReply>,
     ) -> io::Result<Self> {
+        let (program, words) =
+            command.split_first().ok_or_else(|| io::Error::other("no command starts a worker"))?;
         let mut child = Command::new(program)
-            .args(words(job, number, profile))
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let input = child.stdin.take();
+        let task = serde_json::to_string(task)?;
+        let mut input = child.stdin.take().expect("piped");
+        // A worker that has ended already fails this write. Its error is in what it printed.
+        let _ = writeln!(input, "{task}");
         let work = move || follow(number, child, &replies);
         let thread = std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
-        Ok(Self { input, thread: Some(thread) })
+        Ok(Self { input: Some(input), thread: Some(thread) })
     }
 
     /// Starts the worker's run.
@@ -72,22 +59,6 @@ impl WorkerProcess {
             None => Ok(()),
         }
     }
-}
-
-/// The command line of a worker. A controller's text is the value of an option and nothing else,
-/// whatever it contains.
-fn words(job: &WorkerJob, number: usize, profile: &Path) -> Vec<String> {
-    let own = ["meter", "run", "--hold", "--json"].map(str::to_owned);
-    let given = [
-        format!("--profile={}", profile.display()),
-        format!("--target={}", job.target),
-        format!("--streams={}", job.streams[number]),
-    ];
-    let passed = job.options.iter().map(|(name, value)| match value {
-        Some(value) => format!("--{name}={value}"),
-        None => format!("--{name}"),
-    });
-    own.into_iter().chain(given).chain(passed).collect()
 }
 
 impl Drop for WorkerProcess {
@@ -135,29 +106,3 @@ fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<Ag
 
 /// The largest size of notes and an error; the output of a program that prints more is cut off.
 const MOST_SAID: usize = 64 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_option_inside_a_value_is_not_taken_for_an_option() {
-        let options = [
-            ("buffered", Some("--destroy=/mnt/films/film.mov")),
-            ("size", Some("--out")),
-            ("busy-poll", None),
-        ];
-        let job = WorkerJob {
-            target: "/mnt/films".to_owned(),
-            profile: String::new(),
-            streams: vec![3, 4],
-            options: options.map(|(name, value)| (name.into(), value.map(str::to_owned))).into(),
-        };
-        let said = words(&job, 1, Path::new("/proc/7/fd/3")).join(" ");
-        assert_eq!(
-            said,
-            "meter run --hold --json --profile=/proc/7/fd/3 --target=/mnt/films --streams=4 \
-             --buffered=--destroy=/mnt/films/film.mov --busy-poll --size=--out"
-        );
-    }
-}

@@ -78,6 +78,8 @@ impl<'a> ViewerArrivals<'a> {
         let draw = Draw::new(source, true, random);
         let slot = rules.slot.as_secs_f64();
         let mut arrivals = Self { source, draw, gap: 0.0, next: 0.0, asked: 0.0, slot };
+        // The gap follows from what a request takes on average, so that the load is the wanted
+        // multiple.
         let sample: f64 = (0..SAMPLE).map(|_| seconds(&arrivals.wants(rules, random))).sum();
         arrivals.gap = sample / f64::from(SAMPLE) / overload;
         arrivals.next = random.exponential(arrivals.gap);
@@ -95,6 +97,7 @@ impl<'a> ViewerArrivals<'a> {
             server.run_until(Moment::ZERO + Duration::from_secs_f64(self.next));
             let schedule = self.wants(server.rules(), random);
             self.asked += seconds(&schedule);
+            // A refusal is no error here: the server counts it.
             let _ = server.arrive(Arc::new(schedule));
             self.next += random.exponential(self.gap);
         }

@@ -94,6 +94,7 @@ impl Setup {
             clock,
             known: Default::default(),
         };
+        // Scenarios of feature films take much longer to run.
         let rounds = if self.preset == Preset::Library { TRAINING / 4 } else { TRAINING };
         let least = study.learn(rounds);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "blocks")]

@@ -15,6 +15,8 @@ pub(crate) struct RandomSource {
 impl RandomSource {
     /// The source of this name, independent of those of other names.
     pub(crate) fn new(seed: u64, name: u64) -> Self {
+        // 2^64 divided by the golden ratio: names that are small numbers change all bits of the
+        // seed.
         let seed = seed ^ name.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self { source: fastrand::Rng::with_seed(seed), normal: None }
     }
@@ -49,6 +51,7 @@ impl RandomSource {
         if let Some(other) = self.normal.take() {
             return other;
         }
+        // `part` may be zero but not one: so the logarithm is finite.
         let radius = (-2.0 * (1.0 - self.part()).ln()).sqrt();
         let (sine, cosine) = (TAU * self.part()).sin_cos();
         self.normal = Some(radius * sine);
@@ -73,6 +76,7 @@ impl RandomSource {
         loop {
             let x = self.normal();
             let v = (1.0 + c * x).powi(3);
+            // Accepted with the ratio of the two densities; otherwise drawn again.
             if v > 0.0 && (1.0 - self.part()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
                 return d * v;
             }

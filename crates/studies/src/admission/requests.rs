@@ -155,6 +155,7 @@ fn time(reads: &mut [Read], costs: &Costs) {
     for at in 1..reads.len() {
         let (read, next) = (reads[at - 1], reads[at]);
         let goes_on = read.offset + u64::from(read.len) == next.offset;
+        // Two short reads must not count as one visit: see `Costs::shortest_following`.
         let long = u64::from(read.transfer.min(next.transfer)) >= shortest;
         if goes_on && long {
             reads[at - 1].followed_after = u8::try_from(next.shown - read.shown).ok();
@@ -184,6 +185,7 @@ impl<'a> Joiner<'a> {
         let first = track.groups[group];
         let end = track.groups.get(group + 1).copied().unwrap_or(track.ends.len());
         let in_slot = |frame: usize| {
+            // Backwards, the whole group is needed before its first frame can be shown.
             let ahead = if view.backwards { 0.0 } else { track.at[frame] - track.at[first] };
             // A frame on the border of two slots is shown in the later.
             u32::try_from(whole((shown + ahead / view.speed) / slot + 1e-9)).unwrap_or(u32::MAX)
@@ -208,6 +210,7 @@ impl<'a> Joiner<'a> {
             Some(seen) => low = low.max(seen),
             None => {}
         }
+        // A block that the read before has already is needed until this slot, too.
         if high.saturating_sub(low) < touched
             && let Some(last) = self.reads.last_mut()
         {
@@ -216,6 +219,7 @@ impl<'a> Joiner<'a> {
         if low >= high {
             return;
         }
+        // Each block is requested once, although frames of two slots may share it.
         self.seen = Some(if self.backwards { low } else { high });
         self.blocks += high - low;
         if self.backwards { self.before(low, high, slot) } else { self.behind(low, high, slot) }

@@ -98,6 +98,8 @@ pub(crate) fn could_be_delivered(scenario: &Scenario, rules: &Rules) -> bool {
             let worked = (until.0 - free.0).min(*left);
             *left -= worked;
             free = Moment(free.0 + worked);
+            // Work stops at arrivals, so that lateness shows only when all of a slot's work is
+            // done.
             if *left == 0 && free > SlotIndex(first as u64 + 1).start(slot) {
                 return false;
             }
@@ -111,6 +113,7 @@ pub(crate) fn could_be_delivered(scenario: &Scenario, rules: &Rules) -> bool {
                 due.resize(at + 1, 0);
             }
             due[at] += u64::from(read.transfer);
+            // A new viewer may need something before all that is left.
             first = first.min(at);
         }
     }

@@ -66,6 +66,8 @@ pub fn together(phases: &[RunPhase], from: Duration, until: Duration) -> Option<
     for phase in inside {
         let whole = (phase.until - all.from).as_secs_f64();
         let of = |phase: &RunPhase| phase.load * (phase.until - phase.from).as_secs_f64();
+        // Phases may differ in length, so that loads are weighted by it; the slowdown is that at
+        // the end.
         all.load = (of(&all) + of(phase)) / whole;
         (all.until, all.behind) = (phase.until, phase.behind);
         all.counters += phase.counters;

@@ -65,6 +65,8 @@ impl Stress {
         let mut random = RandomSource::new(self.seed, number);
         let disk = &self.disks[random.below(self.disks.len())];
         let rules = Self::rules(disk, &mut random);
+        // Even over the orders of magnitude, so that dense and sparse arrivals are equally
+        // frequent.
         let gap = log_between(&mut random, 0.3, 30.0);
         let mut server = SingleDiskServer::new(&rules, random.seed());
         let mut inside: Vec<(Viewer, Request)> = Vec::new();
@@ -123,6 +125,7 @@ fn one_event(
             let title = titles.title(request.title);
             let view = View::draw(&title, random);
             let schedule = Arc::new(ReadSchedule::new(&title, &view, rules.read_size, slot, costs));
+            // A refused seek leaves the viewer with what it had.
             if let Ok(viewer) = server.seek(viewer, schedule) {
                 inside[whom] = (viewer, Request { view, ..request });
             }

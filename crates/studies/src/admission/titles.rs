@@ -87,6 +87,7 @@ impl Clips {
     pub fn fill(kind: ClipKind, capacity: u64, seed: u64) -> Self {
         let mut random = RandomSource::new(seed, CLIPS);
         let (mut clips, mut offset) = (Vec::new(), 0);
+        // Divided first: the product could overflow.
         let most = capacity / 100 * FULL_PERCENT;
         loop {
             let (low, high) = kind.mbps;
@@ -150,6 +151,7 @@ impl Clip {
         for _ in 0..self.groups {
             if left == 0 {
                 left = whole(random.exponential(SCENE_SECONDS) * FPS / float(GROUP)).max(2);
+                // The squares of the factors add up to one, so that the variance stays one.
                 mood = 0.5 * mood + 0.75f64.sqrt() * random.normal();
                 scene = (0.35 * mood).exp();
             }
@@ -159,6 +161,7 @@ impl Clip {
             sizes.extend(sized);
         }
         let mean = self.mbps * 125_000.0 / FPS;
+        // Whatever was drawn, the clip has its mean rate.
         let scale = mean * float(frames) / sizes.iter().sum::<f64>();
         let mut end = 0;
         let ends = sizes.iter().map(|size| {

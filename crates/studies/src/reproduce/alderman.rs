@@ -67,6 +67,7 @@ pub(super) fn most(
 ) -> Capacity {
     let attempt =
         |streams| Ok::<_, Infallible>(rounds(model, way, their_plan(model, streams, block)));
+    // Near the results, so that the search takes few attempts.
     let about = match way {
         Way::Scan | Way::Arrival => 60,
         Way::AtOnce(_) | Way::Threads(_) => 30,

@@ -54,6 +54,7 @@ impl Size {
     }
 
     fn rounded(&self) -> f64 {
+        // Rounded by the same code as the printed figure, so that the verdict matches what is read.
         let text = format!("{:.*}", self.decimals, self.ours);
         text.parse().expect("a number as just printed")
     }

@@ -27,8 +27,10 @@ pub(super) fn cost_of_cycles(model: &DiskModel, streams: u64) -> ReadCost {
         for cycle in 0..CYCLES {
             for stream in 0..streams {
                 let before = disk.now();
+                // Each cycle reads the next bytes of every stream.
                 let shift = cycle * size.0 % step;
                 disk.advance_to(disk.ask(stream * step + shift, size.0).expect("it is well"));
+                // The first cycle begins with a disk at rest and is not counted.
                 if cycle > 0 {
                     reads.push((size, disk.now().since(before)));
                 }
@@ -50,6 +52,7 @@ pub(super) fn rate_of_units(
     let (size, start) = (unit.0 * group, units::align_down(model.capacity().0 / 2, 4096));
     let mut place = start;
     disk.advance_to(disk.ask(place, size).expect("it is well"));
+    // The first read includes the seek, so that timing begins after it.
     place += size;
     let (from, begun) = (place, disk.now());
     while place - from < READ_FOR_A_RATE {

@@ -97,6 +97,7 @@ fn fewest_frames(model: &DiskModel, streams: u32, least: u64) -> Option<u64> {
         let size = model.capacity();
         rounds(model, RoundsPlan::spread(streams, size, ByteCount(FRAME.0 * frames), MJPEG)).holds()
     };
+    // More streams never need smaller reads: the search begins with the last result.
     let (mut frames, mut fails) = (least, least - 1);
     while !holds(frames) {
         (fails, frames) = (frames, frames * 2);

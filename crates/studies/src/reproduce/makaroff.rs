@@ -26,6 +26,7 @@ pub(super) fn table2(progress: &mut dyn FnMut(f64)) -> Report {
         let seen: Vec<f64> = (0..SEEN)
             .map(|i| {
                 progress((number as f64 + i as f64 / SEEN as f64) / 2.0);
+                // Scenarios that the study was not trained with.
                 study.train(TRAINED + i)
             })
             .collect();

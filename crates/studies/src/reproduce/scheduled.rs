@@ -36,6 +36,7 @@ pub(super) fn scheduled(model: &DiskModel, plan: &RoundsPlan, buffers: u64) -> S
         rounds.advance(SlotIndex::at(disk.now(), slot));
         let batch = Batch::new(BatchLimit::Reads(streams)).fill(&mut rounds);
         if batch.reads().len() == 0 {
+            // Memory is full: nothing is read before the next block has been sent.
             let first = rounds.sent.first().expect("memory is full of something");
             disk.advance_to(first.next().start(slot));
         }
@@ -48,6 +49,7 @@ pub(super) fn scheduled(model: &DiskModel, plan: &RoundsPlan, buffers: u64) -> S
         }
     }
     let start = |number: usize| SlotIndex(number as u64).start(slot).as_secs_f64();
+    // A round whose blocks were read before it began ends at zero.
     let ends =
         ended.iter().enumerate().map(|(number, end)| (end.as_secs_f64() - start(number)).max(0.0));
     let ends: Vec<f64> = ends.collect();

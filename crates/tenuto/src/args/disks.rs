@@ -12,18 +12,18 @@ use units::{BitRate, ByteCount, parse_duration};
 pub(crate) struct CalibrateArgs {
     /// The store, block device or file to measure.
     pub(crate) device: PathBuf,
-    /// About how long it may take.
+    /// Approximate time for all measurements.
     ///
-    /// A slow disk needs a minute or two to meet its worst placements often; every measurement is
-    /// made at least once, however short the time.
+    /// A slow disk needs a minute or two, so that its worst placements occur often; every
+    /// measurement is made at least once, however short the time.
     #[arg(long, default_value = "15s", value_parser = parse_duration)]
     pub(crate) time: Duration,
     #[command(flatten)]
     pub(crate) overwrite: OverwriteArgs,
     /// Write the model that fits the measurements into this file.
     ///
-    /// A parameter file, which `plan --model` and `disk emulate` take. A disk with an arm is
-    /// nowhere faster in it than it was measured. A file that exists is not overwritten.
+    /// `plan --model` and `disk emulate` take this parameter file. The model of a disk with an arm
+    /// is nowhere faster than the measurements. A file that exists is not overwritten.
     #[arg(long)]
     pub(crate) write_model: Option<PathBuf>,
     #[command(flatten)]
@@ -38,18 +38,18 @@ pub(crate) struct PlanArgs {
     /// `tenuto disk models` lists the names.
     #[arg(long, value_parser = model)]
     pub(crate) model: Option<DiskModel>,
-    /// The disk: as measured, from a store or a JSON file.
+    /// The disk: a calibration, from a store or a JSON file.
     ///
-    /// A store that was calibrated, or what `tenuto calibrate --json` printed.
+    /// A store that was calibrated, or the output of `tenuto calibrate --json`.
     #[arg(long)]
     pub(crate) calibration: Option<PathBuf>,
-    /// The streams: this constant rate.
+    /// The streams: their constant rate.
     #[arg(long)]
     pub(crate) rate: Option<BitRate>,
     /// The streams: a title's own demand, as STORE:TITLE.
     ///
-    /// Every viewer watches it from its start, one after the other. A store that is being served is
-    /// asked through its server.
+    /// Viewers start one after the other and watch the title from its start. A store that is being
+    /// served is read through its server.
     #[arg(long, value_name = "STORE:TITLE", value_parser = text())]
     pub(crate) title: Option<String>,
     /// Memory for buffers, of all disks together.
@@ -65,7 +65,7 @@ pub(crate) struct PlanArgs {
     /// At least two slots.
     #[arg(long, default_value = "1s", value_parser = parse_duration)]
     pub(crate) startup: Duration,
-    /// Draw streams against size of read into this SVG file.
+    /// Write a plot of streams by size of read to this SVG file.
     #[arg(long)]
     pub(crate) plot: Option<PathBuf>,
     #[command(flatten)]
@@ -77,32 +77,33 @@ pub(crate) struct PlanArgs {
 /// The subcommands of `tenuto disk`.
 #[derive(clap::Subcommand)]
 pub(crate) enum DiskCommand {
-    /// Describe the disk models that come along, or your own.
+    /// Describe the built-in disk models, or your own.
     ///
-    /// The models slow a store down for --as-disk, drive the simulator and answer `tenuto plan`.
+    /// `serve --as-disk`, `disk emulate`, `plan` and the simulations use disk models.
     /// Rates are sequential, in the outermost zone, over the whole disk and in the innermost zone.
     /// With a NAME: everything about one, with its sources and its guarantees.
     Models(ModelsArgs),
-    /// Show what is known of a device or file.
+    /// Describe a device or file, and how it can be read.
     ///
-    /// Its size, the disk it is or lies on, what the kernel does to requests on their way there,
-    /// who uses it, and which ways of reading this kernel allows. Nothing is written. Each way of
-    /// reading is tried with one small read, which needs read permission; the rest does not.
+    /// Its size, its disk, the kernel's queue in front of that disk, the programs that use it, and
+    /// the read interfaces that this kernel allows. Nothing is written. Each interface is tried
+    /// with one small read, which needs read permission; the rest does not.
     Show(ShowArgs),
-    /// Make a disk with a model's seeks, rotation and zones.
+    /// Emulate a disk with the seeks, rotation and zones of a model.
     ///
     /// Any program and any file system can use it: as a file, and with --attach as a block device.
-    /// Every request is answered when the modelled disk would have answered it. A disk that is
-    /// smaller than its model has the whole model's seeks and zones, only closer together.
+    /// Every request completes when the modelled disk would have completed it. A disk that is
+    /// smaller than its model has all seeks and zones of the model, closer together.
     ///
     /// Runs until Ctrl-C or SIGTERM, then unmounts file systems on the disk, detaches it and ends;
-    /// the bytes stay in the backing file. A second signal does not wait: programs that use the
-    /// disk get errors. Needs root and /dev/fuse. docs/guide/emulated-disk.md shows its use.
+    /// the bytes stay in the backing file. After a second signal it does not wait: programs that
+    /// use the disk get errors. Needs root and /dev/fuse. docs/guide/emulated-disk.md shows its
+    /// use.
     Emulate(Box<EmulateArgs>),
-    /// Show what an emulated disk has done, and how late it was.
+    /// Show the time that an emulated disk spent, and its lateness.
     ///
-    /// Where the time went: overhead, seeks, rotation, transfers. And how much later than in the
-    /// model requests were answered, which is the error of the emulation itself.
+    /// The time by overhead, seeks, rotation and transfers; and how much later than in the model
+    /// requests completed, which is the error of the emulation itself.
     Stats(StatsArgs),
 }
 
@@ -112,9 +113,10 @@ pub(crate) struct ModelsArgs {
     /// One model in full: its name, or a parameter file.
     #[arg(value_parser = text())]
     pub(crate) name: Option<String>,
-    /// Print the model's parameter file, to change and use.
+    /// Print the model's parameter file, as a start for your own.
     ///
-    /// A changed copy is used with --model FILE; docs/concepts/disks.md explains each name.
+    /// Every option that takes a model also takes a file. docs/concepts/disks.md explains each
+    /// name.
     #[arg(long)]
     pub(crate) toml: bool,
     #[command(flatten)]
@@ -140,42 +142,41 @@ pub(crate) struct EmulateArgs {
     pub(crate) model: DiskModel,
     /// The file that holds the disk's bytes.
     ///
-    /// Made, all of it allocated, if it does not exist. Always needed.
+    /// Made, with all its space allocated, if it does not exist. Always needed.
     #[arg(long)]
     pub(crate) backing: Option<PathBuf>,
     /// Size of the disk.
     ///
-    /// Needed for a new file; of an existing one by default all is used. At most what the model
-    /// has.
+    /// Needed for a new file. Without it the size of the existing file. At most the size of the
+    /// model.
     #[arg(long)]
     pub(crate) size: Option<ByteCount>,
-    /// The folder in which its files appear.
+    /// The directory in which its files appear.
     ///
-    /// An empty one, or one to be made and removed again; by default the backing file's name with
-    /// .emulated after it. In it: `disk`, and `control`, which has the statistics.
+    /// An empty one, or a new one, which is removed at the end. Without it the backing file's name
+    /// followed by .emulated. In it: `disk`, and `control`, which has the statistics.
     #[arg(long)]
     pub(crate) at: Option<PathBuf>,
-    /// Also make a block device of it.
+    /// Also make a block device of the disk.
     ///
-    /// A loop device that bypasses the page cache; file systems take it for a disk.
+    /// A loop device that bypasses the page cache, for file systems.
     #[arg(long)]
     pub(crate) attach: bool,
     /// Start at the speed of the backing file.
     ///
-    /// For filling the disk; `tenuto disk stats ... --delay on` ends it.
+    /// For filling the disk; then use `tenuto disk stats ... --delay on`.
     #[arg(long)]
     pub(crate) no_delay: bool,
-    /// Waiting requests that the disk chooses from.
+    /// Number of waiting requests from which the disk chooses.
     ///
     /// It serves the one that its arm and platter reach first, unless another has waited for half a
-    /// second. 1: in the order of arrival.
+    /// second. 1: in order of arrival.
     #[arg(long, default_value = "32", value_parser = whole::<u32>(1, 1024))]
     pub(crate) queue: u32,
-    /// Times as fast as the model.
+    /// The factor by which the disk is faster than the model.
     ///
-    /// Everything takes that part of the model's time, for long measurements by a clock that runs
-    /// as fast. Lateness of this program counts as many times more; `tenuto disk stats` shows all
-    /// in the model's time.
+    /// For long measurements by a clock that runs faster by the same factor. Lateness of this
+    /// program counts that many times; `tenuto disk stats` shows all times in the model's time.
     #[arg(long, default_value = "1", value_parser = whole::<u32>(1, 100))]
     pub(crate) time_scale: u32,
     #[command(flatten)]
@@ -185,12 +186,12 @@ pub(crate) struct EmulateArgs {
 /// Arguments of `tenuto disk stats`.
 #[derive(clap::Args)]
 pub(crate) struct StatsArgs {
-    /// Its backing file, or the folder with its files.
+    /// The backing file, or the directory with the disk's files.
     pub(crate) disk: PathBuf,
     /// Switch the delays of the model, then show.
     #[arg(long, value_enum)]
     pub(crate) delay: Option<Delay>,
-    /// Show, then begin to count anew.
+    /// Show the statistics, then set them to zero.
     #[arg(long)]
     pub(crate) reset: bool,
     #[command(flatten)]
@@ -200,8 +201,8 @@ pub(crate) struct StatsArgs {
 /// Whether an emulated disk takes the time of its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Delay {
-    /// In the time of the model.
+    /// Requests take the time of the model.
     On,
-    /// At the speed of the backing file, uncounted.
+    /// Requests take the time of the backing file, and are not counted.
     Off,
 }

@@ -1,7 +1,7 @@
 //! Arguments of the commands of `tenuto meter`.
 
-use super::shared::{OverwriteArgs, ReportArgs, SwitchingArgs, TlsArgs};
-use super::values::{CommaList, address, text, whole, words};
+use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
+use super::values::{CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
 use meter::RoundsConfig;
@@ -12,6 +12,7 @@ use meter::target::Layout;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tenuto_agent::{AgentArgs, address};
 use units::{BitRate, ByteCount, parse_duration};
 
 /// The subcommands of `tenuto meter`.
@@ -20,100 +21,89 @@ pub(crate) enum MeterCommand {
     /// Find the largest number of streams that a storage holds.
     ///
     /// Runs more and more streams until frames are late, narrows the number down, and confirms it:
-    /// one more than the largest held must fail once more, and the largest held must hold for three
-    /// times as long right after. Where it does not, the search goes on with such long runs; there
-    /// are at most 40. Ends with exit code 5 when the results are not repeatable, or when this
-    /// machine and not the storage was late.
-    #[cfg(feature = "whole")]
+    /// one stream more must fail again, and the number must hold in a run three times as long. If
+    /// it does not, the search continues with such long runs, at most 40 runs in all. Ends with
+    /// exit code 5 when the results are not repeatable, or when this machine and not the storage
+    /// was late.
     Capacity(Box<CapacityArgs>),
-    /// Find the bottleneck on the way to a storage.
+    /// Find the bottleneck on the path to a storage.
     ///
-    /// Searches the largest number of streams on more and more of the way: with no storage, from
-    /// this machine's memory, from the memory of the server (where there is one), and from the
-    /// storage. The first that holds no more than the last is the bottleneck; the resource that was
-    /// full there is named. Each search takes 14 runs at most.
-    #[cfg(feature = "whole")]
+    /// Searches the largest number of streams on longer and longer parts of the path: with no
+    /// storage, from this machine's memory, from the memory of the server (if there is one), and
+    /// from the storage. The first part that holds no more streams than the whole path is the
+    /// bottleneck; the report names the resource that was full. Each search takes 14 runs at most.
     Bottleneck(Box<VariantsArgs>),
-    /// Find how many streams each of the kernel's ways of reading holds.
+    /// Find the largest number of streams for each of the kernel's read interfaces.
     ///
-    /// The same search on the same file by io_uring, threads, pread, preadv2, mmap, mmap-all,
-    /// libaio, posix-aio and io_uring-poll, one after another: the first table of Alderman and
-    /// Diallo's paper for this machine. A way that the kernel refuses for that file is left out,
-    /// and named with its reason: io_uring-poll needs a disk with polled queues. Each search takes
-    /// 14 runs at most. mmap reads through the page cache, which is emptied of the file before each
-    /// run.
-    #[cfg(feature = "whole")]
+    /// Makes the search of `meter capacity` on one file with io_uring, threads, pread, preadv2,
+    /// mmap, mmap-all, libaio, posix-aio and io_uring-poll, one after another: the first table of
+    /// Alderman and Diallo's paper for this machine. An interface that the kernel refuses for that
+    /// file is reported with the reason: io_uring-poll needs a disk with polled queues. Each search
+    /// takes 14 runs at most. mmap reads through the page cache, from which the file is removed
+    /// before each run.
     Methods(Box<VariantsArgs>),
     /// Read and write as players and cameras do, and count late frames.
     ///
     /// Every stream requests its frames by the clock, however late the storage is. A frame is late
-    /// when it is not there, or not written, --buffer-frames frames after its request was due.
-    /// Frames that are late because of this machine are counted apart; a run with more than one
-    /// such frame in a thousand is not valid (exit code 5).
+    /// when it has not been read, or written, --buffer-frames frames after its request was due.
+    /// Frames that are late because of this machine are counted separately; a run with more than
+    /// one such frame in a thousand is not valid (exit code 5).
     Run(Box<RunArgs>),
     /// Move data at full speed: rate and latency as EBU TECH 3362 defines them.
     ///
-    /// Each client makes one transfer after another, and draws for each: the file, read or write,
-    /// sequential or random, length, start and block size. Rate is the bytes over the time in block
-    /// transfers, latency all other time (opening, closing, and between blocks), by operation and
-    /// block size. Writes go to files made for the run.
-    #[cfg(feature = "whole")]
+    /// Each client makes one transfer after another, and draws the parameters of each: the file,
+    /// read or write, sequential or random, length, start and block size. Rate is the number of
+    /// bytes divided by the time in block transfers; latency is all other time (opening, closing,
+    /// and between blocks). Both are reported by operation and block size. Writes go to files made
+    /// for the run.
     Transfers(Box<TransfersArgs>),
     /// Make transfers with more and more clients, as in the EBU's test scripts.
     ///
     /// ebu-single-read, -write and -edit: 1 to 10 clients on a single file; ebu-multi-read, -write,
-    /// -edit and -file-write, -file-replace: 4 to 40 clients with a file each; an hour for each
-    /// number unless --step is given. The report has rate and latency against the number of
-    /// clients.
-    #[cfg(feature = "whole")]
+    /// -edit and -file-write, -file-replace: 4 to 40 clients with a file each. An hour for each
+    /// number unless --step is given. The report has rate and latency by number of clients.
     Ramp(Box<RampArgs>),
-    /// Count a run's late frames again, and plot it, from its log alone.
+    /// Count and plot the late frames of a run again, from its log alone.
     ///
-    /// Reads operations.parquet of a directory that --out made, also of a run that was interrupted,
-    /// and reports what was late; of meter capacity and ramp, that of each of its runs. Writes
-    /// recount.html beside it, with plots. Ends with exit code 5 where the summary differs by more
-    /// than one frame.
-    #[cfg(feature = "whole")]
+    /// Reads operations.parquet of a directory that --out made, also of an interrupted run; of
+    /// meter capacity and ramp, the log of each run. Writes recount.html beside it, with plots.
+    /// Ends with exit code 5 if the count differs from the summary by more than one frame.
     Report(RecountArgs),
     /// List the stream profiles of known formats.
     ///
     /// Bytes of a frame, frames a second, rate, and the source of the figures. verified: the source
-    /// states them; derived: computed from what it states or from a published layout; house: our
-    /// own choice. With a NAME: everything about one, or about your own file.
-    #[cfg(feature = "whole")]
+    /// states them; derived: computed from the source or from a published layout; house: our own
+    /// choice. With a NAME: all figures of that profile, or of your own file.
     Profiles(ProfilesArgs),
     /// Read in rounds, as many streams would, and count late rounds.
     ///
     /// Every stream gets a block every round, which lasts as long as a block plays. Block k must be
-    /// in memory k + 1 rounds after the start, however late the rounds before were. A hundred
-    /// rounds with at most one late count as held. Streams start all over the TARGET, which is only
-    /// read.
+    /// in memory k + 1 rounds after the start, however late earlier rounds were. A hundred rounds
+    /// with at most one late round count as held. The start places of the streams are spread over
+    /// the TARGET, which is only read.
     ///
     /// Several targets are read at the same time, each with the same number of streams. sim:MODEL
-    /// is a simulated disk (`tenuto disk models` lists them), read in virtual time: a run takes no
-    /// time and always gives the same result.
-    #[cfg(feature = "whole")]
+    /// is a simulated disk (`tenuto disk models` lists them), read in virtual time: runs are short
+    /// and always give the same result.
     Rounds(RoundsArgs),
     /// Compare two runs, and report the differences that are more than chance.
     ///
-    /// A and B are directories that `meter run --out` made. Figures are taken second by second, and
-    /// blocks of seconds are drawn again and again to see how much chance alone would move them (a
-    /// block bootstrap). The same two runs always give the same verdict. Of two directories of
-    /// `meter capacity` the counts are shown.
+    /// A and B are directories that `meter run --out` made. Figures are taken second by second; a
+    /// block bootstrap estimates how much they vary by chance. The same two runs always give the
+    /// same verdict. Of two directories of `meter capacity` the numbers of streams are shown.
     ///
-    /// Storage varies from day to day: repeat runs, A B A B, before blaming a change.
-    #[cfg(feature = "whole")]
+    /// Storage varies from day to day: repeat the runs, A B A B, before you draw conclusions.
     Compare(CompareArgs),
     /// Make a profile from a trace of a program.
     ///
-    /// Prints a profile as TOML: share of reads, share of sequential operations, sizes and rate as
-    /// in the TRACE, whose format is detected:
+    /// Prints a profile as TOML, with the share of reads, the share of sequential operations, the
+    /// sizes and the rate of the TRACE. Its format is detected:
     ///
     /// fio: --write_iolog=TRACE (version 3; version 2 has no times)
     ///
     /// strace: strace -f -ttt -y -e
-    /// trace=openat,dup2,read,write,pread64,pwrite64,readv,writev,lseek,close -o TRACE PROGRAM; its
-    /// reads of the system (/usr, /etc, /proc) are left out
+    /// trace=openat,dup2,read,write,pread64,pwrite64,readv,writev,lseek,close -o TRACE PROGRAM;
+    /// reads of system files (/usr, /etc, /proc) are left out
     ///
     /// blktrace: blktrace -d DEVICE -o - | blkparse -i - > TRACE, or binary: blkparse -i DEVICE -d
     /// TRACE
@@ -123,17 +113,15 @@ pub(crate) enum MeterCommand {
     /// -e nfs.count4 -e nfs.write.data_length > TRACE
     ///
     /// sar: sar -d -p 1 60 > TRACE; rates and a mean size only, all taken as sequential
-    #[cfg(feature = "whole")]
     ProfileFrom(ProfileFromArgs),
     /// Measure on this machine for `meter run --agents` elsewhere.
     ///
-    /// Waits for a controller with the same token, and runs what it asks for: `meter run` on a
-    /// target inside of DIR, never anywhere else, never with --destroy. Both prove the token to
-    /// each other (HMAC-SHA256) and authenticate every message with it; nothing is encrypted. One
-    /// measurement at a time; it ends when its controller is gone. Stop the agent with Ctrl-C.
+    /// Waits for a controller with the same token, and runs the streams that it asks for, on
+    /// targets inside DIR only. Nothing is overwritten. Both sides prove the token to each other
+    /// (HMAC-SHA256) and authenticate every message with it; nothing is encrypted. One measurement
+    /// runs at a time, and ends when its controller is gone. Ctrl-C stops the agent.
     Agent(AgentArgs),
-    /// See the effect of one factor, other things being equal.
-    #[cfg(feature = "whole")]
+    /// Measure the effect of one factor, with all others equal.
     #[command(subcommand)]
     Study(StudyCommand),
 }
@@ -142,48 +130,48 @@ pub(crate) enum MeterCommand {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Target options")]
 pub(crate) struct TargetArgs {
-    /// What is measured: a directory, a file, a bucket, a server.
+    /// The storage: a directory, a file, a bucket, or a server.
     ///
     /// In a directory, or at s3://BUCKET/PREFIX, files are made, filled, used and removed
     /// afterwards. A file or a block device is only read, unless --destroy allows writing.
     /// http(s)://... is a title (HLS, DASH or MP4), or a server with all its titles, which `meter
     /// run` and `meter capacity` play as viewers would. sim:MODEL is a simulated disk, in virtual
-    /// time; MODEL is a name or a file. null: is no storage at all, in real time: lateness there is
-    /// the meter's or this machine's.
+    /// time; MODEL is a name or a file. null: is no storage, in real time, and shows the lateness
+    /// of the meter and of this machine.
     #[arg(long, value_parser = text())]
     pub(crate) target: Option<String>,
     /// Size of the files that are made, together (4GiB).
     ///
-    /// Larger than the caches on the way, or they are measured.
+    /// Must be larger than the caches on the path, or those are measured.
     #[arg(long)]
     pub(crate) size: Option<ByteCount>,
     /// Fill the file system to this percentage first.
     ///
-    /// The space is reserved and given back afterwards; nothing is written to it.
+    /// The space is reserved, and freed afterwards; nothing is written to it.
     #[arg(long, value_name = "PERCENT", value_parser = whole::<u64>(1, 99))]
     pub(crate) fill_level: Option<u64>,
     /// Use the page cache.
     ///
-    /// As programs usually read; what was read lately comes from memory.
+    /// As most programs read. Data that was read before may come from memory.
     #[arg(long)]
     pub(crate) buffered: bool,
-    /// Empty the page cache of the files before each run.
+    /// Remove the files from the page cache before each run.
     ///
-    /// With --buffered, and where a file system cannot do without the page cache: reads then come
-    /// from the storage.
+    /// For --buffered, and for file systems that cannot bypass the page cache: reads then come from
+    /// the storage.
     #[arg(long)]
     pub(crate) drop_caches: bool,
     #[command(flatten)]
     pub(crate) overwrite: OverwriteArgs,
     /// The server of buckets: http[s]://HOST[:PORT].
     ///
-    /// Instead of AWS_ENDPOINT_URL. The keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, in
-    /// the environment.
+    /// Without it AWS_ENDPOINT_URL in the environment, which also has the keys:
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
     #[arg(long, value_name = "URL", value_parser = text())]
     pub(crate) endpoint: Option<String>,
     /// The region of the bucket.
     ///
-    /// Instead of AWS_REGION. Without either us-east-1.
+    /// Without it AWS_REGION in the environment, or us-east-1.
     #[arg(long, value_parser = text())]
     pub(crate) region: Option<String>,
     #[command(flatten)]
@@ -194,15 +182,15 @@ pub(crate) struct TargetArgs {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Output options")]
 pub(crate) struct OutputArgs {
-    /// Serve counts of the run here while it is on: ADDR:PORT.
+    /// Serve metrics during the run at this address: ADDR:PORT.
     ///
-    /// OpenMetrics text at http://ADDR:PORT/metrics, each explained in docs/reference/metrics.md.
-    /// Port 0 takes any free port; a note on stderr names it.
+    /// OpenMetrics text at http://ADDR:PORT/metrics; docs/reference/metrics.md explains each
+    /// metric. Port 0 takes any free port; a note on stderr names it.
     #[arg(long, value_parser = address)]
     pub(crate) metrics: Option<SocketAddr>,
     /// A new directory for the report and all figures.
     ///
-    /// docs/guide/measure-storage.md says what is in it.
+    /// docs/guide/measure-storage.md explains its files.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -220,50 +208,57 @@ pub(crate) struct StreamsArgs {
     pub(crate) profile: Option<String>,
     /// How streams share files.
     ///
-    /// Without it a file for each frame if the profile has that, else one file.
-    #[arg(long, value_parser = words(layouts()))]
+    /// Without it as in the profile: a file for each frame, or one file.
+    #[arg(long, value_parser = layouts())]
     pub(crate) layout: Option<Layout>,
     /// Frames that a client buffers (8).
     ///
-    /// A frame is late when it comes this number of frames after its request was due.
+    /// A frame is late when it arrives this number of frames after its request was due.
     #[arg(long, value_parser = whole::<u32>(1, 10_000))]
     pub(crate) buffer_frames: Option<u32>,
     /// How a single file is read and written (best).
     ///
-    /// One that the kernel refuses is replaced by threads; the report says so. Many files are
+    /// If the kernel refuses it, threads are used, which the report states. Several files are
     /// always read and written by threads.
-    #[arg(long, value_parser = words(methods()))]
+    #[arg(long, value_parser = methods())]
     pub(crate) method: Option<Method>,
-    /// Run the measuring thread before all other programs.
+    /// Give the measuring thread priority over all other programs.
     ///
     /// On a busy machine frames are otherwise requested milliseconds late. Needs root or
-    /// CAP_SYS_NICE. Not where the storage itself is a program on this machine: it would wait for
-    /// the meter.
+    /// CAP_SYS_NICE. Not for a storage that is itself a program on this machine, because that
+    /// program would wait for the meter.
     #[arg(long)]
     pub(crate) realtime: bool,
     /// Watch the clock instead of sleeping until a frame is due.
     ///
-    /// Frames are requested on time where sleeping threads are woken late, as on virtual machines.
-    /// Takes up to a processor, more so the closer frames are due to each other; with too few
-    /// processors it sleeps. Not with --realtime.
+    /// Frames are then requested on time where sleeping threads wake late, as on virtual machines.
+    /// Takes up to one processor; with too few processors the meter sleeps. Not with --realtime.
     #[arg(long)]
     pub(crate) busy_poll: bool,
 }
 
-fn layouts() -> impl Iterator<Item = (&'static str, &'static str, Layout)> {
-    Layout::NAMES.into_iter().map(|(name, layout)| {
-        let about = match layout {
-            Layout::OneFile => "one file, of which each stream has a part",
-            Layout::SharedFile => "one file that all read, from different places",
-            Layout::FilePerStream => "a file for each stream",
-            Layout::FilePerFrame => "a file for each frame, opened and closed each time",
-        };
-        (name, about, layout)
+/// Streams, the storage that they read or write, and the place of the figures.
+#[derive(clap::Args)]
+pub(crate) struct StreamsOnTarget {
+    #[command(flatten)]
+    pub(crate) streams: StreamsArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+fn layouts() -> Words<Layout> {
+    described(Layout::NAMES, |layout| match layout {
+        Layout::OneFile => "one file; each stream has a part of it",
+        Layout::SharedFile => "one file; all streams read it, from different places",
+        Layout::FilePerStream => "a file for each stream",
+        Layout::FilePerFrame => "a file for each frame, opened and closed each time",
     })
 }
 
-fn methods() -> impl Iterator<Item = (&'static str, &'static str, Method)> {
-    Method::NAMES.into_iter().map(|(name, method)| (name, method.description(), method))
+fn methods() -> Words<Method> {
+    described(Method::NAMES, Method::description)
 }
 
 /// `--threshold` and its options.
@@ -272,8 +267,8 @@ fn methods() -> impl Iterator<Item = (&'static str, &'static str, Method)> {
 pub(crate) struct ThresholdArgs {
     /// Report at once when the mean rate falls below this.
     ///
-    /// The rate of all together (or with --threshold-each of any), in the mean of
-    /// --threshold-window; reported again when it has recovered.
+    /// The rate of all streams together (with --threshold-each of any stream), averaged over
+    /// --threshold-window. The recovery is reported, too.
     #[arg(long)]
     pub(crate) threshold: Option<BitRate>,
     /// Compare each stream or client with --threshold.
@@ -281,7 +276,7 @@ pub(crate) struct ThresholdArgs {
     pub(crate) threshold_each: bool,
     /// The time over which the mean rate is taken.
     ///
-    /// Without it the time that a client's buffer lasts; a second of transfers.
+    /// Without it the play-out time of a client's buffer; for transfers a second.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) threshold_window: Option<Duration>,
 }
@@ -290,23 +285,20 @@ pub(crate) struct ThresholdArgs {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Search options")]
 pub(crate) struct SearchArgs {
-    /// What counts as held.
-    #[arg(long, default_value = "strict", value_parser = words(rules()))]
+    /// The rule by which a number of streams is held.
+    #[arg(long, default_value = "strict", value_parser = rules())]
     pub(crate) rule: HoldRule,
-    /// Try no more streams than these.
+    /// Largest number of streams that is tried.
     #[arg(long, default_value = "4096", value_parser = whole::<u32>(1, 100_000))]
     pub(crate) max_streams: u32,
 }
 
-fn rules() -> impl Iterator<Item = (&'static str, &'static str, HoldRule)> {
-    HoldRule::NAMES.into_iter().map(|(name, rule)| {
-        let about = match rule {
-            HoldRule::Strict => "no frame is late; players get no smaller piece than they could",
-            HoldRule::OneLateRoundOf100 => {
-                "frames of one number are a round; at most one in 100 has a late one"
-            }
-        };
-        (name, about, rule)
+fn rules() -> Words<HoldRule> {
+    described(HoldRule::NAMES, |rule| match rule {
+        HoldRule::Strict => "no frame is late; players get the best rendition throughout",
+        HoldRule::OneLateRoundOf100 => {
+            "frames with the same number are a round; at most one round in 100 is late"
+        }
     })
 }
 
@@ -315,7 +307,7 @@ fn rules() -> impl Iterator<Item = (&'static str, &'static str, HoldRule)> {
 pub(crate) struct CapacityArgs {
     /// Length of each run; the confirming one is three times as long.
     ///
-    /// Longer runs give more certainty; the report says how much.
+    /// Longer runs give more certainty, which the report states.
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     #[command(flatten)]
@@ -323,11 +315,7 @@ pub(crate) struct CapacityArgs {
     #[command(flatten)]
     pub(crate) search: SearchArgs,
     #[command(flatten)]
-    pub(crate) streams: StreamsArgs,
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) on: StreamsOnTarget,
 }
 
 /// Arguments of `tenuto meter bottleneck` and `tenuto meter methods`.
@@ -335,18 +323,14 @@ pub(crate) struct CapacityArgs {
 pub(crate) struct VariantsArgs {
     /// Length of each run; a confirming one is three times as long.
     ///
-    /// A search has 14 runs, and there are four searches at most of `bottleneck`, nine of
-    /// `methods`: six to ten minutes, or three times that where results are not repeatable.
+    /// A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That
+    /// takes six to ten minutes, or three times as long where results are not repeatable.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
     #[command(flatten)]
-    pub(crate) streams: StreamsArgs,
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) on: StreamsOnTarget,
 }
 
 /// Arguments of `tenuto meter run`.
@@ -357,27 +341,22 @@ pub(crate) struct RunArgs {
     pub(crate) count: u32,
     /// Length of the run.
     ///
-    /// Longer runs give more certainty; the report says how much.
+    /// Longer runs give more certainty, which the report states.
     #[arg(long, default_value = "60s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     /// Prepare, print `ready`, and start at a line of standard input.
     ///
-    /// For programs that start several runs at once, as agents do. The end of standard input stops
-    /// the run.
+    /// For programs that start several runs at once. The end of standard input stops the run.
     #[arg(long)]
     pub(crate) hold: bool,
     #[command(flatten)]
     pub(crate) switching: SwitchingArgs,
     #[command(flatten)]
-    pub(crate) streams: StreamsArgs,
-    #[command(flatten)]
     pub(crate) threshold: ThresholdArgs,
     #[command(flatten)]
     pub(crate) fleet: FleetArgs,
     #[command(flatten)]
-    pub(crate) target: TargetArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) on: StreamsOnTarget,
 }
 
 /// Options of a run on many machines.
@@ -386,27 +365,26 @@ pub(crate) struct RunArgs {
 pub(crate) struct FleetArgs {
     /// Run on these agents: ADDRESS,ADDRESS.
     ///
-    /// Streams are shared out among them; --target is a directory on each. `tenuto meter agent`
-    /// starts one. An agent that is lost makes the run invalid.
+    /// Streams are divided among them; --target is a directory on each. `tenuto meter agent` starts
+    /// an agent. A lost agent makes the run invalid.
     #[arg(long)]
     pub(crate) agents: Option<CommaList<String>>,
     /// Run on these hosts, by ssh: HOST,HOST.
     ///
-    /// Copies this program there, starts it as an agent, and removes it afterwards. ssh must ask
-    /// nothing.
+    /// Copies this program to each host, starts it as an agent, and removes it afterwards. ssh must
+    /// not ask questions.
     #[arg(long)]
     pub(crate) hosts: Option<CommaList<String>>,
-    /// The ssh of --hosts, with options of its own.
+    /// The ssh command of --hosts, with its options.
     ///
-    /// Split at blanks. An OpenSSH from 8.0 on is asked for a quick key exchange and cipher
-    /// (curve25519-sha256, aes128-gcm), so that many logins are made sooner; options here go before
-    /// that.
+    /// Split at blanks. OpenSSH 8.0 and later is asked for a fast key exchange and cipher
+    /// (curve25519-sha256, aes128-gcm), which shortens many logins; options given here come first.
     #[arg(long, default_value = "ssh", value_parser = text())]
     pub(crate) ssh: String,
-    /// The program that --hosts get instead of this one.
+    /// The agent's program for --hosts, instead of this one.
     ///
-    /// The program that `make agent` builds runs on any Linux of its architecture and is copied
-    /// sooner. It must be of the same version as this one.
+    /// `make agent` builds target/agent/tenuto-agent, which is small and runs on any Linux of its
+    /// architecture. It must have the same version as this program.
     #[arg(long)]
     pub(crate) program: Option<PathBuf>,
     /// A file with the token of --agents.
@@ -414,7 +392,7 @@ pub(crate) struct FleetArgs {
     pub(crate) token_file: Option<PathBuf>,
     /// Processes on each agent.
     ///
-    /// Streams are shared out among them. Each makes files of --size for itself.
+    /// Streams are divided among them. Each process makes its own files of --size.
     #[arg(long, default_value = "1", value_parser = whole::<u32>(1, 256))]
     pub(crate) workers: u32,
 }
@@ -422,7 +400,7 @@ pub(crate) struct FleetArgs {
 /// Arguments of `tenuto meter transfers`.
 #[derive(clap::Args)]
 pub(crate) struct TransfersArgs {
-    /// What is transferred: a profile's name, or a TOML file.
+    /// The profile of the transfers: its name, or a TOML file.
     ///
     /// `tenuto meter profiles` lists the names.
     #[arg(long, value_parser = text())]
@@ -430,16 +408,16 @@ pub(crate) struct TransfersArgs {
     /// Number of clients that work at the same time.
     #[arg(long, default_value = "1", value_parser = whole::<u32>(1, 1000))]
     pub(crate) clients: u32,
-    /// Length of the run: no transfer starts later.
+    /// Length of the run; no transfer starts later.
     #[arg(long, default_value = "60s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
-    /// Transfers of each client at most.
+    /// Largest number of transfers of each client.
     #[arg(long, value_parser = whole::<u64>(1, 1_000_000_000))]
     pub(crate) transfers: Option<u64>,
-    /// Each transfer is a whole file; one that is written is a new one.
+    /// Transfer whole files; a written file is a new one.
     ///
-    /// It is written beside the old one and takes its name when it is closed. In a directory, with
-    /// room for one more file a client.
+    /// It is written beside the old file and takes its name when it is closed. In a directory, with
+    /// space for one more file for each client.
     #[arg(long)]
     pub(crate) replace: bool,
     /// Number of files, in a directory; together they take --size.
@@ -448,7 +426,7 @@ pub(crate) struct TransfersArgs {
     /// Each client has a file of its own.
     #[arg(long)]
     pub(crate) file_per_client: bool,
-    /// Bytes of a transfer at most, instead of the profile's.
+    /// Largest size of a transfer, instead of the profile's.
     #[arg(long)]
     pub(crate) length: Option<ByteCount>,
     /// The only block size, instead of the profile's.
@@ -464,14 +442,13 @@ pub(crate) struct TransfersArgs {
     /// Wait up to this time before each transfer.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) think: Option<Duration>,
-    /// Use no byte twice before all have been used.
+    /// Transfer no byte twice before all have been transferred.
     ///
-    /// Against caches that cannot be switched off.
+    /// For storage whose caches cannot be switched off.
     #[arg(long)]
     pub(crate) no_repeat: bool,
-    /// Seed of all random numbers.
-    #[arg(long, default_value = "1", value_parser = whole::<u32>(0, u32::MAX as u64))]
-    pub(crate) seed: u32,
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
     #[command(flatten)]
     pub(crate) threshold: ThresholdArgs,
     #[command(flatten)]
@@ -483,16 +460,15 @@ pub(crate) struct TransfersArgs {
 /// Arguments of `tenuto meter ramp`.
 #[derive(clap::Args)]
 pub(crate) struct RampArgs {
-    /// A script that comes along, or a TOML file.
+    /// A built-in script, or a TOML file.
     #[arg(value_parser = text())]
     pub(crate) script: String,
     /// Time for each number of clients, instead of the script's.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) step: Option<Duration>,
-    /// Seed of all random numbers.
-    #[arg(long, default_value = "1", value_parser = whole::<u32>(0, u32::MAX as u64))]
-    pub(crate) seed: u32,
-    /// Print the script, to change and use.
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
+    /// Print the script, as a start for your own.
     #[arg(long)]
     pub(crate) toml: bool,
     #[command(flatten)]
@@ -521,7 +497,7 @@ pub(crate) struct ProfilesArgs {
     /// Compute the figures again and report disagreements.
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Print the profile's file, to change and use.
+    /// Print the profile's file, as a start for your own.
     #[arg(long)]
     pub(crate) toml: bool,
     #[command(flatten)]
@@ -546,63 +522,59 @@ pub(crate) struct RoundsArgs {
     /// Number of rounds.
     #[arg(long, default_value = "100", value_parser = whole::<u32>(1, 1_000_000))]
     pub(crate) rounds: u32,
-    /// Order of a round's blocks.
-    #[arg(long, default_value = "scan", value_parser = words(orders()))]
+    /// Order of the blocks in a round.
+    #[arg(long, default_value = "scan", value_parser = orders())]
     pub(crate) order: Order,
     /// Reads in flight at once.
     ///
-    /// As many as there are streams leaves the order to the kernel and the disk.
+    /// With the number of streams, the kernel and the disk choose the order.
     #[arg(long, default_value = "1", value_parser = whole::<u32>(1, 4096))]
     pub(crate) iodepth: u32,
     /// How blocks are read.
     ///
-    /// One that the kernel refuses is replaced by threads; the report says so.
-    #[arg(long, default_value = "best", value_parser = words(methods()))]
+    /// If the kernel refuses it, threads are used, which the report states.
+    #[arg(long, default_value = "best", value_parser = methods())]
     pub(crate) method: Method,
     /// Use the page cache.
     ///
-    /// As programs usually read; what was read or written lately comes from memory. mmap always
-    /// uses it.
+    /// As most programs read. Data that was read or written before may come from memory. mmap
+    /// always uses the page cache.
     #[arg(long)]
     pub(crate) buffered: bool,
-    /// Start each round when the one before is over.
+    /// Start each round when the previous round is complete.
     ///
-    /// At full speed: for the rate, and for how evenly streams share it.
+    /// Measures the rate at full speed, and each stream's share of it.
     #[arg(long)]
     pub(crate) unpaced: bool,
     /// Read each of several targets by itself first, then all together.
     ///
-    /// Shows what they cost each other: the bus, the processor, the memory they share.
+    /// Shows the cost of the resources that they share: bus, processor, memory.
     #[arg(long)]
     pub(crate) alone: bool,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
 
-fn orders() -> impl Iterator<Item = (&'static str, &'static str, Order)> {
-    RoundsConfig::ORDERS.into_iter().map(|(name, order)| {
-        let about = match order {
-            Order::Scan => "by place on disk, every other round from the far end",
-            Order::Arrival(_) => "at random, as requests arrive",
-            Order::Streams => "by stream",
-        };
-        (name, about, order)
+fn orders() -> Words<Order> {
+    described(RoundsConfig::ORDERS, |order| match order {
+        Order::Scan => "by place on disk, every other round from the far end",
+        Order::Arrival(_) => "at random, as requests arrive",
+        Order::Streams => "by stream",
     })
 }
 
 /// Arguments of `tenuto meter compare`.
 #[derive(clap::Args)]
 pub(crate) struct CompareArgs {
-    /// The run to compare with.
+    /// The first run.
     pub(crate) a: PathBuf,
-    /// The run that may be better or worse.
+    /// The run that is compared with A.
     pub(crate) b: PathBuf,
     /// Confidence that no verdict is a false alarm, in per cent.
     #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = whole::<u32>(50, 99))]
     pub(crate) confidence: u32,
-    /// Seed of all random numbers.
-    #[arg(long, default_value = "1", value_parser = whole::<u32>(0, u32::MAX as u64))]
-    pub(crate) seed: u32,
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
@@ -624,29 +596,6 @@ pub(crate) struct ProfileFromArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Arguments of `tenuto meter agent`.
-#[derive(clap::Args)]
-pub(crate) struct AgentArgs {
-    /// Directories that it may use.
-    #[arg(required = true, value_name = "DIR")]
-    pub(crate) dirs: Vec<PathBuf>,
-    /// Where controllers connect.
-    ///
-    /// 0.0.0.0:7070 opens it to the network; port 0 takes any free port.
-    #[arg(long, default_value = "127.0.0.1:7070", value_parser = address)]
-    pub(crate) listen: SocketAddr,
-    /// A file with the token that controllers must have, too.
-    ///
-    /// 16 bytes or more: openssl rand -hex 32 > secret; chmod 600 secret
-    #[arg(long)]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Use standard input and output; the token is the first line.
-    ///
-    /// As `meter run --hosts` starts it through ssh.
-    #[arg(long)]
-    pub(crate) stdio: bool,
-}
-
 /// A study with its options: one of storage, or the one of a network.
 pub(crate) enum StudyCommand {
     Storage(&'static Study, StudyArgs),
@@ -663,7 +612,7 @@ impl Subcommand for StudyCommand {
             command.about(study.about).long_about(about)
         });
         let network = <NetworkArgs as clap::Args>::augment_args(clap::Command::new(NETWORK));
-        let about = "See the effect of link speed, queue, TCP window and packet size";
+        let about = "Measure the effect of link speed, queue, TCP window and packet size";
         let network = network.about(about).long_about(format!("{about}.\n\n{NETWORK_LONG}"));
         command.subcommand_required(true).subcommands(storage.chain([network]))
     }
@@ -699,19 +648,19 @@ impl FromArgMatches for StudyCommand {
 pub(crate) struct StudyArgs {
     /// A directory, a file, a device, or sim:MODEL.
     ///
-    /// In a directory files are made, filled, used and removed afterwards. A file or a block device
-    /// is only read; studies that write, or make files in a way of their own, need a directory.
-    /// sim:MODEL is a simulated disk, in virtual time; it has no page cache before it.
+    /// In a directory, files are made, filled, used and removed afterwards. A file or a block
+    /// device is only read; studies that write or that make several files need a directory.
+    /// sim:MODEL is a simulated disk, in virtual time, without a page cache.
     #[arg(long, value_parser = text())]
     pub(crate) target: Option<String>,
-    /// A directory on the second node, for `nodes` only.
+    /// A directory on the second node, for the study `nodes`.
     ///
-    /// Needed there, unless --target is a simulated disk.
+    /// The study needs it unless --target is a simulated disk.
     #[arg(long)]
     pub(crate) second: Option<PathBuf>,
     /// Size of the files that are made for a setting, together.
     ///
-    /// Larger than the caches on the way, or they are measured.
+    /// Must be larger than the caches on the path, or those are measured.
     #[arg(long, default_value = "1GiB")]
     pub(crate) size: ByteCount,
     /// Number of clients that work at the same time.
@@ -722,12 +671,11 @@ pub(crate) struct StudyArgs {
     pub(crate) duration: Duration,
     /// Runs of each setting, in shuffled order.
     ///
-    /// From six on a difference can be told from chance with 95 %.
+    /// With six or more, a difference is distinguished from chance with 95 % confidence.
     #[arg(long, default_value = "6", value_parser = whole::<u32>(1, 100))]
     pub(crate) repeats: u32,
-    /// Seed of all random numbers, and of the order of runs.
-    #[arg(long, default_value = "1", value_parser = whole::<u32>(0, u32::MAX as u64))]
-    pub(crate) seed: u32,
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
     /// A new directory for the report and all figures.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
@@ -736,17 +684,17 @@ pub(crate) struct StudyArgs {
 }
 
 const NETWORK_LONG: &str = "\
-Between two network namespaces of this machine, which are made for it and removed afterwards: clients in \
-one read blocks of 64 KiB from a server in the other, one after another, over a link of the speed that \
-is given and of a tenth of it, with a long and a short queue, with a small window, with large packets. \
-The counters of the sending side say what the limit was. Needs root, and `ip`, `tc` and `ss`.";
+Makes two network namespaces on this machine, and removes them afterwards. Clients in one read blocks of \
+64 KiB from a server in the other, one after another, over a link of the given speed and of a tenth of it, \
+with a long and a short queue, with a small window, and with large packets. The counters of the sending \
+side show the limit of each run. Needs root, and `ip`, `tc` and `ss`.";
 
 /// Arguments of `tenuto meter study network`.
 #[derive(clap::Args)]
 pub(crate) struct NetworkArgs {
     /// Speed of the fast link.
     ///
-    /// No more than this machine can move between namespaces, or it is the limit.
+    /// Must be lower than the rate between namespaces of this machine.
     #[arg(long, default_value = "100Mbps")]
     pub(crate) link: BitRate,
     /// Number of clients that read at the same time.

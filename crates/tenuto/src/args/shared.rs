@@ -1,6 +1,6 @@
 //! Options that several commands share, each declared and described once.
 
-use super::values::words;
+use super::values::{Words, described, whole};
 use crate::failure::Failure;
 use crate::out;
 use meter::tls::{Identity, Trust};
@@ -32,7 +32,7 @@ impl ReportArgs {
 /// `--destroy`, the one option that allows overwriting.
 #[derive(clap::Args)]
 pub(crate) struct OverwriteArgs {
-    /// Overwrite what is there.
+    /// Allow existing data to be overwritten.
     ///
     /// The one option that allows overwriting, in every command.
     #[arg(long)]
@@ -50,14 +50,14 @@ impl OverwriteArgs {
     }
 }
 
-/// A store, and others in which the same is done.
+/// A store, and other stores on which the same command works.
 #[derive(clap::Args)]
 pub(crate) struct StoresArgs {
     /// The store: a file or a block device.
     pub(crate) store: PathBuf,
-    /// Another store to do the same in.
+    /// Another store on which the command works, too.
     ///
-    /// May be given several times. A store that fails is named and does not stop the others.
+    /// May be given several times. A store that fails is reported and does not stop the others.
     #[arg(long)]
     pub(crate) replica: Vec<PathBuf>,
 }
@@ -94,7 +94,7 @@ impl StoresArgs {
 pub(crate) struct TlsArgs {
     /// Trust only these authorities' certificates, in PEM.
     ///
-    /// Without it those that this machine trusts.
+    /// Without it the authorities that this machine trusts.
     #[arg(long)]
     pub(crate) ca_file: Option<PathBuf>,
     /// Trust any certificate.
@@ -102,14 +102,14 @@ pub(crate) struct TlsArgs {
     /// The connection is encrypted, but the server is not authenticated.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// The client's own certificate, in PEM, for a server that asks.
+    /// The client's own certificate, in PEM, for servers that ask.
     ///
-    /// Intermediate certificates follow it in the file. All viewers show the same.
+    /// Intermediate certificates follow it in the file. All viewers use the same certificate.
     #[arg(long)]
     pub(crate) cert_file: Option<PathBuf>,
     /// The key of --cert-file, in PEM, not encrypted.
     ///
-    /// Without it the key is in --cert-file, too.
+    /// Without it the key is read from --cert-file.
     #[arg(long)]
     pub(crate) key_file: Option<PathBuf>,
 }
@@ -147,18 +147,23 @@ impl TlsArgs {
 pub(crate) struct SwitchingArgs {
     /// How players change between renditions.
     ///
-    /// docs/reference/play.md has the rule, and says which pieces count as smaller than they had to
-    /// be.
-    #[arg(long, default_value = "never", value_parser = words(switchings()))]
+    /// docs/reference/play.md explains the rules, and which pieces count as below the best
+    /// rendition.
+    #[arg(long, default_value = "never", value_parser = switchings())]
     pub(crate) switching: AbrRule,
 }
 
-fn switchings() -> impl Iterator<Item = (&'static str, &'static str, AbrRule)> {
-    AbrRule::NAMES.into_iter().map(|(name, switching)| {
-        let about = match switching {
-            AbrRule::Never => "each keeps the one offered first (DASH: the largest)",
-            AbrRule::HlsJs => "by measured rate and buffer level, as hls.js does",
-        };
-        (name, about, switching)
+fn switchings() -> Words<AbrRule> {
+    described(AbrRule::NAMES, |rule| match rule {
+        AbrRule::Never => "each player keeps the rendition offered first (DASH: the largest)",
+        AbrRule::HlsJs => "by measured rate and buffer level, as hls.js does",
     })
+}
+
+/// `--seed`, an option of every command that draws random numbers.
+#[derive(clap::Args)]
+pub(crate) struct SeedArgs {
+    /// Seed of all random numbers: the same seed gives the same draws.
+    #[arg(long, default_value = "1", value_parser = whole::<u64>(0, u32::MAX.into()))]
+    pub(crate) seed: u64,
 }

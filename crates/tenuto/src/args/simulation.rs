@@ -1,6 +1,6 @@
 //! Arguments of the commands in virtual time, and of the program about itself.
 
-use super::shared::{OverwriteArgs, ReportArgs};
+use super::shared::{OverwriteArgs, ReportArgs, SeedArgs};
 use super::values::{CommaList, model, text, whole, words};
 use disk::DiskModel;
 use meter::emulated::System;
@@ -15,63 +15,63 @@ use units::ByteCount;
 pub(crate) enum SimulateCommand {
     /// Compare admission policies on thousands of scenarios.
     ///
-    /// Draws scenarios (viewers who ask for parts of titles, faster, slower, skipping, backwards,
-    /// at random times) and plays each with every policy in virtual time: which policy admits all
-    /// of them, which reads are late, how many buffers are used, and what the disk would have
-    /// delivered. The policies and the dispatcher are the ones that serve; the disk is a model. The
-    /// same seed gives the same result on every machine. docs/concepts/admission.md shows and
-    /// explains the outcome.
+    /// Draws scenarios (viewers that request parts of titles, faster, slower, skipping, backwards,
+    /// at random times) and plays each with every policy in virtual time. Reports which policies
+    /// admit all viewers, which reads are late, how many buffers are used, and what the disk would
+    /// have delivered. The policies and the dispatcher are those of the server; the disk is a
+    /// model. The same seed gives the same result on every machine. docs/concepts/admission.md
+    /// explains the results.
     Admission(Box<AdmissionArgs>),
 }
 
 /// Arguments of `tenuto simulate admission`.
 #[derive(clap::Args)]
 pub(crate) struct AdmissionArgs {
-    /// What is tried.
+    /// The set of scenarios.
     #[arg(long, default_value = "paper", value_enum)]
     pub(crate) preset: AdmissionPreset,
     /// Policies to compare, with commas between.
     ///
-    /// As in `tenuto serve --admission`; 'all' for every one but none. Without it: those that the
-    /// preset compares. A policy named here reads in long reads, as Tenuto does; the paper's, that
-    /// read single blocks, are in the presets.
+    /// The names of `tenuto serve --admission` and more; 'all' is every policy but `none`. Without
+    /// it the policies of the preset. A policy named here makes long reads, as Tenuto does; the
+    /// paper's policies, which read single blocks, are in the presets.
     #[arg(long, value_parser = policies)]
     pub(crate) policy: Option<CommaList<PolicyKind>>,
     /// The disk, instead of the preset's: a model's name, or a file.
     #[arg(long, value_parser = model)]
     pub(crate) model: Option<DiskModel>,
-    /// A store whose titles are asked for, and their places.
+    /// A store whose titles, with their places, are requested.
     ///
-    /// Its disk is the preset's, or --model, stretched over the store.
+    /// Its disk is the preset's, or --model, scaled to the size of the store.
     #[arg(long)]
     pub(crate) store: Option<PathBuf>,
     /// Scenarios for each arrival rate.
     ///
-    /// Runs, with --preset stress and long-run; --preset slowing is one. Without it: 10500 for
-    /// paper, so that more than 1000 fall into each band near the limit (about six minutes of two
-    /// cores), 3000 for large, 60 for library, and 360 runs of stress. 560 show the shape.
+    /// With --preset stress and long-run the number of runs; --preset slowing has one run. Without
+    /// it: 10500 for paper, so that more than 1000 are in each band near the limit (about six
+    /// minutes of two cores), 3000 for large, 60 for library, 360 for stress. 560 show the trend.
     #[arg(long, value_parser = whole::<u64>(1, 10_000_000))]
     pub(crate) scenarios: Option<u64>,
-    /// When viewers arrive, instead of the preset's three ways.
+    /// When viewers arrive, instead of the preset's three rates.
     #[arg(long)]
     pub(crate) arrivals: Option<Arrivals>,
-    /// Bytes of a long read at most.
+    /// Largest number of bytes of a long read.
     ///
     /// Without it 1 MiB; 4 MiB with --preset library.
     #[arg(long)]
     pub(crate) read_size: Option<ByteCount>,
     /// Memory for buffers.
     ///
-    /// Without it unlimited, as in the paper; 125 MiB with --preset long-run and slowing. --preset
-    /// stress draws it.
+    /// Without it unlimited, as in the paper; 125 MiB with --preset long-run and slowing; drawn at
+    /// random with --preset stress.
     #[arg(long)]
     pub(crate) memory: Option<ByteCount>,
-    /// Seed of all random numbers.
-    #[arg(long, default_value = "1", value_parser = whole::<u64>(0, u64::MAX))]
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
     /// A directory for the page and the charts.
     ///
-    /// Made if it does not exist. Gets admission-PRESET.html, which has all, and each chart as SVG.
+    /// Made if it does not exist. The page is admission-PRESET.html; each chart is an SVG file,
+    /// too.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ fn policies(text: &str) -> Result<CommaList<PolicyKind>, String> {
     text.split(',').map(named).collect::<Result<_, _>>().map(CommaList)
 }
 
-/// What `tenuto simulate admission` tries.
+/// The sets of scenarios of `tenuto simulate admission`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AdmissionPreset {
     /// Clips on the smaller disk of Makaroff, Coutu and Liu, by bands of load.
@@ -114,12 +114,12 @@ pub(crate) enum AdmissionPreset {
 /// Arguments of `tenuto reproduce`.
 #[derive(clap::Args)]
 pub(crate) struct ReproduceArgs {
-    /// What to reproduce.
+    /// The result to reproduce.
     #[arg(value_parser = words(reproductions()))]
     pub(crate) name: Option<&'static Reproduction>,
     /// A directory for the page and the charts.
     ///
-    /// Made if it does not exist. Gets NAME.html, which has all, and each chart as NAME-CHART.svg.
+    /// Made if it does not exist. The page is NAME.html; each chart is NAME-CHART.svg, too.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -141,30 +141,30 @@ pub(crate) struct EmulationArgs {
     /// Use a disk emulated in real time, and file systems on it.
     #[arg(long)]
     pub(crate) emulated: bool,
-    /// The file systems, with commas between; `raw` is none.
+    /// The file systems, with commas between; `raw` is no file system.
     #[arg(long, default_value = "raw,ext2,ext4,xfs,btrfs")]
     pub(crate) filesystems: CommaList<System>,
     /// The file for the disk's bytes.
     ///
-    /// By default one in the directory for temporary files that is removed in the end. A file that
-    /// exists is overwritten, if --destroy allows it, and kept.
+    /// Without it a temporary file, which is removed at the end. A file that exists is overwritten,
+    /// if --destroy allows it, and kept.
     #[arg(long)]
     pub(crate) backing: Option<PathBuf>,
-    /// Rounds of each attempt.
+    /// Number of rounds in each attempt.
     ///
-    /// The paper's 100 take hours at the disk's own speed. With few rounds one late round that is
-    /// allowed weighs more: a stream or two more are held.
+    /// The paper's 100 rounds take hours at the disk's own speed. One late round is allowed, which
+    /// weighs more in few rounds: a stream or two more are held.
     #[arg(long, default_value = "100", value_parser = whole::<u32>(5, 100))]
     pub(crate) rounds: u32,
-    /// Times as fast as the disk.
+    /// The factor by which the emulated disk is faster than the real one.
     ///
-    /// The disk and the clock by which its rounds are counted both run this fast. Lateness of the
-    /// machine counts as many times more, which the report shows.
+    /// The clock of the rounds is faster by the same factor. Lateness of this machine counts that
+    /// many times, which the report shows.
     #[arg(long, default_value = "4", value_parser = whole::<u32>(1, 20))]
     pub(crate) time_scale: u32,
     /// Bytes that a stream reads in a round.
     ///
-    /// The paper's other size is 512KB.
+    /// The paper also uses 512KB.
     #[arg(long, default_value = "1MB")]
     pub(crate) block: ByteCount,
 }
@@ -180,7 +180,7 @@ pub(crate) struct CompletionsArgs {
 /// Arguments of `tenuto man`.
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// The command, with its subcommand, whose page is wanted.
+    /// The command, and its subcommand.
     #[arg(value_name = "COMMAND", value_parser = text())]
     pub(crate) command: Vec<String>,
     /// Print the whole reference as Markdown.

@@ -12,14 +12,13 @@ pub(crate) struct FormatArgs {
     pub(crate) target: PathBuf,
     /// Length of the store's file.
     ///
-    /// Needed for a new file, which is preallocated, so that its blocks are there when they are
-    /// written. Of a block device the whole length is used.
+    /// Needed for a new file, whose space is allocated at once. Of a block device the whole length
+    /// is used.
     #[arg(long)]
     pub(crate) size: Option<ByteCount>,
     /// Allocation unit, a power of two from 64KiB to 64MiB.
     ///
-    /// Titles take whole chunks. It is not the size of a read, which is chosen when the store is
-    /// served.
+    /// Titles take whole chunks. The size of a read is another number, which the server chooses.
     #[arg(long, default_value = "1MiB")]
     pub(crate) chunk: ByteCount,
     /// A name for people.
@@ -36,10 +35,10 @@ pub(crate) struct FormatArgs {
 pub(crate) struct IngestArgs {
     #[command(flatten)]
     pub(crate) stores: StoresArgs,
-    /// Files to take in.
+    /// Files to ingest.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// What the files are.
+    /// The kind of the files.
     #[arg(long = "as", default_value = "media", value_enum)]
     pub(crate) kind: IngestKind,
     /// The title's name, for a single file.
@@ -47,16 +46,16 @@ pub(crate) struct IngestArgs {
     /// Without it a title is named after its file, without the extension.
     #[arg(long, value_parser = text())]
     pub(crate) title: Option<String>,
-    /// Take what can be read of a damaged file.
+    /// Ingest the readable part of a damaged file.
     ///
     /// Without it a file that FFmpeg cannot read to its end is refused. With it the readable part
     /// becomes a title, with a note.
     #[arg(long)]
     pub(crate) allow_damaged: bool,
-    /// Take the files in as one title in several sizes.
+    /// Ingest the files as renditions of one title.
     ///
-    /// The first file gives the sound and the pictures, the others only pictures. A player gets the
-    /// best rendition that there is room for and may change between them, so their key frames must
+    /// The first file gives sound and pictures, the others only pictures. A player gets the best
+    /// rendition that there is capacity for and may change between them, so their key frames must
     /// be at the same times.
     #[arg(long)]
     pub(crate) renditions: bool,
@@ -69,7 +68,7 @@ pub(crate) struct IngestArgs {
 pub(crate) enum IngestKind {
     /// Films: tracks with times that players can play.
     Media,
-    /// Any bytes: kept as they are, given back bit for bit, never streamed.
+    /// Any bytes: stored and exported bit for bit, never streamed.
     File,
 }
 
@@ -146,14 +145,14 @@ pub(crate) struct RenameArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) stores: StoresArgs,
-    /// Also read all media and compare it with its checksums.
+    /// Also read all media and verify its checksums.
     #[arg(long)]
     pub(crate) scrub: bool,
     /// Show what a new catalogue would hold, if the store's is lost.
     ///
     /// Reads the start of every chunk: on a large hard disk that takes hours. Nothing is written
-    /// without --destroy. Titles come back under the names that they were taken in with; the
-    /// calibration does not come back.
+    /// without --destroy. Titles are recovered under the names of their ingest; the calibration is
+    /// not recovered.
     #[arg(long)]
     pub(crate) rebuild: bool,
     #[command(flatten)]

@@ -7,7 +7,6 @@ use clap::builder::{
 use clap::error::ErrorKind;
 use disk::DiskModel;
 use std::ffi::OsStr;
-use std::net::SocketAddr;
 use std::str::FromStr;
 
 /// Parses any text but the empty one.
@@ -33,12 +32,6 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
     speed.ok_or_else(|| {
         format!("'{text}' is not a speed such as 2, 0.5 or -1 (backwards), at most 64")
     })
-}
-
-/// Parses an IP address with a port.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is not an address such as 127.0.0.1:8080 or [::]:8080"))
 }
 
 /// Parses the name of a disk model, or reads its parameter file.
@@ -70,6 +63,14 @@ pub(crate) fn words<T>(all: impl IntoIterator<Item = (&'static str, &'static str
         (if about.is_empty() { possible } else { possible.help(about) }, value)
     });
     Words(named.collect())
+}
+
+/// Parses one of these names; `about` describes a value in a few words.
+pub(crate) fn described<T: Copy>(
+    names: impl IntoIterator<Item = (&'static str, T)>,
+    about: impl Fn(T) -> &'static str,
+) -> Words<T> {
+    words(names.into_iter().map(|(name, value)| (name, about(value), value)))
 }
 
 impl<T: Clone + Send + Sync + 'static> TypedValueParser for Words<T> {

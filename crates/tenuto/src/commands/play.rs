@@ -51,7 +51,7 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         arrivals: args.arrivals,
         choice: args.choice,
         form: args.form,
-        seed: args.seed,
+        seed: args.random.seed,
         duration: args.duration,
         behaviour: behaviour(args.behaviour.as_deref())?,
         view: View {
@@ -137,7 +137,7 @@ fn page(report: &PlayReport) -> String {
         lines.push(("drift", format!("half within {p50}, 99 % within {p99}, all within {max}")));
     }
     lines.extend(meter::report::renditions(report));
-    let rate = BitRate(rounded(totals.bits_per_s));
+    let rate = BitRate(units::rounded(totals.bits_per_s));
     lines.push(("received", format!("{} at {rate}", ByteCount(totals.bytes))));
     facts(&lines)
 }
@@ -173,11 +173,6 @@ fn stalls(totals: &Totals) -> String {
         totals.viewers_with_stalls,
         totals.stall_ratio * 100.0
     )
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate for people")]
-fn rounded(value: f64) -> u64 {
-    value.max(0.0).round() as u64
 }
 
 impl From<PlayError> for Failure {

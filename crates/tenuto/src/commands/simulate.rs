@@ -93,7 +93,7 @@ impl Wanted {
             gap,
             read_size,
             memory: args.memory.map(|size| size.0),
-            seed: args.seed,
+            seed: args.random.seed,
         })
     }
 

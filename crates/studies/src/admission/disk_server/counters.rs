@@ -100,6 +100,8 @@ impl BusyTime {
 
     /// A slot has ended: notes its reads and the mean.
     pub(super) fn slot_ends(&mut self, now: Moment, slot: Duration, counters: &mut RunCounters) {
+        // A slot with idle time ends the stretch: a service curve is about slots that were busy
+        // throughout.
         match self.stretches.last_mut() {
             Some(stretch) if !self.idle => stretch.push(self.reads),
             Some(stretch) if stretch.is_empty() => {}
@@ -108,6 +110,7 @@ impl BusyTime {
         (self.idle, self.reads) = (false, 0);
         let Some(began) = self.began else { return };
         let ran = now.since(began);
+        // After a pause the mean says what was requested, not what the disk can do.
         if self.paused || ran < STABLE {
             return;
         }

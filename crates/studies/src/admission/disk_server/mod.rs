@@ -147,6 +147,7 @@ impl<'a> SingleDiskServer<'a> {
         self.books.book_summary(summary);
         self.viewers.push(ActiveStream::new(schedule, first, summary));
         self.enqueue(number);
+        // The new plan covers all that is unread, so that the batch is chosen again by it.
         self.drop_batch();
         self.busy.begins(self.now);
         Ok(Viewer(number))
@@ -187,6 +188,7 @@ impl<'a> SingleDiskServer<'a> {
                 self.begin_next();
             }
             let slot_ends = SlotIndex::at(self.now, self.rules.slot).next().start(self.rules.slot);
+            // Time moves to the next event: a completion, the end of a slot, or the end of the run.
             let mut until = end.min(slot_ends);
             if let Some(flight) = self.flight {
                 until = until.min(flight.finish);
@@ -194,6 +196,7 @@ impl<'a> SingleDiskServer<'a> {
                 self.busy.pauses();
             }
             self.now = until;
+            // Before the slot ends: a read that is done with its slot is on time.
             if self.flight.is_some_and(|flight| flight.finish == until) {
                 self.complete();
             }
@@ -242,6 +245,8 @@ impl<'a> SingleDiskServer<'a> {
     }
 
     fn supply(&self) -> Supply<'_> {
+        // A policy must not know the drawn rotational delay: the read in the device counts with its
+        // longest time.
         let free_at = self.flight.map_or(self.now, |flight| {
             let piece = self.piece(flight.viewer, flight.read);
             let most = self.timings.costs.as_ref();
@@ -262,6 +267,7 @@ impl<'a> SingleDiskServer<'a> {
     fn tick(&mut self) {
         let current = SlotIndex::at(self.now, self.rules.slot);
         while let Some(entry) = self.held.first_entry() {
+            // Buffers of past slots are free before anything is read in the new one.
             if *entry.key() >= current {
                 break;
             }

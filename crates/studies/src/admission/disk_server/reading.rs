@@ -46,6 +46,8 @@ struct Visit {
 impl SingleDiskServer<'_> {
     pub(super) fn begin_next(&mut self) {
         if self.batch.is_empty() && !self.waits {
+            // The sweep ends with its batch, and is compared with its charge before the next is
+            // chosen.
             self.sweep_is_over();
             if self.rules.windows { self.choose_window() } else { self.choose_reads() }
         }
@@ -98,6 +100,8 @@ impl SingleDiskServer<'_> {
             }
             last = Some((due, viewer));
             if u64::from(schedule.len) > room {
+                // With reads chosen the disk has work; it waits only if not even the first one
+                // fits.
                 self.waits = chosen.is_empty();
                 break;
             }
@@ -131,6 +135,7 @@ impl SingleDiskServer<'_> {
             visits[visit].reads.push((viewer, read));
             ends.insert((viewer, end), visit);
         }
+        // The first read makes the order definite where two visits begin at one place.
         visits.sort_by_key(|visit| (visit.offset, visit.reads[0]));
         visits
     }
@@ -173,6 +178,7 @@ impl SingleDiskServer<'_> {
         self.sweep.transfer += u64::from(piece.transfer);
         self.sweep.took += nanos(took);
         let watching = &mut self.viewers[flight.viewer];
+        // The viewer left while its read was in the device: nobody needs the buffer.
         if watching.gone {
             self.books.release(piece);
             watching.state[flight.read] = State::Done;
@@ -183,6 +189,7 @@ impl SingleDiskServer<'_> {
             self.counters.late += 1;
             self.counters.latest = self.counters.latest.max(self.now.since(deadline));
         }
+        // A late read may be past its release slot: its buffer is held to the end of this slot.
         let until = piece.release.max(self.books.current());
         watching.state[flight.read] = State::Held(until);
         self.books.hold_until(piece, until);
@@ -195,6 +202,8 @@ impl SingleDiskServer<'_> {
             self.dequeue(viewer);
             let watching = &mut self.viewers[viewer];
             watching.state[read] = State::Unread;
+            // A batch is in order of place, so that an earlier read may be dropped after a later
+            // one.
             watching.next = watching.next.min(read);
             self.enqueue(viewer);
         }
@@ -210,6 +219,7 @@ impl SingleDiskServer<'_> {
         let charged = costs.sweep(sweep.reads, sweep.follows, sweep.transfer);
         self.guard.swept(charged, sweep.took);
         if self.rules.guarded && self.timings.slowdown != self.guard.slowdown() {
+            // The timings are shared and copied only here: most runs never slow down.
             std::sync::Arc::make_mut(&mut self.timings).slowdown = self.guard.slowdown();
         }
     }

@@ -77,6 +77,7 @@ impl SingleDiskServer<'_> {
     /// What was shown by the end of `slot` is let go.
     pub(super) fn shown(&mut self, slot: SlotIndex, reads: Vec<(usize, usize)>) {
         for (viewer, read) in reads {
+            // A viewer that left has released its buffers already.
             if self.viewers[viewer].state[read] != State::Held(slot) {
                 continue;
             }
@@ -95,6 +96,7 @@ impl SingleDiskServer<'_> {
 
     pub(super) fn enqueue(&mut self, viewer: usize) {
         let watching = &mut self.viewers[viewer];
+        // Reads after a dropped one may be done already.
         while watching.state.get(watching.next).is_some_and(|state| *state != State::Unread) {
             watching.next += 1;
         }

@@ -198,6 +198,7 @@ impl ArrivalGroup {
     /// A point in the middle of each band that has one.
     fn points(&self, of: impl Fn(&[&ScenarioResult]) -> Cell) -> Vec<(f64, f64)> {
         let point = |band: &(f64, f64)| {
+            // The first band begins at zero, but no scenario is aimed below 40 %.
             let middle = (band.0.max(40.0) + band.1) / 2.0;
             match of(&self.band(*band)) {
                 Cell::Number(number, _) => Some((middle, number)),

@@ -125,6 +125,7 @@ impl Study {
         let fluid = could_be_delivered(&scenario, &blocks);
         let by_blocks = ReadMode::Blocks(self.min_read);
         let axis = self.together(&scenario, by_blocks, &mut rows, seed);
+        // Rows whose servers read alike share one offline result.
         let mut known = vec![(by_blocks, OfflineResult::of(axis.on_time))];
         for row in 0..rows.len() {
             let mode = self.read_mode(row);
@@ -136,6 +137,7 @@ impl Study {
                 found
             });
             let policy = self.tested[row].policy;
+            // A policy that leaves a plan changes what is read when, so that it needs its own run.
             if mode == ReadMode::Windows {
                 rows[row] = self.alone(&scenario, policy, mode, seed);
             } else if mode == ReadMode::Long {

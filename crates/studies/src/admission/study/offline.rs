@@ -75,6 +75,8 @@ fn is_promisable(scenario: &Scenario, rules: &Rules, seed: u64) -> bool {
     scenario.arrivals.iter().all(|arrival| {
         server.run_until(arrival.at);
         let _ = server.arrive(Arc::clone(schedule(arrival, rules)));
+        // An admission test knows the past and no rotational delay to come: from here on each is
+        // the worst.
         let mut at_worst = server.under(&worst);
         at_worst.finish_unless(|counters| counters.late > 0);
         at_worst.counters().late == 0
@@ -104,6 +106,7 @@ fn fewest_left_out(
     late: impl Fn(&BTreeSet<usize>) -> Option<usize>,
     most_trials: usize,
 ) -> (usize, bool) {
+    // A set of sets: the same viewers can be left out in several orders.
     let (mut sets, mut trials, mut left_out) = (BTreeSet::from([BTreeSet::new()]), 0, 0);
     loop {
         assert!(!sets.is_empty(), "with everybody left out nobody is late");

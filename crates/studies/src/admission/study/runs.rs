@@ -108,6 +108,7 @@ impl Study {
             let schedule = schedule(arrival, &rules);
             let policies = watching.iter().map(|row| self.tested[*row].policy);
             let mut said = server.consult(schedule, policies).into_iter();
+            // A policy that would refuse stops watching: from here on its own run would differ.
             watching.retain(|row| {
                 let (admits, took) = said.next().expect("an answer each");
                 rows[*row].counters.decisions += 1;
@@ -146,6 +147,7 @@ impl Study {
         }
         let RunCounters { admitted, refused, decisions, deciding, .. } = server.counters();
         let row = PolicyResult { admitted, ..PolicyResult::default() };
+        // With a refusal only the decisions count: what is read is another scenario.
         if refused > 0 {
             return PolicyResult {
                 counters: RunCounters { decisions, deciding, ..RunCounters::default() },

@@ -18,6 +18,7 @@ impl Study {
     pub(crate) fn learn(&mut self, rounds: u64) -> f64 {
         let (mut achieved, mut blocks, mut long) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..rounds {
+            // Seeds apart from those of the scenarios that are judged.
             let seed = RandomSource::new(self.seed ^ TRAINING, number).seed();
             let scenario = self.scenario(number, seed);
             let run = self.together(&scenario, ReadMode::Blocks(self.min_read), &mut [], seed);
@@ -27,6 +28,8 @@ impl Study {
             long.extend(run.stretches);
         }
         self.expected = achieved.iter().sum::<f64>() / achieved.len().max(1) as f64;
+        // `known` distinguishes blocks from long reads only, so that the number of blocks does not
+        // matter.
         for (mode, seen) in [(ReadMode::Blocks(0), blocks), (ReadMode::Long, long)] {
             let known = self.known(mode).clone();
             let timings = watched((*known.timings).clone(), &seen);

@@ -66,6 +66,7 @@ impl Array {
     /// When all of it is on the disks.
     pub(super) fn write(&mut self, now: Moment, range: Range<u64>) -> Moment {
         let stripe = self.raid.stripe();
+        // Only the parity of a whole stripe is known without reading old bytes.
         let whole = range.start.next_multiple_of(stripe)..range.end / stripe * stripe;
         if whole.is_empty() {
             return self.change(now, range);

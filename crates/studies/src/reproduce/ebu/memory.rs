@@ -60,7 +60,9 @@ impl Room {
             self.free += freed;
             from = from.max(at);
         }
+        // A write larger than the buffer takes all of it.
         self.free = self.free.saturating_sub(bytes);
+        // In order of time: a later write may leave the memory earlier.
         let place = self.leaving.partition_point(|(at, _)| *at <= gone);
         self.leaving.insert(place, (gone, bytes));
         from

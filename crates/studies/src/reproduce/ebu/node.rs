@@ -184,6 +184,8 @@ impl Node {
     fn read(&mut self, client: u32, request: &IoRequest) -> Moment {
         let (file, from, end) = (request.file, request.offset, request.offset + request.len);
         let mut ahead = self.runs.remove(&client).unwrap_or_default();
+        // A client without a run has an entry of zeros, which must not look like one at offset
+        // zero.
         let goes_on = ahead.file == file && ahead.next == from && ahead.run > 0;
         if !goes_on {
             ahead = Ahead { file, until: from, ..Ahead::default() };
@@ -192,6 +194,7 @@ impl Node {
         if !self.pages.holds(file, from, end) {
             let part = ahead.parts.iter().find(|(until, _)| *until >= end.min(ahead.until));
             if from < ahead.until {
+                // Bytes that are being read ahead are ready when their part is.
                 ready = part.map_or(ready, |(_, there)| *there);
             }
             let missing = from.max(ahead.until)..end;
@@ -242,6 +245,7 @@ impl Node {
                 before.start..range.end
             }
             other => {
+                // The client went elsewhere: the rest of its last run cannot become a whole stripe.
                 leaves.extend(other);
                 range
             }
@@ -296,6 +300,7 @@ impl Node {
             let part = to + at % PAGE..to + at % PAGE + (end - at);
             run = Some(match run {
                 Some(run) if run.end == part.start => run.start..part.end,
+                // A page that was moved ends a contiguous read.
                 Some(run) => {
                     done = done.max(self.array.read(self.clock, run));
                     part
@@ -359,6 +364,8 @@ impl Port for Node {
         let first = |queue: &BTreeMap<(Moment, u64), Answer>| {
             queue.first_key_value().map_or(Moment::MAX, |((moment, _), _)| *moment)
         };
+        // In order of time: an answer that is ready takes the link before a later completion is
+        // reported.
         while first(&self.fetching) <= until.min(first(&self.under_way))
             && let Some(((ready, number), answer)) = self.fetching.pop_first()
         {
@@ -367,6 +374,7 @@ impl Port for Node {
             self.under_way.insert((over, number), answer);
         }
         let then = until.min(first(&self.under_way));
+        // With nothing under way time stays where it is.
         if then != Moment::MAX {
             self.clock = self.clock.max(then);
         }

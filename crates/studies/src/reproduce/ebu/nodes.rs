@@ -13,6 +13,7 @@ fn ramp(profile: &str, nodes: u32) -> Vec<(f64, f64, f64)> {
     let mut node = Node::new(&approach_2(), FILES, FILE);
     let mix = mix(profile, FILES, true);
     let of = |clients: u32| {
+        // Nodes share nothing: one with its part of the clients stands for all.
         let outcome = step(&mut node, &mix, clients / nodes, STEP);
         let all = total(&outcome) * f64::from(nodes);
         (f64::from(clients), all, latency(&outcome.sum(|_| true)))

@@ -14,7 +14,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<(), Failure> {
         a: args.a.clone(),
         b: args.b.clone(),
         confidence_percent: args.confidence,
-        seed: args.seed.into(),
+        seed: args.random.seed,
     };
     show(&args.report, |observer| compare_runs(&config, observer))
 }

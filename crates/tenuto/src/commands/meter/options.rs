@@ -4,11 +4,13 @@ use crate::args::meter::{SearchArgs, TargetArgs, ThresholdArgs};
 use crate::args::shared::TlsArgs;
 use crate::failure::Failure;
 use device::Method;
-use meter::fleet::Token;
 use meter::s3::Access;
-use meter::{RateAlarmConfig, SearchConfig, TargetSpec, read_token};
-use std::path::{Path, PathBuf};
+use meter::{RateAlarmConfig, SearchConfig, TargetSpec};
+use std::path::PathBuf;
 use units::ByteCount;
+
+/// Bytes of the files that are made, unless --size is given.
+pub(super) const SIZE: ByteCount = ByteCount(4 << 30);
 
 /// The value of an option that must be given; `hint` says what would do.
 pub(super) fn required<'a>(
@@ -25,7 +27,7 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
                 or null:";
     Ok(TargetSpec {
         target: required("target", args.target.as_deref(), hint)?.to_owned(),
-        size: args.size.unwrap_or(ByteCount(4 << 30)),
+        size: args.size.unwrap_or(SIZE),
         fill_level: args.fill_level,
         buffered: args.buffered,
         destructive: args.overwrite.destroy,
@@ -61,13 +63,4 @@ pub(super) fn alarm(args: &ThresholdArgs) -> RateAlarmConfig {
 /// `--rule`, `--max-streams` and `--out`.
 pub(super) fn search(args: &SearchArgs, out: Option<PathBuf>) -> SearchConfig {
     SearchConfig { rule: args.rule, max_streams: args.max_streams, out }
-}
-
-/// The token in the file of `--token-file`.
-pub(super) fn token(file: Option<&Path>) -> Result<Token, Failure> {
-    let file = file.ok_or_else(|| {
-        Failure::usage("--token-file is missing")
-            .hint("openssl rand -hex 32 > secret; chmod 600 secret")
-    })?;
-    Ok(read_token(file)?)
 }

@@ -1,90 +1,90 @@
 //! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
 //! target.
 
-use super::options::{alarm, required, search, target, token};
+use super::options::{SIZE, alarm, required, search, target};
 use super::terminal::show;
-use crate::args::meter::{
-    CapacityArgs, OutputArgs, RunArgs, StreamsArgs, TargetArgs, VariantsArgs,
-};
+use crate::args::meter::{CapacityArgs, RunArgs, StreamsOnTarget, TargetArgs, VariantsArgs};
 use crate::args::shared::SwitchingArgs;
+use crate::args::values::CommaList;
 use crate::failure::Failure;
 use crate::limits;
 use device::Method;
+use meter::fleet::WorkerOptions;
 use meter::{
     FleetConfig, PlayersConfig, StreamRunConfig, StreamsConfig, Variants, compare_variants,
-    load_profile, load_profile_text, run_fleet, run_players, run_streams, search_players,
-    search_streams,
+    load_profile, load_profile_text, read_token, run_fleet, run_players, run_streams,
+    search_players, search_streams,
 };
 use player::AbrRule;
-use std::collections::BTreeMap;
 use std::time::Duration;
+use units::nanos;
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let RunArgs { streams, target, output, switching, duration, .. } = args;
-    if !are_players(target) {
+    let RunArgs { on, switching, duration, .. } = args;
+    let players = are_players(&on.target);
+    if !players {
         no_switching(switching)?;
     }
     if args.fleet.agents.is_some() || args.fleet.hosts.is_some() {
         let config = fleet_config(args)?;
-        return show(&output.report, |observer| run_fleet(&config, observer));
+        return show(&on.output.report, |observer| run_fleet(&config, observer));
     }
-    if are_players(target) {
-        let of_run = given_for_run(args);
-        let config = players_config(streams, target, output, switching, *duration, &of_run)?;
-        let out = output.out.clone();
-        return show(&output.report, |observer| run_players(&config, args.count, out, observer));
+    let out = on.output.out.clone();
+    if players {
+        let config = players_config(on, switching, *duration, &given_for_run(args))?;
+        return show(&on.output.report, |observer| run_players(&config, args.count, out, observer));
     }
     let config = StreamRunConfig {
-        streams: streams_config(streams, target, output, *duration)?,
+        streams: streams_config(on, *duration)?,
         count: args.count,
         alarm: alarm(&args.threshold),
         hold: args.hold,
-        out: output.out.clone(),
+        out,
     };
-    show(&output.report, |observer| run_streams(&config, observer))
+    show(&on.output.report, |observer| run_streams(&config, observer))
 }
 
 pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
-    let CapacityArgs { streams, target, output, switching, duration, .. } = args;
-    let search = search(&args.search, output.out.clone());
-    if are_players(target) {
-        let config = players_config(streams, target, output, switching, *duration, &[])?;
-        return show(&output.report, |observer| search_players(&config, &search, observer));
+    let CapacityArgs { on, switching, duration, .. } = args;
+    let search = search(&args.search, on.output.out.clone());
+    if are_players(&on.target) {
+        let config = players_config(on, switching, *duration, &[])?;
+        return show(&on.output.report, |observer| search_players(&config, &search, observer));
     }
     no_switching(switching)?;
-    let config = streams_config(streams, target, output, *duration)?;
-    show(&output.report, |observer| search_streams(&config, &search, observer))
+    let config = streams_config(on, *duration)?;
+    show(&on.output.report, |observer| search_streams(&config, &search, observer))
 }
 
 pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Failure> {
-    if variants == Variants::Methods && args.streams.method.is_some() {
+    let VariantsArgs { on, .. } = args;
+    if variants == Variants::Methods && on.streams.method.is_some() {
         return Err(Failure::usage("--method: all of them are tried, one after another")
             .hint("leave it out; `meter capacity --method` searches by one"));
     }
-    let config = streams_config(&args.streams, &args.target, &args.output, args.duration)?;
-    let search = search(&args.search, args.output.out.clone());
-    show(&args.output.report, |observer| compare_variants(&config, variants, &search, observer))
+    let config = streams_config(on, args.duration)?;
+    let search = search(&args.search, on.output.out.clone());
+    show(&on.output.report, |observer| compare_variants(&config, variants, &search, observer))
 }
 
-const PROFILES: &str = "`tenuto meter profiles` lists what streams there are";
+/// The hint where a profile is missing.
+const PROFILES: &str = "`tenuto meter profiles` lists the profiles of streams";
+
+/// Frames that a client buffers, unless --buffer-frames is given.
 const BUFFER_FRAMES: u32 = 8;
 
-fn streams_config(
-    streams: &StreamsArgs,
-    on: &TargetArgs,
-    output: &OutputArgs,
-    duration: Duration,
-) -> Result<StreamsConfig, Failure> {
+fn streams_config(on: &StreamsOnTarget, duration: Duration) -> Result<StreamsConfig, Failure> {
+    let streams = &on.streams;
     let profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
     Ok(StreamsConfig {
         profile,
-        target: target(on, streams.method.unwrap_or(Method::Best))?,
+        target: target(&on.target, streams.method.unwrap_or(Method::Best))?,
         layout: streams.layout,
         buffer: streams.buffer_frames.unwrap_or(BUFFER_FRAMES),
         duration,
         realtime: streams.realtime,
         spin: streams.busy_poll,
-        metrics: output.metrics,
+        metrics: on.output.metrics,
     })
 }
 
@@ -122,13 +122,12 @@ fn given_for_run(args: &RunArgs) -> [Given; 4] {
 }
 
 fn players_config(
-    streams: &StreamsArgs,
-    target: &TargetArgs,
-    output: &OutputArgs,
+    on: &StreamsOnTarget,
     switching: &SwitchingArgs,
     duration: Duration,
     of_run: &[Given],
 ) -> Result<PlayersConfig, Failure> {
+    let StreamsOnTarget { streams, target, output } = on;
     if streams.profile.is_some() {
         return Err(Failure::usage("a title has its own rate").hint("leave out --profile"));
     }
@@ -162,11 +161,11 @@ fn players_config(
 }
 
 fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
-    let RunArgs { streams, target, fleet, output, .. } = args;
+    let RunArgs { on: StreamsOnTarget { streams, target, output }, fleet, .. } = args;
     let profile = required("profile", streams.profile.as_deref(), PROFILES)?;
-    let on = required("target", target.target.as_deref(), "a directory on each agent")?;
+    let place = required("target", target.target.as_deref(), "a directory on each agent")?;
     refuse_for_agents(args)?;
-    let names = |list: &Option<crate::args::values::CommaList<String>>| {
+    let names = |list: &Option<CommaList<String>>| {
         list.as_ref().map(|list| list.0.clone()).unwrap_or_default()
     };
     let (agents, hosts) = (names(&fleet.agents), names(&fleet.hosts));
@@ -176,37 +175,37 @@ fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
         );
     }
     if hosts.is_empty() && fleet.program.is_some() {
-        return Err(
-            Failure::usage("--program is for --hosts").hint("agents that run already have theirs")
-        );
+        return Err(Failure::usage("--program is for --hosts")
+            .hint("leave it out: running agents are programs already"));
     }
-    let token = (!agents.is_empty()).then(|| token(fleet.token_file.as_deref())).transpose()?;
+    let token =
+        (!agents.is_empty()).then(|| read_token(fleet.token_file.as_deref())).transpose()?;
     Ok(FleetConfig {
         token,
         agents,
         hosts,
         ssh: fleet.ssh.clone(),
         program: fleet.program.clone(),
-        target: on.to_owned(),
+        target: place.to_owned(),
         profile: load_profile_text(profile)?,
         streams: args.count,
         workers: fleet.workers,
-        options: options_for_agents(args),
+        options: worker_options(args),
         metrics: output.metrics,
         out: output.out.clone(),
     })
 }
 
-/// Refuses options that mean nothing to agents, which would otherwise be ignored in silence.
+/// Refuses options that agents do not have, which would otherwise be ignored in silence.
 fn refuse_for_agents(args: &RunArgs) -> Result<(), Failure> {
-    let RunArgs { streams, target, threshold, .. } = args;
+    let RunArgs { on: StreamsOnTarget { streams, target, .. }, threshold, .. } = args;
     if target.overwrite.destroy || args.hold {
         return Err(Failure::usage("--destroy and --hold are not for agents")
             .hint("agents measure in directories, and begin together"));
     }
     if streams.realtime {
         return Err(Failure::usage("--realtime is not for agents")
-            .hint("start `tenuto meter agent` itself by chrt -f 20"));
+            .hint("start the agents with `chrt -f 20`"));
     }
     let refused = first_given(&[
         ("threshold", threshold.threshold.is_some()),
@@ -228,19 +227,17 @@ fn refuse_for_agents(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// The options that agents pass on to their workers, as text.
-fn options_for_agents(args: &RunArgs) -> BTreeMap<String, Option<String>> {
-    let RunArgs { streams, target, .. } = args;
-    let values = [
-        ("duration", Some(format!("{}ns", args.duration.as_nanos()))),
-        ("buffer-frames", streams.buffer_frames.map(|frames| frames.to_string())),
-        ("size", target.size.map(|size| size.0.to_string())),
-        ("method", streams.method.map(|method| method.name().to_owned())),
-        ("layout", streams.layout.map(|layout| layout.name().to_owned())),
-        ("fill-level", target.fill_level.map(|percent| percent.to_string())),
-    ];
-    let switches = [("buffered", target.buffered), ("busy-poll", streams.busy_poll)];
-    let values = values.into_iter().filter_map(|(name, value)| Some((name, Some(value?))));
-    let switches = switches.into_iter().filter(|(_, given)| *given).map(|(name, _)| (name, None));
-    values.chain(switches).map(|(name, value)| (name.to_owned(), value)).collect()
+/// The options that workers of agents have, too.
+fn worker_options(args: &RunArgs) -> WorkerOptions {
+    let StreamsOnTarget { streams, target, .. } = &args.on;
+    WorkerOptions {
+        duration_ns: nanos(args.duration),
+        buffer_frames: streams.buffer_frames.unwrap_or(BUFFER_FRAMES),
+        size: target.size.unwrap_or(SIZE).0,
+        method: streams.method.map(|method| method.name().to_owned()),
+        layout: streams.layout.map(|layout| layout.name().to_owned()),
+        fill_level: target.fill_level,
+        buffered: target.buffered,
+        busy_poll: streams.busy_poll,
+    }
 }

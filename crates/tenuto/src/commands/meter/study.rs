@@ -21,7 +21,7 @@ pub(super) fn study(study: &'static Study, args: &StudyArgs) -> Result<(), Failu
             scale: Scale { size: args.size, clients: args.clients },
             length: args.duration,
             repeats: args.repeats,
-            seed: args.seed.into(),
+            seed: args.random.seed,
         },
         out: args.out.clone(),
     };

@@ -1,0 +1,117 @@
+//! The agent's program, copied to a host by `meter run --hosts`. In place of ssh: a shell script
+//! that runs the command on this machine.
+
+use meter::fleet::WorkerOptions;
+use meter::{FleetConfig, MeterError, Observer, load_profile_text, run_fleet};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const SSH: &str = "#!/bin/sh
+[ $1 = -V ] && { echo OpenSSH_9.2p1 >&2; exit; }
+while [ $1 != -- ]; do shift; done
+TMPDIR=${0%/*}/host; export TMPDIR
+exec sh -c \"$3\"
+";
+
+/// A folder with the script, and with folders for the host's temporary files and its media.
+struct Host(PathBuf);
+
+impl Host {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("tenuto-agent-{name}-{}", std::process::id()));
+        for inner in ["host", "films"] {
+            std::fs::create_dir_all(dir.join(inner)).unwrap();
+        }
+        std::fs::write(dir.join("ssh"), SSH).unwrap();
+        Self(dir)
+    }
+
+    fn run(&self, program: &Path) -> Result<Value, MeterError> {
+        let options = WorkerOptions {
+            duration_ns: 1_000_000_000,
+            buffer_frames: 8,
+            size: 16 << 20,
+            ..WorkerOptions::default()
+        };
+        let config = FleetConfig {
+            agents: Vec::new(),
+            token: None,
+            hosts: vec!["one".to_owned()],
+            ssh: format!("sh {}", self.0.join("ssh").display()),
+            program: Some(program.to_owned()),
+            target: self.0.join("films").display().to_string(),
+            profile: load_profile_text("dvcpro50")?,
+            streams: 2,
+            workers: 2,
+            options,
+            metrics: None,
+            out: None,
+        };
+        Ok(run_fleet(&config, &Silent::default())?.summary)
+    }
+
+    fn files(&self) -> usize {
+        let count = |inner| std::fs::read_dir(self.0.join(inner)).unwrap().count();
+        count("host") + count("films")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Default)]
+struct Silent(Arc<AtomicBool>);
+
+impl Observer for Silent {
+    fn status(&self, _line: &str) {}
+    fn bytes(&self, _stage: &str, _done: u64, _total: u64) {}
+    fn run_done(&self, _line: &str) {}
+    fn note(&self, _text: &str) {}
+    fn signal(&self, _line: &str) {}
+    fn crossing(&self, _text: &str, _event: &Value) {}
+    fn stop(&self) -> &Arc<AtomicBool> {
+        &self.0
+    }
+}
+
+fn agent() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_tenuto-agent"))
+}
+
+#[test]
+fn the_copied_agent_measures_and_leaves_no_files() {
+    let host = Host::new("measures");
+    let summary = host.run(agent()).unwrap_or_else(|error| panic!("{error:?}"));
+    // Two streams of 25 frames a second for a second, whatever was late on a busy machine.
+    assert_eq!(summary["frames"], 50, "{summary}");
+    assert_eq!(summary["agents"][0]["workers"].as_array().unwrap().len(), 2, "{summary}");
+    assert_eq!(host.files(), 0);
+}
+
+#[test]
+fn a_program_that_is_no_agent_is_refused_before_it_is_started() {
+    let host = Host::new("refuses");
+    assert!(host.run(Path::new("/bin/true")).is_err());
+    assert_eq!(host.files(), 0);
+}
+
+#[test]
+fn the_program_states_its_version_and_what_is_missing() {
+    let said = |words: &[&str]| {
+        let output = Command::new(agent()).args(words).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    let version = format!("tenuto-agent {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(said(&["--version"]), (Some(0), version));
+    let (code, text) = said(&["/tmp"]);
+    assert_eq!(code, Some(2));
+    assert!(text.starts_with("error: --token-file is missing\nhint: openssl rand"), "{text}");
+    assert_eq!(said(&[]).0, Some(2));
+}
