@@ -25,7 +25,7 @@ pub(super) struct ActiveViewer {
     first: SlotIndex,
     summary: RateSummary,
     states: Vec<ReadState>,
-    /// Of each track, no read before this one is unread.
+    /// For each track: no read before this one is unread.
     pub(super) next: Vec<usize>,
     /// Reads that are not shown yet.
     left: usize,
