@@ -86,7 +86,6 @@ impl PieceTimes {
     /// The longer times of two copies of a track, so that a piece is booked alike wherever it is
     /// read. A piece is followed by the next where it is in both.
     pub(super) fn longest(self, other: &Self) -> Self {
-        // A piece is booked alike at each copy, so that its booking can move with its session.
         let transfer = self.transfer.iter().zip(&other.transfer).map(|(a, b)| *a.max(b)).collect();
         let followed = self.followed.iter().zip(&other.followed).map(|(a, b)| a & b).collect();
         Self { transfer, followed }

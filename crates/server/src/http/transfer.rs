@@ -297,7 +297,7 @@ impl Window {
             };
             let Some(piece) = self.ready.pop_front() else { return Ok(None) };
             let length = piece.range.len() as u64;
-            // An empty piece would not advance the body; a longer one would run into the next slice.
+            // An empty piece would not advance the body; a longer one would overrun its slice.
             if length == 0 || length > bytes.end - bytes.start {
                 return Err(OutOfOrder);
             }
