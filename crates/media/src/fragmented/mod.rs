@@ -172,8 +172,8 @@ impl FragmentReader {
             (0, _) if kind == MDAT => u64::MAX,
             _ => u64::from(short),
         };
-        let left = size.checked_sub(header.len() as u64);
-        let left = left.ok_or(BadStream::BoxSize { kind, at: start, size })?;
+        let payload = size.checked_sub(header.len() as u64);
+        let left = payload.ok_or(BadStream::BoxSize { kind, at: start, size })?;
         if start == 0 && kind != FTYP {
             return Err(BadStream::NotFragmented);
         }
@@ -184,8 +184,8 @@ impl FragmentReader {
             MOOF => MAX_MOOF,
             _ => return Ok(State::Skip { left }),
         };
-        let left = usize::try_from(left).ok().filter(|&left| left <= limit);
-        let left = left.ok_or(BadStream::BoxTooLarge { kind, at: start, size, limit })?;
+        let held = usize::try_from(left).ok().filter(|&left| left <= limit);
+        let left = held.ok_or(BadStream::BoxTooLarge { kind, at: start, size, limit })?;
         // The declared size is not reserved: its bytes may never arrive.
         Ok(State::Collect { kind, start, left, payload: Vec::new() })
     }

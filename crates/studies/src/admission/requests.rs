@@ -47,8 +47,8 @@ impl View {
             let first = whole(random.between(0.0, 0.5) * float(groups));
             let left = float(groups - first);
             let least = float(first) + (0.3 * left).max(float(LEAST_GROUPS));
-            let last = whole(random.between(least, float(groups + 1)));
-            let last = last.clamp((first + LEAST_GROUPS).min(groups), groups);
+            let drawn = whole(random.between(least, float(groups + 1)));
+            let last = drawn.clamp((first + LEAST_GROUPS).min(groups), groups);
             view.start = track.at[track.groups[first]];
             view.stop = track.groups.get(last).map_or(f64::INFINITY, |frame| track.at[*frame]);
         }
