@@ -106,6 +106,7 @@ impl Calibration {
             method: method.to_owned(),
             measured_at,
         };
+        // Bytes after the record mean that counts and content disagree.
         if !rest.is_empty() {
             return Err(CalibrationError::Length);
         }

@@ -91,6 +91,7 @@ impl FragmentReader {
         while !rest.is_empty() && result.is_ok() {
             result = self.step(&mut rest, sink);
         }
+        // State and position are unknown after an error, so that no byte may be taken any more.
         self.failed = result.is_err();
         result
     }
@@ -205,6 +206,7 @@ impl FragmentReader {
         }
         let state = std::mem::replace(&mut self.state, State::Header(Vec::new()));
         let State::Collect { kind, start, payload, .. } = state else { return Ok(()) };
+        // A `moov` or a `moof`: only these two are collected.
         if kind == MOOF {
             if self.tracks.is_empty() {
                 return Err(BadStream::NoHeader.into());

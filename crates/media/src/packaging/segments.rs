@@ -130,6 +130,7 @@ pub(super) fn video_firsts(
     let mut started = 0;
     for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
         let at = ticks(ldu.decode_time);
+        // Measured in decode time, which grows in storage order; presentation times do not.
         if i == ldus.start || (ldu.sync && at - started >= target) {
             firsts.push(i);
             started = at;

@@ -133,6 +133,7 @@ impl ReadSchedule {
             }
             schedule.reads.append(&mut joiner.reads);
         }
+        // Each track's reads are in order; those of several tracks must be merged by time.
         if title.tracks.len() > 1 {
             schedule.reads.sort_by_key(|read| read.shown);
         }
@@ -228,6 +229,7 @@ impl<'a> Joiner<'a> {
     fn behind(&mut self, mut low: u64, high: u64, slot: u32) {
         if let Some(last) = self.reads.last_mut() {
             let end = last.offset + u64::from(last.len);
+            // A read grows only where the next block lies right behind it on the disk.
             let room = self.most * BLOCK - u64::from(last.len);
             if end == self.track.offset + low * BLOCK && room >= BLOCK {
                 let taken = (high - low).min(room / BLOCK);
@@ -246,6 +248,7 @@ impl<'a> Joiner<'a> {
     fn before(&mut self, low: u64, mut high: u64, slot: u32) {
         if let Some(last) = self.reads.last_mut() {
             let joins = last.offset == self.track.offset + high * BLOCK;
+            // Backwards a read grows at its front, and only by all of the slot's blocks.
             if joins && (high - low) * BLOCK + u64::from(last.len) <= self.most * BLOCK {
                 last.offset -= (high - low) * BLOCK;
                 last.len += length(high - low);
