@@ -23,6 +23,7 @@ impl Bounce {
         length: usize,
         mut transfer: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
+        // The lock ends here: several callers transfer at once, each in its own memory.
         let mut memory = self.idle().pop().unwrap_or_else(|| vec![0; PIECE + Self::ALIGNMENT]);
         let skip = memory.as_ptr().align_offset(Self::ALIGNMENT);
         let aligned = &mut memory[skip..skip + PIECE];

@@ -220,6 +220,7 @@ impl FaultScript {
             if !fits || rule.times == 0 {
                 continue;
             }
+            // Counted before the decision, so that a tail of one in 100 meets the hundredth access.
             *met = met.wrapping_add(1);
             let fault = match rule.fault {
                 Fault::Tail { one_in, .. } if !met.is_multiple_of(one_in.max(1)) => continue,
@@ -282,6 +283,8 @@ impl Queue for FaultyQueue {
             None => Ok(()),
         };
         if failed.is_err() {
+            // Held instead of returned: a transfer's failure is its completion, as with a real
+            // device.
             self.held.push((now, transfer.ended(failed)));
             return Ok(());
         }
@@ -294,6 +297,7 @@ impl Queue for FaultyQueue {
         loop {
             self.collect(patience)?;
             let now = Instant::now();
+            // Backwards, so that removing one does not move those still to be looked at.
             for i in (0..self.held.len()).rev() {
                 if self.held[i].0 <= now {
                     done.push(self.held.remove(i).1);
@@ -305,6 +309,7 @@ impl Queue for FaultyQueue {
             }
             let next = self.held.iter().map(|(due, _)| due.saturating_duration_since(now)).min();
             patience = next.unwrap_or(left).min(left);
+            // The inner queue would return at once without waiting.
             if self.inner.in_flight() == 0 {
                 std::thread::sleep(patience);
             }

@@ -88,6 +88,7 @@ impl FileDevice {
 }
 
 pub(crate) fn forget(file: &File) -> std::io::Result<()> {
+    // Dirty pages cannot be dropped, so they are written first.
     file.sync_data()?;
     Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
 }
@@ -123,11 +124,13 @@ impl BlockDevice for FileDevice {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
+        // Data and what is needed to find it; times of the file do not matter after a power cut.
         let done = self.file.file.sync_data();
         done.map_err(|e| DeviceError::io("flushing", &self.file.path, ByteSpan::NONE, e))
     }
 
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
+        // A block device has no holes to ask for.
         if self.file.geometry.kind == DeviceKind::Block {
             return Ok(vec![area]);
         }
@@ -147,6 +150,7 @@ fn written(file: &File, area: Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
     while at < area.end && ranges.len() < MOST_RANGES {
         let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(start) => start,
+            // No data behind this offset: the rest is a hole.
             Err(Errno::NXIO) => break,
             // A file system that does not report holes has none.
             Err(Errno::INVAL) => return Ok(vec![area]),

@@ -71,6 +71,7 @@ impl Frames {
 
     /// Allocates `len` bytes, 0 < `len` <= the frame.
     pub(crate) fn take(&mut self, len: usize) -> Option<FrameSlot> {
+        // Two parts would not fit into a frame, so cutting it would gain nothing.
         if len.next_power_of_two() * 2 > self.frame_size {
             return self.take_frame().map(|frame| FrameSlot { frame, part: None });
         }
@@ -95,11 +96,14 @@ impl Frames {
         };
         let parts = self.cut.get_mut(&place.frame).expect("a lent part is of a cut frame");
         parts.free.push(number);
+        // A whole frame again can serve any size, so it does not wait for the next part of this
+        // one.
         if parts.free.len() == parts.total {
             self.cut.remove(&place.frame);
             self.open_of(size).remove(&place.frame);
             self.free.push(place.frame);
         } else {
+            // The set has the frame already unless all of its parts were lent.
             self.open_of(size).insert(place.frame);
         }
     }
@@ -111,6 +115,7 @@ impl Frames {
 
     fn take_frame(&mut self) -> Option<u32> {
         self.free.pop().or_else(|| {
+            // Only when no used frame is free: new memory costs page faults.
             let frame = (self.untouched < self.count).then_some(self.untouched)?;
             self.untouched += 1;
             Some(frame)

@@ -51,6 +51,7 @@ impl LatenessCounter {
                 below += count;
                 below >= rank.max(1)
             });
+            // The upper edge of the last bucket can lie above the exact maximum.
             reached.map_or(Duration::ZERO, edge).min(longest)
         };
         let (median, p99) = (requests.div_ceil(2), requests - requests / 100);
@@ -60,6 +61,7 @@ impl LatenessCounter {
 
 /// The first bucket whose upper edge is not below `late`.
 fn bucket(late: Duration) -> usize {
+    // Rounded up everywhere: a reported lateness is never less than the real one.
     let micros = u64::try_from(late.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX).max(1);
     let power = usize::try_from(micros.ilog2()).expect("below 64");
     // The quarter of the way from this power of two to the next.

@@ -109,6 +109,7 @@ pub(crate) fn read_whole(
     let mut got = 0;
     while got < into.len() {
         match file.read_at(&mut into[got..], offset + got as u64) {
+            // The length was checked when the file was opened; it was cut short since.
             Ok(0) => return Err(DeviceError::ends_early(Direction::Read, path, place, got)),
             Ok(more) => got += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -123,6 +124,7 @@ pub(crate) fn read_whole(
 /// The current end of a file or device.
 pub(crate) fn end_of(file: &File, kind: DeviceKind) -> io::Result<u64> {
     match kind {
+        // The metadata of a block device says zero.
         DeviceKind::Block => Ok(rustix::fs::seek(file, SeekFrom::End(0))?),
         _ => Ok(file.metadata()?.len()),
     }

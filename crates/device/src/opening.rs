@@ -62,6 +62,7 @@ pub(crate) fn open_file(
     };
     let opened = if options.direct {
         match open(flags | OFlags::DIRECT) {
+            // Some file systems refuse O_DIRECT at open, with this error.
             Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
                 open(flags).map(|file| (file, false))
             }
@@ -125,6 +126,7 @@ pub(crate) fn geometry(
         _ => (about.stx_dev_major, about.stx_dev_minor),
     };
     let geometry = Geometry {
+        // A part of a block at the end cannot be transferred directly.
         size: ByteCount(units::align_down(size, block.into())),
         block,
         rotational: SysfsDisk::of_number(number).is_some_and(|disk| disk.rotational()),
@@ -146,6 +148,7 @@ pub(crate) fn through_the_cache(file: &mut OpenFile) -> Result<(), DeviceError> 
 /// Whether a direct read works. An error for another reason will show later.
 pub(crate) fn reads_direct(file: &OpenFile) -> bool {
     let length = usize::try_from(file.geometry.block).expect("blocks are small");
+    // Nothing to read yet: a file that is about to be made larger.
     if file.geometry.size.0 < length as u64 {
         return true;
     }

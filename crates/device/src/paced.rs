@@ -59,6 +59,7 @@ impl PacedDevice {
     }
 
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        // Asked before the transfer, whose own time then counts as part of the modelled time.
         let due = self.ask(Direction::Read, ByteSpan::new(offset, into.len()));
         self.inner.read_at(offset, into)?;
         self.clock.sleep_until(due);
@@ -144,6 +145,7 @@ impl PacedClock {
             if left.is_zero() {
                 return;
             }
+            // In a loop, because the clock may be short of the moment when the sleep ends.
             std::thread::sleep(left);
         }
     }
@@ -167,12 +169,14 @@ struct PacedQueue {
 impl PacedQueue {
     /// Collects completions of the device below, waiting at most `at_most` for one.
     fn collect(&mut self, at_most: Duration) -> Result<(), DeviceError> {
+        // An error is returned only after the completions that came with it are taken over.
         let waited = self.inner.wait(at_most, &mut self.fresh);
         for mut completion in self.fresh.drain(..) {
             let known = self.under_way.remove(&completion.tag);
             let (tag, mut due) = known.expect("the device below returns what it was given");
             completion.tag = tag;
             if completion.result.as_ref().is_err_and(DeviceError::is_cancelled) {
+                // The modelled disk did not do it either, so nobody waits for its time.
                 due = Moment::ZERO;
             }
             self.held.push((due, completion));
@@ -185,6 +189,7 @@ impl PacedQueue {
         self.held.sort_by_key(|(due, _)| *due);
         let due = self.held.partition_point(|(due, _)| *due <= now);
         for (due, completion) in self.held.drain(..due) {
+            // A failed or cancelled transfer took no modelled time, so its lateness means nothing.
             if completion.result.is_ok() {
                 self.clock.handed_out(due);
             }
@@ -197,6 +202,7 @@ impl Queue for PacedQueue {
     fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
         let due = self.clock.ask(&self.geometry, transfer.direction, transfer.place());
         let tag = transfer.tag;
+        // A number of our own as the tag: callers may use one tag for several transfers.
         self.inner.start(Transfer { tag: self.submitted, ..transfer })?;
         self.under_way.insert(self.submitted, (tag, due));
         self.submitted += 1;
@@ -206,6 +212,7 @@ impl Queue for PacedQueue {
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
         sharpen_timers();
         let (before, until) = (done.len(), self.clock.now() + at_most);
+        // The first look does not wait: something may be due already.
         let mut patience = Duration::ZERO;
         loop {
             self.collect(patience)?;
@@ -216,6 +223,7 @@ impl Queue for PacedQueue {
             }
             let next = self.held.first().map_or(Moment::MAX, |(due, _)| *due);
             patience = next.min(until).since(now);
+            // The device below has nothing to wait for and would return at once, in a busy loop.
             if self.under_way.is_empty() {
                 self.clock.sleep_until(now + patience);
                 patience = Duration::ZERO;

@@ -51,6 +51,8 @@ impl Pool {
         let shared = PoolShared {
             memory: Memory::reserve(index(count) * frame_size),
             frame_size,
+            // A region is at least a huge page, and larger where a pool would have too many
+            // regions.
             region_frames: region_frames.max(count.div_ceil(MOST_REGIONS)),
             count,
             frames: Mutex::new(Frames::new(frame_size, count)),
@@ -196,7 +198,9 @@ impl Memory {
     fn reserve(len: usize) -> Self {
         // The last huge page is used if half of it is needed.
         let huge = len.max(len.saturating_add(HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE);
+        // One huge page more than needed, because the kernel aligns a mapping to small pages only.
         let mapped_len = huge.saturating_add(HUGE_PAGE);
+        // NORESERVE: the limit may exceed what is free now; only buffers in use take memory.
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.

@@ -23,6 +23,7 @@ pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     })?;
     let about = file.metadata().map_err(|e| failed(path, size, e))?;
     let before = about.len();
+    // Of a sparse file only the allocated blocks count as already there.
     let has_place = about.blocks() * STAT_BLOCK;
     let reserved = reserve(&file, before, has_place, size.0);
     if let Err(error) = reserved {
@@ -30,6 +31,7 @@ pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
         let _ = if was_there { file.set_len(before) } else { std::fs::remove_file(path) };
         return Err(no_room(path, &file, has_place, size, error));
     }
+    // The allocation must survive a power cut: the superblocks will name this size.
     file.sync_all().map_err(|e| failed(path, size, e))
 }
 

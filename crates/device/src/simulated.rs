@@ -150,6 +150,7 @@ impl SimulatedDisk {
         let mut state = self.state();
         let SimulatedState { clock, head, held_until, .. } = &mut *state;
         if let Some(Fault::Errno(_)) = fault {
+            // The model's head does not move for a request that the controller refuses.
             return SimulatedOutcome { done: *clock, fault };
         }
         let asked = (*clock).max(*held_until);
@@ -159,6 +160,7 @@ impl SimulatedDisk {
         };
         if let Some(Fault::Stall(time)) = fault {
             done = done + time;
+            // A drive that tries a sector again serves nobody else meanwhile.
             *held_until = done;
         }
         SimulatedOutcome { done, fault }
@@ -274,6 +276,7 @@ impl Queue for SimulatedQueue {
                 Direction::Write => disk.write(answer.fault, place.offset, &transfer.buffer),
             }
         });
+        // The number makes the key unique and keeps the order of transfers that end together.
         self.under_way.insert((done, self.asked), transfer.ended(result));
         self.asked += 1;
         Ok(())
@@ -283,6 +286,7 @@ impl Queue for SimulatedQueue {
         let Some(((next, _), _)) = self.under_way.first_key_value() else { return Ok(()) };
         let patience = nanos(at_most.max(POLL));
         let limit = Moment(self.disk.now().0.saturating_add(patience));
+        // Only to the first end: the caller may submit more before the next one.
         self.disk.advance_to(limit.min(*next));
         let now = self.disk.now();
         while let Some(entry) = self.under_way.first_entry()

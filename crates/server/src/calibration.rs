@@ -71,6 +71,7 @@ pub(crate) fn both(modelled: &Calibration, throttled: &Calibration) -> Calibrati
             read_size: a.read_size,
             min_read: a.min_read.min(b.min_read),
             mean_read: a.mean_read.min(b.mean_read),
+            // A read passes the disk and then the throttle.
             longest_read: a.longest_read + b.longest_read,
         })
     });
@@ -103,6 +104,7 @@ pub(crate) fn choose(
         Some(size) => vec![size],
         None => calibration.guarantees.iter().map(|g| g.read_size).collect(),
     };
+    // In ascending order, because below the larger of two equal choices may win.
     sizes.sort_unstable();
     let guarantees = sizes.into_iter().filter_map(|read_size| {
         let measured = calibration.guarantee_for(read_size)?;

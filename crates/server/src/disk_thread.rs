@@ -199,6 +199,7 @@ fn first_damage(job: &ReadJob, bytes: &[u8]) -> Option<u64> {
     let data = &bytes[..usize::try_from(length).expect("within the buffer")];
     let first = usize::try_from(start / CHECKSUM_SPAN).expect("as many as checksums");
     let wanted = track.checksums.iter().skip(first);
+    // Data for which the index has no checksum counts as damaged.
     let mut spans = data.chunks(span).zip(wanted.map(Some).chain(std::iter::repeat(None)));
     let damaged = spans.position(|(bytes, sum)| sum != Some(&media::checksum(bytes)));
     damaged.map(|span| start + span as u64 * CHECKSUM_SPAN)

@@ -40,6 +40,7 @@ pub(crate) fn layouts(
             let runs = &copy.runs[usize::from(number)];
             piece_size(packaging.mean_rate(number), runs, copy.read_size)
         };
+        // The copy with the narrowest limits decides: a session may move between copies.
         let piece = copies.iter().map(of_copy).min().expect("a title has a copy");
         let due = match format {
             DeliveryFormat::Segmented => packaging.due_segmented(number, piece),
@@ -83,6 +84,7 @@ fn progressive_due(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
 pub fn piece_size(rate: BitRate, runs: &[Range<u64>], read_size: ByteCount) -> u32 {
     let held = rate.bytes_in(PIECE_TIME).0.max(SMALLEST_PIECE);
     let mut piece = floor_power(held.min(read_size.0.max(SMALLEST_PIECE))).min(LARGEST_PIECE);
+    // The last extent may end within a piece, because the track's tail is shorter.
     let inner = &runs[..runs.len().saturating_sub(1)];
     while piece > SMALLEST_PIECE && inner.iter().any(|r| !(r.end - r.start).is_multiple_of(piece)) {
         piece /= 2;

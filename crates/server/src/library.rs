@@ -190,6 +190,7 @@ impl Library {
         timeout: Duration,
     ) -> Result<Arc<OpenTitle>, OpenError> {
         let (key, found) = self.find(name).ok_or(OpenError::NoTitle)?;
+        // An earlier task may have opened it while this one waited.
         if let Some(open) = self.lock().touch(key) {
             return Ok(open);
         }
@@ -298,6 +299,7 @@ impl OpenTitle {
         if let Some(built) = self.cached_presentation(params) {
             return built;
         }
+        // Without the lock, because HTTP threads look up other presentations in the meantime.
         let built = Presentation::part(&self.whole, params).map(Arc::new);
         let mut presentations = self.presentations.lock().unwrap_or_else(PoisonError::into_inner);
         if presentations.len() == MAX_PRESENTATIONS {
@@ -362,9 +364,11 @@ impl OpenTitles {
 
     fn keep(&mut self, open: &Arc<OpenTitle>, limit: u64) {
         self.uses += 1;
+        // A title that was opened twice must be counted once.
         self.remove(open.key);
         self.memory += open.memory;
         self.titles.insert(open.key, (Arc::clone(open), self.uses));
+        // The newest title stays, however large: a viewer waits for it.
         while self.memory > limit && self.titles.len() > 1 {
             let oldest = self.titles.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key);
             oldest.into_iter().for_each(|key| self.remove(key));

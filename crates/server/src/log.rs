@@ -55,6 +55,7 @@ impl Log {
 fn write_lines(queue: &Receiver<Value>, mut out: impl Write, dropped: &AtomicU64) {
     while let Ok(first) = queue.recv() {
         let mut ok = writeln!(out, "{first}");
+        // Bounded, so that lines reach the file also while more of them keep coming.
         for line in queue.try_iter().take(QUEUE) {
             ok = ok.and_then(|()| writeln!(out, "{line}"));
         }

@@ -113,6 +113,8 @@ pub(crate) fn adopt(
     read_size: ByteCount,
     calibration: &Calibration,
 ) -> Result<Option<(DiskGuarantee, DiskTimings)>, StoreError> {
+    // A slowed disk's calibration follows from the configuration; a later start without it must not
+    // find that with the store.
     if arithmetic(config, store.device().geometry().size).is_none() {
         store.set_calibration(calibration)?;
     }
@@ -134,6 +136,7 @@ fn timings(
 ) -> DiskTimings {
     let DiskGuarantee { read_size, queue_depth, .. } = *guarantee;
     match &config.as_disk {
+        // Behind a throttle a read takes longer than the model's times.
         Some(model) if config.throttle.is_none() => {
             DiskTimings::of_model(&model.scaled_to(size), read_size, queue_depth)
         }

@@ -61,6 +61,7 @@ pub(crate) fn spawn(
         let mut ahead: VecDeque<_> = shared.library.playable().into();
         let mut pause = Duration::ZERO;
         while !ahead.is_empty() && !shared.library.is_full() {
+            // Players' requests come first: a title is opened ahead only if none waits.
             match queue.recv_timeout(pause) {
                 Ok(task) => answer(task),
                 Err(RecvTimeoutError::Disconnected) => return,

@@ -90,6 +90,7 @@ fn time(query: &[(String, String)], name: &str) -> Result<Option<Duration>, BadP
 
 fn speed(text: &str) -> Result<i32, BadParameter> {
     let milli = text.parse::<f64>().ok().filter(|speed| speed.is_finite()).and_then(|speed| {
+        // Bounded first, so that the number fits an integer.
         let magnitude = rounded(speed.abs().min(LATEST) * 1000.0);
         let milli = i32::try_from(magnitude).ok().filter(|milli| SPEEDS_MILLI.contains(milli))?;
         Some(if speed < 0.0 { -milli } else { milli })

@@ -102,6 +102,7 @@ impl Presentation {
         let excerpt = &params.excerpt;
         let stop = excerpt.stop.map_or_else(String::new, |stop| stop.as_millis().to_string());
         let back = if excerpt.backwards { "b" } else { "" };
+        // The speed changes no byte, so it is not part of the tag.
         let tag = format!("-{}-{stop}-{}{back}", excerpt.start.as_millis(), excerpt.skip);
         let offers = packaging.offers();
         let progressive = Vec::new();

@@ -53,6 +53,7 @@ impl Server {
     /// Opens the stores, listens and serves. Returns when it accepts connections.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
         check(&config)?;
+        // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listener = TcpListener::bind(config.listen)
             .map_err(|source| ServerError::Listen { address: config.listen, source })?;
         let address = listener.local_addr().map_err(|e| failed("ask for the address", e))?;

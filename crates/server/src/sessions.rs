@@ -29,6 +29,7 @@ impl fmt::Display for Token {
 impl FromStr for Token {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
+        // `from_str_radix` would accept a sign.
         if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(());
         }

@@ -61,6 +61,7 @@ pub(crate) struct HttpCounters {
 impl HttpCounters {
     /// Whether any body of media is being sent, or waits for its next bytes.
     pub(crate) fn is_sending(&self) -> bool {
+        // One reference is this field's own.
         Arc::strong_count(&self.under_way) > 1
     }
 }

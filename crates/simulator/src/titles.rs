@@ -171,6 +171,7 @@ pub(crate) fn draw_library(
             let mut title = draw_title(scenario, key, disk, &mut free[disk], rng);
             let share = scenario.titles.copies;
             if share > 0.0 && free.len() > 1 && rng.f64() < share {
+                // Any disk but the title's own.
                 let other = (disk + rng.usize(1..free.len())) % free.len();
                 let copy = copy_of(&title.layout, other, &mut free[other], rng);
                 title.copies.push(Arc::new(copy));

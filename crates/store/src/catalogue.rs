@@ -102,6 +102,8 @@ impl Catalogue {
         }
         let title = self.titles.get_mut(&id).ok_or("a renaming of no title")?;
         self.names.remove(&title.name);
+        // A checkpoint has the title under its new name and no record of the renaming. The addition
+        // comes first, so the sum does not go below zero.
         self.encoded = self.encoded + name.len() as u64 - title.name.len() as u64;
         self.names.insert(name.clone(), id);
         title.name = name;
@@ -156,6 +158,9 @@ pub(crate) fn check_extents(
         }
     }
     let room = |extents: &[units::Extent]| {
+        // The sum fits: `take` accepted every extent, so the chunks are different ones of one
+        // device. The index's length comes from the disk and may be anything, so the comparison is
+        // wider.
         u128::from(extents.iter().map(|e| e.chunks).sum::<u64>()) * u128::from(layout.chunk)
     };
     if title.tracks.iter().any(|track| u128::from(track.bytes) > room(&track.extents)) {

@@ -116,6 +116,8 @@ fn probe(store: &Store) -> Result<(), StoreError> {
             Err(error) => return Err(error),
         };
         for (number, track) in (0..).zip(&title.tracks) {
+            // A device that came back shorter or with another disk's data differs at one of these
+            // places.
             for at in [0, track.bytes / 2, track.bytes.saturating_sub(1)] {
                 if at < track.bytes {
                     reader.piece(number, at, 1)?;
@@ -162,10 +164,13 @@ fn check_title(
 ) -> Result<Vec<Finding>, StoreError> {
     let finding = |kind, text: String| Finding { kind, title: Some(title.name.clone()), text };
     let reader = {
+        // The permit ends before the label's read asks for its own: two at once could wait for each
+        // other.
         let _permit = io.acquire(units::ByteCount(title.index_bytes));
         store.reader(title.id, io)
     };
     let mut found = Vec::new();
+    // Also for a title whose index is damaged: one check names all the damage.
     if let Some(text) = label_damage(store, title, io) {
         found.push(finding(FindingKind::Index, text));
     }
@@ -184,6 +189,8 @@ fn check_title(
         match reader.scrub(number, seen) {
             Ok(damage) => found
                 .extend(damage.iter().map(|error| finding(FindingKind::Data, error.to_string()))),
+            // All other errors are findings, so that a track that cannot be read does not hide the
+            // next one.
             Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
             // A track that cannot be read is a finding: the check goes on with the others.
             Err(error) => found.push(finding(FindingKind::Data, error.to_string())),
@@ -202,6 +209,7 @@ fn label_damage(store: &Store, title: &TitleRecord, io: &dyn BackgroundIo) -> Op
         return Some(error.to_string());
     }
     let found = label::decode(&bytes, store.info().uuid);
+    // The name is not compared: a label keeps the first one.
     let whole = found.is_some_and(|it| it.id == title.id && it.index == title.index);
     (!whole).then(|| {
         format!(

@@ -36,6 +36,7 @@ pub fn export(
     cancel: &AtomicBool,
 ) -> Result<ExportReport, StoreError> {
     let title = store.title(name).ok_or_else(|| StoreError::NoTitle { name: name.to_owned() })?;
+    // Only an early answer before a long copy; `keep` makes sure. A dangling link counts as taken.
     if fs::symlink_metadata(out).is_ok() {
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
         return Err(file_error("create", out, source));
@@ -136,9 +137,11 @@ impl TempFile {
 
     /// Makes the file durable under its final name; an error if that name is in use by now.
     fn keep(mut self, out: &Path) -> Result<(), StoreError> {
+        // Before the name exists: a power cut must not leave the name with part of the data.
         self.file.sync_all().map_err(|source| file_error("write", out, source))?;
         // Unlike a rename, a link fails if the name exists; some file systems have no links.
         match fs::hard_link(&self.path, out) {
+            // The drop removes the temporary name; the data keeps the new one.
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(file_error("create", out, error));
@@ -148,6 +151,7 @@ impl TempFile {
                 self.kept = true;
             }
         }
+        // The new name is durable only when its folder is. A bare file name has an empty parent.
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let synced = File::open(folder).and_then(|folder| folder.sync_all());

@@ -50,6 +50,7 @@ impl FreeMap {
     /// Takes exactly these chunks; returns `false` and takes nothing if they are not all free.
     pub(crate) fn take(&mut self, extent: Extent) -> bool {
         let (start, end) = (extent.start.0, extent.end().0);
+        // Holes do not touch, so only the last one that begins by `start` can contain the extent.
         let Some((&hole, &length)) = self.holes.range(..=start).next_back() else { return false };
         if extent.chunks == 0 || end > hole + length {
             return false;
@@ -109,6 +110,7 @@ impl FreeMap {
         if let Some(extent) = self.first_fit(chunks) {
             return Ok(vec![extent]);
         }
+        // Nothing is taken while choosing, so a failure needs no undoing.
         let mut holes: Vec<(u64, u64)> = self.holes.iter().map(|(s, l)| (*s, *l)).collect();
         // The largest first: few extents mean few seeks.
         holes.sort_by_key(|(start, length)| (std::cmp::Reverse(*length), *start));
@@ -125,6 +127,7 @@ impl FreeMap {
         if missing > 0 {
             return Err(AllocError::Pieces);
         }
+        // In the order of the disk, so that playing from start to end moves the head one way.
         chosen.sort();
         for extent in &chosen {
             assert!(self.take(*extent), "a hole just seen is free");

@@ -42,10 +42,13 @@ impl Log {
         let head = superblock.checkpoints[0].next;
         let mut log = Self { device, superblock, head };
         for slot in [0, 1] {
+            // The slots are crossed (1 first) because the two checkpoints must never share one.
             log.superblock.checkpoints[slot] =
                 log.write_checkpoint(1 - slot, &catalogue.encode())?;
         }
         log.device.flush()?;
+        // The superblock is last: a power cut before it leaves a device without a store, not a
+        // broken one.
         log.write_superblocks()?;
         Ok(log)
     }
@@ -54,7 +57,10 @@ impl Log {
     pub(crate) fn needs_checkpoint(&self, records: usize) -> bool {
         let ring = self.ring();
         let bytes = journal::footprint(records);
+        // Counts the bytes skipped at the ring's end too, which are lost to other entries.
         let end = self.head.start_for(bytes, ring) + bytes;
+        // Half for the entries since the newest checkpoint and half for those between the two, so
+        // that no entry since the older one is overwritten (invariant 3).
         end - self.superblock.checkpoints[0].next.place > ring / 2
     }
 
@@ -66,6 +72,7 @@ impl Log {
         let at = self.superblock.layout.journal.start + entry.start % self.ring();
         self.device.write_at(at, &entry.bytes)?;
         self.device.flush()?;
+        // Only after the flush: until then the entry may be lost, and nothing may count on it.
         self.head = entry.after;
         Ok(())
     }
@@ -73,9 +80,12 @@ impl Log {
     /// Writes a checkpoint of `catalogue` (its records) at the head, in place of the older one.
     pub(crate) fn checkpoint(&mut self, catalogue: &[u8]) -> Result<(), StoreError> {
         let [newest, before] = self.superblock.checkpoints;
+        // The older slot is the one that may be lost; the newest stays whole if the power fails
+        // here.
         let written = self.write_checkpoint(before.slot, catalogue)?;
         // The checkpoint must be durable before a superblock refers to it.
         self.device.flush()?;
+        // Taken before the fields change: the parent is the superblock that is on the disk now.
         self.superblock.parent = self.superblock.checksum();
         self.superblock.sequence += 1;
         self.superblock.checkpoints = [written, newest];
@@ -90,6 +100,7 @@ impl Log {
         if needed > holds {
             return Err(StoreError::CatalogueFull { needed, holds });
         }
+        // Before the padding: the reference names the length without it.
         let checksum = checksum(&bytes);
         bytes.resize(usize_of(align_up(length, BLOCK)), 0);
         for (i, piece) in bytes.chunks(WRITE).enumerate() {
@@ -101,6 +112,8 @@ impl Log {
     /// Writes all four copies, two at a time.
     pub(crate) fn write_superblocks(&self) -> Result<(), StoreError> {
         let bytes = self.superblock.encode();
+        // A flush between the pairs keeps two whole copies of the old or the new superblock at any
+        // moment.
         for pair in superblock_places(self.superblock.layout.size).chunks(2) {
             for place in pair {
                 self.device.write_at(*place, &bytes)?;
@@ -134,9 +147,13 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError
     let superblock = read_superblock(device.as_ref(), &mut findings)?;
     let found = device.geometry().size;
     let formatted = ByteCount(superblock.layout.size);
+    // Positions beyond the end would fail one by one later; nothing can be healed on a shorter
+    // device.
     if found < formatted {
         return Err(StoreError::Shrunk { formatted, found });
     }
+    // Both are read although one is enough: damage to the other must be found while it can be
+    // healed.
     let [newest, before] = superblock.checkpoints.map(|place| {
         let loaded = load_checkpoint(device.as_ref(), &superblock, &place);
         loaded.inspect_err(|error| {
@@ -189,6 +206,7 @@ fn replay(
         let damaged = |error: Malformed| StoreError::Damaged {
             what: format!("journal entry {sequence} makes no sense: {error}"),
         };
+        // One good copy is enough to count; the finding makes the store write both anew.
         if !entry.whole {
             let text = format!("one of the two copies of journal entry {sequence} is not whole");
             findings.push(Finding::of_store(FindingKind::Journal, text));
@@ -258,10 +276,12 @@ fn choose(copies: &[SuperblockCopy; 4]) -> Result<Superblock, StoreError> {
             _ => None,
         })
         .collect();
+    // One valid copy alone may be stale or from a torn update, so a copy counts only with its twin.
     let twice = |it: &&&Superblock| valid.iter().filter(|other| *other == *it).count() >= 2;
     if let Some(newest) = valid.iter().filter(twice).max_by_key(|it| it.sequence) {
         return Ok((*newest).clone());
     }
+    // Only without a usable superblock: a store of this version may have a stale copy of another.
     let version = copies.iter().find_map(|copy| match copy {
         SuperblockCopy::OtherVersion(version) => Some(*version),
         _ => None,

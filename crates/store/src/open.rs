@@ -37,6 +37,8 @@ impl Store {
             });
         };
         if about.is_file() {
+            // The exclusive open refuses a store that another process has, before its file changes
+            // length.
             let before = open_device(path, true)?;
             if !options.destroy {
                 // A file shorter than a block is not blank either, although the device shows no
@@ -75,6 +77,7 @@ impl Store {
             device.write_at(place, &[0; SIZE])?;
         }
         device.flush()?;
+        // The new uuid below keeps entries of an older store in the same ring from being replayed.
         let start = JournalPosition { place: 0, sequence: 1, chain: 0 };
         let empty = |slot| CheckpointRef { slot, checksum: 0, bytes: 0, next: start };
         let superblock = Superblock {
@@ -86,6 +89,7 @@ impl Store {
             label: fitting_label(&options.label).to_owned(),
         };
         Log::create(Arc::clone(&device), superblock, &Catalogue::default())?;
+        // Opening reads superblocks, checkpoints and journal back before the format counts as done.
         Ok(Self::open_on(device)?.info())
     }
 
@@ -103,6 +107,8 @@ impl Store {
 
     /// Reads the superblock without locking the store, to find its owner by uuid.
     pub fn peek(path: &Path) -> Result<StoreIdentity, StoreError> {
+        // Not exclusive: this must work while the owner has the store open, and what is read here
+        // never changes after format.
         let options = OpenOptions { direct: false, write: false, exclusive: false };
         let device = FileDevice::open(path, options)?;
         let found = read_superblock(&device, &mut Vec::new()).map_err(|e| named(e, path))?;
@@ -118,6 +124,7 @@ impl Store {
 fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreError> {
     let mut loaded = load(Arc::clone(&device))?;
     let damaged = |error: crate::format::bytes::Malformed| StoreError::Damaged { what: error.0 };
+    // Before anything is healed: titles that overlap must not be written into new checkpoints.
     let free = loaded.catalogue.free_map(&loaded.log.superblock.layout).map_err(damaged)?;
     heal(&mut loaded)?;
     // A replayed entry may never have been flushed (if the process was killed). Its change becomes
@@ -130,6 +137,7 @@ fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreE
 fn heal(loaded: &mut LoadedLog) -> Result<(), StoreError> {
     let found = |kind| loaded.findings.iter().any(|finding| finding.kind == kind);
     if found(FindingKind::Superblock) {
+        // The decision fell on two equal copies; after this all four are equal again.
         loaded.log.write_superblocks()?;
     }
     if found(FindingKind::Checkpoint) || found(FindingKind::Journal) {
@@ -174,6 +182,7 @@ fn refuse_if_used(device: &dyn BlockDevice, name: &str) -> Result<(), StoreError
         Ok(store) => format!("the store '{}' on {name}", store.label),
         Err(StoreError::NotAStore { .. }) if is_blank(device)? => return Ok(()),
         Err(StoreError::NotAStore { .. }) => format!("what is on {name}"),
+        // Some copy has a store's magic, so somebody may still want what is there.
         Err(_) => format!("the store (of another version, or damaged) on {name}"),
     };
     Err(StoreError::WouldDestroy { what })
@@ -204,6 +213,7 @@ fn is_blank(device: &dyn BlockDevice) -> Result<bool, StoreError> {
 fn resize(path: &Path, size: u64) -> Result<(), StoreError> {
     let file = File::options().write(true).open(path);
     let file = file.map_err(|source| file_error("open", path, source))?;
+    // Only shortens; `preallocate` lengthens, with blocks instead of a hole.
     if file.metadata().is_ok_and(|about| about.len() > size) {
         file.set_len(size).map_err(|source| file_error("shorten", path, source))?;
     }

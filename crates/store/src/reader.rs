@@ -81,6 +81,8 @@ impl<'a> TitleReader<'a> {
         let from = usize::try_from(offset - window.start).expect("within the window");
         let to = window.bytes.len().min(from + most);
         let reached = window.start..window.start + to as u64;
+        // Only spans that overlap the wanted bytes count: undamaged parts of the window can still
+        // be used.
         let hit = window
             .damaged
             .iter()
@@ -114,6 +116,8 @@ impl<'a> TitleReader<'a> {
         let number = usize::from(track);
         let bytes = self.record.tracks[number].bytes;
         assert!(offset < bytes, "a read at {offset} of {bytes}");
+        // Aligned windows begin with a checksum span, and a span never crosses into the next
+        // window.
         let start = units::align_down(offset, WINDOW as u64);
         let window = &mut self.windows[number];
         if window.start == start && !window.bytes.is_empty() {
@@ -121,11 +125,14 @@ impl<'a> TitleReader<'a> {
         }
         let length = usize::try_from((bytes - start).min(WINDOW as u64)).expect("a window");
         window.bytes.clear();
+        // O_DIRECT reads whole blocks; the padding is cut off before the checksums are compared.
         window.bytes.resize(length.next_multiple_of(BLOCK_SIZE), 0);
         let runs = runs(&self.record.tracks[number].extents, self.store.layout().chunk);
         for (place, part) in pieces(&runs, start, window.bytes.len()) {
+            // One permit for each read, so that a stream's read waits for one piece at most.
             let _permit = self.io.acquire(ByteCount(part.len() as u64));
             let read = self.store.device().read_at(place, &mut window.bytes[part]);
+            // An empty window is not taken for a loaded one by the next call.
             if let Err(error) = read {
                 window.bytes.clear();
                 return Err(error.into());
@@ -133,6 +140,7 @@ impl<'a> TitleReader<'a> {
         }
         window.bytes.truncate(length);
         window.start = start;
+        // Kept instead of returned: the caller may not want the damaged part at all.
         window.damaged = damaged_spans(&self.index.tracks[number], start, &window.bytes);
         Ok(())
     }

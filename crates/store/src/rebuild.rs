@@ -69,6 +69,7 @@ impl Rebuild {
     pub fn needed_on(device: Arc<dyn BlockDevice>) -> Result<Option<String>, StoreError> {
         let superblock = read_superblock(device.as_ref(), &mut Vec::new())?;
         Ok(match load(device) {
+            // A catalogue that decodes can still give one chunk to two titles.
             Ok(loaded) => loaded.catalogue.free_map(&superblock.layout).err().map(|error| error.0),
             Err(StoreError::Damaged { what }) => Some(what),
             Err(other) => return Err(other),
@@ -139,6 +140,8 @@ fn labels_on(
             if cancel.load(Ordering::Relaxed) {
                 return Err(StoreError::Cancelled);
             }
+            // A read error is expected on a disk that lost its catalogue; the scan goes on with the
+            // next chunk.
             let read = device.read_at(chunk * layout.chunk, &mut bytes);
             let title = read.ok().and_then(|()| label::decode(&bytes, superblock.uuid));
             // An ingested file may contain a copy of this store, whose labels refer to other chunks
@@ -171,10 +174,15 @@ fn choose(
     for mut title in labels {
         let name = title.name.clone();
         if catalogue.title(&name).is_some() {
+            // Two titles share a first name if one was renamed and its old name used again. Both
+            // come back.
             title.name = format!("{name} (number {})", title.id.0);
         }
+        // `check_extents` takes chunks until the first conflict, so a failure must undo the part it
+        // took.
         let before = free.clone();
         let placed = check_extents(&title, layout, &mut free)
+            // Tested again because the number behind the name may make it too long.
             .and_then(|()| check_name(&title.name).map_err(|error| Malformed(error.to_string())));
         if let Err(error) = placed {
             free = before;

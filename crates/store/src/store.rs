@@ -143,6 +143,8 @@ impl Store {
         self.change(
             |state| {
                 let title = state.catalogue.title(name).ok_or_else(|| no_title(name))?.clone();
+                // `change` decides under its lock, so the record that it removes is carried out
+                // through `hidden`.
                 Ok(Record::Removal(hidden.insert(title).id))
             },
             |_| {},
@@ -163,6 +165,8 @@ impl Store {
         }
         // The chunks become free only now: a writer could otherwise lose its label to the zeros.
         let mut state = self.state_mut();
+        // Tested again: another thread may have released the title during the write. Its chunks may
+        // then belong to a new title already, and giving them back twice would share them.
         if state.hidden.remove(&id).is_some() {
             for extent in title.extents() {
                 state.free.give(extent);
@@ -181,6 +185,7 @@ impl Store {
     pub fn rename(&self, old: &str, new: &str) -> Result<(), StoreError> {
         check_name(new)?;
         if old == new {
+            // A record would be refused as a second title of this name.
             return self.title(old).map(|_| ()).ok_or_else(|| no_title(old));
         }
         self.change(
@@ -276,6 +281,7 @@ impl Store {
     /// The record of a title in the catalogue or hidden.
     pub(crate) fn record(&self, id: TitleId) -> Result<TitleRecord, StoreError> {
         let state = self.state();
+        // A stream that plays a removed title still needs its extents until it ends.
         let found = state.catalogue.by_id(id).or_else(|| state.hidden.get(&id));
         found.cloned().ok_or_else(|| no_title(&format!("number {}", id.0)))
     }
@@ -314,6 +320,8 @@ impl Store {
         make: impl FnOnce(&StoreState) -> Result<Record, StoreError>,
         then: impl FnOnce(&mut StoreState),
     ) -> Result<(), StoreError> {
+        // Held until the change is applied: entries reach the journal in the order of their
+        // decisions.
         let mut log = self.log();
         self.refuse_if_stopped()?;
         // Readers are shut out only while deciding and applying, never during the writes between.
@@ -333,6 +341,8 @@ impl Store {
             return Err(StoreError::CatalogueFull { needed, holds });
         }
         let written = (|| {
+            // The checkpoint holds the catalogue without this change; the entry behind it adds the
+            // change.
             if log.needs_checkpoint(bytes.len()) {
                 let catalogue = self.state().catalogue.encode();
                 log.checkpoint(&catalogue)?;
@@ -345,9 +355,11 @@ impl Store {
         // Readers of the title go on: its space is freed by `release`.
         if let Record::Removal(id) = &record {
             let title = state.catalogue.by_id(*id).expect("`make` found it").clone();
+            // In the same step as the removal, so that a reader finds the title at every moment.
             state.hidden.insert(*id, title);
         }
         state.catalogue.apply(record).expect("`make` saw the same catalogue");
+        // Before the lock is released: no reader sees the title while its name is still pending.
         then(&mut state);
         Ok(())
     }

@@ -59,6 +59,7 @@ impl Store {
         check_name(name)?;
         self.refuse_if_stopped()?;
         let mut state = self.state_mut();
+        // One lock covers the test and the insertion, so two writers cannot both get the name.
         if state.catalogue.title(name).is_some() || !state.pending.insert(name.to_owned()) {
             return Err(StoreError::Exists { name: name.to_owned() });
         }
@@ -78,6 +79,7 @@ impl<'a> TitleWriter<'a> {
             kind,
             tracks: Vec::new(),
             index: Vec::new(),
+            // One buffer for each possible track; `write` relies on it and never waits for memory.
             pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
             sealed: false,
         }
@@ -106,6 +108,8 @@ impl<'a> TitleWriter<'a> {
         let mut state = self.store.state_mut();
         let free = &mut state.free;
         let total = chunks.iter().fold(0u64, |sum, chunks| sum.saturating_add(*chunks));
+        // Tested for all tracks together: a title that cannot fit is refused before any data is
+        // written.
         if total > free.free() {
             return Err(full(AllocError::Missing(total - free.free()), free, chunk));
         }
@@ -114,6 +118,8 @@ impl<'a> TitleWriter<'a> {
         for number in order {
             let track = &mut self.tracks[number];
             let wanted = chunks[number];
+            // The chunks are already taken from the free map; each track gets its part from the
+            // front.
             if let Some(rest) = together.as_mut() {
                 track.add(Extent { start: rest.start, chunks: wanted }, chunk);
                 rest.start.0 += wanted;
@@ -139,6 +145,8 @@ impl<'a> TitleWriter<'a> {
             let buffer = track.buffer.get_or_insert_with(|| {
                 pool.take(WRITE).expect("the pool has a buffer for every track")
             });
+            // Only full buffers are written, so every device write but the last is aligned and
+            // large.
             let now = bytes.len().min(WRITE - track.filled);
             buffer[track.filled..track.filled + now].copy_from_slice(&bytes[..now]);
             track.filled += now;
@@ -163,16 +171,22 @@ impl<'a> TitleWriter<'a> {
     ) -> Result<TitleRecord, StoreError> {
         for number in 0..self.tracks.len() {
             self.write_out(number)?;
+            // Only now is the length final; trimmed chunks must be free before the index region
+            // needs room.
             self.trim(number);
         }
         let index = Arc::new(self.title_index(tracks)?);
         let bytes = index.encode();
+        // The label holds the record, and the record names the index region: the region comes
+        // first.
         let record = self.place_index(&index, &bytes)?;
         let mut region = label::encode(&record, self.store.uuid());
         region.extend(&bytes);
         self.write_region(region)?;
         // Data and index must be durable before the catalogue refers to them.
         self.store.flush()?;
+        // If this fails after a write began, the entry may be on the disk although the chunks are
+        // given back. The store is stopped then, so no other title can be written into them.
         self.store.change(
             |_| Ok(Record::Title(record.clone())),
             |state| {
@@ -199,6 +213,8 @@ impl<'a> TitleWriter<'a> {
         // Devices are written in whole blocks.
         let padded = track.filled.next_multiple_of(BLOCK_SIZE);
         buffer[track.filled..padded].fill(0);
+        // A reader sees the data without its padding, so the padding is not part of the last
+        // checksum.
         track.checksums.extend(buffer[..track.filled].chunks(SPAN).map(checksum));
         let places = runs(&track.extents, self.store.layout().chunk);
         for (place, part) in pieces(&places, track.written, padded) {
@@ -225,6 +241,7 @@ impl<'a> TitleWriter<'a> {
             needed.max((track.capacity / GROWTH_PART).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
         let mut state = self.store.state_mut();
         let free = &mut state.free;
+        // Growing in place adds no extent, and the disk reads on without a seek.
         if let Some(last) = track.extents.last_mut() {
             let got = free.extend(last.end(), step);
             last.chunks += got;
@@ -236,6 +253,8 @@ impl<'a> TitleWriter<'a> {
         }
         let room = MAX_EXTENTS - track.extents.len().min(MAX_EXTENTS);
         let extents = match free.first_fit(step) {
+            // A whole step in one extent if any hole has it, otherwise only what the data needs
+            // now.
             Some(extent) if room > 0 => Ok(vec![extent]),
             _ => free.allocate(needed, room),
         };
@@ -250,6 +269,7 @@ impl<'a> TitleWriter<'a> {
     fn trim(&mut self, number: usize) {
         let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
+        // Cannot underflow: `write_out` grows the capacity before it writes.
         let mut surplus = track.capacity / chunk - track.written.div_ceil(chunk);
         let mut state = self.store.state_mut();
         while surplus > 0 {
@@ -277,6 +297,7 @@ impl<'a> TitleWriter<'a> {
         let mut described = Vec::new();
         for (i, (description, ldus)) in tracks.into_iter().enumerate() {
             let (written, said) = (self.tracks[i].written, ldus.data_len());
+            // A file has no LDUs, so its index says nothing about the length.
             if self.kind == TitleKind::Media && written != said {
                 let what = format!("track {i} has {written} bytes and an index of {said}");
                 return Err(StoreError::Mismatch { what });
@@ -294,9 +315,13 @@ impl<'a> TitleWriter<'a> {
         bytes: &[u8],
     ) -> Result<TitleRecord, StoreError> {
         let chunk = self.store.layout().chunk;
+        // The label comes first in the region, because a rebuild looks only at the start of each
+        // chunk.
         let chunks = ((label::SIZE + bytes.len()) as u64).div_ceil(chunk);
         {
             let mut state = self.store.state_mut();
+            // Kept in `self.index` at once: from here on the drop gives the chunks back if anything
+            // fails.
             let placed = state.free.allocate(chunks, MAX_EXTENTS);
             self.index = placed.map_err(|error| full(error, &state.free, chunk))?;
         }
@@ -317,6 +342,8 @@ impl<'a> TitleWriter<'a> {
             index_bytes: bytes.len() as u64,
             index_checksum: checksum(bytes),
         };
+        // The format bounds all extents of a title together, the allocator only those of each
+        // track.
         check_limits(&record)?;
         Ok(record)
     }
@@ -346,6 +373,7 @@ impl TrackBuffer {
         }
         self.capacity += extent.chunks * chunk;
         match self.extents.last_mut() {
+            // Fewer extents make a shorter record and let one read cross the border.
             Some(last) if last.end() == extent.start => last.chunks += extent.chunks,
             _ => self.extents.push(extent),
         }

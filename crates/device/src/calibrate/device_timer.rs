@@ -61,6 +61,7 @@ impl<'a> DeviceTimer<'a> {
         let mut asked = vec![start; places.len()];
         while next < places.len() || self.queue.in_flight() > 0 {
             while next < places.len() && self.queue.in_flight() < depth {
+                // A server's pool may be in use; fewer reads at once still measure.
                 let Some(buffer) = self.pool.take(size) else { break };
                 asked[next] = Instant::now();
                 self.queue.submit(next as u64, places[next], buffer)?;
@@ -74,12 +75,15 @@ impl<'a> DeviceTimer<'a> {
             for completion in self.done.drain(..) {
                 completion.result?;
                 let index = usize::try_from(completion.tag).expect("an index");
+                // A read that waited behind another one counts from that one's end, not from its
+                // own start.
                 let begun = asked[index].max(last_end);
                 let alone = now.saturating_duration_since(begun);
                 round.longest = round.longest.max(alone);
                 if index > 0 && places[index] == places[index - 1] + size as u64 {
                     round.following = round.following.max(alone);
                 }
+                // Completions of one wait share a moment: the driver reported them together.
                 last_end = now;
             }
         }
@@ -135,6 +139,7 @@ impl ReadTimer for DeviceTimer<'_> {
         depth: u32,
         writes: &WriteBatch,
     ) -> Result<RoundTimes, DeviceError> {
+        // One permit for all: the measurement is of reads and writes that compete.
         let turn = self.turn((places.len() + writes.places.len()) as u64 * size);
         let device = self.device;
         let start = Instant::now();
@@ -145,6 +150,7 @@ impl ReadTimer for DeviceTimer<'_> {
                 device.flush()
             });
             let round = self.read(places, size, depth);
+            // Before the reads' result, so that an error of either is seen after both have ended.
             writer.join().expect("writing does not panic")?;
             round
         })?;

@@ -36,12 +36,14 @@ impl Procedure<'_> {
             let Some((first, rest)) = run.split_first().filter(|(_, rest)| !rest.is_empty()) else {
                 continue;
             };
+            // Places in a hole move to the nearest written one, which may be the place before.
             if zones.last().is_some_and(|(offset, _)| offset.0 >= *first) {
                 continue;
             }
             let took = self.time_run(*first, rest, size, depth)?;
             zones.push((ByteCount(*first), BitRate::of(ByteCount(rest.len() as u64 * size), took)));
             let each = took.div_f64(rest.len() as f64);
+            // As many reads as the share allows at this rate, and not beyond the next place.
             count = reads_in(share, each).clamp(ZONE_READS, most);
         }
         Ok(zones)
@@ -75,6 +77,7 @@ impl Procedure<'_> {
         let beyond = |run: &SequentialReads| {
             let costs = Costs::of_calibration(&calibration, ByteCount(run.size))?;
             let (first, last) = run.places;
+            // The faster end: what is then left over is at least the true extra cost.
             let transfer = costs.transfer(first, run.size).min(costs.transfer(last, run.size));
             Some(run.longest.saturating_sub(Duration::from_nanos(transfer)))
         };
@@ -93,6 +96,7 @@ impl Procedure<'_> {
         let mut reads = self.turns()?;
         let capacity = ByteCount(self.options.area.end.min(self.places.end()));
         let timed = |reads: &[TimedRead]| Characterization::with_zones(reads, &zones, capacity);
+        // No platter turns, so there is no arm: the rest of the time is better not spent.
         if timed(&reads).revolution.is_none() {
             return Ok((zones, None));
         }
@@ -158,6 +162,7 @@ impl Procedure<'_> {
             let Some((first, rest)) = run.split_first().filter(|(_, rest)| !rest.is_empty()) else {
                 continue;
             };
+            // The nearest written place is outside the gap, where the rate is known already.
             if *first <= zone.0.0 || *first >= next.0.0 {
                 continue;
             }

@@ -122,6 +122,7 @@ pub fn calibrate(
         LARGEST_BLOCK,
         2,
     )?;
+    // The first reads must not use up the budget.
     bench.restart();
     let calibration = Procedure::new(&mut bench, &places, &options, progress).run()?;
     let measured_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -141,6 +142,7 @@ fn measurable(
     loop {
         match places_of(device, &options) {
             Err(DeviceError::Unusable { .. }) if options.read_sizes.len() > 1 => {
+                // The largest size needs the largest written piece; smaller ones may still fit.
                 options.read_sizes.pop();
             }
             places => return Ok((places?, options)),

@@ -58,6 +58,8 @@ impl ReadableArea {
         size: u64,
         random: &mut Random,
     ) -> Vec<u64> {
+        // One shift for the whole round: the distances stay equal and the places differ from the
+        // last.
         let shift = random.next();
         let step = (part.end - part.start) / f64::from(count);
         (0..count).map(|i| self.at(part.start + step * (f64::from(i) + shift), size)).collect()

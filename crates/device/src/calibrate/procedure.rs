@@ -149,6 +149,8 @@ impl<'a> Procedure<'a> {
         }
         let share = self.options.budget.mul_f64(DEPTHS / depths.len() as f64);
         let trial = self.read(ReadPattern::Random, 8, size, least, "queue depth")?;
+        // The trial sets the number of reads, so that all depths together take their share of the
+        // budget.
         let count = reads_in(share, trial.took / 8).max(8);
         let places = self.places.random(count, size, &mut self.random);
         let mut times = Vec::new();
@@ -174,17 +176,23 @@ impl<'a> Procedure<'a> {
         for (placement, weight) in PLACEMENTS {
             let until = self.bench.elapsed() + share.mul_f64(weight);
             loop {
+                // A round has about minRead reads: as many as fit into a slot less the longest
+                // read.
                 let left = self.options.slot.saturating_sub(longest);
                 let count = reads_in(left, each).max(1);
                 let round = self.read(placement, count, size, depth, "sweeps")?;
+                // Follows the placement, so that rounds of a slow zone do not exceed a slot.
                 each = round.took / count;
                 longest = longest.max(round.longest);
                 tally.add(&round, count);
+                // Half a round: the next one would end further behind the share than this one
+                // before it.
                 if self.bench.elapsed() + round.took / 2 >= until {
                     break;
                 }
             }
         }
+        // Includes the trial's: one long read anywhere counts against the guarantee.
         tally.longest = longest;
         Ok(tally)
     }
@@ -196,6 +204,7 @@ impl<'a> Procedure<'a> {
         depth: u32,
         means: &[(ByteCount, Duration)],
     ) -> Result<Option<WriteCost>, DeviceError> {
+        // Reads about as large as the writes, so that both move the arm as often.
         let size = means.iter().rfind(|(size, _)| *size <= WRITE).or(means.first());
         let (Some((size, each)), Some(scratch)) = (size.copied(), self.options.scratch.clone())
         else {
@@ -219,6 +228,7 @@ impl<'a> Procedure<'a> {
             count += made;
             with += took;
             self.rounds += 1;
+            // By the mean time of a read: the round without writes may itself have been slow.
             slowest = slowest.max(took.saturating_sub(each * reads) / made);
             if self.bench.elapsed() >= until {
                 break;
@@ -245,6 +255,7 @@ impl<'a> Procedure<'a> {
 
     pub(super) fn report(&mut self, stage: &'static str) {
         let done = self.bench.elapsed().as_secs_f64() / self.options.budget.as_secs_f64().max(1e-9);
+        // Slow disks take longer than the budget; only the end reports 1.
         (self.progress)(CalibrateProgress { stage, done: done.min(0.99) });
     }
 }

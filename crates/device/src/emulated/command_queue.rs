@@ -64,6 +64,8 @@ impl<T> CommandQueue<T> {
     pub(super) fn next(&mut self, now: Moment) -> Option<(DiskRequest, T, Service)> {
         let oldest = self.waiting.front()?.0.arrival;
         let chosen = if self.head.model().rotational() {
+            // The choice is made as late as on a real disk: among all that have arrived when the
+            // arm is free.
             if now < self.free {
                 return None;
             }
@@ -72,6 +74,7 @@ impl<T> CommandQueue<T> {
             0
         };
         let (request, with) = self.waiting.remove(chosen)?;
+        // From the model's own moments and not from `now`: a late caller does not delay the disk.
         let start = self.free.max(request.arrival);
         let service = match request.what {
             RequestKind::Flush => flushed(start, self.head.flush(start)),
@@ -95,6 +98,7 @@ impl<T> CommandQueue<T> {
             return 0;
         }
         let open = |(r, _): &&(DiskRequest, T)| r.arrival <= at && r.what != RequestKind::Flush;
+        // `take_while` stops at a flush: nothing behind it may be served before it.
         let known = self.waiting.iter().take(self.depth).take_while(open);
         let reach = |(r, _): &(DiskRequest, T)| {
             self.head.positioning(at, r.offset, r.what == RequestKind::Write)

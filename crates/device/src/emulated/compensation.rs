@@ -77,13 +77,17 @@ impl Compensation {
     pub(super) fn asked(&mut self, came: Moment) -> Moment {
         let asked = match self.last {
             Some(LastAnswer { due, answered }) => {
+                // The request overtook this thread: its answer was sent at the latest when the
+                // request came.
                 let answered = answered.unwrap_or(came);
                 let late = answered.since(due).min(self.soon);
                 let caused = came.since(answered) <= self.soon;
+                // Never before the answer was due, and never later than it came.
                 if caused { (came - late - self.round_trip).max(due).min(came) } else { came }
             }
             None => came,
         };
+        // Two programs can get different corrections; the command queue needs arrivals in order.
         self.newest = self.newest.max(asked);
         self.newest
     }

@@ -166,8 +166,10 @@ impl Filesystem for DiskFiles {
     fn open(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let handle = self.opened.fetch_add(1, Ordering::Relaxed);
         if node == CONTROL_NODE {
+            // A text taken at open: pieces of two states would not fit together.
             self.texts().insert(handle, self.control_text());
         }
+        // Each read must reach the modelled disk; the kernel's cache would answer in no time.
         let flags = FopenFlags::FOPEN_DIRECT_IO
             | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
             | FopenFlags::FOPEN_NOFLUSH;

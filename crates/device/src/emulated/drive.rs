@@ -100,6 +100,8 @@ impl Drive {
         if offset.checked_add(len).is_none_or(|end| end > self.backing.size.0) {
             return answer(Err(io::ErrorKind::StorageFull.into()));
         }
+        // Written when it comes, so that a later read finds the bytes in whichever order they are
+        // served.
         if let Err(error) = self.backing.write(offset, from) {
             self.lock().counters.failed();
             return answer(Err(error));
@@ -117,6 +119,7 @@ impl Drive {
     pub(super) fn set_fast(&self, on: bool) {
         let mut state = self.lock();
         state.fast = on;
+        // Times in fast mode are not the model's, so nothing is owed for them.
         state.compensation.forget();
         drop(state);
         self.wakeup.notify_all();
@@ -176,6 +179,8 @@ impl Drive {
                 let fast = state.fast;
                 let served = at_work.pop_front().expect("the front was just looked at");
                 if self.arm {
+                    // Before the answer is sent: the program may ask again before this thread has
+                    // the lock.
                     state.compensation.answers(served.service.finish, served.waiting.came);
                 }
                 drop(state);
@@ -193,10 +198,13 @@ impl Drive {
                 state = self.lock();
             } else if let Some((request, waiting, service)) = state.line.next(now) {
                 drop(state);
+                // The bytes are ready before the model's moment, so that only the answer remains to
+                // be sent then.
                 let bytes = self.fetch(request, spare.pop().unwrap_or_default());
                 at_work.push_back(InService { request, service, waiting, bytes });
                 state = self.lock();
             } else {
+                // The model's time divided by the speed is time of the real clock.
                 state = self.wait(state, due.map(|due| due.since(now) / self.speed));
             }
         }

@@ -160,6 +160,8 @@ impl LoopConfig {
             number: 0,
             encrypt_type: 0,
             encrypt_key_size: 0,
+            // Autoclear frees the device when this process dies; direct keeps the kernel from a
+            // second cache.
             flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
             file_name,
             crypt_name: [0; 64],

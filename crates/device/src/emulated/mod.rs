@@ -139,6 +139,7 @@ impl EmulatedDisk {
             disk.device = Some(LoopDevice::attach(&disk.file(), disk.model.rotational())?);
         }
         if disk.model.rotational() {
+            // Last, through the path that programs will use: the block device if there is one.
             disk.measure_round_trip(fast);
         }
         Ok(disk)
@@ -226,6 +227,7 @@ impl EmulatedDisk {
     fn take_down(&mut self) -> Result<(), DeviceError> {
         if let Some(device) = &mut self.device {
             let mounted = mounts::all().unwrap_or_default();
+            // The newest mount first: an older one may lie beneath it.
             for on_it in mounted.iter().rev().filter(|m| m.source == device.path()) {
                 mounts::take_down(&on_it.at)?;
             }
@@ -239,6 +241,7 @@ impl EmulatedDisk {
             // Without the right to unmount, the session asks a helper that has it.
             let unmounts = preconditions::may_mount();
             if unmounts && let Err(busy) = mounts::take_down(&self.at) {
+                // Kept, so that the disk goes on working and a later `stop` can try again.
                 self.fuse_thread = Some(fuse_thread);
                 return Err(busy);
             }

@@ -99,6 +99,7 @@ impl Counters {
         s.seek += service.seek;
         s.rotation += service.rotation;
         s.transfer += service.transfer;
+        // Services overlap on a disk without an arm; each moment counts once.
         s.busy += service.finish.since(service.start.max(self.busy_until));
         self.busy_until = self.busy_until.max(service.finish);
         s.compensated += came.since(service.start);

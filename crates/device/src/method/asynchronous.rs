@@ -84,6 +84,7 @@ pub(super) fn probe<K: AsyncInterface>(
 ) -> io::Result<()> {
     let mut transfers = InFlight::new(file, 1);
     let (tag, direction, offset) = (0, Direction::Read, 0);
+    // Unchecked, because the probe asks the kernel and not what the file can do.
     transfers.submit_unchecked(Transfer { tag, direction, offset, buffer });
     let taken = kernel.hand_over(file, &transfers)?;
     transfers.taken(taken);
@@ -117,11 +118,13 @@ impl<K: AsyncInterface> Queue for AsyncQueue<K> {
         self.transfers.drain(done);
         while self.transfers.count() > 0 {
             self.hand_over().map_err(|e| self.failed("handing over", e))?;
+            // Results without the kernel are ready, so the wait only collects and hands over.
             let patience = if done.len() > before { Duration::ZERO } else { left };
             let collected = self.kernel.collect(patience, &mut self.answers);
             for (slot, answer) in self.answers.drain(..) {
                 self.transfers.answered(slot, answer, done);
             }
+            // After the answers, which are valid even if the wait itself failed.
             let time_is_up = collected.map_err(|e| self.failed("waiting for", e))?;
             if done.len() > before || time_is_up || left.is_zero() {
                 break;

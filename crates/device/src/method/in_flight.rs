@@ -50,6 +50,7 @@ impl InFlight {
         Self {
             file: Arc::clone(file),
             slots: (0..slots).map(|_| None).collect(),
+            // Reversed, so that the first transfers get the lowest slots.
             free: (0..slots).rev().collect(),
             finished: Vec::new(),
             fresh: Vec::new(),
@@ -100,6 +101,7 @@ impl InFlight {
     /// transfer continues and is fresh again.
     pub(super) fn answered(&mut self, slot: usize, answer: i64, done: &mut Vec<Completion>) {
         match self.settle(slot, answer) {
+            // It keeps its slot, so the rest of the transfer needs no room in the queue.
             None => self.fresh.push(slot),
             Some(result) => done.push(self.end(slot, result)),
         }
@@ -135,6 +137,8 @@ impl InFlight {
     /// Abandons the buffers that the kernel may still use.
     pub(super) fn abandon(&mut self) {
         for under_way in self.slots.drain(..).flatten() {
+            // Leaked on purpose: giving it back would let the kernel write into another owner's
+            // buffer.
             std::mem::forget(under_way.transfer.buffer);
         }
     }
@@ -157,6 +161,7 @@ impl InFlight {
         let Ok(now) = usize::try_from(answer) else {
             let errno = i32::try_from(-answer).map_or(Errno::IO, Errno::from_raw_os_error);
             return match errno {
+                // Nothing was moved and nothing is wrong: the same transfer is handed over again.
                 Errno::INTR | Errno::AGAIN => None,
                 Errno::CANCELED => Some(Err(DeviceError::cancelled(direction, &file.path, place))),
                 _ => Some(Err(file.failed(direction, place, errno.into()))),
@@ -167,6 +172,7 @@ impl InFlight {
             return Some(Ok(()));
         }
         let whole_blocks = moved.is_multiple_of(index(file.geometry.block));
+        // A direct transfer can only go on at a block; a shorter end is the end of the file.
         if now == 0 || (file.direct && !whole_blocks) {
             return Some(Err(DeviceError::ends_early(direction, &file.path, place, *moved)));
         }

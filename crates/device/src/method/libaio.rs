@@ -50,6 +50,7 @@ impl AsyncInterface for Libaio {
             match self.context.submit(&mut blocks[taken..]) {
                 Ok(count) => taken += count,
                 Err(Errno::INTR) => {}
+                // The context is full; completions make room.
                 Err(Errno::AGAIN) => break,
                 // The next call returns the error for the first of them.
                 Err(_) if taken > 0 => break,
@@ -62,6 +63,8 @@ impl AsyncInterface for Libaio {
     fn collect(&mut self, at_most: Duration, answers: &mut Vec<RawCompletion>) -> io::Result<bool> {
         let count = match self.context.collect(&mut self.events, at_most) {
             Ok(count) => count,
+            // A signal is not the end of the time: the caller computes what is left and calls
+            // again.
             Err(Errno::INTR) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         };
@@ -104,6 +107,7 @@ impl AioContext {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(at_most.subsec_nanos()),
         };
+        // Zero would return at once even with a timeout; with one the kernel waits for the first.
         let least = i64::from(!at_most.is_zero());
         let (most, into) = (events.len(), events.as_mut_ptr());
         // SAFETY: writes at most `most` events, and reads the time.

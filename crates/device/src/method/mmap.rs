@@ -129,6 +129,7 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     fn new(file: &OpenFile, direction: Direction, place: ByteSpan) -> Result<Self, Errno> {
         let page = rustix::param::page_size() as u64;
+        // `mmap` takes whole pages only; a block may be smaller than a page.
         let begin = units::align_down(place.offset, page);
         let skip = usize::try_from(place.offset - begin).expect("below a page");
         let len = place.len + skip;
@@ -170,6 +171,7 @@ impl Mapping {
                 }
             };
             match usize::try_from(copied) {
+                // Would loop for ever: nothing moved and no error.
                 Ok(0) => return Err(Errno::FAULT),
                 Ok(copied) => moved += copied,
                 Err(_) => match Errno::from_io_error(&io::Error::last_os_error()) {

@@ -38,6 +38,7 @@ impl AioControlBlock {
         block.aio_buf = rest.memory.as_ptr().cast();
         block.aio_nbytes = rest.len;
         block.aio_offset = rest.offset.cast_signed();
+        // Completion is waited for with `aio_suspend`; a signal would reach the whole process.
         block.aio_sigevent.sigev_notify = libc::SIGEV_NONE;
         Self(NonNull::from(Box::leak(block)))
     }
@@ -65,6 +66,7 @@ impl PosixAio {
                 answers.push((*slot, if said == 0 { bytes as i64 } else { -i64::from(said) }));
             }
         }
+        // Not in the loop above, which borrows the blocks.
         for (slot, _) in &answers[before..] {
             if let Some(block) = self.blocks.remove(slot) {
                 block.free();
@@ -108,6 +110,7 @@ impl AsyncInterface for PosixAio {
                 let error = io::Error::last_os_error();
                 block.free();
                 let full = error.kind() == io::ErrorKind::WouldBlock;
+                // An error behind the first is asked for again and then belongs to the first.
                 return if full || i > 0 { Ok(i) } else { Err(error) };
             }
             self.blocks.insert(*slot, block);

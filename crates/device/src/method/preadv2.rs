@@ -93,9 +93,12 @@ impl BlockingMethod for Preadv2 {
                 Err(errno) => return Err(file.failed(direction, place, errno.into())),
             }
             calls += 1;
+            // Only the first call is tried without waiting: the rest of a short read is on the
+            // disk.
             flags -= ReadWriteFlags::NOWAIT;
         }
         self.reads += u64::from(reading);
+        // One call that did not wait and had all of it: the page cache answered.
         let cached = reading && calls == 1 && self.first == ReadWriteFlags::NOWAIT;
         self.from_cache += u64::from(cached);
         Ok(())

@@ -47,6 +47,7 @@ impl<B: BlockingMethod> SerialQueue<B> {
 impl<B: BlockingMethod> Queue for SerialQueue<B> {
     fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
         let checked = self.file.check(transfer.direction, transfer.place());
+        // An error waits for its turn, so completions keep the order of submission.
         let prepared = checked.and_then(|()| self.way.prepare(&self.file, &transfer));
         self.waiting.push_back((transfer, prepared));
         Ok(())

@@ -67,6 +67,7 @@ impl Queue for ThreadsQueue {
             return Ok(());
         }
         let before = done.len();
+        // Before the channel: a queue whose transfers were all called off must not wait.
         done.append(&mut self.called_off);
         if done.len() == before {
             done.extend(self.done.recv_timeout(at_most).ok());
@@ -97,7 +98,9 @@ impl Queue for ThreadsQueue {
 impl Drop for ThreadsQueue {
     /// Waits for transfers in progress, because the threads use buffers of the pool.
     fn drop(&mut self) {
+        // Otherwise the threads would make all waiting transfers before they end.
         self.todo.try_iter().for_each(drop);
+        // Closing the channel ends the threads' loops.
         self.work = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();

@@ -118,6 +118,7 @@ impl Uring {
         }
         let number = self.pool.region_of(buffer)?;
         let region = &mut self.regions[index(number)];
+        // A refusal is remembered: asking the kernel again for each read would cost a call.
         if *region == BufferRegion::Unseen {
             *region = match register(&self.ring, number, self.pool.region(number)) {
                 Ok(()) => BufferRegion::Registered,
@@ -140,6 +141,7 @@ impl AsyncInterface for Uring {
             // SAFETY: the entry points into a buffer that stays with the queue until its completion
             // has been seen, and the buffer keeps its pool alive.
             if unsafe { self.ring.submission().push(&entry) }.is_err() {
+                // The ring is full; the rest is handed over after completions have made room.
                 return Ok(i);
             }
         }
@@ -155,6 +157,7 @@ impl AsyncInterface for Uring {
         };
         let most = if waiting { 1 } else { BATCH };
         for completion in self.ring.completion().take(most) {
+            // The cancel has a completion of its own, and no transfer waits for it.
             if completion.user_data() != CALLED_OFF {
                 let slot = usize::try_from(completion.user_data()).expect("a slot");
                 answers.push((slot, completion.result().into()));
@@ -195,6 +198,7 @@ impl Setup {
     fn probe(file: &Arc<OpenFile>, pool: &Pool, polled: bool) -> io::Result<Self> {
         let mut refused = io::Error::from(Errno::NOSYS);
         let pinning = may_pin(pool.size());
+        // From the cheapest setup for the processor to the one that every kernel has.
         for (deferred, registered) in [(true, true), (true, false), (false, true), (false, false)] {
             if registered && !pinning {
                 continue;
@@ -223,6 +227,7 @@ impl Setup {
     /// A disabled ring that knows the file as number 0 and has room for `regions` regions.
     fn ring(self, file: &OpenFile, depth: u32, regions: u32) -> io::Result<IoUring> {
         let mut builder = IoUring::builder();
+        // A child process (FFmpeg) must not inherit the mapping of the ring.
         builder.dontfork().setup_r_disabled();
         if self.deferred {
             builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
@@ -231,9 +236,11 @@ impl Setup {
             builder.setup_iopoll();
         }
         let ring = builder.build(depth.next_power_of_two())?;
+        // Before Linux 5.11 a wait cannot have a timeout.
         if !ring.params().is_feature_ext_arg() {
             return Err(Errno::NOSYS.into());
         }
+        // A registered file spares the kernel a look-up and a reference count for each transfer.
         ring.submitter().register_files(&[file.file.as_raw_fd()])?;
         if regions > 0 {
             ring.submitter().register_buffers_sparse(regions)?;

@@ -182,6 +182,7 @@ impl Sockets {
             Ok("io_uring") => return Self::with(Backend::Ring, listener),
             _ => {}
         }
+        // A clone, because a ring that fails to start has already taken the first one.
         let second = listener.as_ref().map(TcpListener::try_clone).transpose()?;
         Self::with(Backend::Ring, listener).or_else(|_| Self::with(Backend::Poll, second))
     }

@@ -25,6 +25,8 @@ impl Outbox {
                 self.slices.push_back(slice);
             }
         }
+        // As a place in the stream and not as a number of slices: short sends split slices
+        // anywhere.
         self.marks.push_back((tag, self.queued));
     }
 
@@ -41,6 +43,7 @@ impl Outbox {
     /// The next slices for the kernel, at most `count`.
     pub(super) fn gather(&self, count: usize) -> impl Iterator<Item = &[u8]> {
         let mut skip = self.head;
+        // Only the first slice is partly sent; `take` makes the skip zero for all others.
         self.slices.iter().take(count).map(move |slice| &slice[std::mem::take(&mut skip)..])
     }
 
@@ -73,6 +76,7 @@ impl Outbox {
         self.slices.clear();
         self.marks.clear();
         self.head = 0;
+        // Later marks compare with `taken`, which must not fall behind what is queued anew.
         self.queued = self.taken;
     }
 }

@@ -63,6 +63,7 @@ impl Poll {
             let mut listener = TcpListener::from_std(listener);
             poll.registry().register(&mut listener, LISTEN, Interest::READABLE)?;
             own = Some(listener);
+            // Connections may have arrived before the registration, and no edge reports them.
             accept = Accept::Now;
         }
         Ok(Self {
@@ -94,6 +95,7 @@ impl Poll {
             stream,
             receiving: None,
             outbox: Outbox::default(),
+            // Tried at once: the first edge may have passed before the registration.
             readable: true,
             writable: true,
             failed: false,
@@ -110,6 +112,7 @@ impl Poll {
     }
 
     fn accept(&mut self, events: &mut Vec<SocketEvent>) {
+        // Until it would block: an edge comes once for any number of waiting connections.
         while let Some(listener) = &self.listener {
             let failed = match listener.accept() {
                 Ok((stream, peer)) => match self.insert(stream) {
@@ -144,6 +147,7 @@ impl Poll {
         if time_to_accept {
             self.accept(events);
         }
+        // A connection can stand in the list twice or be closed by now; both find nothing to do.
         for index in std::mem::take(&mut self.due) {
             let id = ConnectionId::new(index, self.slots[index].generation);
             if let Some(connection) = &mut self.slots[index].connection {
@@ -157,10 +161,13 @@ impl Poll {
 impl PollConnection {
     fn receive(&mut self, id: ConnectionId, events: &mut Vec<SocketEvent>) {
         while self.readable {
+            // Without a buffer the bytes stay in the kernel, and the peer is slowed down by its
+            // window.
             let Some(mut buffer) = self.receiving.take() else { return };
             let before = buffer.len();
             buffer.resize(buffer.capacity(), 0);
             let outcome = self.stream.read(&mut buffer[before..]);
+            // The caller sees received bytes only, never the zeros that made room for them.
             buffer.truncate(before + *outcome.as_ref().unwrap_or(&0));
             match outcome {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
@@ -177,6 +184,7 @@ impl PollConnection {
 
     fn transmit(&mut self, id: ConnectionId, events: &mut Vec<SocketEvent>) {
         while self.writable && !self.failed {
+            // Before the empty test: the last send of a queue ends when its outbox is empty.
             while let Some(tag) = self.outbox.finished() {
                 events.push(SocketEvent::Sent { connection: id, tag });
             }
@@ -255,6 +263,7 @@ impl Driver for Poll {
     fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()> {
         let before = events.len();
         self.work(events);
+        // Events are ready for the caller already; the poll then only collects new edges.
         let mut timeout = if events.len() > before { Duration::ZERO } else { at_most };
         if let Accept::At(moment) = self.accept {
             timeout = timeout.min(moment.saturating_duration_since(Instant::now()));
@@ -266,6 +275,8 @@ impl Driver for Poll {
         for event in &self.ready {
             match event.token() {
                 WAKE => {
+                    // Emptied before `lower`: otherwise this read could take the count of a newer
+                    // wake, whose flag would then hold back all later ones.
                     let _ = rustix::io::read(self.waker.descriptor(), &mut [0u8; 8][..]);
                     self.waker.lower();
                     events.push(SocketEvent::Woken);
@@ -273,6 +284,7 @@ impl Driver for Poll {
                 LISTEN => self.accept = Accept::Now,
                 Token(index) => {
                     let slot = self.slots.get_mut(index).and_then(|s| s.connection.as_mut());
+                    // Closed after the kernel noted the event.
                     let Some(connection) = slot else { continue };
                     connection.readable |= event.is_readable() || event.is_read_closed();
                     connection.writable |= event.is_writable() || event.is_write_closed();

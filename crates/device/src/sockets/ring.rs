@@ -66,7 +66,9 @@ impl Ring {
     }
 
     fn insert(&mut self, stream: TcpStream) -> ConnectionId {
+        // Without Nagle's delay a short response leaves at once; a refusal costs latency only.
         let _ = stream.set_nodelay(true);
+        // Slots are used again, so their number is the most connections at one time.
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(RingSlot::default());
             self.slots.len() - 1
@@ -78,6 +80,8 @@ impl Ring {
 
     fn get(&mut self, id: ConnectionId) -> Option<&mut RingConnection> {
         let slot = self.slots.get_mut(id.index())?;
+        // The slot may belong to a newer connection; the generation tells a late call from a
+        // current one.
         if ConnectionId::new(id.index(), slot.generation) != id {
             return None;
         }
@@ -123,6 +127,7 @@ impl Ring {
     /// end (slices are shared memory that does not move), and the slot stays.
     fn arm_send(&mut self, index: usize) {
         let Some(connection) = &mut self.slots[index].connection else { return };
+        // One send at a time: a second one could overtake the rest of a short first one.
         if connection.sending || connection.failed || connection.outbox.is_empty() {
             return;
         }
@@ -149,6 +154,7 @@ impl Ring {
             let error = io::Error::from_raw_os_error(-result);
             if self.listener.is_some() && !is_peers_fault(&error) {
                 events.push(SocketEvent::AcceptFailed { error });
+                // Armed again by `wait`: the same accept would fail at once and keep the core busy.
                 self.accept_again = Some(Instant::now() + ACCEPT_PAUSE);
                 return;
             }
@@ -180,6 +186,7 @@ impl Ring {
         connection.sending = false;
         if let Ok(count) = usize::try_from(result) {
             connection.outbox.advance(count);
+            // Also while closing, so that marks are used up; only the reports are left out.
             while let Some(tag) = connection.outbox.finished() {
                 if !connection.closing {
                     events.push(SocketEvent::Sent { connection: id, tag });
@@ -187,6 +194,8 @@ impl Ring {
             }
         } else if result != -libc::EINTR && result != -libc::EAGAIN && !connection.closing {
             connection.failed = true;
+            // The kernel has answered and no other send is in it, so nothing points into the outbox
+            // now.
             connection.outbox.clear();
             let error = io::Error::from_raw_os_error(-result);
             events.push(SocketEvent::SendFailed { connection: id, error });
@@ -204,6 +213,7 @@ impl Ring {
         if slot.connection.as_ref().is_some_and(RingConnection::is_over) {
             self.closed.push(ConnectionId::new(index, slot.generation));
             slot.connection = None;
+            // From here on calls with the old id find nothing, and the slot can be given away.
             slot.generation = slot.generation.wrapping_add(1);
             self.free.push(index);
         }
@@ -321,6 +331,7 @@ impl Driver for Ring {
                 timeout = timeout.min(moment - now);
             }
         }
+        // A slot that `close` freed at once has no completion of its own to end the wait.
         if !self.closed.is_empty() {
             timeout = Duration::ZERO;
         }

@@ -21,6 +21,7 @@ pub fn socket_path(uuid: Uuid) -> PathBuf {
 
 /// Whether the directory exists and belongs to this user: in `/tmp` any user could create it.
 pub(super) fn belongs_to_user(directory: &Path) -> io::Result<bool> {
+    // A link is not followed: another user's link could lead to a directory of this user.
     match std::fs::symlink_metadata(directory) {
         Ok(found) => Ok(found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -30,6 +31,7 @@ pub(super) fn belongs_to_user(directory: &Path) -> io::Result<bool> {
 
 fn directory(runtime: Option<PathBuf>, user: u32) -> PathBuf {
     match runtime {
+        // The XDG specification has relative paths ignored.
         Some(runtime) if runtime.is_absolute() => runtime.join("tenuto"),
         _ if user == 0 => Path::new("/run/tenuto").to_owned(),
         _ => PathBuf::from(format!("/tmp/tenuto-{user}")),

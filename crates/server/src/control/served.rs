@@ -55,6 +55,7 @@ impl StoreOwner for ServedStore {
 
     /// Hides the title. The core frees its space when no session plays it any more.
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
+        // Hidden first, so that no new request finds the title after the core has counted its uses.
         let record = self.store().hide(title)?;
         let copy = StoredCopy { store: self.number, id: record.id };
         let (answer, in_use) = bounded(1);
@@ -77,6 +78,8 @@ impl StoreOwner for ServedStore {
         let mut most_active = active();
         let acquire = |bytes: ByteCount| -> Box<dyn Any> { Box::new(self.io.acquire(bytes)) };
         let mut on_progress = |done: CalibrateProgress| {
+            // A session that comes and goes while the disk is measured disturbs the measurement,
+            // too.
             most_active = most_active.max(active());
             progress(wire::Progress::of_part(done.stage, done.done));
         };

@@ -67,9 +67,11 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<Atomi
             break;
         }
         let Ok(stream) = stream else {
+            // Out of descriptors, for example: the next attempt would fail at once, too.
             thread::sleep(Duration::from_millis(50));
             continue;
         };
+        // Otherwise the list would grow with every command for as long as the server runs.
         clients.retain(|client| !client.is_finished());
         if open.load(Ordering::Relaxed) >= MAX_CLIENTS {
             let message = "too many commands run on this store; try again later".to_owned();
@@ -101,6 +103,7 @@ fn serve_client(stream: &UnixStream, served: &ServedStore, closed: &AtomicBool) 
     loop {
         match (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
             Ok(_) if line.ends_with(b"\n") => {}
+            // The client has disconnected, or its line is too long.
             Ok(_) => return Ok(()),
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>

@@ -15,6 +15,7 @@ impl Core {
     pub(super) fn execute_actions(&mut self) {
         let mut actions = std::mem::take(&mut self.actions);
         loop {
+            // An action may cause further ones: a read of a title that has ended fails at once.
             self.engine.drain_actions(&mut actions);
             if actions.is_empty() {
                 break;
@@ -41,6 +42,7 @@ impl Core {
                 self.disks[usize::from(disk.0)].start(job, buffer);
             }
             Action::Deliver { request, read, bytes } => self.deliver(request, read, bytes),
+            // The HTTP thread needs no message: it knows how many bytes it has requested.
             Action::Complete { request } => {
                 self.remove_request(request);
             }
@@ -57,6 +59,7 @@ impl Core {
             Action::Ended { session, summary } => self.session_ended(session, &summary),
             Action::Granted { permit } => {
                 if let Some(grant) = self.grants.remove(&permit) {
+                    // After its timeout nobody waits for this permit any more.
                     let _ = grant.send(());
                 }
             }

@@ -120,6 +120,7 @@ impl Core {
             let wake_up = self
                 .engine
                 .next_wakeup()
+                // The status is published once a slot, also while the engine needs no tick.
                 .min(self.next_slot())
                 .min(next_deferred.unwrap_or(Moment::MAX));
             let wait = wake_up.since(self.clock.now()).min(LONGEST_WAIT);
@@ -137,6 +138,7 @@ impl Core {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             let now = self.clock.now();
+            // Every event advances the engine, too: a tick is due only in a slot without events.
             if now >= self.engine.next_wakeup() {
                 self.engine.tick(now);
             }
@@ -168,6 +170,7 @@ impl Core {
             Event::ReadDone { read, result } => {
                 let outcome = match result {
                     Ok(buffer) => {
+                        // Before the engine is told: it may deliver from this buffer at once.
                         self.buffers.insert(read, buffer);
                         ReadOutcome::Good
                     }
@@ -182,6 +185,7 @@ impl Core {
             }
             Event::ReleasePermit { id } => {
                 if let Some(permit) = self.permits.remove(&id) {
+                    // Work that was given up may never have been granted its permit.
                     self.grants.remove(&permit);
                     self.engine.best_effort_done(now, permit);
                 }
@@ -192,6 +196,7 @@ impl Core {
                 self.engine.set_timings(now, disk, *timings);
             }
             Event::Restore { disk, restored } => {
+                // The probe may have ended with the server.
                 let _ = restored.send(self.engine.restore_disk(now, disk));
             }
             Event::Stop { grace } => {
@@ -242,6 +247,7 @@ impl Core {
     /// Logs when a disk becomes slower than calibrated, is as calibrated again, or completes
     /// another number of reads in its busy slots.
     fn log_disk_health(&self, status: &Status) {
+        // The new status is published after this call, so the snapshot is the last slot's.
         let before = self.shared.snapshot();
         let disks = before.engine.disks.iter().zip(&status.disks);
         for ((before, disk), mounted) in disks.zip(&self.shared.library.stores) {

@@ -25,6 +25,7 @@ impl Core {
         let Some(open) = self.sessions.get_mut(&media.session) else {
             return self.send_request_error(caller, request, RequestError::SessionEnded);
         };
+        // Before the engine decides: its refusal is sent to the caller that is registered here.
         open.requests.insert(request);
         self.requests.insert(request, PendingRequest { caller, session: media.session });
         self.engine.request(now, media);
@@ -41,6 +42,7 @@ impl Core {
     /// copied.
     pub(super) fn deliver(&mut self, request: RequestId, read: ReadId, bytes: Range<u32>) {
         let Some(pending) = self.requests.get(&request) else {
+            // The request has ended in this burst of events, and the engine needs its answer.
             return self.engine.cancel(self.clock.now(), request);
         };
         let buffer = self.buffers.get(&read).expect("delivered from memory").clone();

@@ -33,6 +33,7 @@ impl Core {
     pub(super) fn admit(&mut self, caller: Caller, request: PlayRequest) {
         let result = match self.try_admit(request) {
             Ok((session, wait)) if wait > Duration::ZERO => {
+                // The player gets its answer at its start, so that it requests nothing before.
                 return self.deferred.push((self.clock.now() + wait, caller, session));
             }
             Ok((session, _)) => Ok(session),
@@ -58,9 +59,11 @@ impl Core {
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
+        // The HTTP threads refuse this, too, but the request may have been on its way.
         if self.stop_at.is_some() {
             return Err(AdmissionError::Stopping);
         }
+        // Before admission: a session that no token names could not be used.
         let token = self
             .shared
             .sessions

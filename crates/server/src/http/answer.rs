@@ -150,6 +150,8 @@ fn master(
             presentation.packaging.multivariant_playlist(&videos, ""),
         ));
     }
+    // A manifest that is requested with a session's token goes on in place of that session, with
+    // another part or speed.
     let replaces = match request.query("s").map(|token| shared.sessions.find(token)) {
         Some(TokenLookup::Live(session)) => Some(session.id),
         _ => None,
@@ -202,6 +204,7 @@ fn progressive(
         let Some(body) = session.title.cached_file(&tracks) else {
             return Decision::BuildFile(Arc::clone(&session.title), tracks);
         };
+        // The token determines what is played, so parameters beside it would have no effect.
         if playback_params::has_any(&request.query) {
             return Decision::Respond(manifests_only());
         }
@@ -221,6 +224,7 @@ fn progressive(
         return Decision::Respond(whole_file_only());
     }
     if request.method == Method::Head {
+        // HEAD begins no session, so the best offer stands for all. A title that opened has one.
         let tracks = title.whole.offers()[0].clone();
         let Some(body) = title.cached_file(&tracks) else {
             return Decision::BuildFile(title, tracks);
@@ -278,10 +282,13 @@ fn ranged(
     kind: &str,
 ) -> Decision {
     let length = body.len();
+    // Evaluated before the range, as RFC 9110, 13.2.2 requires.
     if request.if_none_match.as_deref().is_some_and(|tags| matches(tags, etag)) {
         let head = Head::new(304).field("ETag", etag);
         return Decision::Respond(Response { head, body: Vec::new(), length: 0 });
     }
+    // If the body has changed, all of it is sent: the client's parts are of another one. Weak tags
+    // never match here, because parts must be equal byte by byte.
     let fresh = request.if_range.as_deref().is_none_or(|tag| tag == etag);
     let requested = match request.range.filter(|_| fresh).map(|range| range.of(length)) {
         None => None,
@@ -297,6 +304,7 @@ fn ranged(
         .field("Content-Type", kind)
         .field("Accept-Ranges", "bytes")
         .field("ETag", etag)
+        // The URL holds the token of one session.
         .field("Cache-Control", "private, max-age=3600");
     if let Some(range) = &requested {
         let last = range.end - 1;
@@ -312,6 +320,7 @@ fn ranged(
 /// Whether a list of entity tags has this one, or is `*`.
 fn matches(tags: &str, etag: &str) -> bool {
     let mut tags = tags.split(',').map(str::trim);
+    // `If-None-Match` compares weakly (RFC 9110, 13.1.2).
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 

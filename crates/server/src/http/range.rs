@@ -34,6 +34,7 @@ impl ByteRange {
     pub(crate) fn of(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
             Self::From(first) => first..length,
+            // The end is included in the field, and may be the largest number there is.
             Self::Between(first, last) => first..last.saturating_add(1).min(length),
             Self::Last(count) => length.saturating_sub(count)..length,
         };
@@ -42,6 +43,7 @@ impl ByteRange {
 }
 
 fn number(digits: &str) -> Option<u64> {
+    // `parse` would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }

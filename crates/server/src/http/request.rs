@@ -77,6 +77,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     let length = match head.parse(bytes) {
         Ok(httparse::Status::Complete(length)) if length <= MAX_HEAD => length,
         Ok(httparse::Status::Partial) if bytes.len() < MAX_HEAD => return Parsed::Partial,
+        // At least `MAX_HEAD` bytes are here. Without a line end among them, the first line is too
+        // long.
         Ok(_) if !bytes[..MAX_HEAD].contains(&b'\n') => return Parsed::Rejected(TOO_LONG_LINE),
         Ok(_) | Err(httparse::Error::TooManyHeaders) => return Parsed::Rejected(TOO_LARGE),
         Err(httparse::Error::Version) => return Parsed::Rejected(VERSION),
@@ -118,10 +120,12 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.if_none_match = Some(value.to_owned());
         } else if is("connection") {
             let has = |word| value.split(',').any(|v| v.trim().eq_ignore_ascii_case(word));
+            // `close` overrides `keep-alive` (RFC 9112, 9.3).
             request.keep_alive = (request.keep_alive || has("keep-alive")) && !has("close");
         } else if is("host") {
             hosts += 1;
         } else if is("transfer-encoding") || is("content-length") && value != "0" {
+            // The bytes of a body that is not read would be parsed as the next request.
             return Err(BODY);
         }
     }
@@ -137,6 +141,7 @@ fn take_target(target: &str, request: &mut HttpRequest) -> Result<(), HeadError>
     if target == "*" && request.method == Method::Options {
         return Ok(());
     }
+    // Servers must accept the absolute form, too (RFC 9112, 3.2.2).
     let scheme_end = target.get(..7).filter(|s| s.eq_ignore_ascii_case("http://"));
     let origin = match scheme_end {
         Some(_) => target[7..].find('/').map_or("/", |slash| &target[7 + slash..]),
@@ -158,6 +163,7 @@ fn decode(name: &str) -> Option<String> {
     let bytes = name.as_bytes();
     let whole =
         |i: usize| bytes.get(i + 1..i + 3).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
+    // The decoder leaves a broken escape as it is.
     if (0..bytes.len()).any(|i| bytes[i] == b'%' && !whole(i)) {
         return None;
     }

@@ -38,6 +38,8 @@ impl Head {
 
     /// The head's bytes, with the body's length and whether the connection is kept alive.
     pub(crate) fn finish(mut self, length: u64, keep_alive: bool) -> Vec<u8> {
+        // RFC 9110, 8.6: a 204 has no length field, and the one of a 304 would describe a body
+        // that is not sent.
         if self.status != 204 && self.status != 304 {
             write!(self.text, "Content-Length: {length}\r\n").ok();
         }

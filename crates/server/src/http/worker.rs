@@ -75,6 +75,7 @@ impl Worker {
                 self.shared
                     .log
                     .line(|| json!({ "event": "socket-wait-failed", "error": error.to_string() }));
+                // A socket loop that fails at once must not use up the processor.
                 thread::sleep(CHECK_INTERVAL);
             }
             for event in events.drain(..) {
@@ -118,6 +119,7 @@ impl Worker {
     }
 
     fn accepted(&mut self, id: ConnectionId, peer: SocketAddr) {
+        // A connection over the limit is counted, too, because `close` counts all of them down.
         let open = self.shared.http.connections.fetch_add(1, Ordering::Relaxed);
         let deadline = Instant::now() + self.limits.head_timeout;
         self.connections.insert(id, Connection::new(peer, deadline));
@@ -160,6 +162,7 @@ impl Worker {
             Ok(_) => {}
         }
         if !matches!(connection.state, ConnectionState::Lingering) {
+            // The time limit of a head begins with its first byte, not with the connection.
             let first = connection.input.is_empty();
             connection.input.extend_from_slice(bytes);
             if matches!(connection.state, ConnectionState::Reading) {
@@ -335,6 +338,7 @@ impl Worker {
     /// otherwise the end of the connection, by which HTTP/1.1 marks an incomplete body.
     fn request_failed(&mut self, id: ConnectionId, request: RequestId, why: &RequestError) {
         let Some(transfer) = self.transfer(id) else { return };
+        // The failure may be of an earlier transfer of this connection.
         if !transfer.open_requests().contains(&request) {
             return;
         }
@@ -403,6 +407,7 @@ impl Worker {
         } else {
             connection.state = ConnectionState::Lingering;
             connection.deadline = now + LINGER;
+            // What the peer sends from now on is not read as a request.
             connection.input = Vec::new();
         }
         self.log_exchange(peer, &exchange, None);
@@ -410,6 +415,7 @@ impl Worker {
             self.read_request(id);
         } else {
             self.sockets.finish(id);
+            // Both directions have ended, so there is no unread input to wait for.
             if self.connections.get(&id).is_some_and(|connection| connection.ended) {
                 return self.close(id);
             }
@@ -442,6 +448,7 @@ impl Worker {
     /// Counts and logs an exchange that has ended. `aborted`: why, where it is incomplete.
     fn log_exchange(&self, peer: SocketAddr, exchange: &Exchange, aborted: Option<&str>) {
         let http = &self.shared.http;
+        // An exchange that ends before its status is known counts in the first class.
         let class = usize::from(exchange.status / 100).clamp(1, 5) - 1;
         http.responses[class].fetch_add(1, Ordering::Relaxed);
         self.shared.log.line(|| {

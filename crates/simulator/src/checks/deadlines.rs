@@ -162,6 +162,8 @@ impl Deadlines {
                 schedule.last_activity = now;
                 let layout = &record.layout.tracks[usize::from(request.track)];
                 let contiguity = schedule.seeks.judge(&record.segments, layout, request);
+                // A request of kind `Either` may seek: until the server has decided, nothing is
+                // guaranteed to it.
                 if contiguity != Contiguity::Continues {
                     schedule.seeking = Some(id);
                 }

@@ -103,6 +103,7 @@ impl SeekRule {
             return Contiguity::Continues;
         }
         let read = u64::from(layout.piece);
+        // How far from a place the server may still continue, in bytes.
         let (before, after) = match (self.unused, layout.stored.is_empty()) {
             (true, _) => (2 * read, 2 * read),
             (false, true) => (read, 1),

@@ -166,6 +166,7 @@ impl World<'_> {
                 }
                 Some(PlayerAction::Stalled) => {
                     self.note("stalled: viewer", [number as u64, 0, 0, 0]);
+                    // Decided when the stall begins: a later seek must not excuse it.
                     let viewer = &mut self.viewers[number];
                     let guaranteed = viewer.is_guaranteed();
                     viewer.stall = Some(Stall { since: self.now, guaranteed });

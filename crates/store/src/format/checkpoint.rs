@@ -52,6 +52,8 @@ pub(crate) fn decode(
     if header.bytes(8)? != MAGIC {
         return Err("its magic is missing".into());
     }
+    // Of another store or an older update: a write that was lost leaves a whole checkpoint like
+    // this.
     if header.array()? != *uuid.as_bytes() || header.u64()? != place.next.sequence {
         return Err("it belongs elsewhere".into());
     }

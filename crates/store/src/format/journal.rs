@@ -45,6 +45,8 @@ impl JournalPosition {
     /// cross the end.
     pub(crate) fn start_for(&self, bytes: u64, ring: u64) -> u64 {
         let left = ring - self.place % ring;
+        // The skipped bytes count in `place`, so that `place % ring` is the offset and older laps
+        // are told apart.
         if bytes <= left { self.place } else { self.place + left }
     }
 
@@ -141,6 +143,8 @@ fn read_copy(ring: &[u8], at: usize, uuid: Uuid) -> Option<EntryCopy<'_>> {
     let (place, chain) = (header.u64().ok()?, header.u32().ok()?);
     let (copy, _) = (header.u16().ok()?, header.u16().ok()?);
     let length = usize::try_from(header.u32().ok()?).ok()?;
+    // An intact block of another store or another place is no entry here. The bound on the length
+    // keeps a damaged one from reaching far.
     if found_uuid != uuid || length > MAX_ENTRY || place % ring.len() as u64 != at as u64 {
         return None;
     }
@@ -173,6 +177,8 @@ pub(crate) fn read<'a>(
 ) -> Option<ReplayedEntry<'a>> {
     let length = ring.len() as u64;
     read_at(ring, position.place, position, uuid).or_else(|| {
+        // The writer skips the ring's end if an entry does not fit, and nothing on the disk marks
+        // the skip.
         let next_lap = position.place + length - position.place % length;
         (!position.place.is_multiple_of(length))
             .then(|| read_at(ring, next_lap, position, uuid))
@@ -193,6 +199,8 @@ fn read_at<'a>(
     let mut good = places.take_while(|at| *at < ring.len()).filter_map(|at| {
         let found = read_copy(ring, at, uuid)?;
         let begins = found.place - u64::from(found.copy.min(1)) * found.bytes;
+        // Sequence and chain exclude an entry of a history that was given up, which can lie here
+        // intact.
         let ours =
             found.sequence == position.sequence && found.chain == position.chain && begins == start;
         ours.then_some(found)
@@ -210,6 +218,7 @@ pub(crate) fn newest_beyond(ring: &[u8], sequence: u64, uuid: Uuid) -> Option<u6
         .step_by(4096)
         .filter_map(|at| read_copy(ring, at, uuid))
         .map(|found| found.sequence)
+        // The older entries that one lap leaves behind are normal.
         .filter(|found| *found >= sequence)
         .max()
 }

@@ -60,6 +60,8 @@ pub(crate) fn decode(bytes: &[u8], uuid: Uuid) -> Option<TitleRecord> {
     }
     let (sum, length) = (header.u32().ok()?, header.u32().ok()?);
     whole[CHECKSUM..LENGTH].fill(0);
+    // A device formatted again still has labels of the store before; only the uuid tells them
+    // apart.
     if header.array().ok()? != *uuid.as_bytes() || checksum(&whole) != sum {
         return None;
     }

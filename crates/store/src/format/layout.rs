@@ -58,7 +58,10 @@ impl StoreLayout {
         let chunks = size / chunk;
         // Both grow with the number of chunks, because titles and changes do.
         let journal = align_up((chunks * 64).clamp(MIN_JOURNAL, MAX_JOURNAL), BLOCK);
+        // A title of two tracks takes about 260 bytes here and at least two chunks of data, so the
+        // device is usually full before the slot is.
         let checkpoint = align_up((chunks * 256).clamp(MIN_CHECKPOINT, MAX_CHECKPOINT), BLOCK);
+        // Whole chunks, because a part of a chunk would be lost to titles anyway.
         let scratch = align_down((size / 1024).min(MAX_SCRATCH), chunk);
         // Beside the middle superblock, so that the arm is seldom far from the journal.
         let journal_at = superblock_places(size)[2] + SUPERBLOCK_SPACING;
@@ -74,6 +77,7 @@ impl StoreLayout {
             ],
             scratch: scratch_at..scratch_at + scratch,
         };
+        // On a small store the middle can reach the last superblock; `validate` finds it.
         if layout.validate().is_err() || layout.data_chunks() < MIN_DATA_CHUNKS {
             return Err(too_small());
         }
@@ -95,9 +99,12 @@ impl StoreLayout {
             .chain([self.journal.clone(), self.scratch.clone()])
             .chain(self.checkpoints.clone())
             .collect();
+        // A chunk larger than the distance of two regions is reserved by both: `next` only moves
+        // forward.
         reserved.sort_by_key(|range| range.start);
         let mut runs = Vec::new();
         let mut next = 0;
+        // An empty scratch region inside a data run would split the run.
         for range in reserved.into_iter().filter(|range| !range.is_empty()) {
             push_run(&mut runs, next, range.start / self.chunk);
             next = next.max(range.end.div_ceil(self.chunk));
@@ -143,10 +150,12 @@ impl StoreLayout {
         {
             return Err("a size that cannot be".into());
         }
+        // The limits also bound what is read into memory when a store opens.
         let lengths = [&self.journal, &self.checkpoints[0], &self.checkpoints[1]].map(length);
         if lengths[0] < MIN_JOURNAL || lengths[0] > MAX_JOURNAL {
             return Err("a journal of a length that cannot be".into());
         }
+        // Equal slots, because each catalogue is written into either.
         if lengths[1] < MIN_CHECKPOINT || lengths[1] > MAX_CHECKPOINT || lengths[1] != lengths[2] {
             return Err("checkpoints of a length that cannot be".into());
         }
@@ -159,6 +168,7 @@ impl StoreLayout {
         if regions.iter().any(|r| !r.start.is_multiple_of(BLOCK) || !r.end.is_multiple_of(BLOCK)) {
             return Err("a region that is not aligned".into());
         }
+        // By end too: an empty region at the start of another one does not overlap it.
         regions.sort_by_key(|range| (range.start, range.end));
         let apart = regions.windows(2).all(|pair| pair[0].end <= pair[1].start);
         if !apart || regions.last().is_some_and(|last| last.end > self.size) {

@@ -229,6 +229,7 @@ fn decode_extents(bytes: &mut Decoder<'_>) -> Result<Vec<Extent>, Malformed> {
     (0..bytes.count16(MAX_EXTENTS, "too many extents")?)
         .map(|_| {
             let extent = Extent { start: ChunkIndex(bytes.u64()?), chunks: bytes.u64()? };
+            // Code behind this computes `end()` without a check. No writer makes an empty extent.
             if extent.chunks == 0 || extent.start.0.checked_add(extent.chunks).is_none() {
                 return Err("an extent that cannot be".into());
             }

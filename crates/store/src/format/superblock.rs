@@ -105,6 +105,7 @@ impl Superblock {
         }
         let version =
             u32::from_le_bytes(block[FORMAT_VERSION..CHECKSUM].try_into().expect("four bytes"));
+        // Before the checksum: another version may compute it differently, and its name helps more.
         if version != VERSION {
             return SuperblockCopy::OtherVersion(version);
         }
@@ -124,11 +125,14 @@ impl Superblock {
         bytes.u32()?;
         let uuid = Uuid::from_bytes(bytes.array()?);
         let layout = StoreLayout::decode(&mut bytes)?;
+        // The checksum does not exclude a value made by a foreign program; arithmetic relies on the
+        // bound.
         if sequence > MAX_PLACE {
             return Err("a sequence that cannot be".into());
         }
         let newest = CheckpointRef::decode(&mut bytes, &layout)?;
         let before = CheckpointRef::decode(&mut bytes, &layout)?;
+        // The next checkpoint would overwrite the only one there is.
         if newest.slot == before.slot {
             return Err("both checkpoints in one slot".into());
         }

@@ -111,6 +111,7 @@ pub(super) struct SelectedStream {
 pub(super) fn input(file: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = INPUT.iter().map(OsString::from).collect();
     let mut name = OsString::from("file:");
+    // With `file:` and an absolute path no file name can be an option or another protocol.
     name.push(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
     words.push(name);
     words
@@ -135,6 +136,7 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
         while !json.is_finished() {
             let called_off = job.tell("probing", 0).is_err();
             if called_off || started.elapsed() > PROBE_TIME {
+                // The reader's pipe then ends, so the joins below return.
                 process.kill();
                 break;
             }
@@ -162,8 +164,8 @@ fn unreadable(complaints: &str) -> String {
             .to_owned();
     }
     let said = last_words(complaints);
-    let said = if said.is_empty() { "it gave no reason".to_owned() } else { said };
-    format!("FFmpeg cannot read it ({said}); if its bytes are wanted, take it in with --as file")
+    let reason = if said.is_empty() { "it gave no reason" } else { &said };
+    format!("FFmpeg cannot read it ({reason}); if its bytes are wanted, take it in with --as file")
 }
 
 impl RemuxPlan {
@@ -179,9 +181,11 @@ impl RemuxPlan {
         let [video] = <[SelectedStream; 1]>::try_from(videos)
             .map_err(|videos| format!("{name} has {} video tracks, not one", videos.len()))?;
         let pictures = self.streams.iter().filter(|stream| stream.video).count();
+        // Behind the other pictures and before the sound, which is the order of a title's tracks.
         self.streams.insert(pictures, SelectedStream { file, ..video });
         let left = sound.iter().map(|taken| format!("{} stream {}", taken.codec, taken.index));
         self.left_out.extend(left.chain(other.left_out).map(|what| format!("{what} of {name}")));
+        // Decided again: another rendition's codec may need another container.
         self.container = container(&self.streams)?;
         Ok(())
     }
@@ -228,6 +232,8 @@ impl ProbeOutput {
     }
 
     fn refuse_stream(&self, stream: &ProbedStream) -> Result<(), String> {
+        // Some containers mark encryption only at the packets, others only by the sample entry's
+        // tag.
         let encrypted = |packet: &ProbedPacket| {
             packet.side_data_list.iter().any(|side| side.side_data_type.starts_with("Encryption"))
         };
@@ -241,6 +247,7 @@ impl ProbeOutput {
                 stream.describe(false)
             ));
         }
+        // Without reordering the times follow from the frame rate.
         if stream.has_b_frames > 0 && self.has_no_times(stream) {
             return Err("its pictures are out of order and have no times, and FFmpeg cannot work \
                  them out; give them some first, for instance with `mkvmerge -o FILM.mkv FILE`"
@@ -262,6 +269,7 @@ impl ProbeOutput {
     fn has_no_times(&self, stream: &ProbedStream) -> bool {
         let mut packets =
             self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
+        // A stream without a packet in the probed part has said nothing yet.
         packets.peek().is_some() && packets.all(|it| it.pts.is_none() && it.dts.is_none())
     }
 
@@ -284,6 +292,8 @@ impl ProbeOutput {
                 (0.0..=size as f64).contains(&bytes).then_some(bytes as u64)
             })
             .collect();
+        // Video first: its bit rate varies, so the rest of the file is a better guess than its
+        // header.
         let largest = (0..streams.len())
             .max_by_key(|i| (streams[*i].codec_type == "video", by_rate[*i]))
             .unwrap_or(0);

@@ -55,6 +55,8 @@ impl Process {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // A group of its own: a kill reaches everything that FFmpeg started and none of our
+            // processes.
             .process_group(0)
             .spawn()
             .map_err(failed(""))?;
@@ -82,6 +84,7 @@ impl Process {
 
     /// Kills it and all processes that it started.
     pub(super) fn kill(&mut self) {
+        // After `wait` the number may belong to another process, so a finished one is left alone.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
             && !self.done
         {
@@ -113,6 +116,8 @@ pub(super) fn tail(mut stderr: impl Read) -> String {
     let mut piece = [0; 4096];
     while let Ok(got @ 1..) = stderr.read(&mut piece) {
         kept.extend_from_slice(&piece[..got]);
+        // Reading goes on although the start is dropped: a program blocks on a pipe that nobody
+        // empties.
         let surplus = kept.len().saturating_sub(TAIL);
         kept.drain(..surplus);
     }

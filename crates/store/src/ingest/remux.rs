@@ -30,6 +30,8 @@ pub(super) fn ingest(
     let (filled, complaints, status) = run(&mut pipeline, ingest, job);
     job.tell("sealing", job.size)?;
     let said = last_words(&complaints);
+    // The store's own error comes first: FFmpeg was killed because of it, so its end explains
+    // nothing. FFmpeg's bad end comes before a broken stream, which is its consequence.
     let ingest = match (filled, status) {
         // A failure of the store is not the file's fault, whatever FFmpeg said when it was killed.
         (Err(FragmentError::Sink(error)), _) => return Err(error),
@@ -44,6 +46,7 @@ pub(super) fn ingest(
     };
     // FFmpeg ends successfully on damaged files too; only its messages tell.
     let mut notes = Vec::new();
+    // FFmpeg exits with success after a damaged file as well; only its complaints tell.
     if is_damage(&complaints) {
         let text = format!("it is damaged or cut short: FFmpeg says {said}");
         if !job.options.allow_damaged {
@@ -114,9 +117,12 @@ fn run<'a>(
     let unpacker_stderr = pipeline.unpacker.as_mut().and_then(Process::stderr);
     // Reading the pipe and writing the device overlap; the channels bound the data between them.
     let (full, pieces) = sync_channel(PIECES);
+    // Two more than are under way: one in the hands of each thread, so a piece given back always
+    // fits.
     let (empty, spare) = sync_channel(PIECES + 2);
     std::thread::scope(|scope| {
         scope.spawn(move || pump(stdout, &full, &spare));
+        // Read all the time: FFmpeg blocks when its standard error is full.
         let complaints = scope.spawn(move || tail(stderr));
         let earlier = scope.spawn(move || unpacker_stderr.map(tail).unwrap_or_default());
         let drained = drain(&pieces, &empty, &mut ingest, job);
@@ -148,6 +154,7 @@ fn drain(
             Ok(piece) => {
                 ingest.push(&piece)?;
                 done += piece.len() as u64;
+                // After the write: a slow disk is not FFmpeg's silence.
                 last = Instant::now();
                 // The pump, which would reuse the buffer, may have ended.
                 let _ = empty.try_send(piece);
@@ -163,6 +170,7 @@ fn drain(
 /// Reads the pipe to its end. FFmpeg writes 32 KiB at a time, so that a piece is several reads.
 fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Vec<u8>>) {
     loop {
+        // Does not wait for a spare one: `full` already bounds the pieces that exist.
         let mut piece = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(PIECE));
         piece.clear();
         // FFmpeg's exit status tells why the pipe ended.
@@ -202,6 +210,8 @@ impl FfmpegPipeline {
         let mut unpacker = Process::start("ffmpeg", &unpacking(job, plan))?;
         let packets = unpacker.stdout().into();
         let from_pipe = PIPED_AVI.iter().map(OsString::from).collect();
+        // The AVI between the two has only the chosen streams, numbered from zero in the plan's
+        // order.
         let mut place = 0..;
         let mut place = |_: &SelectedStream| format!("0:{}", place.next().expect("without end"));
         let arguments = arguments(vec![from_pipe], plan, &mut place);
@@ -230,6 +240,7 @@ fn unpacking(job: &IngestJob<'_>, plan: &RemuxPlan) -> Vec<OsString> {
     let mut videos = 0..;
     for stream in &plan.streams {
         words.extend(["-map".into(), format!("0:{}", stream.index).into()]);
+        // FFmpeg counts `-bsf:v` among the video streams of the output, not among all streams.
         let number = if stream.video { videos.next() } else { None };
         if let Some(number) = number.filter(|_: &u32| stream.codec == "mpeg4") {
             words.extend([format!("-bsf:v:{number}").into(), "mpeg4_unpack_bframes".into()]);
@@ -246,6 +257,7 @@ fn arguments(
 ) -> Vec<OsString> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     for input in inputs {
+        // Some containers (AVI) have decode times only, and fragments need presentation times, too.
         words.extend(["-fflags".into(), "+genpts".into()]);
         words.extend(input);
     }
