@@ -31,6 +31,7 @@ impl HoldRule {
     /// `streams` is the number of streams that have been running.
     pub fn decided(self, progress: &StreamsProgress, streams: u32) -> Option<bool> {
         match self {
+            // Only a failure is final before the end: any later frame can still be late.
             Self::Strict => (progress.late > 0).then_some(false),
             Self::OneLateRoundOf100 => {
                 sequential(progress.late_rounds, progress.judged / u64::from(streams.max(1)))
@@ -42,6 +43,7 @@ impl HoldRule {
     pub fn holds(self, outcome: &StreamsOutcome) -> bool {
         match self {
             Self::Strict => outcome.missed() == 0,
+            // In whole numbers: one in exactly a hundred must count as held.
             Self::OneLateRoundOf100 => outcome.late_rounds * 100 <= outcome.rounds,
         }
     }

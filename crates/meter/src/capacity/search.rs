@@ -349,6 +349,7 @@ impl Search {
             reason = "below the number of streams"
         )]
         let estimate = delivered.clamp(1.0, f64::from(streams)).round() as u32;
+        // Below the count that failed, whatever rate it delivered for a moment.
         self.estimate = Some(estimate.min(streams - 1).max(1));
         self.reach = (estimate / 64).max(1);
     }
@@ -361,16 +362,18 @@ impl Search {
                 return;
             }
             self.low = streams;
+            // The count held now, so only a failure above it still bounds the search.
             self.high = self.failing(streams + 1).filter(|high| *high > streams);
         } else {
             self.high = Some(streams);
             let below = self.votes.range(..streams).rev();
+            // A tie still counts as held: one failure against one success decides nothing.
             let held = below.filter(|(_, (yes, no))| yes > no || (yes == no && *yes > 0));
             self.low = held.map(|(streams, _)| *streams).next().unwrap_or(0);
         }
     }
 
-    /// The smallest count from `from` on that failed at least as often as it held.
+    /// The smallest count from `from` on that failed more often than it held.
     fn failing(&self, from: u32) -> Option<u32> {
         let mut above = self.votes.range(from..);
         above.find(|(_, (yes, no))| no > yes).map(|(streams, _)| *streams)

@@ -146,6 +146,7 @@ fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
                 size: ByteCount(options.size),
                 fill_level: options.fill_level,
                 buffered: options.buffered,
+                // A controller can never order an agent to overwrite what is there.
                 destructive: false,
                 method: method.map_err(|error| usage(&error))?,
                 drop_caches: false,

@@ -79,6 +79,7 @@ impl RunDirectory {
 
     /// The result of a search; `None` for the directory of a run.
     fn found_streams(&self) -> Option<FoundStreams> {
+        // Only the summary of a search has a rule.
         self.summary.get("rule")?;
         let streams = self.summary["streams"].as_u64()?;
         Some(FoundStreams { streams, confirmed: self.summary["confirmed"].as_bool()? })
@@ -87,6 +88,7 @@ impl RunDirectory {
     /// The figures from the log of operations, if there is one, else from the seconds in the
     /// summary.
     fn figures(&self) -> Result<Vec<FigureSeries>, MeterError> {
+        // The log has every operation; the summary has one longest response for each second.
         if self.dir.join(log::FILE).exists() {
             let log = log::read(&self.dir)?;
             return Ok(FigureSeries::of_log(log)?);

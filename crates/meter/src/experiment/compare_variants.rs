@@ -62,6 +62,7 @@ fn search_variant(
     observer: &dyn Observer,
 ) -> Result<(SearchRuns, bool), MeterError> {
     let one = runs.plan(1, runs.config.duration, target)?;
+    // A stage can use a smaller part of the target than the search was planned for.
     let most = search.max_streams.min(runs.within(target).most_streams(one.stride()));
     let run = &mut |step| {
         let probe = runs.probe(target, search.rule, step, observer)?;
@@ -142,6 +143,7 @@ fn compare_stages(
             _ => runs.open(search.max_streams, observer)?,
         };
         if matches!(stage, PathStage::Cached | PathStage::Network) {
+            // Read once before the search, so that no run of this stage waits for the device.
             observer.status("reading it into memory");
             target.read_all(runs.within(&target), observer.stop())?;
         }
@@ -149,6 +151,7 @@ fn compare_stages(
         let method = found.probes.last().map(|probe| probe.outcome.method.clone());
         let held = stage_capacity(stage, &found);
         searches.push(StageSearch { held, found, method: method.unwrap_or_default() });
+        // The stages until here are reported; the verdict names what ended the comparison.
         if ends {
             break;
         }
@@ -173,6 +176,7 @@ fn stages(config: &StreamsConfig) -> Result<Vec<PathStage>, MeterError> {
             .hint("name a directory, a file, a block device or a bucket"));
     }
     if config.target.is_bucket() {
+        // The kernel caches no objects, so there is no stage between the client and the network.
         return Ok(vec![Client, Network, Cold]);
     }
     let Stack { devices, file_system, .. } = beneath(Path::new(&config.target.target));

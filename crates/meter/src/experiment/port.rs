@@ -55,6 +55,7 @@ impl OpenTarget {
     /// A port whose clock starts at zero. [`Self::caches`] describes the state of the caches.
     pub(super) fn port(&self, traffic: &Traffic) -> Result<Box<dyn Port>, DeviceError> {
         if let Self::Local { place, drop_caches: true, .. } = self {
+            // Before the port's clock starts: emptying the cache is not the storage's time.
             place.forget()?;
         }
         match self {
@@ -70,6 +71,7 @@ impl OpenTarget {
             }
             Self::Local { path, place, method, .. } => match &**place {
                 TargetStorage::One { device, made: false, .. } if traffic.opens => {
+                    // A queue keeps its one file open; only threads open and close it for each use.
                     threads(vec![path.clone()], device.is_direct(), false, traffic)
                 }
                 TargetStorage::One { device, .. } => queued(device, *method, traffic),

@@ -130,6 +130,7 @@ impl Ramp<'_> {
     ) -> Result<TransfersOutcome, MeterError> {
         let RampStep { clients, length: duration, seed } = step;
         let plan = TransfersPlan { mix: self.mix.clone(), clients, duration, most: None, seed };
+        // Files that exist may have another size than those that would be made.
         let plan = fit(&self.target, &plan)?;
         let out = self.config.out.as_ref();
         let dir: Option<PathBuf> = out.map(|dir| dir.join(format!("clients-{clients:03}")));

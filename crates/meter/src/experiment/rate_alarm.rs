@@ -90,6 +90,7 @@ impl<'a> RateAlarm<'a> {
         if now < armed.next_look.get() {
             return;
         }
+        // One watch is cheap to look at each time; one for each of many streams is not.
         armed.next_look.set(now + if armed.each { BETWEEN } else { Duration::ZERO });
         for (stream, watch) in armed.watches.borrow_mut().iter_mut().enumerate() {
             if let Some(crossing) = watch.look(now) {
@@ -124,6 +125,7 @@ impl<'a> RateAlarm<'a> {
             let all = watch.crossings().iter();
             crossings.extend(all.map(|crossing| (crossing.at, armed.object(stream, crossing))));
         }
+        // Collected stream by stream; a reader wants them in the order of time.
         crossings.sort_by_key(|(at, _)| *at);
         json!({
             "bits_per_s": rate.0,
@@ -156,6 +158,7 @@ const BETWEEN: Duration = Duration::from_millis(10);
 impl RecordSink for WatchedLog<'_> {
     fn keep(&mut self, record: &Record) {
         if let Some(armed) = &self.alarm.armed
+            // Only delivered bytes have a rate; a failed operation delivered none.
             && record.end != NONE
             && record.errno == 0
         {

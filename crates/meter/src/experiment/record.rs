@@ -41,6 +41,7 @@ pub(super) fn prepare(dir: Option<&Path>) -> Result<(), MeterError> {
     let failed = |error| MeterError::cannot("make", dir, &error);
     std::fs::create_dir_all(dir).map_err(failed)?;
     let mut inside = std::fs::read_dir(dir).map_err(failed)?;
+    // Results of two runs in one directory could not be told apart.
     if inside.next().is_some() {
         return Err(MeterError::new(format!("{} is not empty", dir.display()))
             .hint("name a new directory for each run"));
@@ -59,6 +60,7 @@ impl RunLog {
     /// records instead, and counts them.
     pub(super) fn open(dir: Option<&Path>, virtual_time: bool) -> Result<Self, MeterError> {
         let Some(dir) = dir else { return Ok(Self { sink: LogSink::none(), writer: None }) };
+        // A wait in real time would make the meter late; virtual time does not pass meanwhile.
         let room = if virtual_time { WhenFull::Wait } else { WhenFull::Count };
         let (sink, writer) = background_writer(&dir.join(FILE), BLOCKS, room)?;
         Ok(Self { sink, writer: Some(writer) })

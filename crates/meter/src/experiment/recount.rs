@@ -69,6 +69,7 @@ fn counted(dir: &Path) -> Result<Vec<RecountedRun>, MeterError> {
         .hint("name what --out of meter run, capacity, transfers or ramp made"));
     }
     let of = |at: usize| {
+        // A search lists its runs and a ramp its steps, in the order of the directories' names.
         let steps = said.as_ref().map(|said| [&said["runs"], &said["steps"]]);
         steps.into_iter().flatten().find_map(|steps| steps.get(at))
     };
@@ -84,6 +85,7 @@ fn inner(dir: &Path, below: &str) -> Vec<String> {
         dir.join(&name).join(FILE).exists().then(|| name.display().to_string())
     };
     let mut names: Vec<String> = entries.filter_map(name).collect();
+    // Run numbers have leading zeros, so the order of names is the order of the runs.
     names.sort();
     names
 }
@@ -116,6 +118,7 @@ fn said(dir: &Path) -> Result<Option<Value>, MeterError> {
 /// compared by blocks.
 fn agree(said: &Value, counted: &Recount, lost: u64) -> bool {
     let same = |said: u64, count: u64| said.abs_diff(count) <= ONE_FRAME + lost;
+    // A summary without this count does not contradict the log.
     let near = |name: &str, count| said[name].as_u64().is_none_or(|said| same(said, count));
     if let Some(rows) = said["rows"].as_array() {
         let blocks = rows.iter().filter_map(|row| row["blocks"].as_u64()).sum();

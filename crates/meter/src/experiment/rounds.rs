@@ -69,6 +69,7 @@ pub fn run_rounds(
     if config.alone {
         for target in targets {
             observer.status(&format!("reading {target} for {longest} if it keeps up"));
+            // New jobs, because a job's clock and its queue serve one run only.
             let one = jobs(config, std::slice::from_ref(target), observer)?;
             alone.extend(run_together(one, observer.stop())?);
         }
@@ -161,6 +162,7 @@ fn plan(config: &RoundsConfig, name: &str, size: ByteCount) -> Result<RoundsPlan
     Ok(RoundsPlan {
         rounds,
         order,
+        // A round has one read for each stream, so a deeper queue would only reserve memory.
         at_once: at_once.min(streams),
         pace: if unpaced { RoundPace::Free } else { RoundPace::Rounds },
         ..RoundsPlan::spread(streams, size, block, rate)

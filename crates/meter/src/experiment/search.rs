@@ -69,6 +69,7 @@ pub(super) fn run_search(
             // The first run shows how long one lasts on this target.
             budget = budget.max(begun.elapsed() * RUNS_IN_BUDGET);
         }
+        // An interrupted run is a part of one, so it does not count for the search.
         if observer.is_stopped() {
             break;
         }
@@ -128,6 +129,7 @@ impl SearchRuns {
             let held = probe.answer == RunVerdict::Held;
             purpose == Purpose::Confirm && streams == verdict.streams && held
         };
+        // The last one: a count can be confirmed in vain before.
         self.probes.iter().rev().find(confirms).filter(|_| verdict.confirmed)
     }
 
@@ -139,6 +141,7 @@ impl SearchRuns {
             let mut probes = self.probes.iter().rev();
             probes.find(|probe| probe.step.streams == streams && probe.answer == answer)
         };
+        // A failed run says more about the storage than one in which the meter was late.
         last(RunVerdict::Failed).or_else(|| last(RunVerdict::Invalid))
     }
 
@@ -171,6 +174,7 @@ impl SearchRuns {
         let failed = self.probes.iter().filter(|probe| probe.answer == RunVerdict::Failed);
         let mut rates: Vec<u64> = failed.map(|probe| probe.outcome.rate().0).collect();
         rates.sort_unstable();
+        // Quartiles, so that one disturbed run does not hide a steady rate.
         let (low, high) = (*rates.get(rates.len() / 4)?, *rates.get(rates.len() * 3 / 4)?);
         let steady = rates.len() >= ENOUGH && (high - low) * 100 <= high * STEADY_PERCENT;
         steady.then(|| BitRate(rates[rates.len() / 2]))

@@ -216,6 +216,7 @@ pub(super) fn attempt(
     })?;
     live.into_iter().for_each(|live| live.begin(plan.clients));
     let outcome = transfers::run(plan, &mut *port, &mut Metered { log, live }, go_on);
+    // Closed before an error is returned, because operations may still be in flight.
     let stuck = close_port(port, observer.stop());
     Ok(TransfersOutcome { stuck, ..outcome? })
 }

@@ -41,6 +41,7 @@ impl Heat {
             self.seconds.resize(second + 1, [0; BANDS]);
         }
         let seen = &mut self.seconds[second][band(nanos)];
+        // 32 bits keep the map small; a full cell is as hot as the scale can show.
         *seen = seen.saturating_add(1);
     }
 

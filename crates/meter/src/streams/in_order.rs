@@ -54,12 +54,14 @@ impl Viewer {
             self.run = 0;
             return;
         }
+        // A failed frame can arrive before its time; it is late without drift.
         let drift = came.at.0.saturating_sub(due.0);
         self.late += 1;
         self.aggregate += drift;
         self.run += drift;
         self.longest_run = self.longest_run.max(self.run);
         let (from, until) = match self.outage {
+            // Due before the missing frame arrived: for the viewer it is one outage, not two.
             Some((from, until)) if due <= until => (from, until.max(came.at)),
             _ => (due, came.at),
         };

@@ -125,6 +125,8 @@ impl<'a> Issuer<'a> {
             if self.next == self.order.len() {
                 self.next = 0;
                 self.round += 1;
+                // From the origin each time: adding a rounded period would drift away from the
+                // frame rate.
                 self.round_begins = Moment(self.origin.0 + self.plan.begins(self.round));
             }
             self.make_ready(stream, moment);
@@ -151,6 +153,7 @@ impl<'a> Issuer<'a> {
         let slot = self.free.pop().expect("the caller checked that there is room");
         // The meter could not submit earlier, which is not its delay.
         let able = since.max(self.unable_until);
+        // Before the submission: what the submission itself takes is the storage's time.
         let start = self.watch.time(port);
         port.begin(IoRequest {
             tag: slot as u64,
@@ -175,6 +178,7 @@ impl<'a> Issuer<'a> {
     /// Makes one more frame of this stream ready, if its buffer has room for it.
     fn make_ready(&mut self, stream: u32, since: Moment) {
         let state = &mut self.streams[index(stream)];
+        // Frames that wait for room in the queue hold their place in the client's buffer, too.
         let ahead = state.put_ready - state.asked + u64::from(state.under_way);
         if state.put_ready < state.came_due && ahead < u64::from(self.plan.buffer) {
             state.put_ready += 1;

@@ -191,6 +191,8 @@ impl StreamsPlan {
         let percent = |salt| drawn(stream, frame, salt) % 100;
         let read = self.read_percent == 100 || percent(1) < u64::from(self.read_percent);
         let random = self.random_percent > 0 && percent(2) < u64::from(self.random_percent);
+        // Drawn from stream and frame alone, so that runs with other numbers of streams read the
+        // same.
         let number = if random { drawn(stream, frame, 3) } else { frame };
         let (file, offset) = self.places.of(stream, number);
         let kind = if read { OperationKind::Read } else { OperationKind::Write };
@@ -215,6 +217,7 @@ impl StreamsPlan {
         let last = self.frames() - 1;
         let intended = |stream| self.intended(origin, stream, last);
         let all = (0..self.streams).map(intended).max().unwrap_or(origin);
+        // A frame that arrives at its deadline is in time, so the run ends just behind it.
         all + self.allowed() + Duration::from_nanos(1)
     }
 }

@@ -57,6 +57,8 @@ impl<'a> StreamsTally<'a> {
         let (at, ok) = (arrival.at, arrival.result.is_ok());
         let deadline = Moment(asked.intended.0 + self.allowed);
         let late = !ok || at > deadline;
+        // From the intended start: a storage that stalls is charged for the requests that it held
+        // back.
         let response = at.0.saturating_sub(asked.intended.0);
         let end = self.nanos(at);
         self.outcome.issue.record_nanos(asked.own);
@@ -68,6 +70,7 @@ impl<'a> StreamsTally<'a> {
             };
             moved.operations += 1;
             moved.bytes += bytes;
+            // From the real start: what the storage took for this one request.
             moved.service.record_nanos(at.0.saturating_sub(asked.start.0));
             self.outcome.response.record_nanos(response);
             self.seconds.moved(end, kind, bytes.0, response);
@@ -151,11 +154,13 @@ impl<'a> StreamsTally<'a> {
         self.seconds.judged(self.nanos(deadline), judged);
         let round = usize::try_from(frame).unwrap_or(usize::MAX);
         if self.late_rounds.len() <= round {
+            // Frames of a later round may arrive first, so rounds in between are added as not late.
             self.late_rounds.resize(round + 1, false);
             self.outcome.round_times.resize(round + 1, Duration::ZERO);
         }
         let longest = &mut self.outcome.round_times[round];
         *longest = Duration::from_nanos(judged.response).max(*longest);
+        // A round counts once, however many of its streams are late.
         if judged.late && !judged.by_meter && !self.late_rounds[round] {
             self.late_rounds[round] = true;
             self.outcome.late_rounds += 1;
@@ -181,12 +186,14 @@ impl<'a> StreamsTally<'a> {
     ) -> StreamsOutcome {
         let waiting: BTreeMap<(u32, u64), &IssuedRead> =
             desk.waiting_for().map(|asked| ((asked.stream, asked.frame), asked)).collect();
+        // Taken out, because judging a viewer's frames needs the rest of the tally.
         let mut viewers = std::mem::take(&mut self.viewers);
         for (stream, viewer) in (0..).zip(&mut viewers) {
             loop {
                 let frame = viewer.next();
                 let due = self.plan.intended(self.origin, stream, frame) + self.plan.allowed();
                 match viewer.next_early() {
+                    // Judged when it arrived; only its place in the order was open.
                     Some(came) => viewer.shows(due, came),
                     None if frame < self.plan.frames() && due < now => {
                         self.outcome.never += 1;
@@ -203,6 +210,7 @@ impl<'a> StreamsTally<'a> {
                         self.log.keep(&record);
                         viewer.shows(due, FrameArrival { at: now, late: true });
                     }
+                    // Not due yet: no verdict, as if the run had not planned it.
                     None => break,
                 }
             }

@@ -56,6 +56,7 @@ impl Times {
         let mut so_far = 0;
         let reached = self.counts.iter().position(|count| {
             so_far += count;
+            // A share of zero asks for the shortest time and not for the first, empty bucket.
             so_far > 0 && so_far as f64 >= least
         });
         // The end of a bucket may exceed the longest time in it.
@@ -70,6 +71,7 @@ impl Times {
 
 /// The index of the bucket.
 fn place(nanos: u64) -> usize {
+    // All times below two halves are in octave zero, where a bucket is one nanosecond.
     let octave = (nanos | (2 * HALF - 1)).ilog2() - HALF.ilog2();
     usize::try_from(u64::from(octave) * HALF + (nanos >> octave)).expect("a few ten thousand")
 }
