@@ -78,13 +78,13 @@ impl Calibration {
 
     /// Decodes a record that consists of all of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, CalibrationError> {
-        let rest = bytes.strip_prefix(&MAGIC).ok_or(CalibrationError::NotOne)?;
-        let mut rest = Decoder::new(rest);
+        let body = bytes.strip_prefix(&MAGIC).ok_or(CalibrationError::NotOne)?;
+        let mut rest = Decoder::new(body);
         let version = rest.u16()?;
         if version != VERSION {
             return Err(CalibrationError::Version(version));
         }
-        let method = within(rest.u16()?, MOST_METHOD, "length of its method")?;
+        let method_len = within(rest.u16()?, MOST_METHOD, "length of its method")?;
         let guarantees = within(rest.u16()?, MOST_GUARANTEES, "number of guarantees")?;
         let zones = within(rest.u16()?, MOST_ZONES, "number of zones")?;
         let queue_depth = rest.u32()?;
@@ -92,8 +92,8 @@ impl Calibration {
         let r0 = BitRate(rest.u64()?);
         let t0 = Duration::from_nanos(rest.u64()?);
         let measured_at = rest.u64()?;
-        let method = rest.bytes(method)?;
-        let method = str::from_utf8(method).map_err(|_| CalibrationError::Impossible("method"))?;
+        let text = rest.bytes(method_len)?;
+        let method = str::from_utf8(text).map_err(|_| CalibrationError::Impossible("method"))?;
         let record = Self {
             slot,
             guarantees: (0..guarantees).map(|_| guarantee(&mut rest)).collect::<Result<_, _>>()?,
@@ -106,6 +106,7 @@ impl Calibration {
             method: method.to_owned(),
             measured_at,
         };
+        // Bytes after the record mean that counts and content disagree.
         if !rest.is_empty() {
             return Err(CalibrationError::Length);
         }

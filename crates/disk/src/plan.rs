@@ -91,6 +91,7 @@ pub fn plan(
         cost,
         ratio: ratio(disk.mean_rate(), stream),
         s_max: cost.streams(stream),
+        // A calibration guarantees nothing for reads above its largest measured size.
         rows: sizes.iter().filter(|size| disk.knows(**size)).map(row).collect(),
     }
 }

@@ -216,8 +216,8 @@ fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
         KIND_FILE => TitleKind::File,
         _ => return Err(IndexError::Malformed(Section::Header)),
     };
-    let whole = usize::try_from(length).ok().filter(|&l| l >= HEADER_LEN);
-    let whole = whole.ok_or(IndexError::Malformed(Section::Header))?;
+    let possible = usize::try_from(length).ok().filter(|&l| l >= HEADER_LEN);
+    let whole = possible.ok_or(IndexError::Malformed(Section::Header))?;
     let bytes = bytes.get(..whole).ok_or(IndexError::CutShort { wanted: length, given })?;
     Ok((kind, tracks, bytes))
 }

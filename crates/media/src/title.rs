@@ -117,6 +117,7 @@ impl LduIndex {
         sync: bool,
         droppable: bool,
     ) {
+        // Before the LDU is added: this is the decode time at which it begins.
         if self.sizes.len().is_multiple_of(SPARSE) {
             self.sparse_times.push(self.duration_ticks);
         }

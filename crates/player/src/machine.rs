@@ -210,6 +210,7 @@ impl Player {
         if self.is_over() {
             return None;
         }
+        // By the start of a piece: the last one may reach beyond the buffer's length.
         let horizon = self.position_now().saturating_add(self.options.buffer);
         for (number, (buffer, track)) in
             self.buffers.iter_mut().zip(&self.timeline.tracks).enumerate()

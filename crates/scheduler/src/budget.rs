@@ -14,8 +14,8 @@
 pub fn shares(total: u64, weights: &[u64]) -> Vec<u64> {
     let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let share = |weight: &u64| {
-        let share = u128::from(total) * u128::from(*weight) / sum.max(1);
-        u64::try_from(share).expect("not above the total")
+        let part = u128::from(total) * u128::from(*weight) / sum.max(1);
+        u64::try_from(part).expect("not above the total")
     };
     weights.iter().map(share).collect()
 }

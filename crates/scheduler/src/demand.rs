@@ -176,8 +176,8 @@ impl Demand {
 
     #[inline]
     fn add_block(&mut self, number: SlotIndex, block: Block) {
-        let at = number.0.saturating_sub(Block::number(self.current).0);
-        let at = usize::try_from(at).expect("bounded by the horizon");
+        let ahead = number.0.saturating_sub(Block::number(self.current).0);
+        let at = usize::try_from(ahead).expect("bounded by the horizon");
         if at >= self.blocks.len() {
             self.blocks.resize(at + REACH, Block::default());
         }

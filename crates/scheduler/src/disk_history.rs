@@ -102,8 +102,8 @@ impl DiskHistory {
 
     /// A record from its bytes, all of them.
     pub fn decode(bytes: &[u8]) -> Result<Self, HistoryError> {
-        let rest = bytes.strip_prefix(&MAGIC).ok_or(HistoryError::NotOne)?;
-        let mut rest = Decoder::new(rest);
+        let body = bytes.strip_prefix(&MAGIC).ok_or(HistoryError::NotOne)?;
+        let mut rest = Decoder::new(body);
         let version = rest.u64()?;
         if version != VERSION {
             return Err(HistoryError::Version(version));
@@ -163,9 +163,9 @@ fn number(rest: &mut Decoder<'_>, most: u32) -> Result<u32, HistoryError> {
 
 /// A counted list of at most `most` numbers.
 fn numbers(rest: &mut Decoder<'_>, most: usize) -> Result<VecDeque<u32>, HistoryError> {
-    let count = usize::try_from(rest.u64()?).ok().filter(|count| *count <= most);
     // The count is bounded before the list is allocated.
-    let count = count.ok_or(HistoryError::Malformed)?;
+    let bounded = usize::try_from(rest.u64()?).ok().filter(|count| *count <= most);
+    let count = bounded.ok_or(HistoryError::Malformed)?;
     (0..count).map(|_| number(rest, u32::MAX)).collect()
 }
 

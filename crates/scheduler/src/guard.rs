@@ -131,8 +131,8 @@ impl TimeGuard {
 
     // Whether that was longer than believed.
     fn tightened(&mut self, charged: u64, took: u64) -> bool {
-        let over = u128::from(took.saturating_sub(charged)) * 1024 / u128::from(charged.max(1));
-        let over = u64::try_from(over).unwrap_or(u64::MAX);
+        let excess = u128::from(took.saturating_sub(charged)) * 1024;
+        let over = u64::try_from(excess / u128::from(charged.max(1))).unwrap_or(u64::MAX);
         // Slower than calibrated, but no slower than assumed: no reason to tighten.
         if over <= self.slowdown {
             return false;

@@ -84,10 +84,10 @@ impl Rates {
     /// `u64::MAX` where writes leave it no time.
     #[inline]
     pub fn nanos(&self, reads: u64, bytes: u64) -> u64 {
-        let bytes = u128::from(bytes) * u128::from(self.per_mib);
-        let bytes = u64::try_from(bytes >> 20).unwrap_or(u64::MAX);
+        let scaled = u128::from(bytes) * u128::from(self.per_mib);
+        let transfer = u64::try_from(scaled >> 20).unwrap_or(u64::MAX);
         let once = if reads == 0 { 0 } else { self.once };
-        let alone = reads.saturating_mul(self.each).saturating_add(bytes).saturating_add(once);
+        let alone = reads.saturating_mul(self.each).saturating_add(transfer).saturating_add(once);
         match self.writing {
             0 => alone,
             writing => {

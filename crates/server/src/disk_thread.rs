@@ -125,6 +125,7 @@ impl Reader {
 
     fn submit(&mut self) {
         while self.queue.in_flight() < self.depth {
+            // In the order of the jobs: the engine has sorted them by their place on the disk.
             let Some((job, buffer)) = self.waiting.pop_front() else { return };
             let tag = job.read.0;
             match self.queue.submit(tag, job.offset, buffer) {
@@ -146,6 +147,7 @@ impl Reader {
                 self.log_failure(&job, "read-failed", &error.to_string());
                 Err(outcome_of(&error))
             }
+            // Verified on the disk's own thread, because hashing would delay the core.
             Ok(()) => match first_damage(&job, &completion.buffer) {
                 None => Ok(completion.buffer.freeze()),
                 Some(place) => {

@@ -305,6 +305,7 @@ impl OpenTitle {
         if presentations.len() == MAX_PRESENTATIONS {
             presentations.pop_front();
         }
+        // A failure is kept, too: the HTTP thread answers with it when it decides anew.
         presentations.push_back((*params, built.clone()));
         built
     }

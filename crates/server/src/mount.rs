@@ -52,6 +52,7 @@ pub(crate) fn open(
         Err(error) => return Err(failed(error.to_string())),
     };
     if let Some(slow) = &slowdown.as_disk {
+        // From here on reads are made on schedule.
         slow.set_pass_through(false);
     }
     let name = path.display();
@@ -98,6 +99,7 @@ pub(crate) fn recalibrate(
     if let Some(calibration) = arithmetic(config, store.device().geometry().size) {
         return Ok(calibration);
     }
+    // Sizes that are not in use are measured, too: the next start chooses among all of them.
     let largest = read_size.max(ByteCount::mib(4));
     let scratch = Some(store.scratch());
     let options =
@@ -238,6 +240,7 @@ fn hard_disk(slot: Duration) -> Calibration {
 /// The mean rate of the store's titles, by play-out time.
 fn typical_rate(store: &Store) -> BitRate {
     let titles = store.titles();
+    // Opaque files have no duration and no viewers.
     let media = titles.iter().filter(|title| !title.duration.is_zero());
     let (bytes, time) = media.fold((0, Duration::ZERO), |(bytes, time), title| {
         (bytes + title.bytes, time + title.duration)

@@ -68,6 +68,7 @@ impl Presentation {
     pub(crate) fn part(whole: &Self, params: &PlaybackParams) -> Result<Self, ExcerptError> {
         let base = &whole.segmented;
         if params.is_all() {
+            // Only due times change: segments and files have the same bytes as at normal speed.
             let faster = |layouts: &[Arc<Layout>]| {
                 layouts.iter().map(|layout| Arc::new(at_speed(layout, params))).collect()
             };
@@ -173,6 +174,7 @@ fn with_runs_of(track: &TrackLayout, stored: &TrackLayout) -> TrackLayout {
         runs: stored.runs.clone(),
         due: track.due.clone(),
         stored: track.stored.clone(),
+        // The times of another disk do not apply to this copy.
         times: OnceLock::new(),
     }
 }
@@ -196,10 +198,12 @@ fn part_of(
         let shared = !backwards && stored.last() == Some(&first);
         let at = stored.len() - usize::from(shared);
         let new = if shared { first + 1..last + 1 } else { first..last + 1 };
+        // All pieces of a group are due at its start.
         due.resize(due.len() + new.len(), params.due(*ms));
         stored.extend(new);
         spans.push(Span { stored: bytes.clone(), at: at as u64 * size + bytes.start % size });
     }
+    // Backwards the groups come in falling order, and look-ups need a rising one.
     spans.sort_by_key(|span| span.stored.start);
     // The track's last stored piece may be shorter than the others.
     let all = stored.len() as u64 * size;

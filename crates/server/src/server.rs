@@ -59,6 +59,8 @@ impl Server {
         let address = listener.local_addr().map_err(|e| failed("ask for the address", e))?;
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
+        // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
+        // follow from this choice.
         let share = ByteCount(config.memory.0 / config.stores.len() as u64);
         let mut opened: Vec<PreparedStore> = config
             .stores
@@ -84,6 +86,7 @@ impl Server {
             let disk = DiskNumber(number);
             engine.set_timings(Moment::ZERO, disk, opened.timings.clone());
             let Some(history) = opened.history.take() else { continue };
+            // After the timings: a history applies only if it was observed under the same charges.
             let applies = engine.restore_history(Moment::ZERO, disk, history);
             let slowdown = engine.status(Moment::ZERO).disks[usize::from(number)].slowdown_part();
             opened.notes.extend(disk_history_writer::start_note(path, applies, slowdown));
@@ -116,6 +119,7 @@ impl Server {
             .map_err(|e| failed("start a thread", e))?;
         // `join` waits for the core first: the other threads end after it.
         threads.insert(0, core_thread);
+        // Last, because it writes what the other threads log at their end.
         threads.extend(log_thread);
         Ok(Self { address, notes, core, control, threads })
     }
@@ -166,6 +170,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
+            // `wait` takes the threads: a server that was waited for has ended already.
             self.stop(Duration::ZERO);
             // `wait` reports failures; a dropped server has no one to report to.
             let _ = self.join();
@@ -190,6 +195,7 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
     if config.slot < SHORTEST_SLOT || config.slot > LONGEST_SLOT {
         return refuse("a slot must be from 10 ms to 1 min");
     }
+    // Without a configured size a calibration chooses it, and `pool` checks the memory again.
     let read = config.read_size.unwrap_or(ByteCount::MIB).0;
     if !read.is_power_of_two() || !(media::CHECKSUM_SPAN..=LARGEST_READ.0).contains(&read) {
         return refuse("a read size must be a power of two from 64 KiB to 16 MiB");

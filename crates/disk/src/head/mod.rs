@@ -117,8 +117,9 @@ impl Head {
         write: bool,
         turn: Option<f64>,
     ) -> Service {
-        let end = offset.checked_add(len).filter(|end| *end <= self.model.capacity().0);
-        let end = end.unwrap_or_else(|| {
+        let within = offset.checked_add(len).filter(|end| *end <= self.model.capacity().0);
+        // The caller keeps reads within the disk: beyond its end no zone has a rate.
+        let end = within.unwrap_or_else(|| {
             panic!("{len} bytes at {offset} are beyond a disk of {}", self.model.capacity())
         });
         match (&self.model.kind, &mut self.state) {

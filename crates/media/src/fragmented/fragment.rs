@@ -161,8 +161,8 @@ fn open_track<'a>(
     tracks: &'a mut [TrackState],
 ) -> Result<(&'a mut TrackState, Defaults, u64), BadStream> {
     let id = tfhd.track_id;
-    let track = tracks.iter_mut().find(|track| track.id == id);
-    let track = track.ok_or(BadStream::UnknownTrack { track: id })?;
+    let found = tracks.iter_mut().find(|track| track.id == id);
+    let track = found.ok_or(BadStream::UnknownTrack { track: id })?;
     if let Some(count) = tfhd.sample_description_index.filter(|&entry| entry != 1) {
         return Err(BadStream::SampleEntries { track: id, count });
     }
@@ -193,10 +193,10 @@ fn set_time(track: &mut TrackState, ticks: u64) -> Result<(), BadStream> {
     let Some(last) = index.len().checked_sub(1).map(|last| index.get(last)) else {
         return Err(BadStream::LateStart { track: id, ticks });
     };
-    let duration =
+    let lasts =
         ticks.checked_sub(last.decode_time).ok_or(BadStream::TimesRunBack { track: id, ticks })?;
     let duration =
-        u32::try_from(duration).map_err(|_| BadStream::PauseTooLong { track: id, ticks })?;
+        u32::try_from(lasts).map_err(|_| BadStream::PauseTooLong { track: id, ticks })?;
     index.set_last_duration(duration);
     Ok(())
 }

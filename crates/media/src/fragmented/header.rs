@@ -23,9 +23,9 @@ use units::{MediaTime, Timescale};
 
 /// Parses the payload of a `moov`.
 pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
-    let movie = find(moov, b"mvhd").ok_or(BadStream::Malformed("moov"))?;
-    let movie = Mvhd::decode(&mut &*movie.whole).map_err(malformed("mvhd"))?;
-    let movie_scale = timescale(movie.timescale, "mvhd")?;
+    let mvhd = find(moov, b"mvhd").ok_or(BadStream::Malformed("moov"))?;
+    let movie_header = Mvhd::decode(&mut &*mvhd.whole).map_err(malformed("mvhd"))?;
+    let movie_scale = timescale(movie_header.timescale, "mvhd")?;
     let mut tracks: Vec<TrackState> = Vec::new();
     for found in boxes(moov) {
         let found = found.map_err(malformed("moov"))?;
@@ -73,8 +73,8 @@ fn read_defaults(moov: &[u8], tracks: &mut [TrackState]) -> Result<(), BadStream
 /// Parses a track. `number` is its number among the kept ones.
 fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState, BadStream> {
     let bad = || BadStream::Malformed("trak");
-    let header = find(trak, b"tkhd").ok_or_else(bad)?;
-    let header = Tkhd::decode(&mut &*header.whole).map_err(malformed("tkhd"))?;
+    let tkhd = find(trak, b"tkhd").ok_or_else(bad)?;
+    let header = Tkhd::decode(&mut &*tkhd.whole).map_err(malformed("tkhd"))?;
     let mdia = find(trak, b"mdia").ok_or_else(bad)?.payload;
     let handler = find(mdia, b"hdlr").ok_or_else(bad)?.payload;
     let kind = match handler.get(8..12) {
@@ -83,8 +83,8 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
         // The track is skipped, but fragments with its number are still valid.
         _ => return Ok(TrackState::passed_over(header.track_id)),
     };
-    let tables = find(mdia, b"minf").and_then(|minf| find(minf.payload, b"stbl"));
-    let tables = tables.ok_or_else(bad)?.payload;
+    let stbl = find(mdia, b"minf").and_then(|minf| find(minf.payload, b"stbl"));
+    let tables = stbl.ok_or_else(bad)?.payload;
     let entry = read_sample_entry(tables, header.track_id)?;
     let (scale, language) = read_media_header(mdia)?;
     let edits = match find(trak, b"edts").and_then(|edts| find(edts.payload, b"elst")) {
@@ -127,8 +127,8 @@ fn read_sample_entry(tables: &[u8], track: u32) -> Result<SampleEntry<'_>, BadSt
     if count != 1 {
         return Err(BadStream::SampleEntries { track, count });
     }
-    let entry = stsd.get(8..).filter(|entry| is_one_box(entry)).ok_or_else(bad)?;
-    let entry = SampleEntry(entry);
+    let bytes = stsd.get(8..).filter(|bytes| is_one_box(bytes)).ok_or_else(bad)?;
+    let entry = SampleEntry(bytes);
     if entry.is_encrypted() {
         return Err(BadStream::Encrypted { track });
     }

@@ -91,6 +91,7 @@ impl FragmentReader {
         while !rest.is_empty() && result.is_ok() {
             result = self.step(&mut rest, sink);
         }
+        // State and position are unknown after an error, so that no byte may be taken any more.
         self.failed = result.is_err();
         result
     }
@@ -172,8 +173,8 @@ impl FragmentReader {
             (0, _) if kind == MDAT => u64::MAX,
             _ => u64::from(short),
         };
-        let left = size.checked_sub(header.len() as u64);
-        let left = left.ok_or(BadStream::BoxSize { kind, at: start, size })?;
+        let payload = size.checked_sub(header.len() as u64);
+        let left = payload.ok_or(BadStream::BoxSize { kind, at: start, size })?;
         if start == 0 && kind != FTYP {
             return Err(BadStream::NotFragmented);
         }
@@ -184,8 +185,8 @@ impl FragmentReader {
             MOOF => MAX_MOOF,
             _ => return Ok(State::Skip { left }),
         };
-        let left = usize::try_from(left).ok().filter(|&left| left <= limit);
-        let left = left.ok_or(BadStream::BoxTooLarge { kind, at: start, size, limit })?;
+        let held = usize::try_from(left).ok().filter(|&left| left <= limit);
+        let left = held.ok_or(BadStream::BoxTooLarge { kind, at: start, size, limit })?;
         // The declared size is not reserved: its bytes may never arrive.
         Ok(State::Collect { kind, start, left, payload: Vec::new() })
     }
@@ -205,6 +206,7 @@ impl FragmentReader {
         }
         let state = std::mem::replace(&mut self.state, State::Header(Vec::new()));
         let State::Collect { kind, start, payload, .. } = state else { return Ok(()) };
+        // A `moov` or a `moof`: only these two are collected.
         if kind == MOOF {
             if self.tracks.is_empty() {
                 return Err(BadStream::NoHeader.into());

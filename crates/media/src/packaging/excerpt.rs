@@ -12,7 +12,7 @@
 //! outwards to key frames; a group is always played whole and forwards, because it cannot be
 //! decoded otherwise. The speed is unknown here: players themselves play faster.
 
-use super::segments::{self, Part, Segments};
+use super::segments::{self, Part, Segments, VideoCuts};
 use super::timeline::{Timeline, nearest, ticks};
 use super::{PackagedTrack, Packaging, media_segment, peak_rate};
 use crate::{TrackIndex, TrackKind};
@@ -112,7 +112,7 @@ impl Packaging {
         let cut_pictures = |i: usize, ldus: Range<usize>| {
             let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
             let firsts = segments::video_firsts(track, line, self.target, ldus.clone());
-            Segments::new(&firsts, (ldus.end, ends(track, line, ldus.end)), track, line, from)
+            Segments::new(&firsts, ldus.end, track, line, from)
         };
         let lead_segments = pictures.map(|lead| {
             let ldus = groups.firsts[shown.start]..groups.firsts[shown.end];
@@ -147,11 +147,10 @@ impl Packaging {
                     });
                     // A short audio track may end before the excerpt begins.
                     let ldus = first..end.max(first);
-                    let video = (lead_segments.as_ref(), from);
+                    let video = VideoCuts { segments: lead_segments.as_ref(), from };
                     let firsts =
-                        segments::audio_firsts(track, line, video, self.target, ldus.clone());
-                    let ends = (ldus.end, ends(track, line, ldus.end));
-                    Segments::new(&firsts, ends, track, line, from)
+                        segments::audio_firsts(track, line, &video, self.target, ldus.clone());
+                    Segments::new(&firsts, ldus.end, track, line, from)
                 }
                 _ => Segments::default(),
             }
@@ -223,10 +222,9 @@ impl Groups {
                 TrackKind::Video => i64::from(ldu.composition_offset),
                 _ => 0,
             };
-            let at = line.time(line.place(ticks(ldu.decode_time).saturating_add(shown)));
+            let begins = line.time(line.place(ticks(ldu.decode_time).saturating_add(shown)));
             // LDUs before the first sync LDU belong to the first group.
-            let at = if i == 0 { MediaTime::ZERO } else { at };
-            groups.push(i, at);
+            groups.push(i, if i == 0 { MediaTime::ZERO } else { begins });
         }
         groups.push(track.ldus.len(), line.time(line.end));
         groups
@@ -272,11 +270,6 @@ impl Groups {
 fn earliest(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
     let decoded = ticks(track.ldus.get(i).decode_time).saturating_add(line.wait);
     line.begins(track, i).min(line.time(decoded))
-}
-
-/// The end of the LDUs before the `i`th.
-fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
-    if i < track.ldus.len() { line.begins(track, i) } else { line.time(line.end) }
 }
 
 /// The first index below `count` for which `before` is false; it is false for all behind that.

@@ -177,6 +177,8 @@ impl Shape {
     fn samples(&self, index: &LduIndex, ldus: Range<usize>) -> TrunSamples {
         let first_flags = Some(flags(&index.get(ldus.start)))
             .filter(|&first| self.flags_are_common && first != self.flags);
+        // All values are in the `tfhd` then: a `trun` of constant size, whatever the number of
+        // LDUs.
         let nothing_differs = self.duration.is_some() && self.size.is_some() && !self.composed;
         if nothing_differs && self.flags_are_common {
             let count = u32::try_from(ldus.len()).expect("an index has fewer LDUs");

@@ -91,9 +91,9 @@ impl Packaging {
             return Err(PackagingError::File);
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
-        let preroll = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
+        let prerolls = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
         // The longest preroll moves all tracks, so that they stay in step.
-        let preroll = preroll.max().unwrap_or_default();
+        let preroll = prerolls.max().unwrap_or_default();
         let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
         let end = lines.iter().map(|line| line.time(line.end)).max();
         let duration = end.unwrap_or_default().since_start();

@@ -95,6 +95,7 @@ fn rendition(text: &mut String, packaging: &Packaging, group: &[u16], audio: u16
     let track = packaging.description(audio);
     let default = packaging.default_audio().filter(|default| group.contains(default));
     let yes = |it: bool| if it { "YES" } else { "NO" };
+    // Each group needs a default of its own: a variant offers one group only.
     let is_default = audio == default.unwrap_or(group[0]);
     let mut attributes = format!(
         "TYPE=AUDIO,GROUP-ID=\"{}\",NAME=\"{}\"",

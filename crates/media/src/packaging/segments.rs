@@ -31,11 +31,11 @@ pub(super) struct Part {
 }
 
 impl Segments {
-    /// Segments of one part each: `firsts` are their first LDUs, `end` is the LDU after the last,
-    /// which ends at `ends`; playback begins at `from` in the title.
+    /// Segments of one part each: `firsts` are their first LDUs, `end` is the LDU after the last;
+    /// playback begins at `from` in the title.
     pub(super) fn new(
         firsts: &[usize],
-        (end, ends): (usize, MediaTime),
+        end: usize,
         track: &TrackIndex,
         line: &Timeline,
         from: MediaTime,
@@ -53,7 +53,7 @@ impl Segments {
             times.push(time.max(times.last().copied().unwrap_or_default()));
         }
         if let Some(&last) = times.last() {
-            times.push((ends - from).max(last));
+            times.push((ends(track, line, end) - from).max(last));
         }
         let cuts = if parts.is_empty() { Vec::new() } else { (0..=parts.len()).collect() };
         Self { parts, cuts, times }
@@ -115,7 +115,7 @@ impl Segments {
 /// Cuts a video track at its sync LDUs.
 pub(super) fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -> Segments {
     let firsts = video_firsts(track, line, target, 0..track.ldus.len());
-    Segments::new(&firsts, (track.ldus.len(), line.time(line.end)), track, line, MediaTime::ZERO)
+    Segments::new(&firsts, track.ldus.len(), track, line, MediaTime::ZERO)
 }
 
 /// The first LDUs of the segments of a video track.
@@ -130,6 +130,7 @@ pub(super) fn video_firsts(
     let mut started = 0;
     for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
         let at = ticks(ldu.decode_time);
+        // Measured in decode time, which grows in storage order; presentation times do not.
         if i == ldus.start || (ldu.sync && at - started >= target) {
             firsts.push(i);
             started = at;
@@ -146,28 +147,37 @@ pub(super) fn cut_audio(
     target: Duration,
 ) -> Segments {
     let all = 0..track.ldus.len();
-    let firsts = audio_firsts(track, line, (video, MediaTime::ZERO), target, all);
-    Segments::new(&firsts, (track.ldus.len(), line.time(line.end)), track, line, MediaTime::ZERO)
+    let cuts = VideoCuts { segments: video, from: MediaTime::ZERO };
+    let firsts = audio_firsts(track, line, &cuts, target, all);
+    Segments::new(&firsts, track.ldus.len(), track, line, MediaTime::ZERO)
 }
 
-/// The first LDUs of the segments of an audio track, beside the segments of a video track that
-/// begins at a time of the title.
+/// The segments of a video track that audio follows.
+pub(super) struct VideoCuts<'a> {
+    /// The video's segments; `None` without video.
+    pub(super) segments: Option<&'a Segments>,
+    /// The time of the title at which they begin.
+    pub(super) from: MediaTime,
+}
+
+/// The first LDUs of the segments of an audio track, beside the segments of a video track.
 pub(super) fn audio_firsts(
     track: &TrackIndex,
     line: &Timeline,
-    (video, from): (Option<&Segments>, MediaTime),
+    video: &VideoCuts<'_>,
     target: Duration,
     ldus: Range<usize>,
 ) -> Vec<usize> {
     // At least one nanosecond, so that the boundaries below advance.
     let target = MediaTime(i64::try_from(target.as_nanos()).unwrap_or(i64::MAX).max(1));
-    let mut given = video.map_or(&[][..], |video| video.starts()).iter().skip(1).copied();
+    let starts = video.segments.map_or(&[][..], Segments::starts);
+    let mut given = starts.iter().skip(1).copied();
     // Beyond the video: the first cut of its own would make a segment of the target length.
-    let beyond = video.map_or(MediaTime::ZERO, Segments::end) + target;
+    let beyond = video.segments.map_or(MediaTime::ZERO, Segments::end) + target;
     let mut next = given.next().unwrap_or(beyond);
     let mut firsts = Vec::new();
     for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
-        let at = line.time(line.place(ticks(ldu.decode_time))) - from;
+        let at = line.time(line.place(ticks(ldu.decode_time))) - video.from;
         if i == ldus.start {
             firsts.push(i);
         }
@@ -183,6 +193,11 @@ pub(super) fn audio_firsts(
         }
     }
     firsts
+}
+
+/// The end of the LDUs before the `i`th.
+fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
+    if i < track.ldus.len() { line.begins(track, i) } else { line.time(line.end) }
 }
 
 /// Whether decoding can start at every segment.

@@ -87,6 +87,7 @@ pub(super) fn write_track(
                 write_media_information(out, track.kind);
                 write_box(out, b"stbl", |out| {
                     write_box(out, b"stsd", |out| {
+                        // Version, flags and a count of one; the stored entry follows as it is.
                         out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
                         out.extend_from_slice(&track.sample_entry);
                     });

@@ -189,6 +189,8 @@ impl<'a> Merged<'a> {
         match self.our_blocks {
             Some((first, blocks)) => sum += of(blocks, first),
             None => {
+                // Shifted by part of a block: the candidate's slots of this block are summed one by
+                // one.
                 let ours = |end: usize| end.saturating_sub(self.offset).min(self.ours.len());
                 let loads = &self.ours[ours(ahead)..ours(ahead + BLOCK)];
                 loads.iter().for_each(|load| sum += Block::of(load));

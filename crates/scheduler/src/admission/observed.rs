@@ -16,8 +16,8 @@ impl Policy for Observed {
         let supply = request.supply;
         let timings = supply.timings;
         let seen = timings.observed_min_read.map(|reads| timings.shrink(u64::from(reads)));
-        let min_read = seen.and_then(|reads| u32::try_from(reads).ok());
-        let min_read = min_read.unwrap_or(supply.min_read);
+        let observed = seen.and_then(|reads| u32::try_from(reads).ok());
+        let min_read = observed.unwrap_or(supply.min_read);
         VbrSim.decide(AdmissionRequest { supply: &Supply { min_read, ..*supply }, ..request })
     }
 }

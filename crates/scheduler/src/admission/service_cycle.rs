@@ -38,6 +38,7 @@ impl Policy for ServiceCycle {
         let Some(read) = mean_read(&line, all, supply.slot) else {
             return Verdict::refuse(Resource::Disk, demand.first(), 1);
         };
+        // The cycle is followed by longer reads, but no read is longer than this.
         if read.0 > supply.read_size {
             let missing = (read.0 - supply.read_size).div_ceil(supply.read_size.max(1));
             return Verdict::refuse(Resource::Disk, demand.first(), missing);

@@ -123,6 +123,7 @@ fn serve_client(stream: &UnixStream, served: &ServedStore, closed: &AtomicBool) 
                 Line::Failed(wire::Failure { code: "request".to_owned(), message })
             }
         };
+        // Not before a read that timed out: a part of a line stays for the next read.
         line.clear();
         write_line(stream, &result)?;
     }
@@ -144,6 +145,7 @@ fn execute_for(
         }
         if sent_at.elapsed() > PROGRESS_INTERVAL {
             sent_at = Instant::now();
+            // A client that has disconnected is noticed only by a write that fails.
             if write_line(stream, &Line::Progress(progress)).is_err() {
                 cancel.store(true, Ordering::Relaxed);
             }

@@ -145,6 +145,7 @@ impl Core {
             self.execute_actions();
             self.notify_deferred_admissions(now);
             self.publish(now);
+            // No later interval writes what was observed since the last one.
             if self.is_over(now) {
                 self.save_disk_history(now);
                 return;

@@ -120,6 +120,8 @@ impl Core {
     pub(super) fn withdraw(&mut self, copy: StoredCopy, in_use: &Sender<bool>) {
         let mut used = HashSet::new();
         for title in self.shared.library.withdraw(copy) {
+            // A player may have looked the title up just before, and its admission request come
+            // after.
             self.withdrawn.insert(title);
             self.shared.library.forget(title);
             if self.engine.withdraw_title(self.clock.now(), title) {

@@ -72,8 +72,8 @@ impl Engine {
             Err(Rejection::Unusable(reason)) => return Err(self.refusal_without_search(reason)),
             Err(Rejection::Short(rejected)) => rejected,
         };
-        let max_wait = request.max_wait.as_nanos() / self.config.slot.as_nanos();
-        let max_wait = u32::try_from(max_wait).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
+        let patience_slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
+        let max_wait = u32::try_from(patience_slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
         for at in 0..rejected.len() {
             let candidate = &mut rejected[at].candidate;

@@ -170,6 +170,7 @@ impl Buffers {
 
     pub(super) fn pin(&mut self, read: ReadId) {
         let buffer = self.by_read.get_mut(&read).expect("only live buffers are pinned");
+        // A read in flight is not idle: it becomes so when it ends without pins.
         if buffer.pins == 0 && buffer.state == BufferState::Ready {
             self.idle.remove(&buffer.idle_since);
             self.idle_bytes -= u64::from(buffer.place.len);
@@ -198,6 +199,7 @@ impl Buffers {
         let buffer = self.by_read.get_mut(&read).expect("a read in flight is live");
         buffer.state = BufferState::Ready;
         let waiters = std::mem::take(&mut buffer.waiters);
+        // All that wanted the piece have left in the meantime: its data serves as cache.
         if buffer.pins == 0 {
             self.make_idle(read);
         }
@@ -207,6 +209,7 @@ impl Buffers {
     /// Removes and returns a buffer, whatever its pins.
     pub(super) fn remove(&mut self, read: ReadId) -> Buffer {
         let buffer = self.by_read.remove(&read).expect("only live buffers are removed");
+        // The piece may have moved, and a newer read of it may have taken this entry over.
         if self.by_piece.get(&buffer.key) == Some(&read) {
             self.by_piece.remove(&buffer.key);
         }

@@ -117,9 +117,9 @@ impl Engine {
     fn needed_from(&self, stream: &Stream) -> u32 {
         let session = &self.sessions[&stream.session];
         let open = session.requests.iter().filter_map(|request| self.requests[request].next());
-        let open = open.filter(|next| next.track == stream.track);
+        let of_track = open.filter(|next| next.track == stream.track);
         // Without an open request the player continues where its last delivery ended.
-        open.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
+        of_track.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
     }
 
     fn streams_with(&self, is: impl Fn(&Stream) -> bool) -> Vec<StreamId> {

@@ -46,6 +46,7 @@ impl Engine {
             self.streams.push(Action::Declined { request, why });
             return;
         }
+        // Also a refused request shows that a player is there, so the longer time limit applies.
         state.asked = true;
         state.requests.push(request);
         // Before the seek, which counts this request among the open ones of its session.
@@ -114,6 +115,7 @@ impl Engine {
         let session = state.session;
         self.taken(session, read);
         self.end_if_over(request);
+        // Other requests of the session may use the memory that the socket has given back.
         self.serve_session(now, session);
     }
 
@@ -187,6 +189,7 @@ impl Engine {
 
     fn end_if_over(&mut self, request: RequestId) {
         let Some(state) = self.requests.get(&request) else { return };
+        // A request is known for as long as a socket holds its buffers: `sent` names it.
         if !state.over || !state.unsent.is_empty() {
             return;
         }
@@ -345,6 +348,7 @@ impl Engine {
         let stream = &self.streams[&id];
         let start = u64::from(piece) * u64::from(stream.curve().piece);
         let end = next.end.min(start + u64::from(stream.curve().piece));
+        // The last piece of a track may be shorter than the others.
         let whole = end == start + u64::from(stream.curve().piece)
             || end == stream.layout.tracks[usize::from(stream.track)].bytes;
         let within = |offset: u64| u32::try_from(offset - start).expect("within a piece");
@@ -382,6 +386,7 @@ impl Engine {
             return;
         }
         let (session, unserved) = (state.session, state.unserved());
+        // The player may request the rest again, and that is no seek.
         for (track, bytes) in unserved {
             if let Some(id) = self.stream_of(session, track) {
                 self.streams.note_cancelled(id, &bytes);

@@ -150,6 +150,7 @@ impl Engine {
             } else {
                 ended += 1;
                 self.streams.accounts_mut().mark_lost(id);
+                // Sockets still send the buffers that they hold.
                 self.end_session(now, id, false);
             }
         }
@@ -229,6 +230,7 @@ impl Engine {
                 return false;
             }
             (state.lost, state.failed_in_row, state.silent_slots) = (false, 0, 0);
+            // Its memory went to the other disks when it was lost, and comes back below.
             self.streams.push(Action::DiskBack { disk });
             self.streams.rebalance_memory();
         }

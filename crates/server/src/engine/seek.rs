@@ -213,8 +213,8 @@ impl Engine {
             Err(shortfall) => shortfall,
         };
         // A player that seeks waits as it does at its start, and does not know of a longer delay.
-        let limit = self.config.startup.as_nanos() / self.config.slot.as_nanos();
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
+        let startup_slots = self.config.startup.as_nanos() / self.config.slot.as_nanos();
+        let limit = u32::try_from(startup_slots).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
         match self.streams.delay_until_it_fits(&mut candidate, limit) {
             Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
             None => Err(self.refusal(now, candidate, shortfall)),
@@ -241,8 +241,8 @@ fn stream_from(
     let inside = !offset.is_multiple_of(size);
     let here = curve.due(if inside { piece.saturating_add(1) } else { piece });
     // Pieces of one segment are due together: the first later due time is the next segment's.
-    let after = curve.due.partition_point(|due| *due <= here);
-    let after = curve.due.get(after).copied().unwrap_or(here);
+    let next_segment = curve.due.partition_point(|due| *due <= here);
+    let after = curve.due.get(next_segment).copied().unwrap_or(here);
     let timing = PlayoutClock { from_ms: after, kept_from_ms: curve.due(piece), ..timing };
     Stream::new(session, layout.clone(), track, timing, piece)
 }

@@ -211,8 +211,9 @@ impl Stream {
         });
         let unread = (self.cursor..self.end).map(|piece| (piece, self.deadline(piece)));
         // Deadlines never go back, so the first one that is not missed ends the search.
-        let unread = unread.take_while(missed).filter(|(piece, _)| !self.accounted.contains(piece));
-        held.filter(missed).chain(unread).collect()
+        let overdue_unread =
+            unread.take_while(missed).filter(|(piece, _)| !self.accounted.contains(piece));
+        held.filter(missed).chain(overdue_unread).collect()
     }
 
     /// Notes that a piece, held or unread, was counted as late.
@@ -292,6 +293,7 @@ impl Stream {
         is_reading: impl Fn(ReadId) -> bool,
     ) -> Vec<UnreadPiece> {
         let reading = |hold: &Hold| matches!(hold, Hold::Held { read, .. } if is_reading(*read));
+        // Only the last pieces can become unread: what is unread is all from the cursor on.
         let first = self.holds.iter().position(reading).unwrap_or(self.holds.len());
         let mut held = Vec::new();
         while self.holds.len() > first {

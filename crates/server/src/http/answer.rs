@@ -97,6 +97,7 @@ pub(crate) fn admitted(
                 playlist(packaging.multivariant_playlist(&videos(&session), &query))
             }
             DeliveryFormat::Progressive => {
+                // With the token in the URL, all further ranges of the file are of this session.
                 Response::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
             }
         },
@@ -359,6 +360,7 @@ fn find_session(
     };
     match shared.sessions.find(token) {
         TokenLookup::Live(session) if session.name == name => Ok(session),
+        // 410 tells a player that this URL stays invalid, so that it begins again.
         TokenLookup::Ended => failed(410, "session-ended", "this session has ended"),
         TokenLookup::Live(_) | TokenLookup::Unknown => {
             failed(404, "session-unknown", "this title has no session with this token")

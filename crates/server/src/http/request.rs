@@ -106,6 +106,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         range: None,
         if_range: None,
         if_none_match: None,
+        // An HTTP/1.0 connection ends with its response unless the client asks otherwise.
         keep_alive: head.version == Some(1),
     };
     let mut hosts = 0;
@@ -129,6 +130,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             return Err(BODY);
         }
     }
+    // Required by RFC 9112, 3.2.
     if head.version == Some(1) && hosts != 1 {
         return Err(HOST);
     }

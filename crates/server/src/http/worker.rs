@@ -359,6 +359,7 @@ impl Worker {
         if let ConnectionState::SendingBody(exchange, transfer) =
             std::mem::replace(&mut connection.state, ConnectionState::Reading)
         {
+            // Sends are numbered for the connection, across its responses.
             connection.next_number = transfer.next_number();
             self.send_response(id, exchange, error_response::of(why));
         }

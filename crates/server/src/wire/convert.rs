@@ -41,6 +41,7 @@ impl From<&store::TitleRecord> for Title {
             tracks: record.tracks.len(),
             created: record.created,
             content: record.content().to_string(),
+            // Known to the library only, which adds copies and URLs for the titles that it serves.
             copies: None,
             hls: None,
             mp4: None,
@@ -231,6 +232,7 @@ impl From<&Calibration> for disk::Calibration {
                 capacity: ByteCount(actuator.capacity),
                 revolution: seconds(actuator.revolution),
                 seek: disk::SeekTimes {
+                    // The record has only the sum of both, the shortest seek.
                     settle_ms: 0.0,
                     track_ms: actuator.shortest_seek * 1e3,
                     root_ms: actuator.seek_root * 1e3,

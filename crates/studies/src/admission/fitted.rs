@@ -31,8 +31,8 @@ pub fn pathological(model: &DiskModel, block: u64, slot: std::time::Duration, tu
         for i in 0..count {
             let part = (f64::from(i) + 0.5) / f64::from(count);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place")]
-            let offset = (part * model.capacity().0 as f64) as u64;
-            let offset = offset.min(model.capacity().0 - block);
+            let middle = (part * model.capacity().0 as f64) as u64;
+            let offset = middle.min(model.capacity().0 - block);
             now = head.serve_turned(now, offset, block, turn).finish;
         }
         now <= units::Moment::ZERO + slot

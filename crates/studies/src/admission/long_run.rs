@@ -45,6 +45,7 @@ pub fn long_run(
         arrivals.come_until(&mut server, at, &mut random);
         let transfer = server.counters().transfer - before;
         by_time.push(transfer.as_secs_f64() / step.as_secs_f64());
+        // The time in which the house fills would lower the load of any policy alike.
         if at > WARM_UP {
             sold += transfer;
             offered += arrivals.asked - asked;

@@ -47,8 +47,8 @@ impl View {
             let first = whole(random.between(0.0, 0.5) * float(groups));
             let left = float(groups - first);
             let least = float(first) + (0.3 * left).max(float(LEAST_GROUPS));
-            let last = whole(random.between(least, float(groups + 1)));
-            let last = last.clamp((first + LEAST_GROUPS).min(groups), groups);
+            let drawn = whole(random.between(least, float(groups + 1)));
+            let last = drawn.clamp((first + LEAST_GROUPS).min(groups), groups);
             view.start = track.at[track.groups[first]];
             view.stop = track.groups.get(last).map_or(f64::INFINITY, |frame| track.at[*frame]);
         }
@@ -133,6 +133,7 @@ impl ReadSchedule {
             }
             schedule.reads.append(&mut joiner.reads);
         }
+        // Each track's reads are in order; those of several tracks must be merged by time.
         if title.tracks.len() > 1 {
             schedule.reads.sort_by_key(|read| read.shown);
         }
@@ -228,6 +229,7 @@ impl<'a> Joiner<'a> {
     fn behind(&mut self, mut low: u64, high: u64, slot: u32) {
         if let Some(last) = self.reads.last_mut() {
             let end = last.offset + u64::from(last.len);
+            // A read grows only where the next block lies right behind it on the disk.
             let room = self.most * BLOCK - u64::from(last.len);
             if end == self.track.offset + low * BLOCK && room >= BLOCK {
                 let taken = (high - low).min(room / BLOCK);
@@ -246,6 +248,7 @@ impl<'a> Joiner<'a> {
     fn before(&mut self, low: u64, mut high: u64, slot: u32) {
         if let Some(last) = self.reads.last_mut() {
             let joins = last.offset == self.track.offset + high * BLOCK;
+            // Backwards a read grows at its front, and only by all of the slot's blocks.
             if joins && (high - low) * BLOCK + u64::from(last.len) <= self.most * BLOCK {
                 last.offset -= (high - low) * BLOCK;
                 last.len += length(high - low);

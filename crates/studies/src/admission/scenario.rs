@@ -107,8 +107,8 @@ pub(crate) fn could_be_delivered(scenario: &Scenario, rules: &Rules) -> bool {
         let Some(arrival) = arrivals.next() else { return true };
         let begins = rules.first_slot(arrival.at);
         for read in &arrival.blocks.reads {
-            let at = super::disk_server::due_slot(read, begins).0;
-            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let slot_due = super::disk_server::due_slot(read, begins);
+            let at = usize::try_from(slot_due.0).unwrap_or(usize::MAX);
             if at >= due.len() {
                 due.resize(at + 1, 0);
             }

@@ -48,6 +48,7 @@ pub fn slowdown_run(
     let mut server = SingleDiskServer::new(&rules, random.seed());
     let (mut phases, mut from) = (Vec::new(), Duration::ZERO);
     while from < ENDS {
+        // Counters grow over the whole run: a phase is the difference.
         let before = server.counters();
         let until = (from + step).min(ENDS);
         arrivals.come_until(&mut server, until, &mut random);

@@ -116,8 +116,8 @@ impl ReadSource for Rounds<'_> {
     }
 
     fn start_read(&mut self, next: &NextRead<usize>) -> Option<u64> {
-        let after = next.piece.piece + 1;
-        let after = (after < self.plan.rounds).then(|| self.block(after));
+        let round = next.piece.piece + 1;
+        let after = (round < self.plan.rounds).then(|| self.block(round));
         self.dispatcher.start_read(next.stream, next.piece, after);
         self.sent.hold(next.piece.release, next.piece);
         self.places[next.stream] = self.plan.after(next.offset);

@@ -150,6 +150,7 @@ impl Bookings {
     ) -> Result<Approval, Shortfall> {
         let disk = placement.disk;
         if !self.refuses() {
+            // Where nothing is refused, reads follow their deadlines and no plan.
             let (plan, unchosen) = (WindowPlan::default(), BTreeSet::new());
             return Ok(Approval { disk, plan, slack: Slack::Unknown, unchosen });
         }
@@ -228,6 +229,7 @@ impl Bookings {
             replica: replica.map(|replica| (replica, &at_replica)),
         };
         let standing = self.disks.iter().enumerate().map(|(number, state)| {
+            // The other work is work of the candidate's disk only.
             let work = if number == disk { terms.work } else { 0 };
             let busy_until = state.busy_until(self.now, unissued.of(number));
             let free_at = Moment(busy_until.0.saturating_add(work));

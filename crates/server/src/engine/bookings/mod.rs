@@ -218,6 +218,7 @@ impl Bookings {
     fn piece_times(&self, disk: usize, track: &TrackLayout) -> Option<PieceTimes> {
         let state = self.disks.get(disk)?;
         let costs = state.timings.costs.as_ref()?;
+        // Tracks that no offer names come here, too, and an invalid one has pieces without a place.
         if validate(track, state.guarantee.read_size.0).is_err() {
             return None;
         }
@@ -227,6 +228,7 @@ impl Bookings {
     /// Shares out the memory of the lost disk; returns the part that each disk gets.
     pub(super) fn share_lost_memory(&mut self, lost: usize) -> Vec<u64> {
         let others = self.disks.iter().filter(|disk| !disk.lost).count() as u64;
+        // Where no disk is left, all memory stays where it is.
         let part = self.disks[lost].memory / others.max(1);
         // The rest of the division stays with the lost disk, so that the sum of all shares is kept.
         self.disks[lost].memory -= part * others;
@@ -255,6 +257,7 @@ impl Bookings {
         replica: Option<usize>,
     ) -> PlayoutClock {
         let (startup, slot) = (self.startup, self.slot_length);
+        // Only a stream with a replica has to outlast the slot in which a loss is noticed.
         let early = if replica.is_some() { EARLY_SLOTS } else { 0 };
         PlayoutClock { origin, startup, from_ms, kept_from_ms: from_ms, slot, early }
     }
@@ -354,6 +357,7 @@ impl Bookings {
         network.advance(self.slot);
         let mut failover = FailoverBooks::new(self.disks.len(), self.failover.is_enabled());
         failover.advance(self.slot);
+        // New books stand at slot 0, and those to compare with at the present slot.
         let fresh = |disk: &Disk| {
             let mut fresh = Disk::new(disk.guarantee, disk.memory, disk.slot);
             fresh.dispatcher.advance(self.slot);

@@ -80,8 +80,8 @@ impl Disk {
         let work = u64::from(self.work.in_flight());
         let each =
             self.timings.charge(costs, 1, costs.slowest_transfer(self.guarantee.read_size.0));
-        let time = self.timings.charge(costs, reads, transfer);
-        let time = time.saturating_add(work.saturating_mul(each));
+        let reads_time = self.timings.charge(costs, reads, transfer);
+        let time = reads_time.saturating_add(work.saturating_mul(each));
         // What the device does now, it does since the last activity at the latest.
         let from = if reads + work == 0 { now } else { scan.last_activity };
         let sure = Moment(from.0.saturating_add(time)).max(now);

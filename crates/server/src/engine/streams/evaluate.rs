@@ -133,6 +133,7 @@ impl Streams {
             return;
         }
         self.unchoose_all(disk, &unchosen);
+        // Policies that count reads guarantee slots and no slack in time (`accounts`).
         let slack = match slack {
             Slack::Time(slack) => Some(slack),
             _ => None,

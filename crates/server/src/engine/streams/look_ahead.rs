@@ -83,10 +83,11 @@ impl Streams {
         });
         // The failover books are not followed into the future.
         let follows = !self.bookings.survives_loss();
-        let found = booked.filter(|_| follows);
-        let found = found.and_then(|slots| self.fits_then(disk, &mut candidate.demand, slots));
-        let slots = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
-        let slots = u32::try_from(slots).unwrap_or(SEARCH_SLOTS);
+        let lower_bound = booked.filter(|_| follows);
+        let found =
+            lower_bound.and_then(|slots| self.fits_then(disk, &mut candidate.demand, slots));
+        let nearest = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
+        let slots = u32::try_from(nearest).unwrap_or(SEARCH_SLOTS);
         let start = self.bookings.slot_length() * slots;
         self.bookings.disk_mut(disk).last_search = start;
         (start, found.is_some())

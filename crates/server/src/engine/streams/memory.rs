@@ -276,6 +276,7 @@ impl Streams {
         let is_reading = |read: ReadId| {
             buffers.get(read).is_some_and(|buffer| buffer.state == BufferState::Reading)
         };
+        // These pieces are counted again when they come, so their present counts are taken back.
         for back in stream.unread_from(now, is_reading) {
             self.accounts.uncount_piece(stream.session, back.on_time);
             self.buffers.unpin(back.read);

@@ -224,6 +224,7 @@ impl Streams {
         for read in stream.restart(now, from) {
             self.buffers.unpin(read);
         }
+        // Its requests may wait for pieces that are booked only now.
         self.to_serve.push(stream.session);
         self.insert(id, stream);
     }
@@ -363,6 +364,7 @@ impl Streams {
     }
 
     fn count_violation(&mut self, now: Moment, session: SessionId, disk: usize) {
+        // A delay at any time since the admission may have used up the slack that this read needed.
         let admitted = self.accounts.of(session).admitted;
         let by_disk = self.bookings.disk(disk).overran_since(admitted, now);
         self.accounts.count_violation(session, by_disk);

@@ -39,6 +39,7 @@ impl Streams {
             let others = copies.iter().filter(live).filter(|other| other.disk != layout.disk);
             let replicas: Vec<_> = others.map(|other| Some(usize::from(other.disk.0))).collect();
             let replicas = if self.bookings.survives_loss() { replicas } else { Vec::new() };
+            // A title without another live copy is admitted all the same, and ends with its disk.
             for replica in if replicas.is_empty() { vec![None] } else { replicas } {
                 let (layout, copies) = (Arc::clone(layout), Arc::clone(&copies));
                 placements.push(PlacementCandidate { layout, replica, copies });
@@ -104,6 +105,7 @@ impl Streams {
     // The order of placements: by slack, then by fewer bytes still to be read.
     fn room_left(&self, disk: usize, slack: Slack) -> (Duration, Reverse<u64>) {
         let state = self.bookings.disk(disk);
+        // A slot holds more reads on one disk than on another, so slack is compared as time.
         let each = self.bookings.slot_length() / state.guard.min_read().max(1);
         let time = match slack {
             Slack::Time(time) => time,
@@ -141,6 +143,7 @@ impl Streams {
             };
             validate(track, read_size)
                 .map_err(|error| format!("track {number} cannot be served: {error}"))?;
+            // An offer that names a track twice must not book it twice.
             if streams.iter().all(|stream| stream.track != *number) {
                 let first = curve(track).first_needed(from_ms);
                 let mut stream = Stream::new(session, layout.clone(), *number, timing, first);
@@ -159,6 +162,7 @@ impl Streams {
 
 // Whether a layout has the same pieces of the same title on another disk.
 fn is_copy(first: &Layout, other: &Layout) -> bool {
+    // A session continues on another copy by the number of a piece, so all cuts must be equal.
     let alike = |(a, b): (&TrackLayout, &TrackLayout)| {
         a.bytes == b.bytes && a.piece == b.piece && a.due == b.due && a.stored == b.stored
     };

@@ -72,6 +72,7 @@ impl Streams {
         assert_eq!(read, chosen.read, "the last piece of its stream");
         self.bookings.unread_at_replica(stream, piece, back.safe);
         self.bookings.disk_mut(disk).dispatcher.undo_read(chosen.stream, piece, before);
+        // A chosen read has its buffer already, in which there is nothing yet.
         self.forget_unissued(read);
     }
 

@@ -43,6 +43,8 @@ impl PreparedWorker {
                 Err(error) => return drop(ready.send(Err(error))),
             };
             let _ = ready.send(Ok((sockets.waker(), sockets.method().to_string())));
+            // Without a service the server has failed to start, and has dropped this thread's
+            // handle.
             let Ok(Service { shared, core, opener, limits }) = started.recv() else { return };
             let worker = Worker {
                 number,

@@ -249,8 +249,8 @@ impl<'a> SingleDiskServer<'a> {
         // longest time.
         let free_at = self.flight.map_or(self.now, |flight| {
             let piece = self.piece(flight.viewer, flight.read);
-            let most = self.timings.costs.as_ref();
-            let most = most.map_or(0, |costs| costs.batch(1, u64::from(piece.transfer)));
+            let costs = self.timings.costs.as_ref();
+            let most = costs.map_or(0, |costs| costs.batch(1, u64::from(piece.transfer)));
             self.now.max(flight.begun + Duration::from_nanos(most))
         });
         Supply {

@@ -129,8 +129,8 @@ impl Study {
         let mut known = vec![(by_blocks, OfflineResult::of(axis.on_time))];
         for row in 0..rows.len() {
             let mode = self.read_mode(row);
-            let offline = known.iter().find(|(of, _)| *of == mode).map(|(_, found)| *found);
-            let offline = offline.unwrap_or_else(|| {
+            let shared = known.iter().find(|(of, _)| *of == mode).map(|(_, found)| *found);
+            let offline = shared.unwrap_or_else(|| {
                 let run = self.together(&scenario, mode, &mut rows, seed);
                 let found = self.offline(&scenario, mode, run.on_time, seed);
                 known.push((mode, found));
