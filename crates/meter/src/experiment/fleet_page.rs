@@ -20,6 +20,7 @@ pub(super) fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
     if interrupted {
         why.push("interrupted".to_owned());
     }
+    // A lost agent is named above; what its workers did not report follows from that.
     for agent in fleet.agents.iter().filter(|agent| agent.lost.is_none()) {
         for (number, worker) in (1..).zip(&agent.workers) {
             let said = match worker {

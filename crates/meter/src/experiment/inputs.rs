@@ -27,6 +27,7 @@ pub fn load_profile_text(name: &str) -> Result<String, MeterError> {
     if let Some(text) = profiles::text(name) {
         return Ok(text.to_owned());
     }
+    // Read as a profile first: an agent should not get a text that it cannot use.
     load_profile(name)?;
     std::fs::read_to_string(name)
         .map_err(|error| MeterError::new(format!("cannot read {name}: {error}")))

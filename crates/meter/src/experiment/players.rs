@@ -75,6 +75,7 @@ pub fn run_players(
     let text = text(&subject, &counted, &attribution);
     let verdict = written.and_then(|written| {
         saved?;
+        // Before the figures are judged: those of an interrupted run cover a part of it.
         if !outcome.complete {
             return Err(MeterError::interrupted(INTERRUPTED));
         }
@@ -180,6 +181,7 @@ impl PlayerRuns<'_> {
             // One sample may fall between two stalls; several show how much is delivered.
             stalled = if sample.stalled > 0 { stalled + 1 } else { 0 };
             let lost =
+                // The other rule allows some late segments, so only its full run decides.
                 rule == HoldRule::Strict && (stalled >= STALLED_SAMPLES || sample.refused > 0);
             if lost || observer.is_stopped() {
                 enough.store(true, Ordering::Relaxed);
@@ -226,6 +228,7 @@ fn check_complete(counted: &Counted) -> Result<(), MeterError> {
         let text = format!("{failed} viewers got an error: {first}");
         return Err(MeterError::of(&text).invalid());
     }
+    // Without byte ranges the file is one response, in which no segment can be late.
     if counted.report.totals.admitted > 0 && counted.outcome.reads.operations == 0 {
         let message = "the server sends the whole file at once: nobody asked for a piece of it";
         return Err(MeterError::new(message)

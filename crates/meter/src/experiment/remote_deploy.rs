@@ -26,6 +26,7 @@ impl<'a> RemoteDeploy<'a> {
         let ssh = ssh_words(ssh)?;
         let program =
             std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
+        // Refused before the logins: a host would report a wrong file in a far less clear way.
         if !program.starts_with(b"\x7fELF") {
             return Err(MeterError::usage(format!("{} is no program", path.display()))
                 .hint("`make agent` builds target/agent/tenuto-agent"));
@@ -63,6 +64,7 @@ impl<'a> RemoteDeploy<'a> {
         );
         let mut child = Command::new(&ssh[0])
             .args(&ssh[1..])
+            // Standard error is not piped: what ssh asks or complains of goes to the user.
             .args(["--", host, &script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

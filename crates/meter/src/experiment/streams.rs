@@ -152,6 +152,7 @@ pub fn search_streams(
     let max_streams = search.max_streams.min(target.shape().most_streams(one.stride()));
     let mut made = 0;
     let mut run = |step: SearchStep| {
+        // Counted before the run, so that the directory of a failed run keeps its number.
         made += 1;
         let dir = record::run_directory(dir, made, step.streams)?;
         let mut log = RunLog::open(dir.as_deref(), config.target.is_simulated())?;

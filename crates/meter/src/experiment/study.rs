@@ -63,6 +63,7 @@ fn open_target(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTar
     let Some(model) = disk_model(target)? else {
         let target = PathBuf::from(target);
         let device = |path: &PathBuf| path.metadata().ok().map(|about| about.dev());
+        // A note only: the runs are possible, but say nothing about two nodes.
         if second.as_ref().is_some_and(|second| device(second) == device(&target)) {
             observer.note("both directories are on one file system: this is one node twice");
         }
