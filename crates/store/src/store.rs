@@ -53,10 +53,21 @@ pub(crate) struct StoreState {
     pub(crate) free: FreeMap,
     /// Titles that are out of the catalogue and still being read.
     pub(crate) hidden: BTreeMap<TitleId, TitleRecord>,
-    /// The names of titles that are being written.
+    /// The names of titles that are being written, and names that titles are being given.
     pub(crate) pending: BTreeSet<String>,
     /// The identifier of the next title to be written.
     pub(crate) next_id: u64,
+}
+
+impl StoreState {
+    /// Reserves a name. One lock covers the test and the insertion, so two titles cannot both get
+    /// the name.
+    pub(crate) fn reserve(&mut self, name: &str) -> Result<(), StoreError> {
+        if self.catalogue.title(name).is_some() || !self.pending.insert(name.to_owned()) {
+            return Err(StoreError::Exists { name: name.to_owned() });
+        }
+        Ok(())
+    }
 }
 
 impl Store {
@@ -184,21 +195,22 @@ impl Store {
     /// Renames a title. A rename to its own name does nothing.
     pub fn rename(&self, old: &str, new: &str) -> Result<(), StoreError> {
         check_name(new)?;
-        if old == new {
+        let found = self.title(old).ok_or_else(|| no_title(old));
+        if found?.name == new {
             // A record would be refused as a second title of this name.
-            return self.title(old).map(|_| ()).ok_or_else(|| no_title(old));
+            return Ok(());
         }
-        self.change(
-            |state| {
-                let title = state.catalogue.title(old).ok_or_else(|| no_title(old))?;
-                // A title that is being written has reserved its name.
-                if state.catalogue.title(new).is_some() || state.pending.contains(new) {
-                    return Err(StoreError::Exists { name: new.to_owned() });
-                }
-                Ok(Record::Renaming(title.id, new.to_owned()))
-            },
-            |_| {},
-        )
+        // Reserved like the name of a title that is being written: `begin` does not wait for the
+        // journal, and could take the name while the change is written.
+        self.state_mut().reserve(new)?;
+        let renaming = |state: &StoreState| {
+            let title = state.catalogue.title(old).ok_or_else(|| no_title(old))?;
+            Ok(Record::Renaming(title.id, new.to_owned()))
+        };
+        let free = |state: &mut StoreState| {
+            state.pending.remove(new);
+        };
+        self.change(renaming, free).inspect_err(|_| free(&mut self.state_mut()))
     }
 
     /// The calibration that is kept with the store.

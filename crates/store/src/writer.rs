@@ -59,10 +59,7 @@ impl Store {
         check_name(name)?;
         self.refuse_if_stopped()?;
         let mut state = self.state_mut();
-        // One lock covers the test and the insertion, so two writers cannot both get the name.
-        if state.catalogue.title(name).is_some() || !state.pending.insert(name.to_owned()) {
-            return Err(StoreError::Exists { name: name.to_owned() });
-        }
+        state.reserve(name)?;
         let id = TitleId(state.next_id);
         state.next_id += 1;
         Ok(TitleWriter::new(self, id, name, kind))

@@ -185,6 +185,24 @@ fn two_writers_cannot_have_one_name_and_a_dropped_one_frees_it() {
 }
 
 #[test]
+fn a_name_is_reserved_while_a_renaming_is_written() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    put(&store, "old", &[vec![1]]).unwrap();
+    let meanwhile = || {
+        assert_eq!(store.begin("new", TitleKind::Media).unwrap_err().code(), "exists");
+    };
+    device.during_a_flush(|| store.rename("old", "new"), meanwhile).unwrap();
+    // A refused renaming frees the name that it reserved.
+    assert_eq!(store.rename("nobody", "third").unwrap_err().code(), "no-title");
+    put(&store, "third", &[vec![2]]).unwrap();
+    drop(store);
+    let titles = Store::open_on(device).unwrap().titles();
+    let names: Vec<&str> = titles.iter().map(|title| title.name.as_str()).collect();
+    assert_eq!(names, ["new", "third"]);
+}
+
+#[test]
 fn an_abandoned_title_writes_nothing_into_the_metadata() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);

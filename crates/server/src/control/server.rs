@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,6 @@ impl Drop for ControlServer {
 }
 
 fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<AtomicBool>) {
-    let open = Arc::new(AtomicUsize::new(0));
     let mut clients: Vec<JoinHandle<()>> = Vec::new();
     for stream in listener.incoming() {
         if closed.load(Ordering::Relaxed) {
@@ -71,20 +70,18 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<Atomi
             thread::sleep(Duration::from_millis(50));
             continue;
         };
-        // Otherwise the list would grow with every command for as long as the server runs.
+        // The list holds the clients that are open, whose number is limited.
         clients.retain(|client| !client.is_finished());
-        if open.load(Ordering::Relaxed) >= MAX_CLIENTS {
+        if clients.len() >= MAX_CLIENTS {
             let message = "too many commands run on this store; try again later".to_owned();
             let failure = wire::Failure { code: "busy".to_owned(), message };
             let _ = write_line(&stream, &Line::Failed(failure));
             continue;
         }
-        let (served, closed, count) = (Arc::clone(served), Arc::clone(closed), Arc::clone(&open));
-        count.fetch_add(1, Ordering::Relaxed);
+        let (served, closed) = (Arc::clone(served), Arc::clone(closed));
         let client = thread::Builder::new().name("control-client".to_owned()).spawn(move || {
             // A failed connection needs no report: the client sees it, too.
             let _ = serve_client(&stream, &served, &closed);
-            count.fetch_sub(1, Ordering::Relaxed);
         });
         clients.extend(client);
     }

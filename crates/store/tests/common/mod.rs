@@ -20,6 +20,7 @@ pub mod titles;
 use device::{BlockDevice, DeviceError, DeviceKind, Geometry, Pool, Queue};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::ByteCount;
 
@@ -44,6 +45,10 @@ struct DeviceState {
 #[derive(Debug)]
 pub struct PowerCutDevice {
     state: Mutex<DeviceState>,
+    /// Flushes wait while a test holds it.
+    gate: Mutex<()>,
+    /// The number of flushes that have begun.
+    flushes: AtomicU64,
 }
 
 impl PowerCutDevice {
@@ -53,7 +58,31 @@ impl PowerCutDevice {
 
     pub fn from_image(bytes: Vec<u8>) -> Arc<Self> {
         let state = DeviceState { bytes, events: Vec::new(), allowance: None };
-        Arc::new(Self { state: Mutex::new(state) })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            gate: Mutex::new(()),
+            flushes: AtomicU64::new(0),
+        })
+    }
+
+    /// Runs `act` in another thread as far as its first flush, then `meanwhile`, then the rest of
+    /// `act`.
+    pub fn during_a_flush<T: Send>(
+        &self,
+        act: impl FnOnce() -> T + Send,
+        meanwhile: impl FnOnce(),
+    ) -> T {
+        let before = self.flushes.load(Ordering::SeqCst);
+        let closed = self.gate.lock().unwrap();
+        std::thread::scope(|scope| {
+            let acting = scope.spawn(act);
+            while self.flushes.load(Ordering::SeqCst) == before && !acting.is_finished() {
+                std::thread::yield_now();
+            }
+            meanwhile();
+            drop(closed);
+            acting.join().unwrap()
+        })
     }
 
     /// The bytes as reads see them.
@@ -153,6 +182,8 @@ impl BlockDevice for PowerCutDevice {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        drop(self.gate.lock().unwrap());
         let mut state = self.state.lock().unwrap();
         Self::admit(&mut state, "flushing")?;
         state.events.push(DeviceEvent::Flush);
