@@ -6,8 +6,8 @@
 //!
 //! The verdict on a size is `yes` only where our value rounds to the figure that the paper prints,
 //! or lies within the range that it prints. The deviation is that from the figure, or from the
-//! nearer end of the range. A result that the model gives for any parameters is `built in`, and
-//! counts as neither.
+//! nearer end of the range. A result that the model gives for any parameters is `built in`, and one
+//! that a parameter was fitted to is `fitted`: both count as neither.
 
 use super::{Cell, Table};
 
@@ -21,6 +21,8 @@ pub(super) enum Direction {
     Judged(bool),
     /// The model could not give any other result.
     BuiltIn,
+    /// A parameter of the model was chosen for this result.
+    Fitted,
     /// The paper says how large, and nothing else.
     NotStated,
 }
@@ -34,17 +36,24 @@ pub(super) struct Size {
     /// Digits after the point in the paper.
     decimals: usize,
     unit: &'static str,
+    /// Whether a parameter of the model was chosen for this result.
+    fitted: bool,
 }
 
 impl Size {
     /// A single figure, which the paper prints with so many digits after the point.
     pub(super) fn of(paper: f64, ours: f64, decimals: usize, unit: &'static str) -> Self {
-        Self { paper: (paper, paper), ours, decimals, unit }
+        Self { paper: (paper, paper), ours, decimals, unit, fitted: false }
     }
 
     /// A range of whole numbers.
     pub(super) fn within(least: f64, greatest: f64, ours: f64, unit: &'static str) -> Self {
-        Self { paper: (least, greatest), ours, decimals: 0, unit }
+        Self { paper: (least, greatest), ours, decimals: 0, unit, fitted: false }
+    }
+
+    /// A size that a parameter of the model was chosen for: it is no result.
+    pub(super) fn fitted(self) -> Self {
+        Self { fitted: true, ..self }
     }
 
     /// Whether ours, rounded as the paper rounds, is what the paper prints.
@@ -76,7 +85,12 @@ impl Size {
 
 impl Claims {
     pub(super) fn new() -> Self {
-        Self(Table::new("claims", "Claims of the paper, and our results", COLUMNS))
+        Self::titled("Claims of the paper, and our results")
+    }
+
+    /// For results of a model of which the title states what was fitted to the paper.
+    pub(super) fn titled(title: &'static str) -> Self {
+        Self(Table::new("claims", title, COLUMNS))
     }
 
     /// Adds a claim without a printed figure; `ours` states the results that decide it.
@@ -97,12 +111,14 @@ impl Claims {
         let direction: Cell = match direction {
             Direction::Judged(holds) => yes(holds).into(),
             Direction::BuiltIn => "built in".into(),
+            Direction::Fitted => "fitted".into(),
             Direction::NotStated => Cell::Missing,
         };
         let [there, here, deviation, size] = size.map_or([const { Cell::Missing }; 4], |size| {
             let here = format!("{:.*}{}", size.decimals, size.ours, size.unit);
             let deviation = format!("{:+.0} %", size.deviation());
-            [size.there(), here, deviation, yes(size.agrees()).to_owned()].map(Cell::from)
+            let verdict = if size.fitted { "fitted" } else { yes(size.agrees()) };
+            [size.there(), here, deviation, verdict.to_owned()].map(Cell::from)
         });
         let (figure, says, ours) = (figure.into(), says.into(), ours.into());
         self.0.row([figure, says, ours, direction, there, here, deviation, size]);

@@ -3,6 +3,7 @@
 //!
 //! The figure is not in numbers; what the text says of it is compared. UFS itself is not simulated.
 
+use super::claims::{Claims, Direction, Size};
 use super::lee::{FRAME, MJPEG, rate_of_units, stand_in};
 use super::{Cell, Figure, Report, Table};
 use meter::report::{LineShape, Plot, Series};
@@ -12,9 +13,6 @@ use units::{BitRate, ByteCount};
 /// Host time for each read, fitted so that the rates of raw disk and file system cross where they
 /// do in the paper.
 const HOST: Duration = Duration::from_micros(500);
-
-const FITTED: &str = "fitted: host's time";
-const PREDICTED: &str = "predicted";
 
 /// Units in a read.
 const GROUPS: [u64; 3] = [1, 2, 4];
@@ -95,39 +93,41 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
 }
 
 fn claims(rate: &impl Fn(ByteCount, u64) -> BitRate) -> Table {
-    let mut table = Table::new(
-        "claims",
-        "Claims of the text about the figure (a difference within 1 % is no fall)",
-        &[("claim", "claim"), ("paper", "paper"), ("ours", "ours"), ("basis", "ours is")],
+    let mut claims = Claims::titled(
+        "Claims of the text about the figure; fitted: the host's time (a fall within 1 % is none)",
     );
+    // The smallest unit with which the raw disk is faster, in KB.
     let overtakes = |group| {
-        let found = (1..=128).map(|n| n * 500).find(|unit| rate(ByteCount(*unit), group) > UFS);
-        found.map_or_else(
-            || "never".to_owned(),
-            |unit| format!("{:.1} KB", kilobytes(ByteCount(unit))),
-        )
+        let mut units = (1..=128).map(|n| ByteCount(n * 500));
+        units.find(|unit| rate(*unit, group) > UFS).map(kilobytes)
     };
-    let frame = megabytes(rate(FRAME, 1));
-    let rises = |group: u64| {
-        let rates: Vec<_> = UNITS.iter().map(|unit| rate(ByteCount(unit * 1000), group)).collect();
-        rates.windows(2).all(|pair| pair[0].0 <= pair[1].0 + pair[1].0 / 100)
-    };
-    let says = |holds: bool| if holds { "yes" } else { "no" };
+    let text = |unit: Option<f64>| unit.map_or("never".to_owned(), |unit| format!("{unit:.1} KB"));
+    let (one, four) = (overtakes(1), overtakes(4));
+    claims.add(
+        "3",
+        "the raw disk overtakes UFS at units of 8 to 10 KB",
+        text(one),
+        Direction::Fitted,
+        one.map(|unit| Size::within(8.0, 10.0, unit, " KB").fitted()),
+    );
+    let smaller = four.zip(one).is_some_and(|(four, one)| four < one);
+    let both = format!("{}, {} with four", text(one), text(four));
+    claims.direction("3", "with more units a read it does at smaller units", both, smaller);
+    let frame = format!("{:.1} MB/s, UFS {:.1}", megabytes(rate(FRAME, 1)), megabytes(UFS));
+    let says = "with frames of 18 KB the raw disk is faster than UFS";
+    claims.add("3", says, frame, Direction::Fitted, None);
+    let almost = |least: BitRate, of: BitRate| least.0 <= of.0 + of.0 / 100;
+    let rates: Vec<_> = UNITS.iter().map(|unit| rate(ByteCount(unit * 1000), 1)).collect();
+    let rises = rates.windows(2).all(|pair| almost(pair[0], pair[1]));
+    let range = format!("{:.1} to {:.1} MB/s", megabytes(rates[0]), megabytes(rates[11]));
+    claims.direction("3", "the rate rises with the unit", range, rises);
     let more = UNITS.iter().all(|unit| {
         let size = ByteCount(unit * 1000);
-        rate(size, 4).0 >= rate(size, 1).0 - rate(size, 1).0 / 100
+        almost(rate(size, 1), rate(size, 4))
     });
-    let rows = [
-        ("raw overtakes UFS at units of", "8 to 10 KB", overtakes(1), FITTED),
-        ("the same with four units a read", "smaller", overtakes(4), PREDICTED),
-        ("frames of 18 KB: raw, MB/s", "above UFS", format!("{frame:.1}, UFS 8.6"), FITTED),
-        ("the rate rises with the unit", "yes", says(rises(1)).to_owned(), PREDICTED),
-        ("more units a read, a higher rate", "yes", says(more).to_owned(), PREDICTED),
-    ];
-    for (claim, paper, ours, basis) in rows {
-        table.row([claim.into(), paper.into(), ours.into(), basis.into()]);
-    }
-    table
+    let says = "the more units a read, the higher the rate";
+    claims.direction("3", says, "one and four units a read".to_owned(), more);
+    claims.into_table()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -148,11 +148,15 @@ mod tests {
     fn what_the_text_says_comes_true() {
         let report = run(&mut |_| {});
         let claims = &report.tables[0];
-        let ours = |claim: &str| claims.cell(claim, "ours").unwrap().to_string();
-        let crossing = ours("raw overtakes UFS at units of");
+        let verdicts = claims.rows.iter().map(|row| format!("{}/{}", row[3], row[7]));
+        let verdicts: Vec<String> = verdicts.collect();
+        assert_eq!(
+            verdicts.join("; "),
+            "fitted/fitted; yes/-; fitted/-; yes/-; yes/-",
+            "{claims:#?}"
+        );
+        let crossing = claims.rows[0][2].to_string();
         let kb: f64 = crossing.trim_end_matches(" KB").parse().unwrap();
         assert!((8.0..=10.0).contains(&kb), "{crossing}");
-        assert_eq!(ours("the rate rises with the unit"), "yes");
-        assert_eq!(ours("more units a read, a higher rate"), "yes");
     }
 }

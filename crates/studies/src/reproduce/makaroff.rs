@@ -3,7 +3,8 @@
 //!
 //! The paper's figures are not public as numbers; what its text says of them stands beside ours.
 
-use super::{Cell, Report, Table};
+use super::claims::{Claims, Direction, Size};
+use super::{Report, Table};
 use crate::admission::{
     ArrivalGroup, BLOCK, PolicyUnderTest, Preset, ScenarioResult, Setup, fitted, study_report,
 };
@@ -61,24 +62,19 @@ pub(super) fn table2(progress: &mut dyn FnMut(f64)) -> Report {
 pub(super) fn figure1(progress: &mut dyn FnMut(f64)) -> Report {
     let groups = judge_all(Preset::Paper, progress);
     let mut report = study_report(FIGURE1, &groups);
-    let calibrated = |group: &ArrivalGroup, of: &dyn Fn(f64) -> bool| share(group, 0, of);
-    let observed = |group: &ArrivalGroup, of: &dyn Fn(f64) -> bool| share(group, 1, of);
-    let mut claims = Table::new("claims", "Claims of the paper", CLAIMS);
+    let mut claims = Claims::titled(TITLE);
     for group in &groups {
-        let gap = units::show_duration(group.study.workload.gap);
-        claims.row([
-            gap.as_str().into(),
-            "minRead as calibrated, above 85 %: not many".into(),
-            calibrated(group, &|percent| percent > 85.0),
-        ]);
-        claims.row([
-            gap.as_str().into(),
-            "minRead as observed, below 92 %: nearly all".into(),
-            observed(group, &|percent| percent < 92.0),
-        ]);
+        let [calibrated, observed] = [CALIBRATED, OBSERVED].map(|row| Contender { group, row });
+        claims.few_above("1", "not many above 85 %", 85.0, calibrated);
+        claims.nearly_all_below("1", observed);
+        let buffers = calibrated.buffers();
+        let most = Size::within(0.0, 9_999.0, at_part(&buffers, 1.0), " buffers");
+        claims.size("4.2", "accepted scenarios need fewer than 10,000 buffers", calibrated, most);
+        let usual = Size::within(0.0, 6_000.0, at_part(&buffers, 0.99), " buffers");
+        claims.size("4.2", "over 99 % of them need at most 6,000", calibrated, usual);
     }
-    report.tables.insert(0, claims);
-    report.notes.push(FITTED.into());
+    report.tables.insert(0, claims.into_table());
+    report.notes.extend([FITTED.into(), WORDS.into()]);
     report
 }
 
@@ -86,20 +82,113 @@ pub(super) fn figure1(progress: &mut dyn FnMut(f64)) -> Report {
 pub(super) fn figure2(progress: &mut dyn FnMut(f64)) -> Report {
     let groups = judge_all(Preset::Large, progress);
     let mut report = study_report(FIGURE2, &groups);
-    let mut claims = Table::new("claims", "Claims of the paper", CLAIMS);
+    let mut claims = Claims::titled(TITLE);
     for group in &groups {
-        let gap = units::show_duration(group.study.workload.gap);
-        let mut claim = |text: &str, number, of: &dyn Fn(f64) -> bool| {
-            claims.row([gap.as_str().into(), text.into(), share(group, number, of)]);
-        };
-        claim("minRead as calibrated, below 50 %: most", 0, &|percent| percent < 50.0);
-        claim("minRead as calibrated, beyond 60 %: only a few", 0, &|percent| percent > 60.0);
-        claim("minRead as observed, below 92 %: almost all", 1, &|percent| percent < 92.0);
-        claim("minRead as observed, above 100 %: few", 1, &|percent| percent > 100.0);
+        let [calibrated, observed] = [CALIBRATED, OBSERVED].map(|row| Contender { group, row });
+        claims.most_below("4.3", "most below 50 %", 50.0, calibrated);
+        claims.few_above("4.3", "only a few beyond 60 %", 60.0, calibrated);
+        claims.nearly_all_below("2", observed);
+        claims.few_above("2", "most above 100 % are rejected", 100.0, observed);
+        let median = at_part(&calibrated.buffers(), 0.5);
+        let size = Size::within(5_000.0, 20_000.0, median, " buffers");
+        claims.size("4.3", "most scenarios need 5,000 to 20,000 buffers", calibrated, size);
     }
-    report.tables.insert(0, claims);
-    report.notes.extend([FITTED.into(), SINGLE_SLOT.into()]);
+    report.tables.insert(0, claims.into_table());
+    report.notes.extend([FITTED.into(), WORDS.into(), SINGLE_SLOT.into()]);
     report
+}
+
+/// The scenarios of one arrival rate, as one policy decides on them.
+#[derive(Clone, Copy)]
+struct Contender<'a> {
+    group: &'a ArrivalGroup,
+    /// Number of the policy among those that were tested.
+    row: usize,
+}
+
+impl Contender<'_> {
+    /// Loads in percent of the bandwidth achieved, and whether the scenario was accepted.
+    fn scenarios(&self) -> impl Iterator<Item = (f64, bool)> + '_ {
+        let row = self.row;
+        let load = |result: &ScenarioResult| 100.0 * result.requested / result.achieved;
+        self.group.results.iter().map(move |result| (load(result), result.rows[row].accepted))
+    }
+
+    /// Percentage of scenarios accepted, of those with such a load; `None` if there are none.
+    fn accepted(&self, of: impl Fn(f64) -> bool) -> Option<f64> {
+        let inside = self.scenarios().filter(|(load, _)| of(*load));
+        let (all, accepted) = inside
+            .fold((0_u32, 0_u32), |(all, yes), (_, accepted)| (all + 1, yes + u32::from(accepted)));
+        (all > 0).then(|| 100.0 * f64::from(accepted) / f64::from(all))
+    }
+
+    /// The whole loads at which a size is looked for.
+    fn loads() -> impl DoubleEndedIterator<Item = f64> {
+        (1..=130_u32).map(f64::from)
+    }
+
+    /// Buffers of the accepted scenarios, in ascending order.
+    fn buffers(&self) -> Vec<u64> {
+        let rows = self.group.results.iter().map(|result| &result.rows[self.row]);
+        let accepted = rows.filter(|row| row.accepted);
+        let mut buffers: Vec<u64> =
+            accepted.map(|row| row.counters.buffers.div_ceil(BLOCK)).collect();
+        buffers.sort_unstable();
+        buffers
+    }
+
+    fn text(&self, load: f64) -> String {
+        let gap = units::show_duration(self.group.study.workload.gap);
+        let name = if self.row == CALIBRATED { "calibrated" } else { "observed" };
+        let percent = |part: Option<f64>| {
+            part.map_or_else(|| "none drawn".to_owned(), |part| format!("{part:.1} %"))
+        };
+        let below = percent(self.accepted(|at| at < load));
+        let above = percent(self.accepted(|at| at > load));
+        format!("{gap}, minRead as {name}: {below} accepted below {load} %, {above} above")
+    }
+
+    /// Whether a smaller part of the scenarios is accepted above a load than below it.
+    fn falls_at(&self, load: f64) -> Direction {
+        let below = self.accepted(|at| at < load);
+        let above = self.accepted(|at| at > load);
+        match (below, above) {
+            (Some(below), Some(above)) => Direction::Judged(above < below),
+            _ => Direction::NotStated,
+        }
+    }
+}
+
+impl Claims {
+    fn few_above(&mut self, figure: &str, says: &str, load: f64, contender: Contender<'_>) {
+        let few = |load: &f64| contender.accepted(|at| at > *load).is_none_or(|part| part <= FEW);
+        let size = Contender::loads().find(few).map(|ours| Size::of(load, ours, 0, " %"));
+        self.add(figure, says, contender.text(load), contender.falls_at(load), size);
+    }
+
+    fn nearly_all_below(&mut self, figure: &str, contender: Contender<'_>) {
+        let all = |load: &f64| contender.accepted(|at| at < *load).is_some_and(|part| part >= ALL);
+        let size = Contender::loads().rfind(all).map(|ours| Size::of(92.0, ours, 0, " %"));
+        let direction = contender.falls_at(92.0);
+        self.add(figure, "nearly all below 92 %", contender.text(92.0), direction, size);
+    }
+
+    fn most_below(&mut self, figure: &str, says: &str, load: f64, contender: Contender<'_>) {
+        let direction = contender.falls_at(load);
+        self.add(figure, says, contender.text(load), direction, None);
+    }
+
+    fn size(&mut self, figure: &str, says: &str, contender: Contender<'_>, size: Size) {
+        let gap = units::show_duration(contender.group.study.workload.gap);
+        self.add(figure, says, gap, Direction::NotStated, Some(size));
+    }
+}
+
+/// The number that this part of the sorted numbers does not exceed; zero without numbers.
+fn at_part(sorted: &[u64], part: f64) -> f64 {
+    let at = units::rounded((sorted.len() as f64 * part).ceil()).saturating_sub(1);
+    let at = usize::try_from(at).unwrap_or(usize::MAX);
+    sorted.get(at).map_or(0.0, |number| *number as f64)
 }
 
 fn judge_all(preset: Preset, progress: &mut dyn FnMut(f64)) -> Vec<ArrivalGroup> {
@@ -122,16 +211,6 @@ fn judge_all(preset: Preset, progress: &mut dyn FnMut(f64)) -> Vec<ArrivalGroup>
     groups
 }
 
-fn share(group: &ArrivalGroup, tested: usize, of: &dyn Fn(f64) -> bool) -> Cell {
-    let inside = |result: &&ScenarioResult| of(100.0 * result.requested / result.achieved);
-    let all: Vec<&ScenarioResult> = group.results.iter().filter(inside).collect();
-    let accepted = all.iter().filter(|result| result.rows[tested].accepted).count();
-    if all.is_empty() {
-        return Cell::Missing;
-    }
-    Cell::Number(100.0 * accepted as f64 / all.len() as f64, 1)
-}
-
 fn calibrated(model: &DiskModel, turn: f64) -> u32 {
     fitted::pathological(model, BLOCK, Duration::from_millis(500), turn)
 }
@@ -147,11 +226,21 @@ const BLOCKS: &[(&str, &str)] = &[
     ("ours_used", ">ours, in use"),
 ];
 
-const CLAIMS: &[(&str, &str)] = &[
-    ("gap", "gap"),
-    ("claim", "the paper says"),
-    ("ours", ">accepted here, %, on the fitted disk"),
-];
+const TITLE: &str = "Claims of the paper, and our results on a disk fitted to its table 2";
+
+/// Rows of the study: vbrSim with the paper's minRead, and with the least bandwidth observed.
+const CALIBRATED: usize = 0;
+const OBSERVED: usize = 1;
+
+/// Percentages of scenarios that the paper's words are taken to mean.
+const FEW: f64 = 10.0;
+const ALL: f64 = 95.0;
+
+const WORDS: &str = "The paper prints the load of each claim, and words in place of percentages. Assumed: \
+                     'not many', 'a few' and 'most are rejected' are at most 10 % accepted, 'nearly all' is \
+                     at least 95 %. The size of such a claim is the load at which our result reaches that \
+                     percentage; its direction says whether less is accepted above the paper's load than \
+                     below. Buffers are those of scenarios accepted with minRead as calibrated.";
 
 const TABLE2: &str = "Makaroff, Coutu and Liu, \"Disk Performance and VBR Admission Control for Media \
                       Servers\", Table 2";
