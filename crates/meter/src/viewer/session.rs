@@ -182,7 +182,7 @@ impl Session {
                 self.state = SessionState::Done(ViewerOutcome::Refused);
             }
             SessionState::LoadingManifest => {
-                self.state = SessionState::Done(ViewerOutcome::Unanswered)
+                self.state = SessionState::Done(ViewerOutcome::Unanswered);
             }
             SessionState::Playing => self.state = SessionState::Done(ViewerOutcome::Admitted),
         }

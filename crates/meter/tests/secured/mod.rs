@@ -73,7 +73,7 @@ impl Secured {
             ServerCertificate::Expired => params.not_after = date_time_ymd(2020, 1, 1),
             ServerCertificate::TooEarly => params.not_before = date_time_ymd(2500, 1, 1),
             ServerCertificate::Authority => {
-                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
             }
             ServerCertificate::Valid
             | ServerCertificate::OtherName
