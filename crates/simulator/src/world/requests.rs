@@ -81,7 +81,10 @@ impl World<'_> {
         self.engine.request(self.now, MediaRequest { request: id, session, parts });
         let actions = self.engine.take_actions();
         let granted = granted_tracks(&actions, id);
-        if !actions.iter().any(|action| is_rejection(action, id)) {
+        // A request of which bytes were delivered was accepted, whatever became of its rest.
+        let is_accepted = !actions.iter().any(|action| is_rejection(action, id))
+            || actions.iter().any(|action| is_delivery(action, id));
+        if is_accepted {
             self.deadlines.accepted(id, &granted);
             let decided = |(track, contiguity): &(TrackNumber, Contiguity)| {
                 *contiguity != Contiguity::Seeks || granted.contains(track)
@@ -336,6 +339,11 @@ impl World<'_> {
             }
         }
     }
+}
+
+/// Whether an action delivers bytes of a request.
+fn is_delivery(action: &Action, id: RequestId) -> bool {
+    matches!(action, Action::Deliver { request, .. } if *request == id)
 }
 
 /// Whether an action ends the request: it was not accepted, or its session ended at this moment.
