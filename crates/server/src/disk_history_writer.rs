@@ -46,7 +46,7 @@ pub(crate) fn start(
 fn write_records(queue: &Receiver<HistoryRecord>, shared: &Shared, core: &CoreHandle) {
     let mut written: HashMap<DiskNumber, Vec<u8>> = HashMap::new();
     while let Ok(HistoryRecord { disk, history }) = queue.recv() {
-        let mounted = &shared.library.stores[usize::from(disk.0)];
+        let mounted = &shared.content.stores[usize::from(disk.0)];
         // Removed until it is written: a record that fails is written again at the next interval.
         let before = written.remove(&disk).or_else(|| mounted.store.disk_history());
         if before.is_none() && history.is_nothing() {

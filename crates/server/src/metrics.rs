@@ -107,7 +107,7 @@ impl Scrape {
         let engine = &self.0.snapshot().engine;
         out.bytes("buffers_used", "Read buffers in use", engine.buffers_used)?;
         out.bytes("buffers_limit", "All read buffers", engine.buffers_total)?;
-        let (titles, bytes) = self.0.library.held();
+        let (titles, bytes) = self.0.content.held();
         out.gauge("titles_open", "Titles with their index in memory", titles)?;
         out.bytes("title_index", "Memory of the indexes of open titles", bytes)?;
         let help = "Pieces found in memory when their read was due";
@@ -116,7 +116,7 @@ impl Scrape {
 
     fn disks(&self, out: &mut Out<'_, '_>) -> fmt::Result {
         let snapshot = self.0.snapshot();
-        let stores = &self.0.library.stores;
+        let stores = &self.0.content.stores;
         let names: Vec<String> =
             stores.iter().map(|mounted| mounted.path.display().to_string()).collect();
         let disks = &snapshot.engine.disks;

@@ -58,16 +58,16 @@ pub(crate) fn spawn(
             let connection = caller.connection;
             workers[caller.worker].send(WorkerMessage::Opened { connection, result });
         };
-        let mut ahead: VecDeque<_> = shared.library.playable().into();
+        let mut ahead: VecDeque<_> = shared.content.playable().into();
         let mut pause = Duration::ZERO;
-        while !ahead.is_empty() && !shared.library.is_full() {
+        while !ahead.is_empty() && !shared.content.is_full() {
             // Players' requests come first: a title is opened ahead only if none waits.
             match queue.recv_timeout(pause) {
                 Ok(task) => answer(task),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     let Some(name) = ahead.front() else { break };
-                    if shared.library.open_ahead(name, &core) {
+                    if shared.content.open_ahead(name, &core) {
                         ahead.pop_front();
                         pause = Duration::ZERO;
                     } else {
@@ -86,7 +86,7 @@ fn perform(
     core: &CoreHandle,
 ) -> (Caller, Result<Arc<OpenTitle>, OpenError>) {
     match task {
-        Task::Open { caller, name } => (caller, shared.library.open(&name, core)),
+        Task::Open { caller, name } => (caller, shared.content.open(&name, core)),
         Task::BuildFile { caller, title, tracks } => {
             title.build_file(&tracks);
             (caller, Ok(title))

@@ -34,7 +34,7 @@ pub(crate) fn spawn_recovery_probe(
 }
 
 fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
-    let mounted = &shared.library.stores[usize::from(disk.0)];
+    let mounted = &shared.content.stores[usize::from(disk.0)];
     let mut interval = FIRST_INTERVAL;
     while sleep_unless_stopping(interval, shared) {
         match mounted.store.probe() {

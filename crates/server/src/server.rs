@@ -108,7 +108,7 @@ impl Server {
             pool,
         });
         // Before the first session, so that index reads need no permits.
-        shared.library.open_first();
+        shared.content.open_first();
         for worker in workers {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
             threads.push(worker.begin(shared, core, opener, connection_limits(&config)));
@@ -311,7 +311,7 @@ fn control(
     core: &CoreHandle,
 ) -> Result<Vec<ControlServer>, ServerError> {
     let config = Arc::new(config.clone());
-    let numbers = 0..shared.library.stores.len();
+    let numbers = 0..shared.content.stores.len();
     let served = numbers.map(|number| {
         ServedStore::new(number, Arc::clone(shared), core.clone(), Arc::clone(&config))
     });

@@ -18,7 +18,7 @@ use units::{SlotIndex, nanos};
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
-    pub(crate) library: Library,
+    pub(crate) content: Library,
     pub(crate) sessions: SessionTable,
     pub(crate) log: Log,
     pub(crate) http: HttpCounters,
@@ -78,14 +78,14 @@ pub(crate) struct Snapshot {
 impl Shared {
     pub(crate) fn new(
         clock: Clock,
-        library: Library,
+        content: Library,
         sessions: SessionTable,
         log: Log,
         info: ServerInfo,
     ) -> Self {
         Self {
             clock,
-            library,
+            content,
             sessions,
             log,
             http: HttpCounters::default(),
@@ -183,7 +183,7 @@ impl Shared {
 
     fn disk_reports(&self, snapshot: &Snapshot) -> Vec<wire::DiskReport> {
         let disks = snapshot.engine.disks.iter().zip(&snapshot.slots);
-        let reports = self.library.stores.iter().zip(disks).map(|(mounted, (disk, slots))| {
+        let reports = self.content.stores.iter().zip(disks).map(|(mounted, (disk, slots))| {
             let emulation = mounted.store.device().lateness();
             wire::DiskReport {
                 store: mounted.path.display().to_string(),

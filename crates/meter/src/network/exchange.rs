@@ -29,19 +29,19 @@ pub(super) struct ExchangeResult {
 impl Server {
     pub(super) fn start(pair: &NamespacePair) -> Result<Self, NetworkError> {
         let (place, over) = (pair.far(), Arc::new(AtomicBool::new(false)));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let until = Arc::clone(&over);
         let thread = std::thread::spawn(move || match listen(&place) {
             Ok((listener, address)) => {
-                let _ = tell.send(Ok(address));
+                let _ = sender.send(Ok(address));
                 serve(&listener, &until);
             }
             Err(error) => {
-                let _ = tell.send(Err(error));
+                let _ = sender.send(Err(error));
             }
         });
         let gone = |_| system("the server's thread ended")(io::ErrorKind::BrokenPipe.into());
-        let address = told.recv().map_err(gone)??;
+        let address = receiver.recv().map_err(gone)??;
         Ok(Self { address, over, thread: Some(thread) })
     }
 }

@@ -104,7 +104,7 @@ impl BlockDeviceInfo {
             model: (!words.is_empty()).then(|| words.join(" ")),
             // The kernel counts in units of 512 bytes, whatever the size of the device's blocks.
             bytes: about("size").and_then(|count| count.parse::<u64>().ok()?.checked_mul(512)),
-            rotational: about("queue/rotational").map(|told| told == "1"),
+            rotational: about("queue/rotational").map(|flag| flag == "1"),
             name,
         }
     }

@@ -30,13 +30,13 @@ pub fn in_time<T: Send + 'static>(
     at_most: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let work = move || {
         // The caller may have given up.
-        let _ = tell.send(work());
+        let _ = sender.send(work());
     };
     std::thread::Builder::new().name("meter-leave".to_owned()).spawn(work).ok()?;
-    told.recv_timeout(at_most).ok()
+    receiver.recv_timeout(at_most).ok()
 }
 
 /// The interval at which completions are checked.
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn hanging_operations_are_abandoned_and_those_not_begun_are_cancelled() {
-        let ((say, word), begun) = (mpsc::channel(), Arc::new(AtomicU32::new(0)));
-        let mut port = Box::new(ThreadPool::new(Hangs(Mutex::new(word), Arc::clone(&begun)), 2));
+        let ((release, gate), begun) = (mpsc::channel(), Arc::new(AtomicU32::new(0)));
+        let mut port = Box::new(ThreadPool::new(Hangs(Mutex::new(gate), Arc::clone(&begun)), 2));
         for (tag, offset) in [(0, 0), (1, 4096), (2, 4096), (3, 4096), (4, 0)] {
             port.begin(IoRequest::read(tag, offset, 4096)).unwrap();
         }
@@ -92,23 +92,23 @@ mod tests {
             2,
             "as many as there are threads"
         );
-        drop(say);
+        drop(release);
     }
 
     #[test]
     fn completing_operations_are_waited_for() {
-        let (say, word) = mpsc::channel();
-        let mut port = Box::new(ThreadPool::new(Hangs(Mutex::new(word), Arc::default()), 1));
+        let (release, gate) = mpsc::channel();
+        let mut port = Box::new(ThreadPool::new(Hangs(Mutex::new(gate), Arc::default()), 1));
         port.begin(IoRequest::read(0, 4096, 4096)).unwrap();
-        say.send(()).unwrap();
+        release.send(()).unwrap();
         assert_eq!(close_port(port, &|| Duration::from_secs(60)), 0);
     }
 
     #[test]
     fn work_that_takes_too_long_continues_in_the_background() {
-        let (say, word) = mpsc::channel::<()>();
+        let (release, gate) = mpsc::channel::<()>();
         assert_eq!(in_time(Duration::from_secs(60), || 7), Some(7));
-        assert_eq!(in_time(Duration::from_millis(1), move || word.recv().is_ok()), None);
-        drop(say);
+        assert_eq!(in_time(Duration::from_millis(1), move || gate.recv().is_ok()), None);
+        drop(release);
     }
 }

@@ -35,12 +35,12 @@ impl ServedStore {
         core: CoreHandle,
         config: Arc<ServerConfig>,
     ) -> Self {
-        let io = EngineBackgroundIo::new(core.clone(), &shared.library.stores[number]);
+        let io = EngineBackgroundIo::new(core.clone(), &shared.content.stores[number]);
         Self { number, shared, core, config, io }
     }
 
     fn mounted(&self) -> &MountedStore {
-        &self.shared.library.stores[self.number]
+        &self.shared.content.stores[self.number]
     }
 }
 

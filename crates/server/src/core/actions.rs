@@ -134,6 +134,6 @@ impl Core {
     }
 
     fn store_name(&self, disk: DiskNumber) -> String {
-        self.shared.library.stores[usize::from(disk.0)].path.display().to_string()
+        self.shared.content.stores[usize::from(disk.0)].path.display().to_string()
     }
 }

@@ -251,7 +251,7 @@ impl Core {
         // The new status is published after this call, so the snapshot is the last slot's.
         let before = self.shared.snapshot();
         let disks = before.engine.disks.iter().zip(&status.disks);
-        for ((before, disk), mounted) in disks.zip(&self.shared.library.stores) {
+        for ((before, disk), mounted) in disks.zip(&self.shared.content.stores) {
             let store = || mounted.path.display().to_string();
             if disk.observed_slot_reads.is_some()
                 && before.observed_slot_reads != disk.observed_slot_reads

@@ -119,11 +119,11 @@ impl Core {
     /// when no session plays a title that it was a copy of.
     pub(super) fn withdraw(&mut self, copy: StoredCopy, in_use: &Sender<bool>) {
         let mut used = HashSet::new();
-        for title in self.shared.library.withdraw(copy) {
+        for title in self.shared.content.withdraw(copy) {
             // A player may have looked the title up just before, and its admission request come
             // after.
             self.withdrawn.insert(title);
-            self.shared.library.forget(title);
+            self.shared.content.forget(title);
             if self.engine.withdraw_title(self.clock.now(), title) {
                 used.insert(title);
             }
@@ -146,7 +146,7 @@ impl Core {
     }
 
     fn release(&self, copy: StoredCopy) {
-        self.shared.library.stores[copy.store].store.release(copy.id);
+        self.shared.content.stores[copy.store].store.release(copy.id);
     }
 
     pub(super) fn list_sessions(&self, caller: Caller) {
@@ -160,7 +160,7 @@ impl Core {
     fn session_report(&self, status: &SessionStatus) -> Option<wire::SessionReport> {
         let SessionStatus { session, disk, buffered, summary } = status;
         let player = &self.sessions.get(session)?.session;
-        let store = &self.shared.library.stores[usize::from(disk.0)].path;
+        let store = &self.shared.content.stores[usize::from(disk.0)].path;
         Some(wire::SessionReport {
             session: session.0,
             title: player.name.clone(),

@@ -337,7 +337,7 @@ fn open_title(
     if let Some(title) = opened {
         return Ok(title);
     }
-    match shared.library.opened(name) {
+    match shared.content.opened(name) {
         Ok(Some(title)) => Ok(title),
         Ok(None) => Err(Decision::Open(name.to_owned())),
         Err(why) => Err(Decision::Respond(open_failed(name, &why))),
@@ -387,7 +387,7 @@ fn content_type(title: &OpenTitle, tracks: &[u16]) -> &'static str {
 
 /// All titles, with the URLs of those that can be played.
 fn title_list(shared: &Shared) -> Response {
-    let mut titles = shared.library.list();
+    let mut titles = shared.content.list();
     for title in titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {
         let name = escape(&title.name);
         title.hls = Some(format!("/t/{name}/master.m3u8"));

@@ -27,7 +27,7 @@ use units::{BitRate, Moment};
 
 impl Session {
     /// Handles a successful response that contains no media.
-    pub(super) fn told(
+    pub(super) fn document_received(
         &mut self,
         now: Moment,
         job: LaneRequest,

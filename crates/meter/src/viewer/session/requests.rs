@@ -209,7 +209,7 @@ impl Session {
             | RequestPurpose::Playlist(_)
             | RequestPurpose::Index(_)
             | RequestPurpose::Boxes => {
-                self.told(now, job, head, body, shared)?;
+                self.document_received(now, job, head, body, shared)?;
             }
             RequestPurpose::Rendition(fetch, number) => {
                 let took = now.since(self.lanes[lane].asked);
