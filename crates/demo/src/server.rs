@@ -21,21 +21,21 @@ impl Server {
     pub(crate) fn start(call: &Call, log: &Path, stop: &AtomicBool) -> Result<Self, Problem> {
         let mut running = call.start(log)?;
         let stdout = running.stdout();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         // Reads on to the end, so that the server never waits for a reader.
         std::thread::spawn(move || {
             let mut text = String::new();
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 text.push_str(&line);
                 if let Ok(value) = serde_json::from_str::<Value>(&text) {
-                    let _ = tell.send(value);
+                    let _ = sender.send(value);
                     text.clear();
                 }
             }
         });
         let deadline = Instant::now() + START;
         loop {
-            if let Ok(value) = told.recv_timeout(Duration::from_millis(50)) {
+            if let Ok(value) = receiver.recv_timeout(Duration::from_millis(50)) {
                 let address = value["address"].as_str().unwrap_or_default().to_owned();
                 return Ok(Self { running, address });
             }

@@ -52,7 +52,7 @@ fn take_down(at: &Path, mounted: &[mounts::MountEntry]) -> String {
 /// Whether the disk that is mounted there has no server. A disk whose process is only stopped is
 /// not dead.
 fn is_dead(at: &Path) -> bool {
-    let (told, hear) = channel();
+    let (sender, receiver) = channel();
     let at = PathBuf::from(at);
     std::thread::spawn(move || {
         // The content is asked for, because the kernel knows the directory itself without the
@@ -62,9 +62,9 @@ fn is_dead(at: &Path) -> bool {
                 .is_some_and(|e| e == Errno::NOTCONN || e == Errno::CONNABORTED)
         });
         // The receiver may have given up.
-        let _ = told.send(dead);
+        let _ = sender.send(dead);
     });
-    hear.recv_timeout(PATIENCE).unwrap_or(false)
+    receiver.recv_timeout(PATIENCE).unwrap_or(false)
 }
 
 /// The time limit for an answer, which takes tens of microseconds; a dead disk fails immediately.
