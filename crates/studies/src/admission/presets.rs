@@ -22,7 +22,7 @@ pub enum Preset {
     Paper,
     /// The paper's larger disk.
     Large,
-    /// Feature-length films on a disk of today.
+    /// Feature-length titles on a current disk.
     Library,
 }
 

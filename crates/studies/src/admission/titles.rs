@@ -64,7 +64,7 @@ pub struct ClipKind {
 impl ClipKind {
     /// News and music clips, as in the paper.
     pub const SHORT: Self = Self { minutes: (2.0, 12.0), mbps: (1.46, 8.55) };
-    /// Feature-length films at the same rates: what the paper leaves to future work.
+    /// Feature-length titles at the same rates: what the paper leaves to future work.
     pub const FEATURE: Self = Self { minutes: (80.0, 140.0), mbps: (1.46, 8.55) };
 }
 

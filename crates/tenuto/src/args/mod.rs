@@ -40,7 +40,7 @@ pub(crate) enum RootCommand {
     Format(FormatArgs),
     /// Ingest files, one title each.
     ///
-    /// Copies films into the store without re-encoding: FFmpeg's programs read any container, and
+    /// Copies files into the store without re-encoding: FFmpeg's programs read any container, and
     /// Tenuto stores the video and audio tracks frame by frame. A title appears in the store after
     /// all of it is on disk; an interrupted ingest leaves nothing behind.
     ///
@@ -180,5 +180,5 @@ pub(crate) const ABOUT: &str = "media storage that holds its rate";
 
 /// What Tenuto does.
 pub(crate) const LONG: &str = "\
-Lays films out on a raw disk or in one big file, serves them to many viewers over HTTP, and admits only \
+Stores titles on a raw disk or in one large file, serves them to many viewers over HTTP, and admits only \
 as many as the disk can hold, so that an admitted stream does not stall.";

@@ -101,7 +101,7 @@ pub(crate) enum AdmissionPreset {
     Paper,
     /// Clips on the larger disk of Makaroff, Coutu and Liu, by bands of load.
     Large,
-    /// Feature-length films on a disk of today.
+    /// Feature-length titles on a current disk.
     Library,
     /// Random workloads, to find late reads.
     Stress,
