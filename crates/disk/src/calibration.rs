@@ -4,7 +4,7 @@ use crate::bounds::ReadCost;
 use crate::platters::duration;
 use crate::{Actuator, DiskModel};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, float};
 
 /// The guarantee for reads of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +30,31 @@ pub struct WriteCost {
     pub slowest: Duration,
 }
 
+/// The part of a device that a calibration could read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredPart {
+    /// The bytes that were written before, of which reads reach the medium.
+    pub bytes: ByteCount,
+    /// The bytes of the whole area.
+    pub whole: ByteCount,
+}
+
+impl MeasuredPart {
+    /// The bytes that must have been written in an area of `whole` bytes before a measurement is
+    /// more than one of a cache: 256 MiB or 1 %, whichever is more, and of a small area the half.
+    pub fn enough_of(whole: ByteCount) -> ByteCount {
+        ByteCount((whole.0 / 100).max(MORE_THAN_A_CACHE.0).min(whole.0 / 2))
+    }
+
+    /// Whether the part is large enough for guarantees that are kept.
+    pub fn is_enough(self) -> bool {
+        self.bytes >= Self::enough_of(self.whole)
+    }
+}
+
+/// More than the caches of most disks hold.
+const MORE_THAN_A_CACHE: ByteCount = ByteCount::mib(256);
+
 /// A calibration record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
@@ -53,9 +78,45 @@ pub struct Calibration {
     pub method: String,
     /// The time of the calibration in Unix seconds.
     pub measured_at: u64,
+    /// The part of the device that was read; `None` where the record was computed.
+    pub measured: Option<MeasuredPart>,
 }
 
 impl Calibration {
+    /// Whether too little of the device was written for guarantees that are kept: the reads of the
+    /// measurement may have been answered by a cache.
+    pub fn is_provisional(&self) -> bool {
+        self.measured.is_some_and(|part| !part.is_enough())
+    }
+
+    /// The rate of an endless read: the fitted rate or the mean of the zones, whichever is less.
+    /// `None` if neither is known.
+    pub fn endless_rate(&self) -> Option<BitRate> {
+        let rates: u64 = self.zones.iter().map(|(_, rate)| rate.0).sum();
+        let zones = rates.checked_div(self.zones.len() as u64);
+        [Some(self.r0.0), zones].into_iter().flatten().filter(|rate| *rate > 0).min().map(BitRate)
+    }
+
+    /// Reduces every guarantee and mean to the rate of an endless read, which no read of a limited
+    /// size exceeds; the method then says so. A cache or an error of the fit can measure more.
+    #[must_use]
+    pub fn limited_to_endless_rate(mut self) -> Self {
+        let Some(rate) = self.endless_rate() else { return self };
+        let mut limited = false;
+        for guarantee in &mut self.guarantees {
+            let bytes = rate.bytes_in(self.slot).0;
+            let most = u32::try_from(bytes / guarantee.read_size.0.max(1)).unwrap_or(u32::MAX);
+            let mean = float(bytes) / float(guarantee.read_size.0.max(1));
+            limited |= guarantee.min_read > most || guarantee.mean_read > mean;
+            guarantee.min_read = guarantee.min_read.min(most);
+            guarantee.mean_read = guarantee.mean_read.min(mean);
+        }
+        if limited {
+            self.method.push_str("; limited to the rate of an endless read");
+        }
+        self
+    }
+
     /// The guarantee that covers reads of `read_size`: that of the next larger measured size, which
     /// takes at least as long. `None` if all measured sizes are smaller.
     pub fn guarantee_for(&self, read_size: ByteCount) -> Option<ReadGuarantee> {
@@ -81,6 +142,7 @@ impl Calibration {
             writing: None,
             method: format!("computed from the model {}", model.name()),
             measured_at: 0,
+            measured: None,
         }
     }
 
@@ -160,6 +222,43 @@ mod tests {
             depth 16, r0 50.34 Gb/s, t0 0.00ns, computed from the model ssd-nvme
         "#]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn a_measurement_of_little_data_is_provisional() {
+        let model = DiskModel::preset("ssd-sata").unwrap();
+        let slot = Duration::from_millis(500);
+        let provisional = |bytes, whole| {
+            let measured = Some(MeasuredPart { bytes, whole });
+            let record = Calibration::from_model(&model, slot, &[ByteCount::MIB]);
+            Calibration { measured, ..record }.is_provisional()
+        };
+        let mib = ByteCount::mib;
+        assert!(provisional(ByteCount::kib(464), mib(200)));
+        assert!(provisional(mib(99), mib(200)) && !provisional(mib(100), mib(200)));
+        assert!(provisional(mib(255), mib(4096)) && !provisional(mib(256), mib(4096)));
+        assert!(provisional(mib(1023), mib(102_400)) && !provisional(mib(1024), mib(102_400)));
+        assert!(!Calibration::from_model(&model, slot, &[ByteCount::MIB]).is_provisional());
+    }
+
+    #[test]
+    fn no_guarantee_exceeds_an_endless_read() {
+        let model = DiskModel::preset("ssd-sata").unwrap();
+        let sizes = [ByteCount::kib(256), ByteCount::mib(4)];
+        let mut record = Calibration::from_model(&model, Duration::from_millis(500), &sizes);
+        assert_eq!(record.clone().limited_to_endless_rate(), record, "a model is consistent");
+        // 512 KiB and 32 MiB in a slot, at 12.5 MB a slot.
+        record.guarantees[0].min_read = 8889;
+        record.guarantees[1].min_read = 2;
+        (record.r0, record.zones) = (BitRate(200_000_000), Vec::new());
+        let limited = record.clone().limited_to_endless_rate();
+        let counts: Vec<u32> = limited.guarantees.iter().map(|g| g.min_read).collect();
+        assert_eq!(counts, [47, 2]);
+        assert!(limited.method.ends_with("; limited to the rate of an endless read"));
+        // The slower of the fitted rate and the zones.
+        record.zones =
+            vec![(ByteCount(0), BitRate(60_000_000)), (ByteCount(1), BitRate(140_000_000))];
+        assert_eq!(record.limited_to_endless_rate().guarantees[0].min_read, 23);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //! inconsistent record is refused here in any case.
 //!
 //! ```text
-//!   0  magic "TNTOcali"       8  version u16 = 1      10  method length u16 (<= 1,024)
+//!   0  magic "TNTOcali"       8  version u16 = 2      10  method length u16 (<= 1,024)
 //!  12  guarantees u16 (<= 64) 14  zones u16 (<= 1,024) 16  queue depth u32
 //!  20  slot ns u64            28  r0 b/s u64           36  t0 ns u64
-//!  44  measured at u64        52  method, UTF-8
+//!  44  measured at u64        52  bytes measured u64     60  bytes of the area u64 (0: computed)
+//!  68  method, UTF-8
 //!  then each guarantee: read size u64, min read u32, mean read f64, longest read ns u64 (28)
 //!  then each zone:      offset u64, rate b/s u64                                      (16)
 //!  then what writes cost: write size u64 (0: not measured), mean ns u64, slowest ns u64
@@ -14,7 +15,7 @@
 //!                         transfer, ns u64 + 1 (0: not measured) (64)
 //! ```
 
-use crate::{Actuator, Calibration, ReadGuarantee, SeekTimes, WriteCost};
+use crate::{Actuator, Calibration, MeasuredPart, ReadGuarantee, SeekTimes, WriteCost};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Decoder, Encoder, Malformed, nanos};
 
@@ -26,7 +27,7 @@ pub enum CalibrationError {
     NotOne,
     /// The record has another version.
     #[error(
-        "a calibration record of version {0}, and this program knows version 1; calibrate again"
+        "a calibration record of version {0}, and this program knows version 2; calibrate again"
     )]
     Version(u16),
     /// The record is too short or too long.
@@ -60,6 +61,8 @@ impl Calibration {
         for value in [nanos(self.slot), self.r0.0, nanos(self.t0), self.measured_at] {
             out.u64(value);
         }
+        out.u64(self.measured.map_or(0, |part| part.bytes.0));
+        out.u64(self.measured.map_or(0, |part| part.whole.0));
         out.bytes(method.as_bytes());
         for guarantee in guarantees {
             out.u64(guarantee.read_size.0);
@@ -92,6 +95,7 @@ impl Calibration {
         let r0 = BitRate(rest.u64()?);
         let t0 = Duration::from_nanos(rest.u64()?);
         let measured_at = rest.u64()?;
+        let measured = measured(&mut rest)?;
         let text = rest.bytes(method_len)?;
         let method = str::from_utf8(text).map_err(|_| CalibrationError::Impossible("method"))?;
         let record = Self {
@@ -105,6 +109,7 @@ impl Calibration {
             actuator: actuator(&mut rest)?,
             method: method.to_owned(),
             measured_at,
+            measured,
         };
         // Bytes after the record mean that counts and content disagree.
         if !rest.is_empty() {
@@ -121,6 +126,7 @@ impl Calibration {
         for (holds, what) in [
             (!self.slot.is_zero(), "slot"),
             (self.queue_depth > 0, "queue depth"),
+            (self.r0.0 > 0, "rate of an endless read"),
             (sizes_grow, "order of read sizes"),
             (zones_grow, "order of zones"),
             (self.guarantees.iter().all(usual), "number of reads"),
@@ -133,6 +139,14 @@ impl Calibration {
         }
         Ok(())
     }
+}
+
+fn measured(rest: &mut Decoder<'_>) -> Result<Option<MeasuredPart>, CalibrationError> {
+    let part = MeasuredPart { bytes: ByteCount(rest.u64()?), whole: ByteCount(rest.u64()?) };
+    if part.bytes > part.whole {
+        return Err(CalibrationError::Impossible("part measured"));
+    }
+    Ok((part.whole > ByteCount::ZERO).then_some(part))
 }
 
 fn guarantee(rest: &mut Decoder<'_>) -> Result<ReadGuarantee, CalibrationError> {
@@ -204,7 +218,7 @@ fn within(count: u16, most: usize, what: &'static str) -> Result<usize, Calibrat
 }
 
 const MAGIC: [u8; 8] = *b"TNTOcali";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// The longest method: it keeps a record below 20 KB, as it is stored with the catalogue.
 const MOST_METHOD: usize = 1024;
@@ -245,6 +259,13 @@ mod tests {
             },
             following: Some(Duration::ZERO),
         };
+        let part = MeasuredPart { bytes: ByteCount::kib(464), whole: ByteCount::mib(200) };
+        let provisional = Calibration { measured: Some(part), ..record.clone() };
+        assert_eq!(Calibration::decode(&provisional.encode()), Ok(provisional));
+        let too_much = MeasuredPart { bytes: ByteCount(2), whole: ByteCount(1) };
+        let too_much = Calibration { measured: Some(too_much), ..record.clone() }.encode();
+        let refused = Err(CalibrationError::Impossible("part measured"));
+        assert_eq!(Calibration::decode(&too_much), refused);
         let with_arm = Calibration { actuator: Some(arm), ..record.clone() };
         assert_eq!(Calibration::decode(&with_arm.encode()), Ok(with_arm.clone()));
         let unknown =
@@ -280,7 +301,7 @@ mod tests {
         );
         assert!(changed(8, 9).starts_with("a calibration record of version 9, and this program"));
         assert!(changed(11, 255).contains("impossible length of its method"));
-        assert!(changed(52, 0xff).contains("impossible method"));
+        assert!(changed(68, 0xff).contains("impossible method"));
         assert!(changed(16, 0).contains("impossible queue depth"));
     }
 

@@ -85,7 +85,7 @@ impl DiskTimings {
 
     /// `nanos` made longer by the slowdown.
     #[inline]
-    pub(crate) fn stretch(&self, nanos: u64) -> u64 {
+    pub fn stretch(&self, nanos: u64) -> u64 {
         // Nearly always zero; then the multiplication is all it costs.
         nanos.saturating_add(nanos.saturating_mul(self.slowdown) >> 10)
     }

@@ -104,8 +104,8 @@ pub use demand::{Demand, MEAN_UNIT, RateSummary};
 pub use disk_history::{DiskHistory, HistoryError, HistoryKey};
 pub use disk_timings::DiskTimings;
 pub use dispatch::{
-    Batch, BatchLimit, ChosenRead, Dispatcher, EdfQueue, Forecast, NextRead, ReadSource,
-    ReleaseQueue, ScanDirection, SweepCharge,
+    Batch, BatchLimit, ChosenRead, Dispatcher, EdfQueue, Forecast, NextRead, PathCharge,
+    ReadSource, ReleaseQueue, ScanDirection, SweepCharge,
 };
 pub use failover::{DiskState, Failover, FailoverRequest, FailoverVerdict};
 pub use guard::{Guard, TimeGuard, slowdown_part};

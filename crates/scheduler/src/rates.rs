@@ -130,6 +130,7 @@ mod tests {
             writing: None,
             method: String::new(),
             measured_at: 0,
+            measured: None,
         }
     }
 

@@ -11,8 +11,8 @@
 //!
 //! The plan says of each window `i` that it begins at `s(i)`, when the window before is done and
 //! its buffers are free, takes at most `W(i)`, and is done by `d(i)`, the end of its first due
-//! slot. The run begins with window `i` no later than `s(i)` (by induction; the first begins when
-//! the device is free, which the plan knew an upper bound of). It reads either that window alone,
+//! slot. The run begins with window `i` no later than `s(i)` (by induction; for the first see the
+//! next section). It reads either that window alone,
 //! or several whole ones if they fit into what is free and are done by `d(i)`, less the slack that
 //! the plan leaves everywhere (so the run leaves it everywhere, too):
 //!
@@ -27,6 +27,37 @@
 //! windows have no more visits than they had apart. A visit is cut where a plan is, and there both
 //! parts were charged. What is counted is what is unread: of a visit that is broken off, the rest
 //! is charged anew in the plan for which it was.
+//!
+//! # When the first window begins
+//!
+//! A plan is made at any moment. The device then has reads, the end of one sweep and perhaps the
+//! beginning of the next behind it; some chosen reads cannot become unread; there may be
+//! best-effort work between them. `s(1)` is the time at which all of this is done, at the latest
+//! ([`Supply::free_at`]):
+//!
+//! ```text
+//!   s(1) = last activity + Σ (step to the read + its transfer) + best-effort work + the way back
+//!
+//!   step          one positioning at the seek bound of its own distance: arm → first → next → ...
+//!                 a sequential read without a pause before it: the cost of a following read
+//!   work          of each read of it: a seek from anywhere to anywhere, the largest transfer
+//!   the way back  Costs::unknown_start, if no read of a stream comes behind the work
+//! ```
+//!
+//! - The bound of a sweep, `W`, does not hold for this rest. `W` is for a sweep that begins with
+//!   the end nearer to the head. The end of one sweep with the beginning of the next may cross the
+//!   disk twice, and a rest of `n` reads may have the longest of the sweep's seeks.
+//! - The bound stays: a read that takes no longer than its own step and transfer moves the last
+//!   activity forward by no more than it takes off the sum. So what the plan knew as `s(1)` is an
+//!   upper bound at each later moment, too. A sum without one term for each read, such as `W` of
+//!   what is left, does not have this property, and a run could be later than its plan.
+//! - The sweep of the first window begins where the last read ends, with the nearer end: `W` holds.
+//!   After best-effort work the place of the head is unknown, and the sweep may begin with the
+//!   farther end. That costs at most `h(1) - h(1/2)` more ([`disk::Costs::unknown_start`]), which
+//!   is in `s(1)`.
+//! - Best-effort work begins only when nothing of a sweep is chosen: between two windows, or after
+//!   all chosen reads have become unread and the plan for the rest was found to hold with the work
+//!   before it. So it never cuts a window that is not planned anew.
 //!
 //! A window cut in two could cost a sweep more than the plan knew of; so none ever is. A stream
 //! that leaves, or a piece found in memory, only makes windows cheaper: `W` never falls with reads,

@@ -34,6 +34,7 @@ fn disks() -> Vec<(&'static str, DiskTimings)> {
             writing: None,
             method: String::new(),
             measured_at: 0,
+            measured: None,
         };
         DiskTimings::of_calibration(&record, ByteCount::MIB)
     };

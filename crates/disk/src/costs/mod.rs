@@ -33,6 +33,21 @@
 //! ([`Costs::shortest_following`]): so removing a read from the middle of a visit never makes a
 //! sweep more expensive.
 //!
+//! The bound of a sweep applies to a whole sweep that begins with the end of its reads nearer to
+//! the head. Two costs are for what is no such sweep. Reads in a known order, such as what is left
+//! of one sweep with the beginning of the next behind it, are charged along the path of the head:
+//!
+//! ```text
+//!   step(from, to) = overhead + revolution + h(from ... to)        h(1) from an unknown place
+//! ```
+//!
+//! A sweep that begins with its farther end, because nobody knows where the head is, takes longer
+//! than the bound by at most
+//!
+//! ```text
+//!   unknown_start = h(1) - h(1/2)
+//! ```
+//!
 //! A disk whose actuator was fitted to timed reads is charged as the resulting model
 //! ([`Calibration::model`]), except for its read-ahead, which is unknown; instead, the longest time
 //! of a sequential read was measured with the next read already in the device
@@ -225,6 +240,45 @@ impl Costs {
         }
     }
 
+    /// The positioning, in nanoseconds, of a read at `offset` at most, if the head has read up to
+    /// `from`; `None`: from any position. Zero without an actuator, or if nothing is known of it.
+    pub fn step(&self, from: Option<u64>, offset: u64) -> u64 {
+        match &self.transfer {
+            Transfer::Model(model) => match &model.kind {
+                Kind::Spinning(p) => rounded(p.step(from, offset).ceil()),
+                Kind::Flash(_) => 0,
+            },
+            Transfer::Measured(_) => 0,
+        }
+    }
+
+    /// Whether reads in a known order can be charged along the path of the head by [`Costs::step`].
+    pub fn has_path(&self) -> bool {
+        match &self.transfer {
+            Transfer::Model(model) => matches!(model.kind, Kind::Spinning(_)),
+            Transfer::Measured(_) => false,
+        }
+    }
+
+    /// The excess of a sweep over its charge, in nanoseconds at most, if it begins with any end of
+    /// its reads from any position of the head.
+    pub fn unknown_start(&self) -> u64 {
+        match &self.transfer {
+            Transfer::Model(model) => match &model.kind {
+                Kind::Spinning(p) => rounded(p.unknown_start().ceil()),
+                Kind::Flash(_) => 0,
+            },
+            // Measured at the worst placement, which begins anywhere.
+            Transfer::Measured(_) => 0,
+        }
+    }
+
+    /// Nanoseconds of a read that continues the last one beside its transfer, if the disk is known
+    /// to support this.
+    pub fn following(&self) -> Option<u64> {
+        self.following.map(|(nanos, _)| nanos)
+    }
+
     /// The queue depth of these costs.
     pub fn depth(&self) -> u32 {
         self.depth
@@ -303,6 +357,21 @@ impl Platters {
         // A single read is reached, and crosses nothing after that.
         let inside = if reads == 1 { 0.0 } else { hull(1.0, 0.5) + hull(n - 1.0, 1.0) };
         n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)
+    }
+
+    fn step(&self, from: Option<u64>, offset: u64) -> f64 {
+        let at = |offset: u64| self.place(self.streamed(offset.min(self.capacity)));
+        let to = at(offset);
+        // The head may have moved on with the read-ahead, by any part of it.
+        let distance = from.map_or(1.0, |end| {
+            let ahead = at(end.saturating_add(self.read_ahead));
+            (to - at(end)).abs().max((to - ahead).abs())
+        });
+        float(self.overhead + self.revolution) + ROUNDING + self.seek.bound(distance)
+    }
+
+    fn unknown_start(&self) -> f64 {
+        self.seek.bound(1.0) - self.seek.bound(0.5) + ROUNDING
     }
 
     /// Nanoseconds of a sequential read beside its transfer, if the disk reads ahead for long

@@ -154,6 +154,73 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Reads in any order, each alone beside its own charge.
+    #[test]
+    fn no_read_on_a_path_takes_longer_than_its_step(
+        model in prop::sample::select(DiskModel::presets()),
+        size in prop::sample::select(SIZES.to_vec()),
+        reads in 2usize..40,
+        clustered in 1u64..64,
+        worst in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let costs = Costs::of_model(&model, ByteCount(size), 2);
+        prop_assume!(costs.has_path());
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let room = (model.capacity().0 - size * 2) / clustered;
+        let mut head = model.head();
+        let (mut now, mut from) = (Moment(12_345_678), None);
+        for read in 0..reads {
+            let next = from.filter(|_| rng.u8(..3) == 0);
+            let place = (rng.u64(0..clustered) * room + rng.u64(0..=room)) / 4096 * 4096;
+            let offset = next.filter(|at| at + size <= model.capacity().0).unwrap_or(place);
+            let turn = if worst { 1.0 } else { rng.f64() };
+            let done = head.serve_turned(now, offset, size, turn).finish;
+            let transfer = costs.transfer(offset, size);
+            let anywhere = costs.step(None, offset);
+            let step = costs.step(from, offset);
+            prop_assert!(step <= anywhere, "no step is longer than from anywhere");
+            let goes_on = costs.following().filter(|_| from == Some(offset));
+            let charged = Duration::from_nanos(goes_on.unwrap_or(step) + transfer);
+            let took = done.since(now);
+            prop_assert!(took <= charged, "read {read} took {took:?}, charged {charged:?}");
+            (now, from) = (done, Some(offset + size));
+        }
+    }
+
+    /// From anywhere, in any direction.
+    #[test]
+    fn no_sweep_that_begins_with_its_farther_end_takes_longer_than_its_charge_from_an_unknown_start(
+        model in prop::sample::select(DiskModel::presets()),
+        reads in 1usize..40,
+        clustered in 1u64..64,
+        backwards in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let size = 1 << 20;
+        let costs = Costs::of_model(&model, ByteCount(size), 1);
+        prop_assume!(costs.has_path());
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let room = (model.capacity().0 - size) / clustered;
+        let mut place = || rng.u64(0..clustered) * room + rng.u64(0..=room);
+        let (mut head, from) = (model.head(), place());
+        let start = head.serve_turned(Moment(12_345_678), from, size, 1.0).finish;
+        let mut places: Vec<u64> = (0..reads).map(|_| place()).collect();
+        places.sort_unstable();
+        if backwards {
+            places.reverse();
+        }
+        let serve = |now, place: &u64| head.serve_turned(now, *place, size, 1.0).finish;
+        let took = places.iter().fold(start, serve).since(start);
+        let transfer = places.iter().map(|place| costs.transfer(*place, size)).sum();
+        let charged = Duration::from_nanos(costs.batch(reads as u64, transfer) + costs.unknown_start());
+        prop_assert!(took <= charged, "{reads} reads took {took:?}, charged {charged:?}");
+    }
+}
+
 /// The other side of the bound: evenly spread reads that each wait for a whole revolution take
 /// within a few thousandths of their charge. No sound bound could be lower.
 #[test]
@@ -195,6 +262,7 @@ fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
         writing: None,
         method: String::new(),
         measured_at: 0,
+        measured: None,
     };
     let of = |record: &Calibration, size| Costs::of_calibration(record, ByteCount(size));
     let costs = of(&record, 500_000).unwrap();

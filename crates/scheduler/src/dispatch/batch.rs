@@ -67,6 +67,8 @@ pub struct ChosenRead<S, R> {
     pub stream: S,
     /// The piece that is read.
     pub piece: PieceDue,
+    /// Byte offset on the device.
+    pub offset: u64,
     /// The read.
     pub read: R,
 }
@@ -94,11 +96,6 @@ impl SweepCharge {
         let Self { reads, sequential, transfer } = self;
         let slowed = |costs| timings.charge_visits(costs, reads, sequential, transfer);
         timings.costs.as_ref().map_or(0, slowed)
-    }
-
-    /// The charge of these reads with others that are in the device already.
-    pub fn with(self, reads: u64, transfer: u64) -> Self {
-        Self { reads: self.reads + reads, transfer: self.transfer + transfer, ..self }
     }
 }
 
@@ -190,7 +187,7 @@ impl<S: Copy + Ord, R> Batch<S, R> {
         }
         let visit = self.visit_of(stream, offset, u64::from(piece.len));
         self.last = Some((piece.due, stream));
-        self.reads.push(PlacedRead { visit, chosen: ChosenRead { stream, piece, read } });
+        self.reads.push(PlacedRead { visit, chosen: ChosenRead { stream, piece, offset, read } });
     }
 
     fn visit_of(&mut self, stream: S, offset: u64, len: u64) -> Visit {

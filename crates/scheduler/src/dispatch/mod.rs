@@ -25,7 +25,10 @@
 //! 6. **Buffers.** A read holds its buffer from the choice, not from the issue, until the end of
 //!    the slot in which it is released ([`ReleaseQueue`]), and at least to the end of the current
 //!    slot.
-//! 7. **Newcomers.** An admission request is decided on as if what is chosen and not issued were
+//! 7. **Other work.** Best-effort work leaves the head anywhere ([`Dispatcher::forget_head`]): the
+//!    next sweep is charged the way back to it, in what the caller gives as the time at which the
+//!    device is done.
+//! 8. **Newcomers.** An admission request is decided on as if what is chosen and not issued were
 //!    unread. If it is accepted that is made true, and the next sweep follows the new plan.
 //!    Otherwise the sweep goes on: broken off and begun anew it could cost more than it was
 //!    charged.
@@ -44,11 +47,13 @@
 mod batch;
 mod forecast;
 mod held;
+mod path;
 mod queue;
 
 pub use batch::{Batch, BatchLimit, ChosenRead, NextRead, ReadSource, ScanDirection, SweepCharge};
 pub use forecast::Forecast;
 pub use held::ReleaseQueue;
+pub use path::PathCharge;
 pub use queue::EdfQueue;
 
 use crate::admission::Supply;
@@ -67,7 +72,7 @@ pub struct Dispatcher<S, R> {
     pub books: DiskBooks,
     queue: EdfQueue<S>,
     plan: WindowPlan,
-    head: u64,
+    head: Option<u64>,
     direction: ScanDirection,
     chosen: VecDeque<ChosenRead<S, R>>,
 }
@@ -78,7 +83,7 @@ impl<S, R> Default for Dispatcher<S, R> {
             books: DiskBooks::default(),
             queue: EdfQueue::default(),
             plan: WindowPlan::default(),
-            head: 0,
+            head: None,
             direction: ScanDirection::default(),
             chosen: VecDeque::new(),
         }
@@ -151,7 +156,9 @@ impl<S: Copy + Ord, R> Dispatcher<S, R> {
     pub fn choose(&mut self, batch: Batch<S, R>, costs: Option<&Costs>) {
         self.direction = match costs.zip(batch.span()) {
             Some((costs, (lowest, highest))) => {
-                ScanDirection::from_nearer_end(costs, self.head, lowest, highest)
+                // From an unknown place either end may be the nearer one.
+                let nearer = |head| ScanDirection::from_nearer_end(costs, head, lowest, highest);
+                self.head.map_or(ScanDirection::Outward, nearer)
             }
             // A disk that is counted in reads has no known geometry. Alternating directions avoids
             // a seek across the disk between batches.
@@ -167,7 +174,37 @@ impl<S: Copy + Ord, R> Dispatcher<S, R> {
 
     /// The device was given a read that ends at this offset.
     pub fn head_moves_to(&mut self, end: u64) {
-        self.head = end;
+        self.head = Some(end);
+    }
+
+    /// The device was given other work, which may leave the head anywhere.
+    pub fn forget_head(&mut self) {
+        self.head = None;
+    }
+
+    /// The offset at which the last read issued ends; `None` if other work came after it.
+    pub fn head(&self) -> Option<u64> {
+        self.head
+    }
+
+    /// The charge, along the path of the head, of the reads that are chosen, not issued, and not
+    /// left out, behind all that is in the device. `is_busy`: the device makes no pause before the
+    /// first.
+    pub fn path_of_chosen(
+        &self,
+        costs: &Costs,
+        is_busy: bool,
+        is_left_out: impl Fn(&ChosenRead<S, R>) -> bool,
+    ) -> PathCharge {
+        let (mut charge, mut head, mut is_busy) = (PathCharge::default(), self.head, is_busy);
+        for chosen in self.chosen.iter().filter(|chosen| !is_left_out(chosen)) {
+            let ChosenRead { piece, offset, .. } = chosen;
+            let from = head.filter(|_| is_busy);
+            let transfer = u64::from(piece.transfer);
+            charge += PathCharge::of_read(costs, head, from, *offset, transfer);
+            (head, is_busy) = (Some(offset + u64::from(piece.len)), true);
+        }
+        charge
     }
 
     /// The reads that are chosen and not issued, in order of issue.
