@@ -29,6 +29,11 @@ impl<'a> SampleEntry<'a> {
         matches!(&self.kind(), b"encv" | b"enca" | b"drms" | b"drmi" | b"p608")
     }
 
+    /// Whether the entry names a codec: FFmpeg writes codes that no reader knows as other bytes.
+    pub(crate) fn has_name(self) -> bool {
+        self.kind().iter().all(|byte| (b' '..=b'~').contains(byte)) && self.kind() != *b"    "
+    }
+
     /// Whether the entry is only valid in a QuickTime file.
     pub(crate) fn is_quicktime(self) -> bool {
         !ISO_KINDS.contains(&&self.kind())
@@ -73,6 +78,28 @@ impl<'a> SampleEntry<'a> {
 
     fn is_sound_kind(self) -> bool {
         matches!(&self.kind(), b"mp4a" | b"ac-3" | b"ec-3" | b"Opus" | b"fLaC")
+    }
+
+    /// Width and height of the stored picture, in pixels.
+    pub(crate) fn stored_size(self) -> Option<(u32, u32)> {
+        Some((be_u16(self.0, 32)?.into(), be_u16(self.0, 34)?.into()))
+    }
+
+    /// Width and height of a pixel of a picture, in a unit of their own; `None` if not positive.
+    pub(crate) fn pixel_aspect(self) -> Option<(u32, u32)> {
+        let pasp = self.child(b"pasp")?;
+        Some((be_u32(pasp, 0)?, be_u32(pasp, 4)?)).filter(|&(across, down)| across > 0 && down > 0)
+    }
+
+    /// The transfer characteristics of pictures by ISO/IEC 23091-2, from the colour box or VP9's
+    /// configuration; 2 where they are declared unspecified.
+    pub(crate) fn transfer_characteristics(self) -> Option<u16> {
+        let colour =
+            self.child(b"colr").filter(|colr| matches!(colr.get(..4), Some(b"nclx" | b"nclc")));
+        match colour {
+            Some(colr) => be_u16(colr, 6),
+            None => self.child(b"vpcC")?.get(8).copied().map(u16::from),
+        }
     }
 
     fn sound_version(self) -> u16 {
@@ -233,7 +260,7 @@ fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
 
 /// The audio object type and, if present, the number of channels (ISO/IEC 14496-3, 1.6.2).
 fn aac_config(config: &[u8]) -> Option<(u8, Option<u16>)> {
-    let mut bits = Bits { bytes: config, at: 0 };
+    let mut bits = Bits::new(config);
     let mut object_type = bits.take(5)?;
     // 31 is the escape for the types from 32 on.
     if object_type == 31 {
@@ -256,14 +283,21 @@ fn aac_config(config: &[u8]) -> Option<(u8, Option<u16>)> {
     Some((object_type, channels()))
 }
 
-#[derive(Clone)]
-struct Bits<'a> {
+/// Reads numbers of any number of bits, the highest bit first.
+#[derive(Clone, Debug)]
+pub(crate) struct Bits<'a> {
     bytes: &'a [u8],
-    at: usize,
+    /// The number of bits taken.
+    pub(crate) at: usize,
 }
 
-impl Bits<'_> {
-    fn take(&mut self, count: usize) -> Option<u32> {
+impl<'a> Bits<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The next `count` bits as a number; the last 32 of them if there are more.
+    pub(crate) fn take(&mut self, count: usize) -> Option<u32> {
         let mut value = 0;
         for _ in 0..count {
             let byte = self.bytes.get(self.at / 8)?;

@@ -15,8 +15,8 @@
 //!   4  length   u64          16  payload
 //!
 //! description: kind u8, default u8, timescale u32, width u32, height u32, sample rate u32,
-//!              channels u16, matrix 9 × i32, language, codec, sample entry (each u32 length and
-//!              bytes), edits u32, per edit: duration i64 ns (-1: to the end),
+//!              channels u16, matrix 9 × i32, language, title, codec, sample entry (each u32 length
+//!              and bytes), edits u32, per edit: duration i64 ns (-1: to the end),
 //!              has media time u8, media time i64
 //! LDUs:        see `ldu_coding`
 //! checksums:   data length u64, count u32, CRC-32C u32 per span of the data
@@ -173,6 +173,7 @@ fn encode_description(track: &TrackDescription, out: &mut Encoder) {
     out.u16(track.channels);
     track.matrix.iter().for_each(|cell| out.u32(cell.cast_unsigned()));
     out.bytes32(track.language.as_bytes());
+    out.bytes32(track.title.as_bytes());
     out.bytes32(track.codec.as_bytes());
     out.bytes32(&track.sample_entry);
     out.count32(track.edits.len());
@@ -273,6 +274,7 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
         *cell = reader.u32()?.cast_signed();
     }
     let language = decode_text(reader)?;
+    let title = decode_text(reader)?;
     let codec = decode_text(reader)?;
     let sample_entry = reader.bytes32()?.to_vec();
     let edits =
@@ -283,6 +285,7 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
         sample_entry,
         codec,
         language,
+        title,
         width,
         height,
         matrix,

@@ -2,6 +2,8 @@
 //!
 //! Codes are passed on without checks: an unknown one is unchanged.
 
+use crate::language_names;
+
 /// Unpacks the code of `mdhd`: three letters of five bits each, or a Macintosh code in QuickTime
 /// files.
 pub(crate) fn unpack(code: u16) -> String {
@@ -27,13 +29,20 @@ pub(crate) fn pack(language: &str) -> u16 {
     letters.iter().fold(0, |code, letter| code << 5 | u16::from(letter - 0x60))
 }
 
-/// The shortest tag of BCP 47, as HLS requires: `en` for `eng`; `None` if unknown.
+/// The shortest tag of BCP 47, as HLS requires: `en` for `eng`; `None` if the code stands for no
+/// language.
 pub(crate) fn tag(language: &str) -> Option<&str> {
     if matches!(language, "und" | "mis" | "zxx" | "mul" | "") {
         return None;
     }
-    let short = SHORT.iter().find(|(long, _)| *long == language).map(|(_, short)| *short);
-    Some(short.unwrap_or(language))
+    Some(language_names::find(language).map_or(language, |found| found.tag))
+}
+
+/// The English name of a language; the code itself if the name is unknown; `None` if the code
+/// stands for no language.
+pub(crate) fn name(language: &str) -> Option<&str> {
+    let tag = tag(language)?;
+    Some(language_names::find(language).map_or(tag, |found| found.name))
 }
 
 /// Codes below this are Macintosh languages (QuickTime File Format, Language Code Values).
@@ -50,20 +59,6 @@ const MACINTOSH: [&str; 95] = [
     "mar", "ben", "asm", "guj", "pan", "ori", "mal", "kan", "tam", "tel", "sin", "bur", "khm",
     "lao", "vie", "ind", "tgl", "may", "may", "amh", "tir", "orm", "som", "swa", "kin", "run",
     "nya", "mlg", "epo",
-];
-
-/// ISO 639-2 codes (both forms) with their ISO 639-1 codes, for players' menus.
-#[rustfmt::skip]
-const SHORT: [(&str, &str); 52] = [
-    ("eng", "en"), ("fra", "fr"), ("fre", "fr"), ("deu", "de"), ("ger", "de"), ("ita", "it"),
-    ("nld", "nl"), ("dut", "nl"), ("swe", "sv"), ("spa", "es"), ("dan", "da"), ("por", "pt"),
-    ("nor", "no"), ("nob", "nb"), ("heb", "he"), ("jpn", "ja"), ("ara", "ar"), ("fin", "fi"),
-    ("ell", "el"), ("gre", "el"), ("isl", "is"), ("ice", "is"), ("tur", "tr"), ("hrv", "hr"),
-    ("zho", "zh"), ("chi", "zh"), ("urd", "ur"), ("hin", "hi"), ("tha", "th"), ("kor", "ko"),
-    ("lit", "lt"), ("pol", "pl"), ("hun", "hu"), ("est", "et"), ("lav", "lv"), ("fas", "fa"),
-    ("per", "fa"), ("rus", "ru"), ("ron", "ro"), ("rum", "ro"), ("ces", "cs"), ("cze", "cs"),
-    ("slk", "sk"), ("slo", "sk"), ("slv", "sl"), ("srp", "sr"), ("bul", "bg"), ("ukr", "uk"),
-    ("vie", "vi"), ("ind", "id"), ("cat", "ca"), ("tam", "ta"),
 ];
 
 #[cfg(test)]
@@ -83,6 +78,10 @@ mod tests {
         assert_eq!(
             ["eng", "deu", "und", "gsw"].map(tag),
             [Some("en"), Some("de"), None, Some("gsw")]
+        );
+        assert_eq!(
+            ["eng", "fre", "und", "qaa"].map(name),
+            [Some("English"), Some("French"), None, Some("qaa")]
         );
     }
 }

@@ -12,6 +12,7 @@ mod codec;
 mod fragmented;
 mod index_region;
 mod language;
+mod language_names;
 mod ldu_coding;
 mod packaging;
 mod title;

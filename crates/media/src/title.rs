@@ -53,6 +53,8 @@ pub struct TrackDescription {
     pub codec: String,
     /// ISO 639-2 code, `und` if unknown.
     pub language: String,
+    /// The title of the track, for menus ("Director's commentary"); empty if it has none.
+    pub title: String,
     /// The width of the picture as shown, in pixels (track header); zero for audio.
     pub width: u32,
     /// The height of the picture as shown, in pixels; zero for audio.
@@ -169,6 +171,11 @@ impl LduIndex {
             sync: self.flags[i] & SYNC != 0,
             droppable: self.flags[i] & DROPPABLE != 0,
         }
+    }
+
+    /// The duration of the `i`th LDU. Panics beyond the end, like a slice.
+    pub(crate) fn duration(&self, i: usize) -> u32 {
+        self.durations[i]
     }
 
     fn decode_time(&self, i: usize) -> u64 {

@@ -1,12 +1,12 @@
 //! Drift: the time between the actual and the ideal delivery of each unit.
 //!
-//! After Lee & Srivastava (1998), section 5.2. For unit *i* with ideal moment `I_i` and actual
+//! After Lee & Srivastava (2001), section 5.2. For unit *i* with ideal moment `I_i` and actual
 //! moment `A_i`:
 //!
 //! ```text
 //!   signed drift         e_i = A_i - I_i                      late > 0, early < 0
 //!   unit granule drift   d_i = |e_i|
-//!   ADF                  sum of all d_i                       aggregate drift factor
+//!   ADF                  sum of all d_i                       accumulated drift factor
 //!   normalised ADF       ADF / number of units
 //!   CDF                  largest sum of d_i over a run of     consecutive drift factor
 //!                        consecutive units with d_i > dead-band
@@ -64,12 +64,12 @@ impl Drift {
         self.dead_band
     }
 
-    /// The aggregate drift factor (ADF).
+    /// The accumulated drift factor (ADF).
     pub fn aggregate(&self) -> Duration {
         self.aggregate
     }
 
-    /// The aggregate drift factor per unit; zero without units.
+    /// The accumulated drift factor per unit; zero without units.
     pub fn normalised(&self) -> Duration {
         let count = u128::try_from(self.units.len()).unwrap_or(u128::MAX).max(1);
         Duration::from_nanos(u64::try_from(self.aggregate.as_nanos() / count).unwrap_or(u64::MAX))

@@ -20,10 +20,10 @@ pub enum BadStream {
     #[error("no fragmented MP4: the stream does not begin with 'ftyp'")]
     NotFragmented,
     /// The stream ended, or contained media, before its `moov`.
-    #[error("the stream has no 'moov': nothing says which tracks it has")]
+    #[error("the stream has no 'moov', which describes the tracks")]
     NoHeader,
     /// The stream ended inside a box.
-    #[error("the stream ends in mid-air at byte {at}")]
+    #[error("the stream ends inside a box at byte {at}")]
     CutShort {
         /// The place of the end.
         at: u64,
@@ -79,6 +79,15 @@ pub enum BadStream {
         /// The number of its sample entries.
         count: u32,
     },
+    /// The sample entry names no codec.
+    #[error("track {track} has a codec that neither MP4 nor QuickTime has a name for")]
+    NoCodec {
+        /// The track's number in the stream.
+        track: u32,
+    },
+    /// AAC in LATM framing has a form that is not read.
+    #[error("its AAC in LATM framing cannot be read: {0}")]
+    Latm(&'static str),
     /// The payload is encrypted.
     #[error("track {track} is encrypted")]
     Encrypted {
@@ -108,7 +117,7 @@ pub enum BadStream {
         ticks: u64,
     },
     /// A pause is longer than the longest duration of an LDU.
-    #[error("track {track} pauses until {ticks} ticks, longer than can be written down")]
+    #[error("track {track} pauses until {ticks} ticks, longer than an LDU can last")]
     PauseTooLong {
         /// The track's number in the stream.
         track: u32,
@@ -130,13 +139,13 @@ pub enum BadStream {
         at: u64,
     },
     /// The data of a fragment is missing at its place.
-    #[error("data promised for byte {at} did not come")]
+    #[error("the data for byte {at} is missing")]
     PayloadMissing {
         /// The place of the data.
         at: u64,
     },
     /// The caller continued after an error.
-    #[error("the stream was given up after an error")]
+    #[error("the stream is not read any further after an error")]
     AfterError,
 }
 

@@ -6,7 +6,9 @@
 //! fragment's last LDU), the duration of the last LDU is corrected, so that times never drift.
 
 use super::error::{BadStream, malformed};
+use super::latm::LatmUnpacker;
 use crate::boxes::boxes;
+use crate::codec::SampleEntry;
 use crate::{LduIndex, TrackDescription};
 use mp4_atom::{Decode, FourCC, Tfdt, Tfhd, Trun, TrunEntry};
 use std::collections::VecDeque;
@@ -28,6 +30,8 @@ pub(super) struct Kept {
     number: usize,
     description: TrackDescription,
     index: LduIndex,
+    /// Takes the LATM framing away, if the track has it.
+    pub(super) latm: Option<LatmUnpacker>,
 }
 
 /// The values of an LDU that the fragment does not override.
@@ -48,8 +52,9 @@ pub(super) struct Run {
 }
 
 impl TrackState {
-    pub(super) fn new(id: u32, number: usize, description: TrackDescription) -> Self {
-        let kept = Kept { number, description, index: LduIndex::default() };
+    pub(super) fn new(id: u32, number: usize, description: TrackDescription, latm: bool) -> Self {
+        let latm = latm.then(LatmUnpacker::default);
+        let kept = Kept { number, description, index: LduIndex::default(), latm };
         Self { id, defaults: Defaults::default(), kept: Some(kept) }
     }
 
@@ -57,19 +62,33 @@ impl TrackState {
         Self { id, defaults: Defaults::default(), kept: None }
     }
 
+    /// The unpacker of this track, if it is the kept track `number` and has LATM framing.
+    pub(super) fn latm_of(&mut self, number: usize) -> Option<&mut LatmUnpacker> {
+        self.kept.as_mut().filter(|kept| kept.number == number)?.latm.as_mut()
+    }
+
     pub(super) fn description(&self) -> Option<TrackDescription> {
         self.kept.as_ref().map(|kept| kept.description.clone())
     }
 
     /// The finished track. A last LDU of unknown duration gets that of the one before.
-    pub(super) fn finish(self) -> Option<(TrackDescription, LduIndex)> {
-        let Kept { description, mut index, .. } = self.kept?;
+    pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
+        let Kept { mut description, mut index, latm, .. } = self.kept?;
         if let Some(before) = index.len().checked_sub(2)
             && index.get(before + 1).duration == 0
         {
             index.set_last_duration(index.get(before).duration);
         }
-        Some((description, index))
+        let Some(latm) = latm else { return Some(Ok((description, index))) };
+        let edits = std::mem::take(&mut description.edits);
+        Some(latm.finish(&index, description.timescale, edits).map(|plain| {
+            let (entry, sample_rate, index, edits) = plain;
+            let read = SampleEntry(&entry);
+            let codec = read.codec();
+            let channels = read.channels().unwrap_or(description.channels);
+            let track = TrackDescription { codec, channels, sample_rate, edits, ..description };
+            (TrackDescription { sample_entry: entry, ..track }, index)
+        }))
     }
 }
 
@@ -224,6 +243,9 @@ fn read_run(
         end = end.checked_add(u64::from(size)).ok_or(BadStream::Malformed("trun"))?;
         if let Some(kept) = &mut track.kept {
             push_ldu(&entry, size, defaults, &mut kept.index)?;
+            if let Some(latm) = &mut kept.latm {
+                latm.announce(size)?;
+            }
         }
     }
     Ok(Run { start, end, track: track.kept.as_ref().map(|kept| kept.number) })

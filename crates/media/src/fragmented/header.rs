@@ -5,6 +5,7 @@
 //! moov ─ mvhd                     movie timescale, for edits
 //!      ─ trak ─ tkhd              number, enabled, matrix, size
 //!             ─ edts ─ elst       edit list
+//!             ─ udta ─ name       title
 //!             ─ mdia ─ mdhd       timescale, language
 //!                    ─ hdlr       pictures, sound, other
 //!                    ─ minf ─ stbl ─ stsd   sample entry, verbatim
@@ -21,8 +22,8 @@ use crate::{Edit, TrackDescription, TrackKind, language};
 use mp4_atom::{Decode, Elst, FourCC, Mvhd, Tkhd, Trex};
 use units::{MediaTime, Timescale};
 
-/// Parses the payload of a `moov`.
-pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
+/// Parses the payload of a `moov`. `latm`: the numbers of the kept tracks in LATM framing.
+pub(super) fn read(moov: &[u8], latm: &[usize]) -> Result<Vec<TrackState>, BadStream> {
     let mvhd = find(moov, b"mvhd").ok_or(BadStream::Malformed("moov"))?;
     let movie_header = Mvhd::decode(&mut &*mvhd.whole).map_err(malformed("mvhd"))?;
     let movie_scale = timescale(movie_header.timescale, "mvhd")?;
@@ -36,7 +37,7 @@ pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
             return Err(BadStream::TooManyTracks { limit: MAX_TRACKS });
         }
         let kept = tracks.iter().filter(|track| track.kept.is_some()).count();
-        let track = read_track(found.payload, movie_scale, kept)?;
+        let track = read_track(found.payload, movie_scale, kept, latm.contains(&kept))?;
         // Fragments name their track by this number.
         if tracks.iter().any(|other| other.id == track.id) {
             return Err(BadStream::Malformed("tkhd"));
@@ -70,8 +71,13 @@ fn read_defaults(moov: &[u8], tracks: &mut [TrackState]) -> Result<(), BadStream
     Ok(())
 }
 
-/// Parses a track. `number` is its number among the kept ones.
-fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState, BadStream> {
+/// Parses a track. `number` is its number among the kept ones, `latm` whether it has LATM framing.
+fn read_track(
+    trak: &[u8],
+    movie: Timescale,
+    number: usize,
+    latm: bool,
+) -> Result<TrackState, BadStream> {
     let bad = || BadStream::Malformed("trak");
     let tkhd = find(trak, b"tkhd").ok_or_else(bad)?;
     let header = Tkhd::decode(&mut &*tkhd.whole).map_err(malformed("tkhd"))?;
@@ -86,6 +92,9 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
     let stbl = find(mdia, b"minf").and_then(|minf| find(minf.payload, b"stbl"));
     let tables = stbl.ok_or_else(bad)?.payload;
     let entry = read_sample_entry(tables, header.track_id)?;
+    if !latm && !entry.has_name() {
+        return Err(BadStream::NoCodec { track: header.track_id });
+    }
     let (scale, language) = read_media_header(mdia)?;
     let edits = match find(trak, b"edts").and_then(|edts| find(edts.payload, b"elst")) {
         Some(list) => read_edits(list.whole, movie)?,
@@ -99,6 +108,7 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
         sample_entry: entry.0.to_vec(),
         codec: entry.codec(),
         language,
+        title: read_title(trak),
         width: if sound { 0 } else { u32::from(header.width.integer()) },
         height: if sound { 0 } else { u32::from(header.height.integer()) },
         matrix: [
@@ -111,7 +121,16 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
         edits,
         default: header.enabled,
     };
-    Ok(TrackState::new(header.track_id, number, description))
+    Ok(TrackState::new(header.track_id, number, description, latm))
+}
+
+/// The title of a track, as FFmpeg writes it: text in `name`, without version and length. Control
+/// characters are left out.
+fn read_title(trak: &[u8]) -> String {
+    let name = find(trak, b"udta").and_then(|udta| find(udta.payload, b"name"));
+    let text = name.map(|name| String::from_utf8_lossy(name.payload)).unwrap_or_default();
+    let shown = text.chars().filter(|c| !c.is_control()).take(MAX_TITLE);
+    shown.collect::<String>().trim().to_owned()
 }
 
 /// The only entry of `stsd`; refuses a `stbl` with samples.
@@ -174,5 +193,7 @@ fn timescale(ticks: u32, place: &'static str) -> Result<Timescale, BadStream> {
 /// The largest number of tracks: more than any programme has; tracks are numbered in 16 bits
 /// elsewhere.
 const MAX_TRACKS: usize = 256;
+/// The largest number of characters of a track's title: more than a menu shows.
+const MAX_TITLE: usize = 200;
 /// The largest number of edits; FFmpeg writes at most two.
 const MAX_EDITS: usize = 64;

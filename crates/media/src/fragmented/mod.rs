@@ -17,6 +17,7 @@
 mod error;
 mod fragment;
 mod header;
+mod latm;
 
 pub use error::{BadStream, FragmentError};
 
@@ -46,6 +47,8 @@ pub struct FragmentReader {
     tracks: Vec<TrackState>,
     /// The owners of the bytes of the next `mdat`s, in order of place.
     runs: VecDeque<Run>,
+    /// The numbers of the tracks in LATM framing.
+    latm: Vec<usize>,
     /// Whether an error has occurred: nothing after it is valid.
     failed: bool,
 }
@@ -73,7 +76,22 @@ impl FragmentReader {
     /// A reader that expects the first byte of a stream.
     pub fn new() -> Self {
         let state = State::Header(Vec::new());
-        Self { at: 0, state, tracks: Vec::new(), runs: VecDeque::new(), failed: false }
+        let (tracks, latm) = (Vec::new(), Vec::new());
+        Self { at: 0, state, tracks, runs: VecDeque::new(), latm, failed: false }
+    }
+
+    /// Makes AAC of the tracks with these numbers, which are AAC in LATM framing: a packet's access
+    /// units become LDUs, and its configuration the sample entry. The numbers count video and audio
+    /// tracks from zero.
+    pub fn unpacking_latm(self, tracks: Vec<usize>) -> Self {
+        Self { latm: tracks, ..self }
+    }
+
+    /// The number of packets that could not be read and are left out; they extend the LDU before
+    /// them.
+    pub fn unreadable(&self) -> u64 {
+        let kept = self.tracks.iter().filter_map(|track| track.kept.as_ref());
+        kept.filter_map(|kept| kept.latm.as_ref()).map(|latm| latm.unreadable).sum()
     }
 
     /// Takes the next bytes of the stream, in pieces of any size. After an error the reader is
@@ -118,7 +136,8 @@ impl FragmentReader {
         if self.tracks.is_empty() {
             return Err(BadStream::NoHeader.into());
         }
-        Ok(self.tracks.into_iter().filter_map(TrackState::finish).collect())
+        let finished = self.tracks.into_iter().filter_map(TrackState::finish);
+        Ok(finished.collect::<Result<_, BadStream>>()?)
     }
 
     /// Parses at least one byte of `rest`.
@@ -220,7 +239,7 @@ impl FragmentReader {
         if !self.tracks.is_empty() {
             return Err(BadStream::SecondHeader { at: start }.into());
         }
-        self.tracks = header::read(&payload)?;
+        self.tracks = header::read(&payload, &self.latm)?;
         let kept: Vec<_> = self.tracks.iter().filter_map(TrackState::description).collect();
         sink.tracks(&kept).map_err(FragmentError::Sink)
     }
@@ -242,7 +261,12 @@ impl FragmentReader {
             let Some(here) = bytes.get(gap..).filter(|here| !here.is_empty()) else { break };
             let count = usize::try_from(run.end - run.start).unwrap_or(usize::MAX).min(here.len());
             if let Some(track) = run.track {
-                sink.payload(track, &here[..count]).map_err(FragmentError::Sink)?;
+                let mut emit =
+                    |bytes: &[u8]| sink.payload(track, bytes).map_err(FragmentError::Sink);
+                match self.tracks.iter_mut().find_map(|state| state.latm_of(track)) {
+                    Some(latm) => latm.push(&here[..count], &mut emit)?,
+                    None => emit(&here[..count])?,
+                }
             }
             run.start += count as u64;
             start += (gap + count) as u64;

@@ -12,9 +12,9 @@
 //! outwards to key frames; a group is always played whole and forwards, because it cannot be
 //! decoded otherwise. The speed is unknown here: players themselves play faster.
 
+use super::Packaging;
 use super::segments::{self, Part, Segments, VideoCuts};
 use super::timeline::{Timeline, nearest, ticks};
-use super::{PackagedTrack, Packaging, media_segment, peak_rate};
 use crate::{TrackIndex, TrackKind};
 use std::ops::Range;
 use std::time::Duration;
@@ -71,36 +71,33 @@ impl Packaging {
         } else {
             self.cut(wanted)
         };
-        let (mut lines, mut tracks) = (Vec::new(), Vec::new());
+        let mut lines = Vec::with_capacity(all_segments.len());
         for ((track, line), segments) in
-            self.index.tracks.iter().zip(&self.segment_lines).zip(all_segments)
+            self.index.tracks.iter().zip(&self.segment_lines).zip(&all_segments)
         {
             let mid = segments.first_part().is_some_and(|part| part.ldus.start > 0);
             let sound = track.description.kind == TrackKind::Audio;
             // Audio that is decoded before the first audible packet is cut off at the title's
             // start.
-            let line = if mid && sound { line.uncovered() } else { *line };
-            tracks.push(PackagedTrack {
-                peak: peak_rate(&track.ldus, &segments),
-                independent: segments::are_independent(&segments, track),
-                init: media_segment::init(track, &line).into(),
-                segments,
-            });
-            lines.push(line);
+            lines.push(if mid && sound { line.uncovered() } else { *line });
         }
-        let end = tracks.iter().map(|track| track.segments.end()).max();
-        Ok(Self {
+        let end = all_segments.iter().map(Segments::end).max();
+        let mut excerpt = Self {
             index: self.index.clone(),
             lines: self.lines.clone(),
             segment_lines: lines,
-            tracks,
+            tracks: Vec::new(),
+            videos: self.videos.clone(),
             target: self.target,
+            target_duration: 0,
             duration: end.unwrap_or_default().since_start(),
-        })
+        };
+        excerpt.package(all_segments);
+        Ok(excerpt)
     }
 
     fn cut(&self, wanted: &Excerpt) -> Vec<Segments> {
-        let pictures = self.playable(Some(TrackKind::Video)).next().map(usize::from);
+        let pictures = self.videos().into_iter().min().map(usize::from);
         let lead = pictures.or_else(|| self.default_audio().map(usize::from)).unwrap_or(0);
         let groups = self.groups(lead);
         let shown = groups.shown(wanted);
@@ -177,7 +174,7 @@ impl Packaging {
                 chosen.reverse();
             }
             // An open group is decoded from the one before, which is not played before it here.
-            if chosen.iter().any(|&group| groups.is_open(group, track, line)) {
+            if chosen.iter().any(|&group| groups.is_open(group, track)) {
                 return Err(ExcerptError::OpenGroups);
             }
             let mut at = MediaTime::ZERO;
@@ -255,13 +252,8 @@ impl Groups {
     }
 
     /// Whether any picture of a group is shown before the one that can be decoded independently.
-    fn is_open(&self, group: usize, track: &TrackIndex, line: &Timeline) -> bool {
-        let shown = |ldu: crate::Ldu| {
-            line.place(ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset)))
-        };
-        let ldus = self.firsts[group]..self.firsts[group + 1];
-        let key = shown(track.ldus.get(ldus.start));
-        group > 0 && track.ldus.range(ldus).any(|ldu| shown(ldu) < key)
+    fn is_open(&self, group: usize, track: &TrackIndex) -> bool {
+        group > 0 && segments::has_leading(track, self.firsts[group]..self.firsts[group + 1])
     }
 }
 

@@ -90,9 +90,13 @@ pub(super) fn segment(
     body
 }
 
-/// The largest number of bytes other than payload in a part of `ldus` LDUs.
-pub(super) fn overhead(ldus: usize) -> u64 {
-    FRAGMENT_BYTES + LDU_BYTES * ldus as u64
+/// The bytes of a part in a media segment, headers included.
+pub(super) fn size(index: &LduIndex, part: &Part) -> u64 {
+    let bytes = data(index, part.ldus.clone());
+    let payload = bytes.end - bytes.start;
+    let mdat = if u32::try_from(payload + 8).is_ok() { 8 } else { 16 };
+    let shape = Shape::of(index, part.ldus.clone());
+    shape.moof_bytes(index, part.ldus.clone()) + mdat + payload
 }
 
 /// Writes the header of an `mdat` with this much payload, with a large size only if necessary.
@@ -174,9 +178,22 @@ impl Shape {
         shape
     }
 
+    /// The flags of the first LDU where only they differ from the common ones.
+    fn first_flags(&self, index: &LduIndex, ldus: &Range<usize>) -> Option<u32> {
+        Some(flags(&index.get(ldus.start)))
+            .filter(|&first| self.flags_are_common && first != self.flags)
+    }
+
+    /// The size of the `moof` of these LDUs.
+    fn moof_bytes(&self, index: &LduIndex, ldus: Range<usize>) -> u64 {
+        let defaults = u64::from(self.duration.is_some()) + u64::from(self.size.is_some());
+        let first_flags = u64::from(self.first_flags(index, &ldus).is_some());
+        let fields = (2 - defaults) + u64::from(!self.flags_are_common) + u64::from(self.composed);
+        MOOF_BYTES + 4 * (defaults + first_flags) + 4 * fields * ldus.len() as u64
+    }
+
     fn samples(&self, index: &LduIndex, ldus: Range<usize>) -> TrunSamples {
-        let first_flags = Some(flags(&index.get(ldus.start)))
-            .filter(|&first| self.flags_are_common && first != self.flags);
+        let first_flags = self.first_flags(index, &ldus);
         // All values are in the `tfhd` then: a `trun` of constant size, whatever the number of
         // LDUs.
         let nothing_differs = self.duration.is_some() && self.size.is_some() && !self.composed;
@@ -245,7 +262,6 @@ const DEPENDS_ON_NONE: u32 = 2 << 24;
 const DEPENDS_ON_OTHERS: u32 = 1 << 24;
 const NONE_DEPENDS: u32 = 2 << 22;
 const NON_SYNC: u32 = 1 << 16;
-/// Bytes of a `moof` without samples, and a large `mdat` header: 8 + 16 + 8 + 28 + 20 + 24 + 16.
-const FRAGMENT_BYTES: u64 = 120;
-/// Bytes of an LDU: duration, size, flags and composition offset at four bytes each.
-const LDU_BYTES: u64 = 16;
+/// Bytes of a `moof` without defaults and samples: its header and `mfhd` (8 + 16), the header of
+/// `traf`, `tfhd` with the default flags, `tfdt`, `trun` with an offset (8 + 20 + 20 + 20).
+const MOOF_BYTES: u64 = 92;

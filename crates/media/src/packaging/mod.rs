@@ -15,10 +15,13 @@
 //! players decide which codecs they can play.
 
 mod body;
+mod cuts;
 mod excerpt;
 mod media_segment;
+mod picture;
 mod playlist;
 mod progressive;
+mod rates;
 mod segments;
 mod timeline;
 mod track_boxes;
@@ -27,6 +30,7 @@ pub use body::{Body, Slice};
 pub use excerpt::{Excerpt, ExcerptError};
 
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
+use rates::Rates;
 use segments::Segments;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,7 +41,7 @@ use units::{BitRate, ByteCount, MediaTime};
 /// The options of packaging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackagingOptions {
-    /// The shortest segment, as far as key frames allow it.
+    /// The length of a segment, as far as key frames allow it.
     pub segment: Duration,
 }
 
@@ -68,8 +72,12 @@ pub struct Packaging {
     /// on Media Source Extensions cannot decode pictures without showing them.
     segment_lines: Vec<Timeline>,
     tracks: Vec<PackagedTrack>,
-    /// The shortest segment, as far as key frames allow it.
+    /// The video tracks that show the same content, best first.
+    videos: Vec<u16>,
+    /// The length of a segment, as far as key frames allow it.
     target: Duration,
+    /// `EXT-X-TARGETDURATION` of all media playlists, in seconds.
+    target_duration: u64,
     duration: Duration,
 }
 
@@ -78,9 +86,10 @@ pub struct Packaging {
 struct PackagedTrack {
     segments: Segments,
     init: Arc<[u8]>,
-    /// The bit rate of the densest segment.
-    peak: BitRate,
-    /// Whether decoding can start at every segment.
+    rates: Rates,
+    /// The largest frame rate of video in pictures per 1000 s.
+    frame_rate: Option<u64>,
+    /// Whether each segment can be decoded without the others.
     independent: bool,
 }
 
@@ -97,9 +106,18 @@ impl Packaging {
         let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
         let end = lines.iter().map(|line| line.time(line.end)).max();
         let duration = end.unwrap_or_default().since_start();
-        let (tracks, target) = (Vec::new(), options.segment);
-        let mut packaging = Self { index, lines, segment_lines, tracks, target, duration };
-        packaging.tracks = packaging.package_tracks();
+        let videos = picture::variants(&index, &lines, options.segment);
+        let mut packaging = Self {
+            index,
+            lines,
+            segment_lines,
+            tracks: Vec::new(),
+            videos,
+            target: options.segment,
+            target_duration: 0,
+            duration,
+        };
+        packaging.package(packaging.cut_tracks());
         if packaging.playable(None).next().is_none() {
             return Err(PackagingError::NoTracks);
         }
@@ -120,12 +138,7 @@ impl Packaging {
     /// default audio track; for a title without video each audio track.
     pub fn offers(&self) -> Vec<Vec<u16>> {
         let default = self.default_audio();
-        let mut videos: Vec<u16> = self.playable(Some(TrackKind::Video)).collect();
-        let pixels = |track: u16| {
-            let track = self.description(track);
-            u64::from(track.width) * u64::from(track.height)
-        };
-        videos.sort_by_key(|&v| std::cmp::Reverse((pixels(v), self.mean_rate(v))));
+        let videos = self.videos();
         if !videos.is_empty() {
             return videos.into_iter().map(|v| [v].into_iter().chain(default).collect()).collect();
         }
@@ -133,6 +146,19 @@ impl Packaging {
         // `false` sorts first: the default track leads.
         audios.sort_by_key(|&a| (Some(a) != default, std::cmp::Reverse(self.mean_rate(a))));
         audios.into_iter().map(|audio| vec![audio]).collect()
+    }
+
+    /// The tracks of the file that a viewer can choose, best first: each video track with all audio
+    /// tracks, the default one first; for a title without video all audio tracks.
+    pub fn file_offers(&self) -> Vec<Vec<u16>> {
+        let default = self.default_audio();
+        let others = self.audio_tracks().into_iter().filter(|&audio| Some(audio) != default);
+        let audios: Vec<u16> = default.into_iter().chain(others).collect();
+        let videos = self.videos();
+        if videos.is_empty() {
+            return vec![audios];
+        }
+        videos.into_iter().map(|video| [&[video], &audios[..]].concat()).collect()
     }
 
     /// The mean bit rate of a track over its own duration; zero if there is no such track.
@@ -237,27 +263,40 @@ impl Packaging {
         due_by_piece(starts, stored.data_len, piece)
     }
 
-    fn package_tracks(&self) -> Vec<PackagedTrack> {
+    /// The segments of each track of the whole title.
+    fn cut_tracks(&self) -> Vec<Segments> {
         let pairs = || self.index.tracks.iter().zip(&self.segment_lines);
         // All audio follows the first video track; aligned renditions have the same boundaries
         // anyway.
-        let pictures = pairs()
-            .find(|(track, _)| track.description.kind == TrackKind::Video && !track.ldus.is_empty())
-            .map(|(track, line)| segments::cut_video(track, line, self.target));
+        let pictures = self.videos.iter().min().map(|&video| {
+            let video = usize::from(video);
+            let (track, line) = (&self.index.tracks[video], &self.segment_lines[video]);
+            segments::cut_video(track, line, self.target)
+        });
         pairs()
-            .map(|(track, line)| {
-                let segments = match track.description.kind {
-                    TrackKind::Video => segments::cut_video(track, line, self.target),
-                    _ => segments::cut_audio(track, line, pictures.as_ref(), self.target),
-                };
-                PackagedTrack {
-                    peak: peak_rate(&track.ldus, &segments),
-                    independent: segments::are_independent(&segments, track),
-                    init: media_segment::init(track, line).into(),
-                    segments,
-                }
+            .map(|(track, line)| match track.description.kind {
+                TrackKind::Video => segments::cut_video(track, line, self.target),
+                _ => segments::cut_audio(track, line, pictures.as_ref(), self.target),
             })
             .collect()
+    }
+
+    /// Computes everything that follows from the segments of each track.
+    fn package(&mut self, segments: Vec<Segments>) {
+        let lengths = segments.iter().flat_map(Segments::lengths);
+        // One value for all media playlists of a title (RFC 8216, 6.2.4), at least each length
+        // rounded to the nearest second (4.3.3.1).
+        let longest = lengths.max().unwrap_or(0);
+        self.target_duration = ((longest + 500_000) / 1_000_000).max(1);
+        let pairs = self.index.tracks.iter().zip(&self.segment_lines);
+        let tracks = pairs.zip(segments).map(|((track, line), segments)| PackagedTrack {
+            rates: Rates::of(&track.ldus, &segments, self.target_duration),
+            frame_rate: picture::frame_rate(track),
+            independent: segments::are_independent(&segments, track),
+            init: media_segment::init(track, line).into(),
+            segments,
+        });
+        self.tracks = tracks.collect();
     }
 
     /// The numbers of playable tracks of one kind, or of all.
@@ -286,6 +325,12 @@ impl Packaging {
         &self.tracks[usize::from(track)].segments
     }
 
+    /// The playable video tracks that show the same content, best first.
+    fn videos(&self) -> Vec<u16> {
+        let playable = |video: &u16| self.track(*video).is_some();
+        self.videos.iter().copied().filter(playable).collect()
+    }
+
     fn audio_tracks(&self) -> Vec<u16> {
         self.playable(Some(TrackKind::Audio)).collect()
     }
@@ -300,36 +345,10 @@ impl Packaging {
         self.track(track).is_some_and(|track| track.independent)
     }
 
-    fn peak_rate(&self, track: u16) -> u64 {
-        self.track(track).map_or(0, |track| track.peak.0)
+    /// The bit rates of a track's segments; zero if there is no such track.
+    fn rates(&self, track: u16) -> Rates {
+        self.track(track).map(|track| track.rates).unwrap_or_default()
     }
-
-    /// The frame rate in pictures per 1000 s.
-    fn frame_rate(&self, track: u16) -> Option<u64> {
-        let track = &self.index.tracks[usize::from(track)];
-        let ticks = u128::from(track.ldus.duration_ticks());
-        if track.description.kind != TrackKind::Video || ticks == 0 {
-            return None;
-        }
-        let per_second = u128::from(track.description.timescale.0) * track.ldus.len() as u128;
-        u64::try_from((per_second * 1000 + ticks / 2) / ticks).ok()
-    }
-}
-
-/// The bit rate of the densest segment, headers included. A very short one (the rest at the end)
-/// counts as one of a second.
-fn peak_rate(index: &crate::LduIndex, segments: &Segments) -> BitRate {
-    let rate = |k: usize| {
-        let of_part = |part: &segments::Part| {
-            let bytes = segments::data(index, part.ldus.clone());
-            bytes.end - bytes.start + media_segment::overhead(part.ldus.len())
-        };
-        let bytes = segments.parts(k)?.iter().map(of_part).sum();
-        let time = segments.time(k);
-        let length = (time.end - time.start).since_start().max(SHORTEST_PEAK);
-        Some(BitRate::of(ByteCount(bytes), length))
-    };
-    (0..segments.count()).filter_map(rate).max().unwrap_or_default()
 }
 
 /// The due time of each piece. `starts` has the offsets and due times of the data's parts, both in
@@ -362,7 +381,3 @@ fn millis(time: MediaTime) -> u32 {
 /// The default length of a segment: long enough for few requests and short enough for a quick
 /// start. Apple's authoring guide allows 6 s, and most services use 2 to 6 s.
 const DEFAULT_SEGMENT: Duration = Duration::from_secs(4);
-
-/// The shortest time over which the peak is calculated: a rest of a few frames at the end must not
-/// raise it.
-const SHORTEST_PEAK: Duration = Duration::from_secs(1);

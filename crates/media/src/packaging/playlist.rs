@@ -7,10 +7,10 @@
 //! Addresses are relative; the caller's query is appended to each. Audio tracks with one codec form
 //! one group, because a variant declares the codecs of its whole group.
 
-use super::Packaging;
+use super::rates::Rates;
+use super::{Packaging, picture};
 use crate::{TrackDescription, TrackKind, language};
 use std::fmt::Write;
-use units::MediaTime;
 
 /// The multivariant playlist for the given video tracks with all audio tracks; without video
 /// tracks, for the given audio tracks, or for all.
@@ -31,8 +31,8 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
         return text;
     }
     for group in &groups {
-        for &audio in group {
-            rendition(&mut text, packaging, group, audio, query);
+        for (&audio, name) in group.iter().zip(names(packaging, group)) {
+            rendition(&mut text, packaging, group, (audio, &name), query);
         }
     }
     for &video in &shown {
@@ -48,17 +48,12 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
 
 /// The media playlist of an existing track.
 pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
-    let segments = packaging.segments(number);
-    let lengths = (0..segments.count())
-        .map(|k| micros(segments.time(k).end) - micros(segments.time(k).start));
-    let longest = lengths.clone().max().unwrap_or(0);
     let mut text = head(packaging.is_independent(number));
-    // Whole seconds, rounded up: no segment may be longer than its target (RFC 8216, 4.3.3.1).
-    line(&mut text, format_args!("#EXT-X-TARGETDURATION:{}", longest.div_ceil(1_000_000).max(1)));
+    line(&mut text, format_args!("#EXT-X-TARGETDURATION:{}", packaging.target_duration));
     line(&mut text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
     line(&mut text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
-    for (k, length) in lengths.enumerate() {
+    for (k, length) in packaging.segments(number).lengths().enumerate() {
         let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
         line(&mut text, format_args!("#EXTINF:{seconds}.{rest:06},"));
         line(&mut text, format_args!("{number}/{k}.m4s{query}"));
@@ -90,18 +85,20 @@ fn group_by_codec(packaging: &Packaging, audios: &[u16]) -> Vec<Vec<u16>> {
     groups
 }
 
-/// Writes an audio track as a rendition of its group.
-fn rendition(text: &mut String, packaging: &Packaging, group: &[u16], audio: u16, query: &str) {
+/// Writes an audio track, under a name, as a rendition of its group.
+fn rendition(
+    text: &mut String,
+    packaging: &Packaging,
+    group: &[u16],
+    (audio, name): (u16, &str),
+    query: &str,
+) {
     let track = packaging.description(audio);
     let default = packaging.default_audio().filter(|default| group.contains(default));
     let yes = |it: bool| if it { "YES" } else { "NO" };
     // Each group needs a default of its own: a variant offers one group only.
     let is_default = audio == default.unwrap_or(group[0]);
-    let mut attributes = format!(
-        "TYPE=AUDIO,GROUP-ID=\"{}\",NAME=\"{}\"",
-        track.codec,
-        name(packaging, group, audio)
-    );
+    let mut attributes = format!("TYPE=AUDIO,GROUP-ID=\"{}\",NAME=\"{name}\"", track.codec);
     if let Some(tag) = language_tag(track) {
         let _ = write!(attributes, ",LANGUAGE=\"{tag}\"");
     }
@@ -112,15 +109,29 @@ fn rendition(text: &mut String, packaging: &Packaging, group: &[u16], audio: u16
     line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{audio}.m3u8{query}\""));
 }
 
-/// The name in menus, unique in the group: the language, numbered if it occurs repeatedly.
-fn name(packaging: &Packaging, group: &[u16], audio: u16) -> String {
-    let label = |track: u16| {
-        let track = packaging.description(track);
-        language_tag(track).map_or("Audio".to_owned(), |_| track.language.clone())
+/// The names of a group's tracks in menus, each once (RFC 8216, 4.3.4.1.1): the track's title, else
+/// its language, numbered if it occurs repeatedly.
+fn names(packaging: &Packaging, group: &[u16]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(group.len());
+    for &audio in group {
+        let label = label(packaging.description(audio));
+        let numbered = (2..).map(|number| format!("{label} {number}"));
+        let mut possible = std::iter::once(label.clone()).chain(numbered);
+        names.extend(possible.find(|name| !names.contains(name)));
+    }
+    names
+}
+
+/// The name of a track in menus; it has no character that quotes must not contain.
+fn label(track: &TrackDescription) -> String {
+    let quotable = |text: &str| -> String {
+        let kept = text.chars().filter(|c| !c.is_control());
+        kept.map(|c| if c == '"' { '\'' } else { c }).collect()
     };
-    let mine = label(audio);
-    let earlier = group.iter().filter(|&&other| other < audio && label(other) == mine).count();
-    if earlier == 0 { mine } else { format!("{mine} {}", earlier + 1) }
+    let title = quotable(track.title.trim());
+    let spoken = || language::name(&track.language).map(quotable);
+    let label = Some(title).filter(|title| !title.is_empty()).or_else(spoken);
+    label.unwrap_or_else(|| "Audio".to_owned())
 }
 
 /// The language tag, if it is valid in quotes.
@@ -138,25 +149,31 @@ fn variant(
 ) {
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);
-    let highest = |rate: fn(&Packaging, u16) -> u64| {
+    let highest = |rate: fn(Rates) -> u64| {
         // A player fetches one audio track of the group, so that the largest one counts.
-        rate(packaging, main) + members.iter().map(|&m| rate(packaging, m)).max().unwrap_or(0)
+        let heard = members.iter().map(|&member| rate(packaging.rates(member))).max();
+        rate(packaging.rates(main)) + heard.unwrap_or(0)
     };
     let mut attributes = format!(
         "BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}",
-        highest(Packaging::peak_rate),
-        highest(|packaging, track| packaging.mean_rate(track).0),
-        track.codec
+        highest(|rates| rates.peak),
+        highest(|rates| rates.average),
+        codec(track)
     );
     if let Some(&member) = members.first() {
-        let _ = write!(attributes, ",{}", packaging.description(member).codec);
+        let _ = write!(attributes, ",{}", codec(packaging.description(member)));
     }
     attributes.push('"');
-    if track.width > 0 && track.height > 0 {
-        let _ = write!(attributes, ",RESOLUTION={}", resolution(track));
-    }
-    if let Some(rate) = packaging.frame_rate(main) {
-        let _ = write!(attributes, ",FRAME-RATE={}.{:03}", rate / 1000, rate % 1000);
+    if track.kind == TrackKind::Video {
+        if let Some((width, height)) = picture::resolution(track) {
+            let _ = write!(attributes, ",RESOLUTION={width}x{height}");
+        }
+        if let Some(rate) = packaging.track(main).and_then(|track| track.frame_rate) {
+            let _ = write!(attributes, ",FRAME-RATE={}.{:03}", rate / 1000, rate % 1000);
+        }
+        if let Some(range) = picture::video_range(track) {
+            let _ = write!(attributes, ",VIDEO-RANGE={range}");
+        }
     }
     if let Some(&member) = members.first() {
         let _ = write!(attributes, ",AUDIO=\"{}\"", packaging.description(member).codec);
@@ -165,17 +182,10 @@ fn variant(
     line(text, format_args!("{main}.m3u8{query}"));
 }
 
-/// The size as shown: rotated where the track header rotates it by a right angle.
-fn resolution(track: &TrackDescription) -> String {
-    let turned = track.matrix[0] == 0 && track.matrix[4] == 0 && track.matrix[1] != 0;
-    let (width, height) =
-        if turned { (track.height, track.width) } else { (track.width, track.height) };
-    format!("{width}x{height}")
-}
-
-/// Microseconds, rounded at each boundary, so that the lengths add up to the title's.
-fn micros(time: MediaTime) -> u64 {
-    u64::try_from(time.0).unwrap_or(0).saturating_add(500) / 1000
+/// The codec as players know it. Browsers and GStreamer know Opus by its name in lower case, though
+/// its sample entry is `Opus`; all other names are those of the sample entries.
+fn codec(track: &TrackDescription) -> &str {
+    if track.codec == "Opus" { "opus" } else { &track.codec }
 }
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {

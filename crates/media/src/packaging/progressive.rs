@@ -162,19 +162,16 @@ fn header(
         let duration = parts.iter().map(MovieTrack::duration).max().unwrap_or(0);
         let next_track_id = u32::try_from(parts.len() + 1).expect("tracks are numbered in 16 bits");
         track_boxes::write_movie_header(out, duration, next_track_id);
-        let mut enabled: Vec<TrackKind> = Vec::new();
         for (id, (part, places)) in (1..).zip(parts.iter().zip(&places)) {
-            let kind = part.track.description.kind;
             let track_header = TrackHeader {
                 id,
                 // One enabled track of each kind: players play all enabled ones at once.
-                enabled: !enabled.contains(&kind),
+                enabled: part.number == default_of(parts, part.track.description.kind),
                 duration: part.duration(),
                 media_duration: part.track.ldus.duration_ticks(),
                 edits: &part.edits(),
                 quicktime,
             };
-            enabled.push(kind);
             track_boxes::write_track(out, &part.track.description, &track_header, |out| {
                 write_tables(out, part, places, wide);
             });
@@ -182,6 +179,13 @@ fn header(
     });
     write_mdat_header(&mut out, payload);
     out
+}
+
+/// The number of the track of this kind that players select: the first default one, else the first.
+fn default_of(parts: &[MovieTrack<'_>], kind: TrackKind) -> u16 {
+    let of_kind = || parts.iter().filter(|part| part.track.description.kind == kind);
+    let default = of_kind().find(|part| part.track.description.default).or(of_kind().next());
+    default.expect("called for the kind of a part").number
 }
 
 /// Writes the sample tables; `places` are the offsets of the part's chunks in the file.

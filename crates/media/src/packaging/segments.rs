@@ -1,10 +1,10 @@
 //! Cutting tracks into segments.
 //!
-//! Video is cut at the first sync LDU that is at least the target length behind the last cut. Audio
-//! is cut where the video is, to within one packet, so that a player that changes between tracks
-//! finds the same boundaries. Audio without video, and audio that continues after it, is cut by
-//! time.
+//! Video is cut at the sync LDUs nearest to the multiples of the target length. Audio is cut where
+//! the video is, to within one packet, so that a player that changes between tracks finds the same
+//! boundaries. Audio without video, and audio that continues after it, is cut by time.
 
+use super::cuts::nearest_cuts;
 use super::timeline::{Timeline, nearest, ticks};
 use crate::{LduIndex, TrackIndex, TrackKind};
 use std::ops::Range;
@@ -59,21 +59,19 @@ impl Segments {
         Self { parts, cuts, times }
     }
 
-    /// Segments of these parts, each with its play-out time; none is shorter than `target` except
-    /// for the last.
+    /// Segments of these parts, each with its play-out time, of about the length `target`.
     pub(super) fn of_parts(parts: Vec<(Part, MediaTime)>, target: MediaTime) -> Self {
-        let (mut cuts, mut times) = (Vec::new(), Vec::new());
-        let mut at = MediaTime::ZERO;
-        for (number, (_, length)) in parts.iter().enumerate() {
-            if times.last().is_none_or(|begun| at - *begun >= target) {
-                cuts.push(number);
-                times.push(at);
-            }
-            at = at + *length;
+        let mut starts = Vec::with_capacity(parts.len());
+        let mut end = MediaTime::ZERO;
+        for (_, length) in &parts {
+            starts.push(end.0);
+            end = end + *length;
         }
+        let mut cuts = nearest_cuts(&starts, end.0, target.0);
+        let mut times: Vec<MediaTime> = cuts.iter().map(|&cut| MediaTime(starts[cut])).collect();
         if !parts.is_empty() {
             cuts.push(parts.len());
-            times.push(at);
+            times.push(end);
         }
         Self { parts: parts.into_iter().map(|(part, _)| part).collect(), cuts, times }
     }
@@ -101,6 +99,12 @@ impl Segments {
         self.times[number]..self.times[number + 1]
     }
 
+    /// The length of each segment in microseconds, as playlists state it. Boundaries are rounded,
+    /// not lengths, so that the lengths add up to the track's.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = u64> + Clone + '_ {
+        self.times.windows(2).map(|pair| micros(pair[1]) - micros(pair[0]))
+    }
+
     /// The starts of all segments.
     pub(super) fn starts(&self) -> &[MediaTime] {
         &self.times[..self.count()]
@@ -125,18 +129,18 @@ pub(super) fn video_firsts(
     target: Duration,
     ldus: Range<usize>,
 ) -> Vec<usize> {
-    let target = target_ticks(line, target);
-    let mut firsts = Vec::new();
-    let mut started = 0;
+    let (mut firsts, mut starts, mut end) = (Vec::new(), Vec::new(), 0);
     for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
+        // Decode times grow in storage order; presentation times need not.
         let at = ticks(ldu.decode_time);
-        // Measured in decode time, which grows in storage order; presentation times do not.
-        if i == ldus.start || (ldu.sync && at - started >= target) {
+        if i == ldus.start || ldu.sync {
             firsts.push(i);
-            started = at;
+            starts.push(at);
         }
+        end = at.saturating_add(i64::from(ldu.duration));
     }
-    firsts
+    let cuts = nearest_cuts(&starts, end, target_ticks(line, target));
+    cuts.into_iter().map(|cut| firsts[cut]).collect()
 }
 
 /// Cuts an audio track at `video`'s boundaries, if there is one, and by time.
@@ -200,17 +204,34 @@ fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
     if i < track.ldus.len() { line.begins(track, i) } else { line.time(line.end) }
 }
 
-/// Whether decoding can start at every segment.
+/// Whether each segment can be decoded without the others: it begins with a sync LDU, and no
+/// picture after that one is shown before it. Such leading pictures of an open group of pictures
+/// are decoded from the previous group.
 pub(super) fn are_independent(segments: &Segments, track: &TrackIndex) -> bool {
-    let mut firsts = segments.parts.iter().map(|part| part.ldus.start);
     // Audio can be decoded from any packet on.
-    track.description.kind == TrackKind::Audio || firsts.all(|i| track.ldus.get(i).sync)
+    track.description.kind == TrackKind::Audio
+        || segments.parts.iter().all(|part| {
+            track.ldus.get(part.ldus.start).sync && !has_leading(track, part.ldus.clone())
+        })
+}
+
+/// Whether any of these LDUs is shown before the first one.
+pub(super) fn has_leading(track: &TrackIndex, ldus: Range<usize>) -> bool {
+    let shown =
+        |ldu: crate::Ldu| ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset));
+    let first = shown(track.ldus.get(ldus.start));
+    track.ldus.range(ldus).any(|ldu| shown(ldu) < first)
 }
 
 /// The bytes of the track's data in a run of LDUs.
 pub(super) fn data(index: &LduIndex, ldus: Range<usize>) -> Range<u64> {
     let at = |i| if i == index.len() { index.data_len() } else { index.get(i).offset };
     at(ldus.start)..at(ldus.end)
+}
+
+/// Microseconds since the start, rounded.
+fn micros(time: MediaTime) -> u64 {
+    u64::try_from(time.0).unwrap_or(0).saturating_add(500) / 1000
 }
 
 fn target_ticks(line: &Timeline, target: Duration) -> i64 {
@@ -231,6 +252,7 @@ mod tests {
             sample_entry: Vec::new(),
             codec: String::new(),
             language: "und".to_owned(),
+            title: String::new(),
             width: 0,
             height: 0,
             matrix: [0; 9],
@@ -267,19 +289,43 @@ mod tests {
     const TARGET: Duration = Duration::from_secs(2);
 
     #[test]
-    fn video_is_cut_at_key_frames_not_before_the_target() {
+    fn video_is_cut_at_the_key_frames_nearest_to_the_multiples_of_the_target() {
         let cut = |track: TrackIndex| shown(&cut_video(&track, &Timeline::new(&track), TARGET));
         let every_12 = video(150, |i| i % 12 == 0);
-        assert_eq!(cut(every_12), "[0, 60, 120, 150] [0, 2400, 4800, 6000]");
+        assert_eq!(cut(every_12), "[0, 48, 96, 150] [0, 1920, 3840, 6000]");
         assert_eq!(cut(video(150, |_| true)), "[0, 50, 100, 150] [0, 2000, 4000, 6000]");
         assert_eq!(cut(video(150, |i| i == 0)), "[0, 150] [0, 6000]");
-        assert_eq!(cut(video(100, |i| i == 99)), "[0, 99, 100] [0, 3960, 4000]");
+        assert_eq!(cut(video(100, |i| i == 99)), "[0, 100] [0, 4000]");
         assert_eq!(cut(video(0, |_| true)), "[] []");
+    }
+
+    /// A video track of groups of four pictures with these composition offsets.
+    fn groups(offsets: [i32; 4]) -> TrackIndex {
+        let mut ldus = LduIndex::default();
+        for i in 0..200 {
+            ldus.push(1, 40, offsets[i % 4], i % 4 == 0, false);
+        }
+        track(TrackKind::Video, 1000, ldus, Vec::new())
+    }
+
+    #[test]
+    fn segments_with_leading_pictures_depend_on_the_one_before() {
+        let independent = |track: TrackIndex| {
+            are_independent(&cut_video(&track, &Timeline::new(&track), TARGET), &track)
+        };
+        // Stored I P B B, shown I B B P.
+        assert!(independent(groups([40, 120, 0, 0])));
+        // Stored I B B P, shown B B I P.
+        assert!(!independent(groups([80, 0, 0, 40])));
+        assert!(independent(video(150, |i| i % 12 == 0)));
+        // The first LDU is not a sync LDU.
+        assert!(!independent(video(150, |i| i == 20)));
+        assert!(independent(audio(200, vec![])));
     }
 
     #[test]
     fn audio_is_cut_where_the_video_is() {
-        let pictures = video(150, |i| i % 12 == 0);
+        let pictures = video(150, |i| i % 60 == 0);
         let pictures = cut_video(&pictures, &Timeline::new(&pictures), TARGET);
         let cut = |track: TrackIndex, video| {
             shown(&cut_audio(&track, &Timeline::new(&track), video, TARGET))

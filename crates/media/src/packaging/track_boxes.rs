@@ -10,6 +10,7 @@
 //!                    ─ dinf ─ dref
 //!                    ─ stbl ─ stsd ─ the sample entry, verbatim
 //!                           ─ the caller's tables
+//!      ─ udta ─ name      the track's title, if it has one
 //! ```
 //! `mdhd` and `hdlr` are written directly, because their QuickTime forms differ.
 
@@ -95,6 +96,11 @@ pub(super) fn write_track(
                 });
             });
         });
+        if !track.title.is_empty() {
+            write_box(out, b"udta", |out| {
+                write_box(out, b"name", |out| out.extend_from_slice(track.title.as_bytes()));
+            });
+        }
     });
 }
 

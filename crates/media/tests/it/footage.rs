@@ -178,9 +178,36 @@ impl Title {
             let playlist = packaging.media_playlist(track, "").unwrap();
             std::fs::write(folder.file(&format!("{track}.m3u8")), playlist).unwrap();
         }
+        self.check_hls(packaging, &folder.0.display().to_string());
         let master = folder.file("master.m3u8");
         std::fs::write(&master, packaging.multivariant_playlist(&videos, "")).unwrap();
         master
+    }
+
+    /// Checks the playlists and all that they name by the rules of RFC 8216.
+    pub(crate) fn check_hls(&self, packaging: &Packaging, what: &str) {
+        let videos: Vec<u16> = packaging.offers().iter().map(|offer| offer[0]).collect();
+        let multivariant = packaging.multivariant_playlist(&videos, "");
+        testkit::hls::check(what, &multivariant, &mut |uri| self.fetch(packaging, uri));
+    }
+
+    /// The bytes of a URI of a playlist.
+    pub(crate) fn fetch(&self, packaging: &Packaging, uri: &str) -> Vec<u8> {
+        let fetched = match uri.split_once('/') {
+            None => uri
+                .strip_suffix(".m3u8")
+                .and_then(|track| packaging.media_playlist(track.parse().ok()?, ""))
+                .map(String::into_bytes),
+            Some((track, "init.mp4")) => {
+                let init = track.parse().ok().and_then(|track| packaging.init_segment(track));
+                init.map(|bytes| bytes.to_vec())
+            }
+            Some((track, segment)) => segment.strip_suffix(".m4s").and_then(|number| {
+                let body = packaging.segment(track.parse().ok()?, number.parse().ok()?)?;
+                Some(self.bytes(&body))
+            }),
+        };
+        fetched.unwrap_or_else(|| panic!("a playlist names {uri}, which does not exist"))
     }
 
     /// Writes the progressive file of all tracks.

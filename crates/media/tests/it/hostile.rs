@@ -34,12 +34,12 @@ fn boxed(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {
 fn streams_of_other_kinds_are_refused_with_the_reason() {
     let start = boxed(b"ftyp", b"isom\0\0\0\0");
     let with = |rest: &[u8]| said(&[&start, rest].concat());
-    assert_eq!(said(b""), "the stream has no 'moov': nothing says which tracks it has");
+    assert_eq!(said(b""), "the stream has no 'moov', which describes the tracks");
     assert_eq!(
         said(b"RIFF\0\0\0\0AVI "),
         "no fragmented MP4: the stream does not begin with 'ftyp'"
     );
-    assert_eq!(said(b"\0\0\0\x10fty"), "the stream ends in mid-air at byte 7");
+    assert_eq!(said(b"\0\0\0\x10fty"), "the stream ends inside a box at byte 7");
     assert_eq!(with(b"\0\0\0\x07free"), "box 'free' at byte 16 has the impossible size 7");
     assert_eq!(
         with(b"\0\0\0\x01moov\x80\0\0\0\0\0\0\0"),
@@ -47,13 +47,10 @@ fn streams_of_other_kinds_are_refused_with_the_reason() {
     );
     assert_eq!(
         with(b"\0\0\0\x01free\xff\xff\xff\xff\xff\xff\xff\xff"),
-        "the stream ends in mid-air at byte 32"
+        "the stream ends inside a box at byte 32"
     );
     assert_eq!(with(&boxed(b"moov", b"")), "box 'moov' is malformed");
-    assert_eq!(
-        with(&boxed(b"moof", b"")),
-        "the stream has no 'moov': nothing says which tracks it has"
-    );
+    assert_eq!(with(&boxed(b"moof", b"")), "the stream has no 'moov', which describes the tracks");
 }
 
 /// Replaces the first occurrence of `what`.
@@ -89,7 +86,7 @@ fn inconsistent_streams_are_refused_with_the_reason() {
     let late_in_payload = good.len() - 400;
     assert_eq!(
         said(&good[..late_in_payload]),
-        format!("the stream ends in mid-air at byte {late_in_payload}")
+        format!("the stream ends inside a box at byte {late_in_payload}")
     );
 }
 
@@ -139,5 +136,5 @@ fn after_an_error_no_bytes_are_accepted() {
     let (mut reader, mut sink) = (FragmentReader::new(), Collect::default());
     assert!(reader.push(b"RIFF\0\0\0\0AVI ", &mut sink).is_err());
     let again = reader.push(b"\0\0\0\x08free", &mut sink).unwrap_err();
-    assert_eq!(again.to_string(), "the stream was given up after an error");
+    assert_eq!(again.to_string(), "the stream is not read any further after an error");
 }

@@ -14,6 +14,7 @@ fn description(kind: TrackKind) -> TrackDescription {
         sample_entry: b"\0\0\0\x10abcdefghijkl".to_vec(),
         codec: "avc1.64001f".to_owned(),
         language: "gsw".to_owned(),
+        title: "Gespräch mit der Regie".to_owned(),
         width: 1920,
         height: 1080,
         matrix: [0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30],

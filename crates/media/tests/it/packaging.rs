@@ -29,6 +29,7 @@ fn track(kind: TrackKind, scale: u32, ldus: LduIndex) -> TrackIndex {
         sample_entry: b"\0\0\0\x10avc1\0\0\0\0\0\0\0\x01".to_vec(),
         codec: if video { "avc1.64001f" } else { "mp4a.40.2" }.to_owned(),
         language: "und".to_owned(),
+        title: String::new(),
         width: if video { 1280 } else { 0 },
         height: if video { 720 } else { 0 },
         matrix: [1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30],
@@ -282,12 +283,12 @@ fn playlists_as_text() {
 #EXTM3U
 #EXT-X-VERSION:7
 #EXT-X-INDEPENDENT-SEGMENTS
-#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"mp4a.40.2\",NAME=\"deu\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,CHANNELS=\"6\",URI=\"1.m3u8?s=T\"
-#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"mp4a.40.2\",NAME=\"eng\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"2.m3u8?s=T\"
-#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"ac-3\",NAME=\"deu\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"6\",URI=\"3.m3u8?s=T\"
-#EXT-X-STREAM-INF:BANDWIDTH=1132532,AVERAGE-BANDWIDTH=1121687,CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"mp4a.40.2\"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"mp4a.40.2\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,CHANNELS=\"6\",URI=\"1.m3u8?s=T\"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"mp4a.40.2\",NAME=\"English\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"2.m3u8?s=T\"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"ac-3\",NAME=\"German\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"6\",URI=\"3.m3u8?s=T\"
+#EXT-X-STREAM-INF:BANDWIDTH=1125532,AVERAGE-BANDWIDTH=1124810,CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"mp4a.40.2\"
 0.m3u8?s=T
-#EXT-X-STREAM-INF:BANDWIDTH=1132532,AVERAGE-BANDWIDTH=1121687,CODECS=\"avc1.64001f,ac-3\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"ac-3\"
+#EXT-X-STREAM-INF:BANDWIDTH=1125532,AVERAGE-BANDWIDTH=1124810,CODECS=\"avc1.64001f,ac-3\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"ac-3\"
 0.m3u8?s=T
 ";
     assert_eq!(packaging.multivariant_playlist(&[0], "?s=T"), multivariant);
@@ -295,7 +296,7 @@ fn playlists_as_text() {
 #EXTM3U
 #EXT-X-VERSION:7
 #EXT-X-INDEPENDENT-SEGMENTS
-#EXT-X-TARGETDURATION:3
+#EXT-X-TARGETDURATION:2
 #EXT-X-MEDIA-SEQUENCE:0
 #EXT-X-PLAYLIST-TYPE:VOD
 #EXT-X-MAP:URI=\"2/init.mp4?s=T\"
@@ -341,6 +342,149 @@ fn playlists_read_by_another_parser() {
 }
 
 #[test]
+fn audio_tracks_are_named_by_title_or_language_and_each_name_is_unique() {
+    let named = |language: &str, title: &str| {
+        let mut track = sound(300);
+        track.description.language = language.to_owned();
+        track.description.title = title.to_owned();
+        track
+    };
+    let tracks = vec![
+        pictures(150, |_| 5000),
+        named("fra", ""),
+        named("eng", "Director's \"cut\"\n"),
+        named("fre", ""),
+        named("und", ""),
+        named("qaa", ""),
+        named("deu", "French 2"),
+        named("und", ""),
+    ];
+    let packaging = package(tracks, 2 * SECOND);
+    let text = packaging.multivariant_playlist(&[0], "");
+    let all: MasterPlaylist = m3u8_rs::parse_master_playlist_res(text.as_bytes()).unwrap();
+    let given: Vec<_> =
+        all.alternatives.iter().map(|it| (it.name.as_str(), it.language.as_deref())).collect();
+    let wanted = [
+        ("French", Some("fr")),
+        ("Director's 'cut'", Some("en")),
+        ("French 2", Some("fr")),
+        ("Audio", None),
+        ("qaa", Some("qaa")),
+        ("French 2 2", Some("de")),
+        ("Audio 2", None),
+    ];
+    assert_eq!(given, wanted);
+}
+
+#[test]
+fn a_tracks_title_is_kept() {
+    let folder = Folder::new("titled");
+    let how = "-c:v libx264 -preset veryfast -g 12 -c:a aac -metadata:s:a:0 title=Commentary";
+    for muxer in ["mp4", "mov"] {
+        let title = read(&remux(&make(&folder, "titled.mkv", how), muxer, ""), 1 << 16);
+        let titles: Vec<&str> =
+            title.index.tracks.iter().map(|track| track.description.title.as_str()).collect();
+        assert_eq!(titles, ["", "Commentary"], "{muxer}");
+        let packaging = title.packaging(SECOND);
+        assert!(packaging.multivariant_playlist(&[0], "").contains("NAME=\"Commentary\""));
+        let file = title.bytes(&packaging.progressive(&[0, 1]));
+        let boxed = b"\0\0\0\x12nameCommentary";
+        assert!(file.windows(boxed.len()).any(|bytes| bytes == boxed), "{muxer}");
+    }
+}
+
+#[test]
+fn the_range_and_the_size_of_pictures_are_those_of_the_source() {
+    let folder = Folder::new("ranges");
+    let colours = |trc| format!("-color_primaries bt2020 -color_trc {trc} -colorspace bt2020nc");
+    let table = [
+        (colours("smpte2084"), "mp4", "RESOLUTION=160x90,FRAME-RATE=25.000,VIDEO-RANGE=PQ"),
+        (colours("arib-std-b67"), "mp4", "RESOLUTION=160x90,FRAME-RATE=25.000,VIDEO-RANGE=HLG"),
+        (colours("arib-std-b67"), "mov", "RESOLUTION=160x90,FRAME-RATE=25.000,VIDEO-RANGE=HLG"),
+        (colours("bt709"), "mp4", "RESOLUTION=160x90,FRAME-RATE=25.000,VIDEO-RANGE=SDR"),
+        (String::new(), "mp4", "RESOLUTION=160x90,FRAME-RATE=25.000\n"),
+        ("-vf setsar=3/2".to_owned(), "mp4", "RESOLUTION=240x90,FRAME-RATE=25.000\n"),
+        ("-vf setsar=3/2".to_owned(), "mov", "RESOLUTION=240x90,FRAME-RATE=25.000\n"),
+    ];
+    for (number, (encode, muxer, wanted)) in table.iter().enumerate() {
+        let how = format!("-c:v libx264 -preset veryfast -g 12 {encode} -an");
+        let file = make(&folder, &format!("{number}.mkv"), &how);
+        let title = read(&remux(&file, muxer, ""), 1 << 16);
+        let text = title.packaging(SECOND).multivariant_playlist(&[0], "");
+        assert!(text.contains(wanted), "{encode} in {muxer}: {text}");
+    }
+}
+
+/// The check of RFC 8216 finds each of these faults, which are made by replacing text in playlists.
+#[test]
+fn playlists_with_a_fault_are_found_by_the_check() {
+    let title = footage("faults");
+    let packaging = title.packaging(SECOND);
+    let check = |from: &str, to: &str| {
+        let multivariant = packaging.multivariant_playlist(&[0], "").replace(from, to);
+        let mut fetch = |uri: &str| {
+            let bytes = title.fetch(&packaging, uri);
+            if uri.ends_with(".m3u8") {
+                return String::from_utf8(bytes).unwrap().replace(from, to).into_bytes();
+            }
+            bytes
+        };
+        testkit::hls::check("film", &multivariant, &mut fetch);
+    };
+    check("nothing", "nothing");
+    let bandwidth = |multivariant: &str, name: &str| -> u64 {
+        let at = multivariant.find(name).unwrap() + name.len();
+        let digits: String = multivariant[at..].chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    };
+    let multivariant = packaging.multivariant_playlist(&[0], "");
+    let peak = bandwidth(&multivariant, ":BANDWIDTH=");
+    let average = bandwidth(&multivariant, "AVERAGE-BANDWIDTH=");
+    let table = [
+        (format!(":BANDWIDTH={peak}"), format!(":BANDWIDTH={}", peak * 999 / 1000)),
+        (
+            format!("AVERAGE-BANDWIDTH={average}"),
+            format!("AVERAGE-BANDWIDTH={}", average * 99 / 100),
+        ),
+        (",AUDIO=\"mp4a.40.2\"".to_owned(), String::new()),
+        (",FRAME-RATE=25.000".to_owned(), String::new()),
+        ("NAME=".to_owned(), "X-NAME=".to_owned()),
+        (",DEFAULT=YES".to_owned(), ",LANGUAGE=\"English\",DEFAULT=YES".to_owned()),
+        ("#EXT-X-ENDLIST".to_owned(), String::new()),
+        ("#EXT-X-VERSION:7".to_owned(), "#EXT-X-VERSION:3".to_owned()),
+        ("#EXTINF:0.9".to_owned(), "#EXTINF:3.9".to_owned()),
+        ("0/1.m4s".to_owned(), "0/0.m4s".to_owned()),
+    ];
+    for (from, to) in table {
+        let texts = [0, 1].map(|track| packaging.media_playlist(track, "").unwrap()).concat();
+        let exists = (multivariant.clone() + &texts).contains(&from);
+        assert!(exists, "{from} is in no playlist:\n{multivariant}{texts}");
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&from, &to)));
+        assert!(checked.is_err(), "{from} replaced by {to} is not found");
+    }
+}
+
+#[test]
+fn open_groups_are_not_declared_independent() {
+    let folder = Folder::new("open-groups");
+    let open =
+        "-c:v libx264 -preset veryfast -bf 2 -g 12 -b_strategy 0 -x264-params open-gop=1 -an";
+    for (name, encode, independent) in [
+        ("closed.mp4", "-c:v libx264 -preset veryfast -bf 2 -g 12 -an", true),
+        ("open.mp4", open, false),
+    ] {
+        let title = read(&remux(&make(&folder, name, encode), "mp4", ""), 1 << 16);
+        let packaging = title.packaging(SECOND);
+        title.check_hls(&packaging, name);
+        for text in
+            [packaging.multivariant_playlist(&[0], ""), packaging.media_playlist(0, "").unwrap()]
+        {
+            assert_eq!(text.contains("#EXT-X-INDEPENDENT-SEGMENTS"), independent, "{name}: {text}");
+        }
+    }
+}
+
+#[test]
 fn offers_are_best_first() {
     let sized = |width, height, size: u32| {
         let mut track = pictures(100, move |_| size);
@@ -354,12 +498,17 @@ fn offers_are_best_first() {
         sized(1280, 720, 4000),
         sized(0, 0, 10),
     ];
-    assert_eq!(package(ladder, SECOND).offers(), [[3, 1], [2, 1], [0, 1], [4, 1]]);
+    let ladder = package(ladder, SECOND);
+    assert_eq!(ladder.offers(), [[3, 1], [2, 1], [0, 1], [4, 1]]);
+    assert_eq!(ladder.file_offers(), [[3, 1], [2, 1], [0, 1], [4, 1]]);
     let mut second = sound(200);
     second.description.default = true;
     let mut first = sound(200);
     first.description.default = false;
-    assert_eq!(package(vec![first, second], SECOND).offers(), [[1], [0]]);
+    let song = package(vec![first.clone(), second.clone()], SECOND);
+    assert_eq!((song.offers(), song.file_offers()), (vec![vec![1], vec![0]], vec![vec![1, 0]]));
+    let film = package(vec![first, pictures(100, |_| 9), second], SECOND);
+    assert_eq!((film.offers(), film.file_offers()), (vec![vec![1, 2]], vec![vec![1, 2, 0]]));
     assert_eq!(package(vec![pictures(9, |_| 1)], SECOND).offers(), [[0]]);
 }
 
