@@ -78,6 +78,12 @@ fn check(
 ) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport { healed: store.healed().to_vec(), ..CheckReport::default() };
     check_metadata(store, &mut report);
+    for finding in store.unhealed() {
+        // Most damage that is not repaired was found again just now.
+        if !report.findings.contains(finding) {
+            report.findings.push(finding.clone());
+        }
+    }
     let titles = store.titles();
     let data = |title: &TitleRecord| if options.scrub { title.bytes } else { 0 };
     let total = titles.iter().map(|title| title.index_bytes + data(title)).sum();
@@ -208,7 +214,7 @@ fn label_damage(store: &Store, title: &TitleRecord, io: &dyn BackgroundIo) -> Op
     if let Err(error) = store.device().read_at(place, &mut bytes) {
         return Some(error.to_string());
     }
-    let found = label::decode(&bytes, store.info().uuid);
+    let found = label::decode(&bytes, store.uuid());
     // The name is not compared: a label keeps the first one.
     let whole = found.is_some_and(|it| it.id == title.id && it.index == title.index);
     (!whole).then(|| {

@@ -24,16 +24,13 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// The device or file contains no store.
-    #[error("{what} is not a Tenuto store; `tenuto format` makes one")]
+    #[error("{what} is not a Tenuto store")]
     NotAStore {
         /// The device or file.
         what: String,
     },
     /// The store has another format version.
-    #[error(
-        "the store has format version {found}, this program knows version {known}; \
-         use the version of Tenuto that made it"
-    )]
+    #[error("the store has format version {found}, this program knows version {known}")]
     Version {
         /// The version of the store.
         found: u32,
@@ -41,10 +38,7 @@ pub enum StoreError {
         known: u32,
     },
     /// The device or file is shorter than the store on it.
-    #[error(
-        "the store was made {formatted} long but only {found} are left; \
-         give the device or file its old length back"
-    )]
+    #[error("the store was made {formatted} long but only {found} are left")]
     Shrunk {
         /// The length at format.
         formatted: ByteCount,
@@ -52,7 +46,7 @@ pub enum StoreError {
         found: ByteCount,
     },
     /// The device or file is too small for a store.
-    #[error("{size} are too few for a store with chunks of {chunk}; at least {needed} are needed")]
+    #[error("{size} are too few for a store with chunks of {chunk}: at least {needed} are needed")]
     TooSmall {
         /// The available size.
         size: ByteCount,
@@ -68,13 +62,13 @@ pub enum StoreError {
         chunk: ByteCount,
     },
     /// A new file needs a size.
-    #[error("{} does not exist; give its size to create it", path.display())]
+    #[error("{} does not exist", path.display())]
     SizeNeeded {
         /// The path of the file.
         path: PathBuf,
     },
     /// The device or file is not empty.
-    #[error("{what} would be overwritten; if that is meant, allow it with --destroy")]
+    #[error("{what} would be overwritten")]
     WouldDestroy {
         /// A description of its content.
         what: String,
@@ -96,23 +90,25 @@ pub enum StoreError {
     NoTitle {
         /// The requested name.
         name: String,
+        /// The title with the most similar name, if one is similar.
+        nearest: Option<String>,
     },
     /// The name is in use by a title, or by a writer.
-    #[error("there is a title '{name}' already; remove or rename it first, or choose another name")]
+    #[error("there is already a title '{name}'")]
     Exists {
         /// The requested name.
         name: String,
     },
     /// The name is invalid.
-    #[error("'{}' cannot be a title's name: {reason}; choose another name", name.escape_debug())]
+    #[error("'{}' cannot be a title's name: {reason}", name.escape_debug())]
     BadName {
         /// The requested name.
         name: String,
         /// The reason.
-        reason: &'static str,
+        reason: String,
     },
     /// There is not enough space for a title.
-    #[error("the store is full: {missing} more are needed, {free} are free; remove titles first")]
+    #[error("the store is full: {missing} more are needed, {free} are free")]
     Full {
         /// The additional space needed, at least.
         missing: ByteCount,
@@ -120,16 +116,13 @@ pub enum StoreError {
         free: ByteCount,
     },
     /// The free space is in more pieces than a track may have.
-    #[error(
-        "the free space lies in too many pieces for one track (at most {limit} extents); \
-         remove titles first"
-    )]
+    #[error("the free space is in too many pieces for one track (at most {limit} extents)")]
     TooManyPieces {
         /// The largest number of extents of a track.
         limit: usize,
     },
     /// The metadata region is full.
-    #[error("the store's catalogue is full: {needed} are needed, it holds {holds}; remove titles")]
+    #[error("the store's catalogue is full: {needed} are needed, it holds {holds}")]
     CatalogueFull {
         /// The size of the next checkpoint.
         needed: ByteCount,
@@ -137,13 +130,13 @@ pub enum StoreError {
         holds: ByteCount,
     },
     /// Something exceeds a limit of the format.
-    #[error("the store's format has no room for {what}; take less")]
+    #[error("the store's format has no room for {what}")]
     TooMuch {
         /// A description with the limit.
         what: String,
     },
     /// A calibration that the store could not read back.
-    #[error("the calibration cannot be kept: {reason}; calibrate again, with fewer read sizes")]
+    #[error("the calibration cannot be kept: {reason}")]
     BadCalibration {
         /// The reason.
         reason: String,
@@ -155,10 +148,7 @@ pub enum StoreError {
         what: String,
     },
     /// A write or flush failed before, so that nothing more is written.
-    #[error(
-        "nothing more is written since a write failed ({why}); \
-         look after the disk, then open the store again"
-    )]
+    #[error("nothing more is written since a write failed ({why})")]
     Stopped {
         /// The error of that write or flush.
         why: String,
@@ -210,6 +200,49 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The error in one sentence, and what to do about it.
+    pub fn message_and_hint(&self) -> (String, Option<String>) {
+        let text = self.to_string();
+        match self {
+            // The reasons of the device, of the kernel and of the ingest end with `; do this`.
+            Self::Device(_) | Self::File { .. } | Self::Refused { .. } | Self::Tool { .. } => {
+                let (message, hint) = units::split_hint(&text);
+                (message.to_owned(), hint.map(str::to_owned))
+            }
+            _ => (text, self.hint()),
+        }
+    }
+
+    /// The error and its hint in one line, for logs.
+    pub fn one_line(&self) -> String {
+        let (message, hint) = self.message_and_hint();
+        hint.map_or(message.clone(), |hint| format!("{message}; {hint}"))
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoTitle { nearest: Some(title), .. } => {
+                return Some(format!("did you mean '{}'?", title.escape_debug()));
+            }
+            Self::NoTitle { nearest: None, .. } => "`tenuto ls` lists the titles",
+            Self::NotAStore { .. } => "`tenuto format` makes one",
+            Self::Version { .. } => "use the version of Tenuto that made it",
+            Self::Shrunk { .. } => "give the device or file its old length back",
+            Self::TooSmall { .. } => "choose a larger --size",
+            Self::SizeNeeded { .. } => "give the size of a new file, for example --size 40GiB",
+            Self::WouldDestroy { .. } => "if that is meant, allow it with --destroy",
+            Self::Exists { .. } => "remove or rename it first, or choose another name",
+            Self::BadName { .. } => "choose another name",
+            Self::Full { .. } | Self::TooManyPieces { .. } => "remove titles first",
+            Self::CatalogueFull { .. } => "remove titles",
+            Self::TooMuch { .. } => "take less",
+            Self::BadCalibration { .. } => "calibrate again, with fewer read sizes",
+            Self::Stopped { .. } => "look after the disk, then open the store again",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
     /// A stable word for the kind of failure, for programs.
     pub fn code(&self) -> &'static str {
         match self {

@@ -35,7 +35,7 @@ pub fn export(
     progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<ExportReport, StoreError> {
-    let title = store.title(name).ok_or_else(|| StoreError::NoTitle { name: name.to_owned() })?;
+    let title = store.find(name)?;
     // Only an early answer before a long copy; `keep` makes sure. A dangling link counts as taken.
     if fs::symlink_metadata(out).is_ok() {
         let source = io::Error::from(io::ErrorKind::AlreadyExists);

@@ -18,6 +18,7 @@ mod format;
 mod free;
 mod ingest;
 mod log;
+mod nearest;
 mod open;
 mod reader;
 mod rebuild;
@@ -32,6 +33,7 @@ pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
 pub use ingest::{FileOutcome, IngestOptions, IngestReport, ingest, ingest_file};
+pub use nearest::nearest;
 pub use reader::TitleReader;
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{

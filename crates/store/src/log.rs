@@ -23,6 +23,7 @@ use media::checksum;
 use std::ops::Range;
 use std::sync::Arc;
 use units::{ByteCount, align_up};
+use uuid::Uuid;
 
 /// The head of the journal of an open store.
 #[derive(Debug)]
@@ -89,6 +90,14 @@ impl Log {
         self.superblock.parent = self.superblock.checksum();
         self.superblock.sequence += 1;
         self.superblock.checkpoints = [written, newest];
+        self.write_superblocks()
+    }
+
+    /// Makes `uuid` the store's identity. A power cut leaves the identity before it or the new one.
+    pub(crate) fn relabel(&mut self, uuid: Uuid) -> Result<(), StoreError> {
+        self.superblock.parent = self.superblock.checksum();
+        self.superblock.sequence += 1;
+        self.superblock.given = Some(uuid);
         self.write_superblocks()
     }
 

@@ -5,6 +5,7 @@ use crate::format::BLOCK;
 use crate::format::journal::JournalPosition;
 use crate::format::layout::{StoreLayout, superblock_places};
 use crate::format::superblock::{CheckpointRef, SIZE, Superblock, fitting_label};
+use crate::free::FreeMap;
 use crate::log::{LoadedLog, Log, load, read_superblock};
 use crate::{FindingKind, FormatOptions, Store, StoreError, StoreIdentity, StoreInfo};
 use device::{BlockDevice, DeviceError, DeviceKind, FileDevice, OpenOptions, preallocate};
@@ -87,6 +88,7 @@ impl Store {
             layout,
             checkpoints: [empty(0), empty(1)],
             label: fitting_label(&options.label).to_owned(),
+            given: None,
         };
         Log::create(Arc::clone(&device), superblock, &Catalogue::default())?;
         // Opening reads superblocks, checkpoints and journal back before the format counts as done.
@@ -100,6 +102,15 @@ impl Store {
         open_with(device, is_sparse(path)).map_err(|error| named(error, path))
     }
 
+    /// Opens a store for reading, for users who may not write to it. Damage is found and not
+    /// repaired. Fails with [`StoreError::Owned`] if another process has the store.
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        let device = open_device(path, false)?;
+        let loaded = load(Arc::clone(&device)).map_err(|error| named(error, path))?;
+        let free = free_map(&loaded)?;
+        Ok(Self::new(loaded, free, device, is_sparse(path)).read_only())
+    }
+
     /// Opens a store on an open device.
     pub fn open_on(device: Arc<dyn BlockDevice>) -> Result<Self, StoreError> {
         open_with(device, false)
@@ -108,29 +119,52 @@ impl Store {
     /// Reads the superblock without locking the store, to find its owner by uuid.
     pub fn peek(path: &Path) -> Result<StoreIdentity, StoreError> {
         // Not exclusive: this must work while the owner has the store open, and what is read here
-        // never changes after format.
+        // changes only while no server has it.
         let options = OpenOptions { direct: false, write: false, exclusive: false };
         let device = FileDevice::open(path, options)?;
         let found = read_superblock(&device, &mut Vec::new()).map_err(|e| named(e, path))?;
         Ok(StoreIdentity {
-            uuid: found.uuid,
+            uuid: found.identity(),
             label: found.label,
             size: ByteCount(found.layout.size),
             chunk: ByteCount(found.layout.chunk),
+            file: device.identity()?,
         })
+    }
+
+    /// Gives the store at `path` a new uuid, so that it can be told from the store of which it is a
+    /// copy. Returns the new uuid. Nothing else of the store changes.
+    ///
+    /// # Errors
+    /// [`StoreError::Owned`] while another process has the store.
+    pub fn relabel(path: &Path) -> Result<Uuid, StoreError> {
+        Self::relabel_on(open_device(path, true)?).map_err(|error| named(error, path))
+    }
+
+    /// Gives the store on an open device a new uuid like [`Store::relabel`].
+    pub fn relabel_on(device: Arc<dyn BlockDevice>) -> Result<Uuid, StoreError> {
+        // Opening repairs the superblock copies, so that all four are equal before the update.
+        let store = Self::open_on(device)?;
+        let uuid = Uuid::new_v4();
+        store.log().relabel(uuid)?;
+        Ok(uuid)
     }
 }
 
 fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreError> {
     let mut loaded = load(Arc::clone(&device))?;
-    let damaged = |error: crate::format::bytes::Malformed| StoreError::Damaged { what: error.0 };
     // Before anything is healed: titles that overlap must not be written into new checkpoints.
-    let free = loaded.catalogue.free_map(&loaded.log.superblock.layout).map_err(damaged)?;
+    let free = free_map(&loaded)?;
     heal(&mut loaded)?;
     // A replayed entry may never have been flushed (if the process was killed). Its change becomes
     // visible now, so it must be durable now.
     device.flush()?;
     Ok(Store::new(loaded, free, device, sparse))
+}
+
+fn free_map(loaded: &LoadedLog) -> Result<FreeMap, StoreError> {
+    let damaged = |error: crate::format::bytes::Malformed| StoreError::Damaged { what: error.0 };
+    loaded.catalogue.free_map(&loaded.log.superblock.layout).map_err(damaged)
 }
 
 /// Rewrites damaged metadata from the good copies.

@@ -148,7 +148,7 @@ impl<'a> TitleReader<'a> {
     fn damage(&self, track: u16, span: u64) -> StoreError {
         // A title removed meanwhile may have been overwritten by another, which is no damage.
         if self.store.record(self.record.id).is_err() {
-            return StoreError::NoTitle { name: self.record.name.clone() };
+            return StoreError::NoTitle { name: self.record.name.clone(), nearest: None };
         }
         let index = &self.index.tracks[usize::from(track)];
         StoreError::DataDamaged {

@@ -1,6 +1,6 @@
 //! The records of a store and of its titles.
 
-use device::DeviceKind;
+use device::{DeviceKind, FileIdentity};
 use media::TitleKind;
 use std::fmt;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub struct TrackRecord {
 /// The identity of a store, as in its superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreIdentity {
-    /// The unique identifier, made at format.
+    /// The unique identifier, made at format or by [`crate::Store::relabel`].
     pub uuid: Uuid,
     /// The name that the user gave the store.
     pub label: String,
@@ -101,12 +101,14 @@ pub struct StoreIdentity {
     pub size: ByteCount,
     /// The allocation unit.
     pub chunk: ByteCount,
+    /// The file or block device that it is on: another one for a copy of the store.
+    pub file: FileIdentity,
 }
 
 /// The state of an open store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreInfo {
-    /// The unique identifier, made at format.
+    /// The unique identifier, made at format or by [`crate::Store::relabel`].
     pub uuid: Uuid,
     /// The name that the user gave the store.
     pub label: String,

@@ -13,7 +13,7 @@
 use crate::byte_runs::{pieces, runs};
 use crate::catalogue::Catalogue;
 use crate::format::layout::StoreLayout;
-use crate::format::record::{Record, check_calibration, check_disk_history, check_name};
+use crate::format::record::{Record, check_calibration, check_disk_history, check_new_name};
 use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
 use crate::log::{LoadedLog, Log};
@@ -34,11 +34,16 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub struct Store {
     device: Arc<dyn BlockDevice>,
+    /// The uuid of the format, which labels carry.
     uuid: Uuid,
+    /// The uuid that tells this store from all others.
+    identity: Uuid,
     label: String,
     layout: StoreLayout,
     sparse: bool,
     healed: Vec<Finding>,
+    /// Damage that is not repaired, because the store is open for reading only.
+    unhealed: Vec<Finding>,
     log: Mutex<Log>,
     state: RwLock<StoreState>,
     /// The reason why nothing more is written.
@@ -75,7 +80,7 @@ impl Store {
     pub fn info(&self) -> StoreInfo {
         let state = self.state();
         StoreInfo {
-            uuid: self.uuid,
+            uuid: self.identity,
             label: self.label.clone(),
             size: ByteCount(self.layout.size),
             chunk: ByteCount(self.layout.chunk),
@@ -108,12 +113,18 @@ impl Store {
         self.state().catalogue.title(name).cloned()
     }
 
+    /// The title with this name; the error names the most similar one.
+    pub fn find(&self, name: &str) -> Result<TitleRecord, StoreError> {
+        let state = self.state();
+        state.catalogue.title(name).cloned().ok_or_else(|| no_title(&state, name))
+    }
+
     /// The index of a title, hidden or not: read whole and verified. It is not cached.
     pub fn index(&self, id: TitleId) -> Result<Arc<TitleIndex>, StoreError> {
         let record = self.record(id)?;
         read_index(self.device.as_ref(), self.layout.chunk, &record).map(Arc::new).map_err(
             // A title removed meanwhile may have been overwritten by another, which is no damage.
-            |error| if self.record(id).is_ok() { error } else { no_title(&record.name) },
+            |error| if self.record(id).is_ok() { error } else { removed(&record.name) },
         )
     }
 
@@ -153,7 +164,8 @@ impl Store {
         let mut hidden = None;
         self.change(
             |state| {
-                let title = state.catalogue.title(name).ok_or_else(|| no_title(name))?.clone();
+                let title =
+                    state.catalogue.title(name).ok_or_else(|| no_title(state, name))?.clone();
                 // `change` decides under its lock, so the record that it removes is carried out
                 // through `hidden`.
                 Ok(Record::Removal(hidden.insert(title).id))
@@ -194,9 +206,8 @@ impl Store {
 
     /// Renames a title. A rename to its own name does nothing.
     pub fn rename(&self, old: &str, new: &str) -> Result<(), StoreError> {
-        check_name(new)?;
-        let found = self.title(old).ok_or_else(|| no_title(old));
-        if found?.name == new {
+        check_new_name(new)?;
+        if self.find(old)?.name == new {
             // A record would be refused as a second title of this name.
             return Ok(());
         }
@@ -204,7 +215,7 @@ impl Store {
         // journal, and could take the name while the change is written.
         self.state_mut().reserve(new)?;
         let renaming = |state: &StoreState| {
-            let title = state.catalogue.title(old).ok_or_else(|| no_title(old))?;
+            let title = state.catalogue.title(old).ok_or_else(|| no_title(state, old))?;
             Ok(Record::Renaming(title.id, new.to_owned()))
         };
         let free = |state: &mut StoreState| {
@@ -255,11 +266,13 @@ impl Store {
         };
         Self {
             uuid: superblock.uuid,
+            identity: superblock.identity(),
             label: superblock.label.clone(),
             layout: superblock.layout.clone(),
             device,
             sparse,
             healed: loaded.findings,
+            unhealed: Vec::new(),
             log: Mutex::new(loaded.log),
             state: RwLock::new(state),
             stopped: OnceLock::new(),
@@ -272,6 +285,16 @@ impl Store {
 
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
+    }
+
+    /// This store, open for reading only: what `new` took as repaired is still damaged.
+    pub(crate) fn read_only(mut self) -> Self {
+        self.unhealed = std::mem::take(&mut self.healed);
+        self
+    }
+
+    pub(crate) fn unhealed(&self) -> &[Finding] {
+        &self.unhealed
     }
 
     pub(crate) fn healed(&self) -> &[Finding] {
@@ -295,7 +318,7 @@ impl Store {
         let state = self.state();
         // A stream that plays a removed title still needs its extents until it ends.
         let found = state.catalogue.by_id(id).or_else(|| state.hidden.get(&id));
-        found.cloned().ok_or_else(|| no_title(&format!("number {}", id.0)))
+        found.cloned().ok_or_else(|| removed(&format!("number {}", id.0)))
     }
 
     pub(crate) fn refuse_if_stopped(&self) -> Result<(), StoreError> {
@@ -377,6 +400,12 @@ impl Store {
     }
 }
 
-fn no_title(name: &str) -> StoreError {
-    StoreError::NoTitle { name: name.to_owned() }
+fn no_title(state: &StoreState, name: &str) -> StoreError {
+    let titles = state.catalogue.titles().map(|title| title.name.clone());
+    StoreError::NoTitle { name: name.to_owned(), nearest: crate::nearest(name, titles) }
+}
+
+/// The error for a title that was removed while it was read.
+fn removed(name: &str) -> StoreError {
+    StoreError::NoTitle { name: name.to_owned(), nearest: None }
 }

@@ -12,7 +12,7 @@
 //! are in memory only: after a crash the space is free again.
 
 use crate::byte_runs::{pieces, runs};
-use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_name};
+use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_new_name};
 use crate::format::{BLOCK, label};
 use crate::free::{AllocError, FreeMap};
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
@@ -56,7 +56,7 @@ struct TrackBuffer {
 impl Store {
     /// Begins a title. Its name is reserved from now on; dropping the writer frees name and space.
     pub fn begin(&self, name: &str, kind: TitleKind) -> Result<TitleWriter<'_>, StoreError> {
-        check_name(name)?;
+        check_new_name(name)?;
         self.refuse_if_stopped()?;
         let mut state = self.state_mut();
         state.reserve(name)?;
@@ -123,9 +123,7 @@ impl<'a> TitleWriter<'a> {
                 rest.chunks -= wanted;
                 continue;
             }
-            // Many extents cost seeks, so they are only the last resort.
-            match free.allocate(wanted, FEW_EXTENTS).or_else(|_| free.allocate(wanted, MAX_EXTENTS))
-            {
+            match free.allocate(wanted, MAX_EXTENTS) {
                 Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),
                 Err(error) => return Err(full(error, free, chunk)),
             }
@@ -425,9 +423,6 @@ const SPAN: usize = CHECKSUM_SPAN as usize;
 
 #[expect(clippy::cast_possible_truncation, reason = "4,096")]
 const BLOCK_SIZE: usize = BLOCK as usize;
-
-/// The number of extents that a track of known size should not exceed.
-const FEW_EXTENTS: usize = 4;
 
 /// A track that outgrows its reservation gets an eighth of its size more, in steps that make few
 /// extents and are trimmed at the end.

@@ -156,6 +156,21 @@ fn a_lost_entry_in_the_middle_of_the_journal_is_reported_as_damage() {
 }
 
 #[test]
+fn a_store_open_for_reading_only_reports_damage_and_repairs_nothing() {
+    let (mut image, model, _) = image();
+    image[..4096].fill(0xee);
+    let path = std::env::temp_dir().join(format!("tenuto-read-only-{}", std::process::id()));
+    std::fs::write(&path, &image).unwrap();
+    let store = Store::open_read_only(&path).unwrap();
+    assert_eq!(holdings(&store).unwrap(), model);
+    let report = store.check(&CheckOptions::default(), &mut |_| {}).unwrap();
+    assert_eq!((report.healed.len(), report.findings.len()), (0, 1), "{report:?}");
+    drop(store);
+    assert!(std::fs::read(&path).unwrap() == image, "nothing is written");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn two_lost_superblocks_are_repaired_and_three_are_damage() {
     let (image, model, _) = image();
     let places = [0, CHUNK, 3 << 19, (3 << 20) - CHUNK];

@@ -5,58 +5,20 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "times and sizes of clips of two seconds")]
 
+mod clips;
 mod temp_dir;
 
+use clips::{give, take, take_with};
 use media::TitleKind;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{
-    CheckOptions, FormatOptions, IngestOptions, IngestReport, Store, StoreError, Unthrottled,
-    export, ingest_file,
+    CheckOptions, FormatOptions, IngestOptions, Store, StoreError, Unthrottled, ingest_file,
 };
 use temp_dir::TempDir;
 use units::ByteCount;
-
-impl TempDir {
-    /// Makes a clip; `arguments` are those between the test inputs and the file's name.
-    fn clip(&self, name: &str, arguments: &str) -> PathBuf {
-        let inputs = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=2 \
-                      -f lavfi -i sine=frequency=440:sample_rate=48000:duration=2";
-        self.ffmpeg(&format!("{inputs} {arguments}"), name)
-    }
-
-    fn ffmpeg(&self, arguments: &str, name: &str) -> PathBuf {
-        let file = self.file(name);
-        let done = Command::new("ffmpeg")
-            .args(["-v", "error", "-nostdin", "-y"])
-            .args(arguments.split_whitespace())
-            .arg(&file)
-            .current_dir(&self.0)
-            .output()
-            .expect("FFmpeg is installed");
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{name}: {said}");
-        file
-    }
-}
-
-fn take(store: &Store, file: &Path) -> Result<IngestReport, StoreError> {
-    take_with(store, file, &IngestOptions::default())
-}
-
-fn take_with(
-    store: &Store,
-    file: &Path,
-    options: &IngestOptions,
-) -> Result<IngestReport, StoreError> {
-    ingest_file(store, file, options, &Unthrottled, &mut |_| {}, &AtomicBool::new(false))
-}
-
-fn give(store: &Store, name: &str, out: &Path) -> Result<(), StoreError> {
-    export(store, name, out, &Unthrottled, &mut |_| {}, &AtomicBool::new(false)).map(|_| ())
-}
 
 /// A decoded frame.
 struct DecodedFrame {
@@ -227,7 +189,7 @@ fn unsupported_streams_are_left_out_by_name() {
         "covered.mp3",
     );
     let report = take(&store, &covered).unwrap();
-    assert_eq!(report.left_out, ["still picture stream 1 (png)"]);
+    assert_eq!(report.left_out, ["cover picture stream 1 (png)"]);
     assert_eq!(report.title.tracks.len(), 1);
 }
 
@@ -269,10 +231,10 @@ fn bad_files_are_refused_by_name_and_leave_nothing() {
         ("cut.mp4", "it is damaged or cut short"),
         ("cut.mkv", "it is damaged or cut short"),
         ("words.mkv", "neither pictures nor sound in it, but subtitle stream 0 (subrip)"),
-        ("list.m3u8", "FFmpeg cannot read it"),
-        ("list.ffconcat", "refers to other files"),
+        ("list.m3u8", "it is a playlist"),
+        ("list.ffconcat", "it is a playlist"),
         ("locked.mp4", "it is encrypted"),
-        ("mixed.mkv", "no one container holds its vp9 together with its pcm_s16le"),
+        ("mixed.mkv", "only MP4 holds its vp9 and only QuickTime its pcm_s16le"),
     ];
     let before = store.info();
     for (name, reason) in cases {

@@ -126,6 +126,7 @@ fn a_calibration_is_kept() {
         writing: None,
         method: "direct".to_owned(),
         measured_at: 1_800_000_000,
+        measured: None,
     };
     let ms = Duration::from_millis;
     let cost = WriteCost { write_size: ByteCount::MIB, mean: ms(9), slowest: ms(31) };

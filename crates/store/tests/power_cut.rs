@@ -137,6 +137,44 @@ fn an_interrupted_format_can_be_repeated() {
     }
 }
 
+/// A uuid given to a copy is whole or not there, and every title, label and journal entry, which
+/// keep the uuid of the format, belongs to the store under either.
+#[test]
+fn a_power_cut_while_a_copy_gets_its_uuid_leaves_the_old_or_the_new_one() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let tracks = vec![vec![7; 100_000], vec![8; 10]];
+    put(&store, "kept", &tracks).unwrap();
+    let before = store.info().uuid;
+    drop(store);
+    let model = Model::from([("kept".to_owned(), tracks)]);
+    let image = device.image();
+    device.take_events();
+    let given = Store::relabel_on(device.clone()).unwrap();
+    assert_ne!(given, before);
+    let events = device.take_events();
+    let mut seen = [0, 0];
+    for until in 0..=events.len() {
+        for again in 0..8 {
+            let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
+            let flushed = flushed(&events[..until]);
+            let mut durable = image.clone();
+            apply(&mut durable, &events[..flushed]);
+            let left = cut(&durable, &events[flushed..until], &mut random);
+            let context = format!("cut {again} at {until}");
+            let store = Store::open_on(PowerCutDevice::from_image(left))
+                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            let uuid = store.info().uuid;
+            assert!(uuid == before || uuid == given, "{context}: {uuid}");
+            assert!(uuid == given || until < events.len(), "{context}: done and not durable");
+            seen[usize::from(uuid == given)] += 1;
+            assert_holds(&store, &model, &context);
+            put(&store, "later", &[vec![1]]).unwrap();
+        }
+    }
+    assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
+}
+
 #[test]
 fn a_failed_write_stops_all_writing_and_loses_nothing() {
     // The n-th write or flush of a seal fails, for every n.

@@ -71,8 +71,8 @@ fn files_with_other_key_frames_are_refused_and_leave_nothing() {
     let store = dir.store();
     let before = store.info();
     let cases: &[(&Path, &str)] = &[
-        (&other, "the first has one at 1.000 s, it has one at 0.960 s"),
-        (&short, "the first has one at 2.000 s, it has one none"),
+        (&other, "the first file has one at 1.000 s, this one at 0.960 s"),
+        (&short, "the first file has one at 2.000 s, this one none"),
         (&sound, "0 video tracks"),
     ];
     for (file, why) in cases {
@@ -82,7 +82,7 @@ fn files_with_other_key_frames_are_refused_and_leave_nothing() {
         assert_eq!(store.info(), before, "nothing is left behind");
     }
     let error = take(&store, &[&sound, &large]).unwrap_err();
-    assert!(error.to_string().contains("no pictures"), "{error}");
+    assert!(error.to_string().contains("it has no video"), "{error}");
     let error = take(&store, &[&large, &dir.0.join("missing.mp4")]).unwrap_err();
     assert_eq!(error.code(), "file", "{error}");
 }

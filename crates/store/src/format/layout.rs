@@ -262,7 +262,7 @@ mod tests {
             journal 256 KiB, checkpoints 2 x 256 KiB, scratch 1 MiB, data [(1, 512), (514, 1023)] of 1024
             journal 2.5 MiB, checkpoints 2 x 10 MiB, scratch 40 MiB, data [(1, 20480), (20543, 40959)] of 40960
             journal 16 MiB, checkpoints 2 x 256 MiB, scratch 64 MiB, data [(1, 2621440), (2621589, 5242879)] of 5242880
-            1 MiB are too few for a store with chunks of 1 MiB; at least 7.2 MiB are needed
+            1 MiB are too few for a store with chunks of 1 MiB: at least 7.2 MiB are needed
             a chunk of 3 MiB cannot be: it must be a power of two from 64 KiB to 64 MiB"#]]
         .assert_eq(&table.join("\n"));
     }

@@ -20,7 +20,7 @@ use crate::{StoreError, TitleId, TitleRecord, TrackRecord};
 use disk::Calibration;
 use media::TitleKind;
 use std::time::Duration;
-use units::{ChunkIndex, Decoder, Encoder, Extent, nanos};
+use units::{ChunkIndex, Decoder, Encoder, Extent, nanos, show};
 
 /// One change of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,16 +112,33 @@ impl Record {
     }
 }
 
-/// Refuses a name that a title cannot have: too long, or not one line of text.
+/// Refuses a name that a new title cannot have: one that no title can have, or that looks like
+/// another one.
+pub(crate) fn check_new_name(name: &str) -> Result<(), StoreError> {
+    check_name(name)?;
+    match name.chars().find(|c| show::is_control(*c)) {
+        Some(found) => Err(controlled(name, found)),
+        None => Ok(()),
+    }
+}
+
+fn controlled(name: &str, found: char) -> StoreError {
+    let reason = format!("it has control characters in it (U+{:04X})", u32::from(found));
+    StoreError::BadName { name: name.to_owned(), reason }
+}
+
+/// Refuses a name that no title of a store can have: too long, or not one line of text.
 pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
     let reason = match name {
         "" => "it is empty",
         "." | ".." => "it means a folder",
         _ if name.len() > MAX_NAME => "it is longer than 255 bytes",
-        _ if name.chars().any(char::is_control) => "it has control characters in it",
-        _ => return Ok(()),
+        _ => match name.chars().find(|c| c.is_control()) {
+            Some(found) => return Err(controlled(name, found)),
+            None => return Ok(()),
+        },
     };
-    Err(StoreError::BadName { name: name.to_owned(), reason })
+    Err(StoreError::BadName { name: name.to_owned(), reason: reason.to_owned() })
 }
 
 /// Refuses a title with more tracks or extents than the format has room for.

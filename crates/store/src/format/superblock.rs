@@ -13,7 +13,8 @@
 //!    80  16  checkpoint slot 0        96 16  checkpoint slot 1
 //!   112  16  scratch
 //!   128  40  newest checkpoint        168 40  the one before
-//!   208   2  bytes of label          210 64  label, UTF-8, then zeros to 4,096
+//!   208   2  bytes of label          210 64  label, UTF-8
+//!   280  16  uuid given by `tenuto relabel` (0: none given), then zeros to 4,096
 //!
 //!   a checkpoint:
 //!     0   4  slot        4  4  CRC-32C of its bytes      8  8  its bytes
@@ -26,6 +27,10 @@
 //! two copies of either the old or the new one are whole. The newest with two valid copies wins, so
 //! that a single misdirected or stale sector is never chosen. The version precedes the checksum, so
 //! that a program of any version can report it.
+//!
+//! Journal entries, checkpoints and labels carry the uuid of the format for ever. A uuid given
+//! later replaces it only where stores are told apart, so that giving one is one update of the
+//! superblock.
 
 use super::bytes::Malformed;
 use super::journal::JournalPosition;
@@ -40,11 +45,14 @@ use uuid::Uuid;
 pub(crate) struct Superblock {
     pub(crate) sequence: u64,
     pub(crate) parent: u32,
+    /// The uuid of the format, which every other structure of the store carries.
     pub(crate) uuid: Uuid,
     pub(crate) layout: StoreLayout,
     /// The two checkpoints, newest first, always in different slots.
     pub(crate) checkpoints: [CheckpointRef; 2],
     pub(crate) label: String,
+    /// The uuid given by [`crate::Store::relabel`] to tell this store from a copy.
+    pub(crate) given: Option<Uuid>,
 }
 
 /// A reference to a checkpoint: its slot, checksum and length, and its position in the journal.
@@ -87,9 +95,16 @@ impl Superblock {
         out.at(LABEL).text16(&self.label);
         let mut bytes = out.finish();
         bytes.resize(SIZE, 0);
+        let given = self.given.unwrap_or_else(Uuid::nil);
+        bytes[GIVEN..GIVEN + size_of::<Uuid>()].copy_from_slice(given.as_bytes());
         let sum = checksum(&bytes);
         bytes[CHECKSUM..SEQUENCE].copy_from_slice(&sum.to_le_bytes());
         bytes
+    }
+
+    /// The uuid that tells this store from all others.
+    pub(crate) fn identity(&self) -> Uuid {
+        self.given.unwrap_or(self.uuid)
     }
 
     /// The checksum of its encoding, which identifies it in the hash chain.
@@ -137,7 +152,9 @@ impl Superblock {
             return Err("both checkpoints in one slot".into());
         }
         let label = bytes.text16(MAX_LABEL)?.to_owned();
-        Ok(Self { sequence, parent, uuid, layout, checkpoints: [newest, before], label })
+        let given = Uuid::from_bytes(Decoder::new(&block[GIVEN..]).array()?);
+        let given = (!given.is_nil()).then_some(given);
+        Ok(Self { sequence, parent, uuid, layout, checkpoints: [newest, before], label, given })
     }
 }
 
@@ -199,7 +216,9 @@ const LABEL: usize = CHECKPOINTS[1] + CheckpointRef::ENCODED;
 const _: () = assert!(FORMAT_VERSION == 8 && CHECKSUM == 12 && SEQUENCE == 16 && PARENT == 24);
 const _: () = assert!(UUID == 32 && LAYOUT == 48 && StoreLayout::ENCODED == 80);
 const _: () = assert!(CHECKPOINTS[0] == 128 && CHECKPOINTS[1] == 168 && LABEL == 208);
-const _: () = assert!(CheckpointRef::ENCODED == 40 && LABEL + 2 + MAX_LABEL <= SIZE);
+/// Aligned, unlike the end of the label.
+const GIVEN: usize = (LABEL + 2 + MAX_LABEL).next_multiple_of(8);
+const _: () = assert!(CheckpointRef::ENCODED == 40 && GIVEN == 280 && GIVEN + 16 <= SIZE);
 
 /// A bound on places that leaves room for arithmetic: no store writes as much.
 const MAX_PLACE: u64 = 1 << 62;

@@ -38,6 +38,7 @@ fn description() -> TrackDescription {
         sample_entry: Vec::new(),
         codec: String::new(),
         language: "und".to_owned(),
+        title: String::new(),
         width: 0,
         height: 0,
         matrix: IDENTITY,

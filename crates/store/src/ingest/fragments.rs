@@ -17,12 +17,19 @@ struct TitleSink<'a> {
 }
 
 impl<'a> StreamIngest<'a> {
-    pub(super) fn new(writer: TitleWriter<'a>, expected: Vec<ByteCount>) -> Self {
-        Self { reader: FragmentReader::new(), sink: TitleSink { writer, expected } }
+    /// `latm`: the numbers of the tracks in LATM framing.
+    pub(super) fn new(writer: TitleWriter<'a>, expected: Vec<ByteCount>, latm: Vec<usize>) -> Self {
+        let reader = FragmentReader::new().unpacking_latm(latm);
+        Self { reader, sink: TitleSink { writer, expected } }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), FragmentError<StoreError>> {
         self.reader.push(bytes, &mut self.sink)
+    }
+
+    /// The number of audio packets that could not be read and are left out.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.reader.unreadable()
     }
 
     /// Ends the stream; returns the writer and the tracks with which it can be sealed.

@@ -12,7 +12,12 @@
 //! leaves nothing behind.
 
 mod bytes;
+mod codecs;
+mod damage;
 mod fragments;
+mod kinds;
+mod metadata;
+mod plan;
 mod probe;
 mod process;
 mod remux;
@@ -35,11 +40,19 @@ pub struct IngestOptions {
     /// The files are one title: the first with its sound, the others with its pictures in other
     /// sizes.
     pub renditions: bool,
+    /// The programme to take from a file with several; `None` if it has one.
+    pub program: Option<u32>,
 }
 
 impl Default for IngestOptions {
     fn default() -> Self {
-        Self { kind: TitleKind::Media, name: None, allow_damaged: false, renditions: false }
+        Self {
+            kind: TitleKind::Media,
+            name: None,
+            allow_damaged: false,
+            renditions: false,
+            program: None,
+        }
     }
 }
 
@@ -144,7 +157,7 @@ fn size_of_file(file: &Path) -> Result<u64, StoreError> {
         source,
     })?;
     if !about.is_file() {
-        return Err(refused(file, "it is no regular file; name one that is".to_owned()));
+        return Err(refused(file, "it is not a regular file; name one that is".to_owned()));
     }
     Ok(about.len())
 }

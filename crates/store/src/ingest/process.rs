@@ -1,6 +1,6 @@
 //! FFmpeg's programs as restricted processes: no input but a file or each other, no writing of
-//! files, bounded memory, their own process group so that they can be killed, and an end with the
-//! thread that started them.
+//! files, bounded memory and processor time, their own process group so that they can be killed,
+//! and an end with the thread that started them.
 //!
 //! `prlimit` and `setpriv` (util-linux) set the limits, where they are installed.
 
@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// A running program, killed with its group when dropped.
 #[derive(Debug)]
@@ -20,9 +21,13 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `ffmpeg` or `ffprobe`.
-    pub(super) fn start(program: &'static str, arguments: &[OsString]) -> Result<Self, StoreError> {
-        Self::start_reading(Stdio::null(), program, arguments)
+    /// Starts `ffmpeg` or `ffprobe`; it is killed when it has used more processor time than `cpu`.
+    pub(super) fn start(
+        program: &'static str,
+        arguments: &[OsString],
+        cpu: Duration,
+    ) -> Result<Self, StoreError> {
+        Self::start_reading(Stdio::null(), program, arguments, cpu)
     }
 
     /// Starts a program like [`Process::start`], with an input to read.
@@ -30,6 +35,7 @@ impl Process {
         stdin: Stdio,
         program: &'static str,
         arguments: &[OsString],
+        cpu: Duration,
     ) -> Result<Self, StoreError> {
         let failed = |hint| move |source| StoreError::Tool { program, hint, source };
         let Some(path) = find(program) else {
@@ -42,9 +48,12 @@ impl Process {
         // FFmpeg parses files of strangers: without privileges and with limits, where the machine
         // has the tools for that.
         for (wrapper, options) in [("setpriv", PRIVILEGES), ("prlimit", LIMITS)] {
-            if let Some(wrapper) = find(wrapper) {
-                words.push(wrapper.into());
+            if let Some(path) = find(wrapper) {
+                words.push(path.into());
                 words.extend(options.iter().map(OsString::from));
+                if wrapper == "prlimit" {
+                    words.push(format!("--cpu={}", cpu.as_secs().max(1)).into());
+                }
             }
         }
         words.push(path.into());
@@ -152,3 +161,18 @@ const PIPE: usize = 1 << 20;
 
 /// The largest part of standard error that is kept.
 const TAIL: usize = 8 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_by_its_processor_time() {
+        assert!(find("prlimit").is_some(), "util-linux is installed");
+        let words = ["-c", "while :; do :; done"].map(OsString::from);
+        let mut process = Process::start("sh", &words, Duration::from_secs(1)).unwrap();
+        let status = process.wait().unwrap();
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{status}");
+    }
+}

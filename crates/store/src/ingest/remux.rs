@@ -1,11 +1,12 @@
 //! Ingest of media through FFmpeg: probe, remux into a pipe, parse, write, seal.
 
 use super::fragments::StreamIngest;
-use super::probe::{ProbeOutput, RemuxPlan, SelectedStream, input, probe};
+use super::plan::{RemuxPlan, SelectedStream};
+use super::probe::{ProbeOutput, input, probe};
 use super::process::{Process, last_words, tail};
-use super::{IngestJob, IngestReport, renditions};
+use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions};
 use crate::{StoreError, TitleWriter};
-use media::{FragmentError, LduIndex, TrackDescription};
+use media::{BadStream, FragmentError};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -22,13 +23,18 @@ pub(super) fn ingest(
     }
     let file = job.file;
     let found = probe(job, file)?;
-    let mut plan = found.plan(job.size).map_err(|reason| job.refused(reason))?;
+    let mut plan =
+        found.plan(job.size, job.options.program).map_err(|reason| job.refused(reason))?;
     add_renditions(job, &found, &mut plan)?;
-    let ingest =
-        StreamIngest::new(writer, plan.streams.iter().map(|stream| stream.expected).collect());
+    let expected = plan.streams.iter().map(|stream| stream.expected).collect();
+    let streams = plan.streams.iter().enumerate();
+    let latm = streams.filter(|(_, it)| it.codec == "aac_latm").map(|(number, _)| number);
+    let ingest = StreamIngest::new(writer, expected, latm.collect());
     let mut pipeline = FfmpegPipeline::start(job, &found, &plan)?;
     let (filled, complaints, status) = run(&mut pipeline, ingest, job);
     job.tell("sealing", job.size)?;
+    let late_start = found.starts_late(&plan);
+    let complaints = damage::serious(&complaints, late_start);
     let said = last_words(&complaints);
     // The store's own error comes first: FFmpeg was killed because of it, so its end explains
     // nothing. FFmpeg's bad end comes before a broken stream, which is its consequence.
@@ -37,25 +43,13 @@ pub(super) fn ingest(
         (Err(FragmentError::Sink(error)), _) => return Err(error),
         // FFmpeg's own reason explains more than the broken stream that it left.
         (filled, Some(status)) if !status.success() => {
-            let reason = refusal(&said, filled.err());
-            return Err(job.refused(reason));
+            return Err(job.refused(refusal(&said, filled.err())));
         }
         (Ok(ingest), Some(_)) => ingest,
         (Err(error), _) => return Err(job.refused(refusal(&said, Some(error)))),
         (_, None) => return Err(job.refused(refusal(&said, None))),
     };
-    // FFmpeg ends successfully on damaged files too; only its messages tell.
-    let mut notes = Vec::new();
-    // FFmpeg exits with success after a damaged file as well; only its complaints tell.
-    if is_damage(&complaints) {
-        let text = format!("it is damaged or cut short: FFmpeg says {said}");
-        if !job.options.allow_damaged {
-            return Err(job.refused(format!("{text}; {ALLOW}")));
-        }
-        notes.push(text);
-    } else if !said.is_empty() {
-        notes.push(format!("FFmpeg says: {said}"));
-    }
+    let unreadable = ingest.unreadable();
     let (writer, tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
@@ -67,19 +61,39 @@ pub(super) fn ingest(
     {
         return Err(job.refused(reason));
     }
-    // Some files are cut short without a message.
-    if let Some(promised) = found.promised().filter(|&promised| is_short(&tracks, promised)) {
-        let text = format!(
-            "it is damaged or cut short: its header promises {:.1} s, it ends after {:.1} s",
-            promised,
-            longest(&tracks),
-        );
-        if !job.options.allow_damaged {
-            return Err(job.refused(format!("{text}; {ALLOW}")));
-        }
-        notes.push(text);
+    let mut missing = damage::missing(&found, &plan, &tracks, job.file);
+    if unreadable > 0 {
+        missing.push(format!("{unreadable} audio packets cannot be read"));
     }
+    let mut notes = damage_notes(job, &complaints, &missing)?;
+    if late_start {
+        notes.push(LATE_START.to_owned());
+    }
+    plan.left_out.extend(metadata::left_out(&found));
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
+}
+
+/// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.
+fn damage_notes(
+    job: &IngestJob<'_>,
+    complaints: &str,
+    missing: &[String],
+) -> Result<Vec<String>, StoreError> {
+    let said = last_words(complaints).replace("; ", " / ");
+    let damaged = damage::is_damage(complaints);
+    if !damaged && missing.is_empty() {
+        let note = (!said.is_empty()).then(|| format!("FFmpeg's message: {said}"));
+        return Ok(note.into_iter().collect());
+    }
+    let what = match missing.join(", ") {
+        what if what.is_empty() => String::new(),
+        what => format!(": {what}"),
+    };
+    let detail = if damaged { format!(" (FFmpeg's message: {said})") } else { String::new() };
+    if job.options.allow_damaged {
+        return Ok(vec![format!("it is damaged or cut short{what}{detail}")]);
+    }
+    Err(job.refused(format!("it is damaged or cut short{what}; {ALLOW}{detail}")))
 }
 
 /// Adds the video of the title's other files to the plan.
@@ -90,7 +104,9 @@ fn add_renditions(
 ) -> Result<(), StoreError> {
     let others = job.others;
     if !others.is_empty() && !plan.streams.iter().any(|stream| stream.video) {
-        return Err(job.refused("it has no pictures; the first file is the title's own"));
+        return Err(
+            job.refused("it has no video; name a file with the title's video and audio first")
+        );
     }
     for (number, other) in others.iter().enumerate() {
         let name = other.display().to_string();
@@ -100,7 +116,8 @@ fn add_renditions(
             return Err(job.refused(reason));
         }
         let size = std::fs::metadata(other).map_or(0, |about| about.len());
-        let more = probed.plan(size).map_err(|reason| job.refused(format!("{name}: {reason}")))?;
+        let more =
+            probed.plan(size, None).map_err(|reason| job.refused(format!("{name}: {reason}")))?;
         plan.add_rendition(more, number + 1, &name).map_err(|reason| job.refused(reason))?;
     }
     Ok(())
@@ -200,14 +217,18 @@ impl FfmpegPipeline {
         found: &ProbeOutput,
         plan: &RemuxPlan,
     ) -> Result<Self, StoreError> {
+        let cpu = CPU_TIME + Duration::from_secs(job.size / CPU_RATE);
         if !found.may_pack_pictures() {
             let files = std::iter::once(job.file).chain(job.others.iter().map(PathBuf::as_path));
             let inputs = files.map(input).collect();
             let place = |stream: &SelectedStream| format!("{}:{}", stream.file, stream.index);
             let arguments = arguments(inputs, plan, place);
-            return Ok(Self { unpacker: None, remuxer: Process::start("ffmpeg", &arguments)? });
+            return Ok(Self {
+                unpacker: None,
+                remuxer: Process::start("ffmpeg", &arguments, cpu)?,
+            });
         }
-        let mut unpacker = Process::start("ffmpeg", &unpacking(job, plan))?;
+        let mut unpacker = Process::start("ffmpeg", &unpacking(job, plan), cpu)?;
         let packets = unpacker.stdout().into();
         let from_pipe = PIPED_AVI.iter().map(OsString::from).collect();
         // The AVI between the two has only the chosen streams, numbered from zero in the plan's
@@ -215,7 +236,7 @@ impl FfmpegPipeline {
         let mut place = 0..;
         let mut place = |_: &SelectedStream| format!("0:{}", place.next().expect("without end"));
         let arguments = arguments(vec![from_pipe], plan, &mut place);
-        let remuxer = Process::start_reading(packets, "ffmpeg", &arguments)?;
+        let remuxer = Process::start_reading(packets, "ffmpeg", &arguments, cpu)?;
         Ok(Self { unpacker: Some(unpacker), remuxer })
     }
 
@@ -286,57 +307,30 @@ fn arguments(
 
 /// The reason of a refusal, in one sentence.
 fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
-    let reason = match (said, error) {
-        ("", None) => "FFmpeg stopped half-way without a word".to_owned(),
-        ("", Some(error)) => format!("FFmpeg's remux of it cannot be used: {error}"),
-        (said, _) => format!("FFmpeg cannot remux it: {said}"),
-    };
-    format!("{reason}; if its bytes are wanted, take it in with --as file")
+    if said.to_lowercase().contains("encryption") {
+        return kinds::ENCRYPTED.to_owned();
+    }
+    match (said, error) {
+        ("", Some(FragmentError::Stream(BadStream::NoTracks))) => {
+            "FFmpeg reads no frame of it from which playback could begin; to keep its bytes, take \
+             it in with --as file"
+                .to_owned()
+        }
+        ("", Some(FragmentError::Stream(error @ BadStream::Latm(_)))) => format!(
+            "{error}; convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac \
+             NEW.mkv`, or take it in with --as file"
+        ),
+        ("", Some(error)) => format!(
+            "it cannot be kept as a title: {error}; to keep its bytes, take it in with --as file"
+        ),
+        (said, _) => kinds::unknown("FFmpeg cannot copy its tracks", said),
+    }
 }
 
-/// Whether the tracks end long before the declared duration.
-fn is_short(tracks: &[(TrackDescription, LduIndex)], promised: f64) -> bool {
-    promised - longest(tracks) > ROUNDING + promised / 100.0
-}
-
-/// Seconds until the last track ends.
-fn longest(tracks: &[(TrackDescription, LduIndex)]) -> f64 {
-    let seconds = |(track, ldus): &(TrackDescription, LduIndex)| {
-        #[expect(clippy::cast_precision_loss, reason = "to tell hours from seconds")]
-        let ticks = ldus.duration_ticks() as f64;
-        ticks / f64::from(track.timescale.0)
-    };
-    tracks.iter().map(seconds).fold(0.0, f64::max)
-}
-
-/// Whether FFmpeg's messages mean damage of the file, rather than something that it tolerated.
-fn is_damage(complaints: &str) -> bool {
-    let complaints = complaints.to_lowercase();
-    DAMAGE.iter().any(|sign| complaints.contains(sign))
-}
-
-/// Parts of the messages of FFmpeg's demuxers and parsers for truncated or damaged files.
-const DAMAGE: &[&str] = &[
-    "partial file",
-    "ended prematurely",
-    "truncat",
-    "corrupt",
-    "invalid",
-    "missing picture",
-    "error reading",
-    "broken header",
-    "wrong sample count",
-    "error applying bitstream filters",
-    "i/o error",
-    "input/output error",
-    "read error",
-    "end of file",
-];
+const LATE_START: &str =
+    "it begins between two key frames: its video begins with the first key frame";
 
 const ALLOW: &str = "to take in what can be read of it, add --allow-damaged";
-
-/// The error in seconds of the header of an intact file: a packet or two.
-const ROUNDING: f64 = 0.5;
 
 const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
 
@@ -377,6 +371,13 @@ const PIECES: usize = 8;
 
 /// The interval at which cancellation is checked.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// The processor time of FFmpeg beside the copying: probing the file again.
+const CPU_TIME: Duration = Duration::from_secs(300);
+
+/// The bytes for which FFmpeg gets one more second of processor time: it copies a hundred times as
+/// many on a slow machine.
+const CPU_RATE: u64 = 1 << 20;
 
 /// The time without a byte after which FFmpeg is killed: it reads as fast as the source allows.
 const STALLED: Duration = Duration::from_secs(120);

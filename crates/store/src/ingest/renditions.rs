@@ -22,10 +22,13 @@ pub(super) fn misaligned(
     others: &[PathBuf],
 ) -> Option<String> {
     let videos = tracks.iter().filter(|(track, _)| track.kind == TrackKind::Video);
-    let keys: Vec<Vec<f64>> = videos.map(key_frames).collect();
+    let keys: Vec<Vec<f64>> = videos.map(|(track, ldus)| key_frames(track, ldus)).collect();
     let (first, rest) = keys.split_first()?;
     if rest.len() < others.len() {
-        return Some("not each of the files has just one video track".to_owned());
+        return Some(
+            "one of the files has no video track that can be taken; name files with one each"
+                .to_owned(),
+        );
     }
     // The other tracks of the title's own file precede those of the other files.
     let own = rest.len() - others.len();
@@ -43,7 +46,7 @@ pub(super) fn misaligned(
             number.checked_sub(own).and_then(|i| others.get(i)).map_or(file, PathBuf::as_path);
         let shown = |at: Option<f64>| at.map_or("none".to_owned(), |at| format!("at {at:.3} s"));
         Some(format!(
-            "{}: its key frames lie elsewhere: the first has one {}, it has one {}; encode all of \
+            "{}: its key frames are at other times: the first file has one {}, this one {}; encode all of \
              them with the same distance of key frames and none in between (for x264: \
              -g 96 -keyint_min 96 -sc_threshold 0)",
             name.display(),
@@ -54,7 +57,7 @@ pub(super) fn misaligned(
 }
 
 /// The times of a track's key frames, in seconds from its first picture.
-fn key_frames((track, ldus): &(TrackDescription, LduIndex)) -> Vec<f64> {
+fn key_frames(track: &TrackDescription, ldus: &LduIndex) -> Vec<f64> {
     let shown = |ldu: &media::Ldu| {
         let ticks = i128::from(ldu.decode_time) + i128::from(ldu.composition_offset);
         #[expect(clippy::cast_precision_loss, reason = "days in ticks")]

@@ -22,6 +22,7 @@ pub fn description(kind: TrackKind) -> TrackDescription {
         sample_entry: Vec::new(),
         codec: String::new(),
         language: "und".to_owned(),
+        title: String::new(),
         width: 0,
         height: 0,
         matrix: [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000],

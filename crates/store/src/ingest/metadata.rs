@@ -1,0 +1,37 @@
+//! Descriptions of a file that a title has no place for, named so that nothing is lost unnoticed.
+
+use super::probe::{ProbeOutput, tag};
+
+/// What is left out of the file's chapters, tags, track titles and time code, in words.
+pub(super) fn left_out(found: &ProbeOutput) -> Vec<String> {
+    let mut left_out = Vec::new();
+    match found.chapters.len() {
+        0 => {}
+        1 => left_out.push("1 chapter".to_owned()),
+        count => left_out.push(format!("{count} chapters")),
+    }
+    let named = |name: &&&str| tag(&found.format.tags, name).is_some();
+    let tags: Vec<&str> = TAGS.iter().filter(named).copied().collect();
+    match tags.len() {
+        0 => {}
+        1 => left_out.push(format!("the tag {}", tags[0])),
+        _ => left_out.push(format!("the tags {}", tags.join(", "))),
+    }
+    let titles: Vec<&str> =
+        found.streams.iter().filter_map(|stream| tag(&stream.tags, "title")).collect();
+    if !titles.is_empty() {
+        left_out.push(format!("track titles ({})", titles.join(", ")));
+    }
+    let of_streams = found.streams.iter().map(|stream| &stream.tags);
+    let mut tags = std::iter::once(&found.format.tags).chain(of_streams);
+    // A time code from zero on tells no more than the times of the pictures.
+    let known = |it: &&str| it.contains(|c: char| ('1'..='9').contains(&c));
+    if let Some(timecode) = tags.find_map(|tags| tag(tags, "timecode").filter(known)) {
+        left_out.push(format!("time code {timecode}"));
+    }
+    left_out
+}
+
+/// The tags that describe the content, by FFmpeg's names.
+const TAGS: &[&str] =
+    &["title", "artist", "album", "album_artist", "comment", "description", "date", "genre"];

@@ -1,0 +1,442 @@
+//! The decision which streams of a file are taken, which are left out, and whether the file is
+//! refused.
+//!
+//! The decision is separate from the probe, so that it can be tested without a file.
+
+use super::codecs::{RAW_IN_MOV, container, holder};
+use super::kinds;
+use super::probe::{ProbeOutput, ProbedPacket, ProbedStream, tag};
+use units::ByteCount;
+
+/// The plan for the remux of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RemuxPlan {
+    /// The streams in the order of the title's tracks.
+    pub(super) streams: Vec<SelectedStream>,
+    /// The container: `mp4`, or `mov` where a codec needs it.
+    pub(super) container: &'static str,
+    pub(super) left_out: Vec<String>,
+}
+
+/// A stream that is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SelectedStream {
+    /// The index of its file: 0 is the title's own, then its other renditions.
+    pub(super) file: usize,
+    /// FFmpeg's stream index in that file.
+    pub(super) index: u32,
+    pub(super) video: bool,
+    pub(super) codec: String,
+    /// The estimated length of its data in bytes; zero if unknown.
+    pub(super) expected: ByteCount,
+}
+
+impl RemuxPlan {
+    /// Adds the pictures of another rendition; `name` is that of its file.
+    pub(super) fn add_rendition(
+        &mut self,
+        other: Self,
+        file: usize,
+        name: &str,
+    ) -> Result<(), String> {
+        let (videos, sound): (Vec<SelectedStream>, Vec<SelectedStream>) =
+            other.streams.into_iter().partition(|stream| stream.video);
+        let [video] = <[SelectedStream; 1]>::try_from(videos)
+            .map_err(|videos| format!("{name} has {} video tracks, not one", videos.len()))?;
+        let pictures = self.streams.iter().filter(|stream| stream.video).count();
+        // Behind the other pictures and before the sound, which is the order of a title's tracks.
+        self.streams.insert(pictures, SelectedStream { file, ..video });
+        let left = sound.iter().map(|taken| format!("{} stream {}", taken.codec, taken.index));
+        self.left_out.extend(left.chain(other.left_out).map(|what| format!("{what} of {name}")));
+        // Decided again: another rendition's codec may need another container.
+        self.container = container(self.streams.iter().map(|stream| stream.codec.as_str()))?;
+        Ok(())
+    }
+}
+
+impl ProbeOutput {
+    /// Makes the plan for a file of `size` bytes, from one of its programmes if it has several;
+    /// `Err` is the reason for which the file is refused.
+    pub(super) fn plan(&self, size: u64, program: Option<u32>) -> Result<RemuxPlan, String> {
+        let mut left_out = Vec::new();
+        let mut streams = Vec::new();
+        for stream in self.streams_of_program(program, &mut left_out)? {
+            match self.left_out_as(stream) {
+                Some(what) => left_out.extend(what),
+                None => {
+                    self.refuse_stream(stream)?;
+                    streams.push(stream);
+                }
+            }
+        }
+        if streams.is_empty() {
+            return Err(nothing_to_play(&left_out));
+        }
+        leave_out_unplayable(&mut streams, &mut left_out)?;
+        self.choose_video(&mut streams, &mut left_out);
+        // Video goes first, whatever the file's order, because players expect it.
+        streams.sort_by_key(|stream| (!stream.is_video(), stream.index));
+        let expected = self.expected(&streams, size);
+        let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {
+            file: 0,
+            index: stream.index,
+            video: stream.is_video(),
+            codec: stream.codec().to_owned(),
+            expected,
+        };
+        let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
+        let container = container(streams.iter().map(|stream| stream.codec.as_str()))?;
+        Ok(RemuxPlan { streams, container, left_out })
+    }
+
+    /// The streams of the chosen programme; all streams where there is only one.
+    fn streams_of_program(
+        &self,
+        wanted: Option<u32>,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<&ProbedStream>, String> {
+        let plays = |index: u32| self.streams.iter().any(|s| s.index == index && s.is_media());
+        let programs: Vec<_> =
+            self.programs.iter().filter(|p| p.streams.iter().any(|s| plays(s.index))).collect();
+        let named = |program: &&&super::probe::ProbedProgram| {
+            let name = tag(&program.tags, "service_name");
+            let name = name.map_or(String::new(), |name| format!(" ({name})"));
+            format!("{}{name}", program.program_id)
+        };
+        let all = || programs.iter().map(|program| named(&program)).collect::<Vec<_>>().join(", ");
+        let Some(wanted) = wanted else {
+            if programs.len() > 1 {
+                return Err(format!(
+                    "it has {} programmes: {}; take one in with --program NUMBER",
+                    programs.len(),
+                    all()
+                ));
+            }
+            return Ok(self.streams.iter().collect());
+        };
+        let chosen = programs.iter().find(|program| program.program_id == wanted);
+        let chosen = chosen.ok_or_else(|| match programs.len() {
+            0 => "it has no programmes; leave --program out".to_owned(),
+            _ => format!("it has no programme {wanted}; it has: {}", all()),
+        })?;
+        let others = programs.iter().filter(|program| program.program_id != wanted);
+        left_out.extend(others.map(|program| format!("programme {}", named(&program))));
+        let of_it = |stream: &&ProbedStream| chosen.streams.iter().any(|s| s.index == stream.index);
+        Ok(self.streams.iter().filter(of_it).collect())
+    }
+
+    /// The words for a stream that is no track of the title, `None` for one that may be; no words
+    /// for one that `metadata` names.
+    fn left_out_as(&self, stream: &ProbedStream) -> Option<Option<String>> {
+        if stream.disposition.attached_pic != 0 || stream.disposition.timed_thumbnails != 0 {
+            return Some(Some(stream.describe("cover picture")));
+        }
+        if stream.is_media() {
+            // A transport stream may announce a track that it does not have.
+            let absent = match stream.is_video() {
+                true => stream.width == Some(0),
+                false => stream.channels == Some(0),
+            };
+            return absent.then(|| Some(format!("{}, which is empty", stream.describe(""))));
+        }
+        let chapters = !self.chapters.is_empty() && stream.codec_tag_string == "text";
+        let timecode = stream.codec_tag_string == "tmcd" && tag(&stream.tags, "timecode").is_some();
+        Some((!chapters && !timecode).then(|| stream.describe("")))
+    }
+
+    fn refuse_stream(&self, stream: &ProbedStream) -> Result<(), String> {
+        // Some containers mark encryption only at the packets, others only by the sample entry's
+        // tag or by the identifier of a key.
+        let encrypted = |packet: &ProbedPacket| {
+            packet.side_data_list.iter().any(|side| side.side_data_type.starts_with("Encryption"))
+        };
+        let mark = stream.codec_tag_string.as_str();
+        if self.packets.iter().any(encrypted)
+            || matches!(mark, "encv" | "enca" | "drms" | "drmi")
+            || tag(&stream.tags, "enc_key_id").is_some()
+        {
+            return Err(kinds::ENCRYPTED.to_owned());
+        }
+        let brand = tag(&self.format.tags, "major_brand").unwrap_or_default().trim();
+        // Pictures of a HEIF file are items without a sample entry, sequences are tracks.
+        if matches!(brand, "avif" | "heic" | "heix" | "mif1") && mark.starts_with("[0]") {
+            return Err(format!("it is an AVIF or HEIF picture; {}", kinds::STILL));
+        }
+        if stream.codec() == "flac" && stream.bits_per_raw_sample.as_deref() == Some("32") {
+            self.refuse_flac_of_32_bits()?;
+        }
+        // Without reordering the times follow from the frame rate.
+        if stream.has_b_frames > 0 && self.has_no_times(stream) {
+            return Err("its pictures are not in the order in which they are shown, and have no \
+                 times; add times first, for instance with `mkvmerge -o NEW.mkv FILE`"
+                .to_owned());
+        }
+        // A QuickTime file already has a tag that readers know.
+        let tagged = self.format.format_name.starts_with("mov");
+        if stream.codec() == "rawvideo" && !tagged && !RAW_IN_MOV.contains(&&*stream.pix_fmt) {
+            return Err(format!(
+                "its pictures are uncompressed in the pixel format {}, for which QuickTime has no \
+                 code; convert it first, for instance with `ffmpeg -i FILE -c:v ffv1 -c:a copy \
+                 NEW.mkv`, or take it in with --as file",
+                stream.pix_fmt
+            ));
+        }
+        Ok(())
+    }
+
+    fn refuse_flac_of_32_bits(&self) -> Result<(), String> {
+        let version = self.program_version.version.as_str();
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        match major {
+            Some(major) if major < FLAC_OF_32_BITS => Err(format!(
+                "its audio is FLAC of 32 bits, which FFmpeg {version} cannot read; use FFmpeg \
+                 {FLAC_OF_32_BITS} or later, or convert it first, for instance with `flac -d -o \
+                 NEW.wav FILE`"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a stream's packets have neither decoding nor presentation times.
+    fn has_no_times(&self, stream: &ProbedStream) -> bool {
+        let mut packets =
+            self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
+        // A stream without a packet in the probed part has said nothing yet.
+        packets.peek().is_some() && packets.all(|it| it.pts.is_none() && it.dts.is_none())
+    }
+
+    /// Keeps one video track: the default one, of several the longest, of these the largest.
+    fn choose_video(&self, streams: &mut Vec<&ProbedStream>, left_out: &mut Vec<String>) {
+        let rank = |stream: &ProbedStream| {
+            let area = u64::from(stream.width.unwrap_or(0)) * u64::from(stream.height.unwrap_or(0));
+            (stream.disposition.default, stream.milliseconds().unwrap_or(0), area)
+        };
+        let videos = streams.iter().filter(|stream| stream.is_video());
+        // The first of equal ones.
+        let best = videos.rev().max_by_key(|stream| rank(stream)).map(|stream| stream.index);
+        let (kept, others): (Vec<&ProbedStream>, Vec<_>) =
+            streams.iter().partition(|it| !it.is_video() || Some(it.index) == best);
+        *streams = kept;
+        left_out.extend(others.into_iter().map(ProbedStream::describe_video));
+    }
+
+    /// The estimated length of each stream: audio by its bit rate, which is steady; video shares
+    /// the rest of the file.
+    fn expected(&self, streams: &[&ProbedStream], size: u64) -> Vec<ByteCount> {
+        let by_rate: Vec<Option<u64>> = streams
+            .iter()
+            .map(|stream| {
+                let seconds = stream.duration.as_ref().or(self.format.duration.as_ref());
+                let seconds: f64 = seconds?.parse().ok()?;
+                let rate: f64 = stream.bit_rate.as_ref()?.parse().ok()?;
+                let bytes = seconds * rate / 8.0;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    clippy::cast_precision_loss,
+                    reason = "an estimate, bounded by the file's size"
+                )]
+                (0.0..=size as f64).contains(&bytes).then_some(bytes as u64)
+            })
+            .collect();
+        // Video first: its bit rate varies, so the rest of the file is a better guess than its
+        // header.
+        let largest =
+            (0..streams.len()).max_by_key(|i| (streams[*i].is_video(), by_rate[*i])).unwrap_or(0);
+        let others: u64 =
+            by_rate.iter().enumerate().filter(|(i, _)| *i != largest).filter_map(|(_, r)| *r).sum();
+        (0..streams.len())
+            .map(|i| match by_rate[i] {
+                _ if i == largest => ByteCount(size.saturating_sub(others)),
+                rate => ByteCount(rate.unwrap_or(0)),
+            })
+            .collect()
+    }
+
+    /// Whether a packet may contain several pictures, as old AVI encoders packed them to hide that
+    /// they reorder.
+    pub(super) fn may_pack_pictures(&self) -> bool {
+        let reordered =
+            |stream: &ProbedStream| stream.codec() == "mpeg4" && stream.has_b_frames > 0;
+        self.format.format_name == "avi" && self.streams.iter().any(reordered)
+    }
+}
+
+fn nothing_to_play(left_out: &[String]) -> String {
+    let only = match left_out.join(", ") {
+        only if only.is_empty() => String::new(),
+        only => format!(", but {only}"),
+    };
+    format!("FFmpeg finds neither pictures nor sound in it{only}; take it in with --as file")
+}
+
+/// Leaves out tracks in codecs that are not taken in, as long as another track of the same kind
+/// remains: a film without its only sound would be another film.
+fn leave_out_unplayable(
+    streams: &mut Vec<&ProbedStream>,
+    left_out: &mut Vec<String>,
+) -> Result<(), String> {
+    let (taken, others): (Vec<&ProbedStream>, Vec<&ProbedStream>) =
+        streams.iter().partition(|stream| holder(stream.codec()).is_some());
+    for other in others {
+        if !taken.iter().any(|stream| stream.codec_type == other.codec_type) {
+            let track = other.describe("");
+            return Err(match other.codec() {
+                "unknown" | "none" | "" => {
+                    format!("FFmpeg does not know the codec of {track}; take it in with --as file")
+                }
+                codec => kinds::codec_refusal(codec, &track, other.is_video()),
+            });
+        }
+        left_out.push(format!("{}, in a codec that no player reads from MP4", other.describe("")));
+    }
+    *streams = taken;
+    Ok(())
+}
+
+impl ProbedStream {
+    pub(super) fn codec(&self) -> &str {
+        self.codec_name.as_deref().unwrap_or("unknown")
+    }
+
+    pub(super) fn is_video(&self) -> bool {
+        self.codec_type == "video"
+    }
+
+    fn is_media(&self) -> bool {
+        matches!(self.codec_type.as_str(), "video" | "audio")
+    }
+
+    /// The duration that the container declares.
+    pub(super) fn seconds(&self) -> Option<f64> {
+        self.duration.as_ref()?.parse().ok()
+    }
+
+    fn milliseconds(&self) -> Option<u64> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates; durations are compared only"
+        )]
+        self.seconds().map(|seconds| (seconds * 1000.0) as u64)
+    }
+
+    /// A description for the user: `subtitle stream 3 (subrip, eng)`. `kind`: empty for FFmpeg's.
+    pub(super) fn describe(&self, kind: &str) -> String {
+        let kind = match (kind, self.codec_type.as_str()) {
+            ("", "") => "unknown",
+            ("", kind) | (kind, _) => kind,
+        };
+        let mark = self.codec_tag_string.as_str();
+        let codec = match self.codec() {
+            "unknown" if !mark.is_empty() && !mark.contains('[') => mark,
+            codec => codec,
+        };
+        match tag(&self.tags, "language") {
+            Some(language) if language != "und" => {
+                format!("{kind} stream {} ({codec}, {language})", self.index)
+            }
+            _ => format!("{kind} stream {} ({codec})", self.index),
+        }
+    }
+
+    /// A description of a further video track: `video stream 1 (h264, 640x360, 3.0 s)`.
+    fn describe_video(&self) -> String {
+        let mut about = vec![self.codec().to_owned()];
+        if let (Some(width), Some(height)) = (self.width, self.height) {
+            about.push(format!("{width}x{height}"));
+        }
+        about.extend(self.seconds().map(|seconds| format!("{seconds:.1} s")));
+        format!("video stream {} ({})", self.index, about.join(", "))
+    }
+}
+
+/// The first FFmpeg version that reads FLAC of 32 bits.
+const FLAC_OF_32_BITS: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide(json: &str) -> String {
+        let probe: ProbeOutput = serde_json::from_str(json).unwrap();
+        match probe.plan(1_000_000, None) {
+            Err(reason) => format!("refused: {reason}"),
+            Ok(plan) => {
+                let streams: Vec<String> = plan
+                    .streams
+                    .iter()
+                    .map(|s| format!("{} {} {}", s.index, s.codec, s.expected))
+                    .collect();
+                format!("{}: {}; left out: {:?}", plan.container, streams.join(", "), plan.left_out)
+            }
+        }
+    }
+
+    fn bare(has_b_frames: u32, packet: &str) -> String {
+        format!(
+            r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"h264","has_b_frames":{has_b_frames}}}],
+            "packets":[{{"stream_index":0,{packet}}}]}}"#
+        )
+    }
+
+    fn raw(format: &str, layout: &str) -> String {
+        format!(
+            r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"rawvideo","pix_fmt":"{layout}"}}],
+            "format":{{"format_name":"{format}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn streams_are_taken_left_out_or_refused_as_planned() {
+        let video = r#"{"index":1,"codec_type":"video","codec_name":"h264"}"#;
+        let audio = r#"{"index":0,"codec_type":"audio","codec_name":"aac","bit_rate":"128000","duration":"10.0"}"#;
+        let cases = [
+            format!(r#"{{"streams":[{audio},{video}]}}"#),
+            format!(
+                r#"{{"streams":[{audio},
+                {{"index":1,"codec_type":"video","codec_name":"mjpeg","disposition":{{"attached_pic":1}}}},
+                {{"index":2,"codec_type":"subtitle","codec_name":"subrip","tags":{{"language":"eng"}}}},
+                {{"index":3,"codec_type":"data","codec_tag_string":"tmcd"}}]}}"#
+            ),
+            format!(
+                r#"{{"streams":[{video},{{"index":2,"codec_type":"audio","codec_name":"pcm_s16le"}}]}}"#
+            ),
+            r#"{"streams":[{"index":0,"codec_type":"video","codec_name":"vp9"},
+                {"index":1,"codec_type":"audio","codec_name":"pcm_s16le"}]}"#
+                .to_owned(),
+            r#"{"streams":[{"index":0,"codec_type":"video","codec_tag_string":"ZYGO"}]}"#
+                .to_owned(),
+            r#"{"streams":[{"index":0,"codec_type":"subtitle","codec_name":"ass"}]}"#.to_owned(),
+            "{}".to_owned(),
+            format!(
+                r#"{{"streams":[{video}],"packets":[{{"side_data_list":[{{"side_data_type":"Encryption info"}}]}}]}}"#
+            ),
+            bare(2, r#""dts":0"#),
+            bare(0, r#""size":"9""#),
+            bare(2, r#""size":"9""#),
+            r#"{"streams":[{"index":0,"codec_type":"audio","codec_name":"wmav2"}]}"#.to_owned(),
+            raw("avi", "yuv420p"),
+            raw("mov,mp4,m4a,3gp,3g2,mj2", "yuv420p"),
+            raw("matroska,webm", "uyvy422"),
+        ];
+        let decided: Vec<String> = cases.iter().map(|json| decide(json)).collect();
+        expect_test::expect![[r#"
+            mp4: 1 h264 840 kB, 0 aac 160 kB; left out: []
+            mp4: 0 aac 1 MB; left out: ["cover picture stream 1 (mjpeg)", "subtitle stream 2 (subrip, eng)", "data stream 3 (tmcd)"]
+            mov: 1 h264 1 MB, 2 pcm_s16le 0 B; left out: []
+            refused: only MP4 holds its vp9 and only QuickTime its pcm_s16le, so that no file holds both; convert the sound first, for instance with `ffmpeg -i FILE -c:v copy -c:a flac NEW.mkv`, or take it in with --as file
+            refused: FFmpeg does not know the codec of video stream 0 (ZYGO); take it in with --as file
+            refused: FFmpeg finds neither pictures nor sound in it, but subtitle stream 0 (ass); take it in with --as file
+            refused: FFmpeg finds neither pictures nor sound in it; take it in with --as file
+            refused: it is encrypted; decrypt it first, with the key of whoever encrypted it
+            mp4: 0 h264 1 MB; left out: []
+            mp4: 0 h264 1 MB; left out: []
+            refused: its pictures are not in the order in which they are shown, and have no times; add times first, for instance with `mkvmerge -o NEW.mkv FILE`
+            refused: audio stream 0 (wmav2) is Windows Media Audio, which no player reads from MP4 or QuickTime; convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, or take it in with --as file
+            refused: its pictures are uncompressed in the pixel format yuv420p, for which QuickTime has no code; convert it first, for instance with `ffmpeg -i FILE -c:v ffv1 -c:a copy NEW.mkv`, or take it in with --as file
+            mov: 0 rawvideo 1 MB; left out: []
+            mov: 0 rawvideo 1 MB; left out: []"#]]
+        .assert_eq(&decided.join("\n"));
+    }
+}
