@@ -121,7 +121,7 @@ pub fn describe(path: &Path) -> Result<Description, DeviceError> {
         DeviceKind::Block => about.rdev(),
         _ => about.dev(),
     };
-    let disk = SysfsDisk::of_number((major(number), minor(number)));
+    let disk = SysfsDisk::of_number(number);
     let uses = match (&disk, kind) {
         (Some(disk), DeviceKind::Block) => uses(disk),
         _ => Vec::new(),

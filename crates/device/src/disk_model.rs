@@ -7,17 +7,25 @@ use std::io::ErrorKind;
 #[derive(Debug, thiserror::Error)]
 pub enum DiskModelError {
     /// Neither a model nor a file has this name.
-    #[error(
-        "there is no disk model '{0}', and no file of that name; `tenuto disk models` lists the \
-         models that come along"
-    )]
+    #[error("there is no disk model '{0}', and no file of that name")]
     Unknown(String),
     /// The file cannot be read.
     #[error("cannot read {0}: {1}")]
     Read(String, std::io::Error),
     /// The file is no valid description of a disk.
-    #[error("{0}: {1}; `tenuto disk models hdd-20tb --toml` prints one that is complete")]
+    #[error("{0}: {1}")]
     Parse(String, String),
+}
+
+impl DiskModelError {
+    /// What to do about the error.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unknown(_) => Some("`tenuto disk models` lists the built-in models"),
+            Self::Read(..) => None,
+            Self::Parse(..) => Some("`tenuto disk models hdd-20tb --toml` prints a complete one"),
+        }
+    }
 }
 
 /// The disk model with this name, or the one in the parameter file at this path.

@@ -13,7 +13,7 @@ use crate::method::Method;
 use crate::open_file::OpenFile;
 use crate::opening::{OpenOptions, geometry, lock, open_file, reads_direct, through_the_cache};
 use crate::refusal::cannot_open;
-use crate::{BlockDevice, DeviceError, DeviceKind, Direction, Geometry, Pool, Queue};
+use crate::{BlockDevice, DeviceError, DeviceKind, Direction, FileIdentity, Geometry, Pool, Queue};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use std::fs::File;
@@ -55,6 +55,11 @@ impl FileDevice {
     /// The path of the file or device.
     pub fn path(&self) -> &Path {
         &self.file.path
+    }
+
+    /// Which file or block device it is, whatever path it was opened by.
+    pub fn identity(&self) -> Result<FileIdentity, DeviceError> {
+        FileIdentity::of(&self.file.file).map_err(|error| cannot_open(&self.file.path, error))
     }
 
     /// Whether direct I/O is used.

@@ -18,6 +18,7 @@ mod faulty;
 mod file;
 mod fragments;
 mod frames;
+mod identity;
 mod kind;
 mod lateness;
 mod memory;
@@ -48,6 +49,7 @@ pub use emulated::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, remov
 pub use faulty::{Access, Fault, FaultRule, Faulty};
 pub use file::FileDevice;
 pub use fragments::fragments;
+pub use identity::FileIdentity;
 pub use lateness::Lateness;
 pub use memory::MemoryDevice;
 pub use method::{Method, UnknownMethod};

@@ -20,8 +20,8 @@ pub(crate) struct OpenFile {
     pub(crate) direct: bool,
     /// Whether it was opened for writing, too.
     pub(crate) writable: bool,
-    /// The device number (major, minor) of the disk that it is, or that contains it.
-    pub(crate) number: (u32, u32),
+    /// The device number of the disk that it is, or that contains it.
+    pub(crate) number: rustix::fs::Dev,
 }
 
 impl Drop for OpenFile {

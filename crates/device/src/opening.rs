@@ -6,7 +6,7 @@ use crate::open_file::{OpenFile, end_of};
 use crate::refusal::{cannot_open, not_allowed};
 use crate::sysfs::SysfsDisk;
 use crate::{DeviceError, DeviceKind, Geometry};
-use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags, ioctl_blksszget, statx};
+use rustix::fs::{AtFlags, Dev, FileType, OFlags, StatxFlags, ioctl_blksszget, makedev, statx};
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -102,13 +102,13 @@ pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
     }
 }
 
-/// The geometry, and the number (major, minor) of the disk that it is, or that contains it.
+/// The geometry, and the device number of the disk that it is, or that contains it.
 pub(crate) fn geometry(
     path: &Path,
     file: &File,
     kind: DeviceKind,
     direct: bool,
-) -> Result<(Geometry, (u32, u32)), DeviceError> {
+) -> Result<(Geometry, Dev), DeviceError> {
     let failed = |source: io::Error| {
         let hint = "; its size and block could not be asked for".to_owned();
         DeviceError::Open { path: path.to_owned(), hint, source }
@@ -122,8 +122,8 @@ pub(crate) fn geometry(
         _ => about.stx_dio_offset_align.max(SMALLEST_BLOCK),
     };
     let number = match FileType::from_raw_mode(about.stx_mode.into()) {
-        FileType::BlockDevice => (about.stx_rdev_major, about.stx_rdev_minor),
-        _ => (about.stx_dev_major, about.stx_dev_minor),
+        FileType::BlockDevice => makedev(about.stx_rdev_major, about.stx_rdev_minor),
+        _ => makedev(about.stx_dev_major, about.stx_dev_minor),
     };
     let geometry = Geometry {
         // A part of a block at the end cannot be transferred directly.

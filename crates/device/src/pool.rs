@@ -45,8 +45,7 @@ impl Pool {
     pub fn new(limit: ByteCount, largest: ByteCount) -> Self {
         let frame_size =
             usize::try_from(units::align_up(largest.0.max(1), PAGE)).unwrap_or(usize::MAX);
-        let count = usize::try_from(limit.0).unwrap_or(usize::MAX) / frame_size;
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let count = u32::try_from(limit.0 / frame_size as u64).unwrap_or(u32::MAX);
         let region_frames = u32::try_from(HUGE_PAGE.div_ceil(frame_size)).unwrap_or(u32::MAX);
         let shared = PoolShared {
             memory: Memory::reserve(index(count) * frame_size),
@@ -204,11 +203,11 @@ impl Memory {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_len, access, flags) };
-        let mapped = mapped.unwrap_or_else(|error| {
+        let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_len, access, flags) };
+        let address = mapping.unwrap_or_else(|error| {
             panic!("no address space for {} of buffers: {error}", ByteCount(len as u64))
         });
-        let mapped = NonNull::new(mapped.cast::<u8>()).expect("a mapping is not at zero");
+        let mapped = NonNull::new(address.cast::<u8>()).expect("a mapping is not at zero");
         // SAFETY: at most a huge page further, and the mapping has one to spare.
         let start = unsafe { mapped.add(mapped.as_ptr().align_offset(HUGE_PAGE)) };
         // Without huge pages reads are only split smaller; a child process (FFmpeg) does not need

@@ -6,6 +6,7 @@
 //!                         .../block/sda          sda1/, queue/, device/model, holders/, loop/
 //! ```
 
+use rustix::fs::{Dev, major, minor};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -22,7 +23,8 @@ pub(crate) struct SysfsDisk {
 impl SysfsDisk {
     /// The block device with this number; `None` if there is no single disk (a network or layered
     /// file system).
-    pub(crate) fn of_number((major, minor): (u32, u32)) -> Option<Self> {
+    pub(crate) fn of_number(number: Dev) -> Option<Self> {
+        let (major, minor) = (major(number), minor(number));
         let own = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
         let whole =
             if own.join("partition").exists() { own.parent()?.to_owned() } else { own.clone() };

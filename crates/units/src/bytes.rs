@@ -199,6 +199,7 @@ impl<'a> Decoder<'a> {
     /// fewer bytes follow.
     pub fn count32(&mut self, item_len: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.u32()?).map_err(|_| TOO_SHORT)?;
+        // Divided, because a product could overflow.
         if count > self.0.len() / item_len { Err(TOO_SHORT) } else { Ok(count) }
     }
 

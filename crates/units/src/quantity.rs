@@ -32,6 +32,7 @@ impl ByteCount {
         if rate.0 == 0 {
             return Duration::MAX;
         }
+        // In 128 bits, because 64 overflow at 2.3 GB.
         let nanos = u128::from(self.0) * 8 * 1_000_000_000 / u128::from(rate.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
@@ -63,13 +64,23 @@ impl Sum for ByteCount {
     }
 }
 
-/// Formatted in binary units with at most one decimal: `1.5 GiB`.
+/// Formatted in binary units with at most one decimal, `1.5 GiB`; a whole number of a decimal unit
+/// that is no whole number of a binary one, in that unit: `1 MB`.
 impl fmt::Display for ByteCount {
     #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        const DECIMAL: [(u64, &str); 4] =
+            [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
         if self.0 < 1024 {
             return write!(f, "{} B", self.0);
+        }
+        // Users and papers give blocks of 1 MB, which nobody recognizes as 976.6 KiB.
+        if let Some((size, name)) = DECIMAL.into_iter().find(|(size, _)| self.0 >= *size)
+            && self.0.is_multiple_of(size)
+            && !self.0.is_multiple_of(1 << (self.0.ilog2() / 10 * 10))
+        {
+            return write!(f, "{} {name}", self.0 / size);
         }
         let mut value = self.0 as f64 / 1024.0;
         let mut unit = 0;
@@ -93,6 +104,7 @@ impl BitRate {
         if time.is_zero() {
             return Self(0);
         }
+        // In 128 bits, because 64 overflow at 2.3 GB.
         let bits = u128::from(bytes.0) * 8 * 1_000_000_000 / time.as_nanos();
         Self(u64::try_from(bits).unwrap_or(u64::MAX))
     }
@@ -165,6 +177,9 @@ mod tests {
             .map(|n| ByteCount(n).to_string())
             .into();
         assert_eq!(shown, ["0 B", "1023 B", "1 KiB", "1.5 KiB", "1 MiB", "1.5 GiB", "16 EiB"]);
+        let shown = [1_000_000, 64_000, 512_000, 1_000_001, 20_000_000_000_000]
+            .map(|n| ByteCount(n).to_string());
+        assert_eq!(shown, ["1 MB", "64 kB", "500 KiB", "976.6 KiB", "20 TB"]);
         let shown: Vec<String> =
             [999, 1_500, 8_500_000, 10_000_000_000].map(|n| BitRate(n).to_string()).into();
         assert_eq!(shown, ["999 b/s", "1.5 kb/s", "8.5 Mb/s", "10 Gb/s"]);

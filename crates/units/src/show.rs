@@ -1,6 +1,7 @@
 //! Numbers and texts in the form in which users read them.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// The length of a film: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
@@ -25,21 +26,45 @@ pub fn moment(unix: u64) -> String {
     let day = days + 719_468;
     let era = day / 146_097;
     let of_era = day % 146_097;
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
+    let of_era_year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * of_era_year + of_era_year / 4 - of_era_year / 100);
+    let since_march = (5 * of_year + 2) / 153;
+    let day_of_month = of_year - (153 * since_march + 2) / 5 + 1;
+    let month = if since_march < 10 { since_march + 3 } else { since_march - 9 };
+    let year = of_era_year + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day_of_month:02} {:02}:{:02}", minutes / 60, minutes % 60)
 }
 
 /// A count in groups of three: `1,234,567`.
 pub fn thousands(count: u64) -> String {
     let digits = count.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    let groups: Vec<_> = groups.map(String::from_utf8_lossy).collect();
-    groups.join(",")
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+/// A count with its noun, given in the singular: `1 title`, `2 titles`, `0 copies`.
+pub fn count<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    format!("{number} {}", plural(&number, noun))
+}
+
+/// A noun, given in the singular, in the form that follows `number`.
+pub fn plural<N: PartialEq + From<u8>>(number: &N, noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        _ if *number == N::from(1) => noun.to_owned(),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    }
+}
+
+/// A relative difference such as 0.25 with a sign: `+25.0 %`; beyond a factor of ten the factor:
+/// `178 times`.
+pub fn change(difference: f64, decimals: usize) -> String {
+    if difference.abs() < 10.0 {
+        return format!("{:+.decimals$} %", difference * 100.0);
+    }
+    // A share cannot fall by more than itself: a large negative one is an error bound.
+    let sign = if difference < 0.0 { "-" } else { "" };
+    format!("{sign}{:.0} times", difference.abs() + 1.0)
 }
 
 /// Milliseconds: `420 ms`, `1.20 s`.
@@ -70,11 +95,21 @@ fn broken(paragraph: &str, width: usize) -> String {
 /// Text with control characters escaped. File names, and what other programs print, are untrusted:
 /// nothing in them may control a terminal or look like a line of this program.
 pub fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    // Nearly every text has none, and is not copied.
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    let shown = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.into() };
     Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// Whether a character is a control character, or controls text without being seen: it changes the
+/// direction of the text around it (U+202A to U+202E, U+2066 to U+2069) or has no width (U+200B,
+/// U+FEFF). Joiners, which some scripts need, are not among them.
+pub fn is_control(c: char) -> bool {
+    let unseen =
+        matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}' | '\u{feff}');
+    unseen || c.is_control()
 }
 
 /// Splits an error's text that ends with `; do this` into the message and the remedy.
@@ -101,6 +136,19 @@ mod tests {
     #[test]
     fn counts_in_groups() {
         assert_eq!([7, 999, 1000, 1_234_567].map(thousands), ["7", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn counts_have_a_noun_in_their_number() {
+        let shown = [0u64, 1, 2].map(|n| count(n, "title"));
+        assert_eq!(shown, ["0 titles", "1 title", "2 titles"]);
+        assert_eq!([count(2u32, "copy"), count(2usize, "key")], ["2 copies", "2 keys"]);
+    }
+
+    #[test]
+    fn large_changes_are_factors() {
+        let shown = [0.0, 0.256, -0.5, 9.99, 177.282, -11.0].map(|part| change(part, 1));
+        assert_eq!(shown, ["+0.0 %", "+25.6 %", "-50.0 %", "+999.0 %", "178 times", "-12 times"]);
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
 /// A duration in the form in which users type it: `500ms`, `2s`, `1h`.
 pub fn show_duration(time: Duration) -> String {
     let nanos = time.as_nanos();
+    // Whole multiples only, so that parsing the text gives the same duration.
     for (unit, size) in [("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)] {
         if nanos >= size && nanos.is_multiple_of(size) {
             return format!("{}{unit}", nanos / size);

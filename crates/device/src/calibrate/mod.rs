@@ -52,7 +52,7 @@ impl Default for CalibrateOptions {
     fn default() -> Self {
         Self {
             slot: Duration::from_millis(500),
-            read_sizes: vec![ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4)],
+            read_sizes: [64, 256, 1024, 4096].map(ByteCount::kib).into(),
             // Not 1: the disk would be idle whenever the host is late.
             depths: vec![2, 4, 8, 16, 32],
             budget: Duration::from_secs(12),
@@ -96,10 +96,11 @@ impl fmt::Debug for DiskAccess<'_> {
 ///
 /// where a round is one sweep of about minRead reads and starts with the arm at the far end. The
 /// longest read is subtracted as a margin, because a read that is in flight when a slot begins must
-/// end first.
+/// end first. No guarantee exceeds the rate of an endless read.
 ///
 /// Sizes larger than every written part of the area are left out, because a read of unwritten bytes
-/// does not reach the disk.
+/// does not reach the disk. The record has the size of the written part; of too small a part it is
+/// provisional ([`Calibration::is_provisional`]).
 ///
 /// # Errors
 /// Fails when a read fails, when too little was written for every size, or when the pool has no
@@ -129,6 +130,7 @@ pub fn calibrate(
     Ok(Calibration {
         method: format!("{method}; {}", calibration.method),
         measured_at: measured_at.map_or(0, |since| since.as_secs()),
+        measured: Some(places.measured()),
         ..calibration
     })
 }

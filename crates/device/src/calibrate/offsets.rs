@@ -11,6 +11,7 @@
 //! disk's own cache does not answer. Places that were never written are replaced by the nearest
 //! written ones, because a file system answers for them without reading the disk.
 
+use disk::MeasuredPart;
 use std::ops::Range;
 use units::ByteCount;
 
@@ -37,6 +38,12 @@ impl ReadableArea {
     /// The number of bytes that can be read.
     pub(super) fn bytes(&self) -> u64 {
         self.written.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// The part of the area that can be read.
+    pub(super) fn measured(&self) -> MeasuredPart {
+        let whole = ByteCount(self.area.end - self.area.start);
+        MeasuredPart { bytes: ByteCount(self.bytes()), whole }
     }
 
     /// A remark on the parts for the user; empty if all of the area was written.

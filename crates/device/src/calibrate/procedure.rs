@@ -133,8 +133,9 @@ impl<'a> Procedure<'a> {
                 self.rounds
             ),
             measured_at: 0,
+            measured: None,
         };
-        Ok(self.with_following(calibration))
+        Ok(self.with_following(calibration).limited_to_endless_rate())
     }
 
     /// The smallest queue depth that comes near the best rate. All depths read the same places.
@@ -321,12 +322,14 @@ impl SizeTotals {
 }
 
 /// The line through the mean times. If there is none, the rate is that of sequential reads, and the
-/// rest of the smallest read's time is the constant.
+/// rest of the smallest read's time is the constant. Without either, the rate is that of the reads
+/// themselves.
 fn cost(means: &[(ByteCount, Duration)], zones: &[(ByteCount, BitRate)]) -> ReadCost {
     ReadCost::fit(means).unwrap_or_else(|| {
-        let rates = zones.iter().map(|(_, rate)| rate.0);
-        let r0 = BitRate(rates.sum::<u64>() / (zones.len() as u64).max(1));
         let (size, time) = means.first().copied().unwrap_or_default();
+        let rates: u64 = zones.iter().map(|(_, rate)| rate.0).sum();
+        let zones = rates.checked_div(zones.len() as u64).map(BitRate);
+        let r0 = zones.unwrap_or_else(|| BitRate::of(size, time));
         ReadCost { r0, t0: time.saturating_sub(size.time_at(r0)) }
     })
 }

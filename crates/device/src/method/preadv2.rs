@@ -16,6 +16,7 @@ use crate::open_file::OpenFile;
 use crate::{DeviceError, Direction, Transfer};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use std::io::{self, IoSlice, IoSliceMut};
+use units::show::count;
 
 /// Reads by `preadv2`, first without waiting, then with waiting.
 pub(super) struct Preadv2 {
@@ -108,7 +109,7 @@ impl BlockingMethod for Preadv2 {
         let Self { reads, from_cache, .. } = self;
         let how = match self.first {
             ReadWriteFlags::NOWAIT if *reads > 0 => {
-                format!(", {from_cache} of {reads} reads from the page cache")
+                format!(", {from_cache} of {} from the page cache", count(*reads, "read"))
             }
             _ => String::new(),
         };

@@ -32,7 +32,7 @@ impl ThreadsQueue {
         let (work, todo) = unbounded();
         let (finished, done) = unbounded();
         let count = depth.clamp(1, MOST_THREADS);
-        let threads = if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
+        let threads = units::show::count(count, "thread");
         let mut queue = Self {
             work: Some(work),
             todo: todo.clone(),

@@ -120,7 +120,7 @@ impl Uring {
         let region = &mut self.regions[index(number)];
         // A refusal is remembered: asking the kernel again for each read would cost a call.
         if *region == BufferRegion::Unseen {
-            *region = match register(&self.ring, number, self.pool.region(number)) {
+            *region = match register(&self.ring, &self.pool, number) {
                 Ok(()) => BufferRegion::Registered,
                 Err(_) => BufferRegion::Refused,
             };
@@ -218,7 +218,7 @@ impl Setup {
         if self.registered {
             // A refusal here would repeat later: read without registration then.
             let number = pool.region_of(&buffer).expect("taken from it above");
-            register(&kernel.ring, number, pool.region(number))?;
+            register(&kernel.ring, &pool, number)?;
             kernel.regions[index(number)] = BufferRegion::Registered;
         }
         probe(file, kernel, buffer)
@@ -271,11 +271,8 @@ fn may_pin(pool: ByteCount) -> bool {
     privileged || limit.is_none_or(|limit| limit / SHARES_OF_LOCKED >= pool.0)
 }
 
-fn register(
-    ring: &IoUring,
-    number: u32,
-    (start, len): (std::ptr::NonNull<u8>, usize),
-) -> io::Result<()> {
+fn register(ring: &IoUring, pool: &Pool, number: u32) -> io::Result<()> {
+    let (start, len) = pool.region(number);
     let region = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: len };
     // SAFETY: the region is mapped as long as the pool lives; the queue holds the pool, and the
     // kernel holds the pages.

@@ -6,7 +6,7 @@ use device::{
     Access, BlockDevice, CalibrateOptions, DeviceError, DiskAccess, Fault, FaultRule, Faulty,
     FileDevice, MemoryDevice, OpenOptions, PacedDisk, Pool, calibrate, preallocate,
 };
-use disk::{Calibration, DiskModel};
+use disk::{Calibration, DiskModel, MeasuredPart};
 use std::sync::Arc;
 use std::time::Duration;
 use units::ByteCount;
@@ -69,6 +69,24 @@ fn only_the_written_part_of_a_file_is_measured_and_reported() {
     assert!(method.contains("; only the 8 MiB of 64 MiB that were ever written; "), "{method}");
     assert!(calibration.zones.iter().all(|(at, _)| (16 << 20..24 << 20).contains(&at.0)));
     assert_eq!(calibration.guarantees.len(), 2);
+    let part = MeasuredPart { bytes: ByteCount::mib(8), whole: ByteCount::mib(64) };
+    assert_eq!(calibration.measured, Some(part));
+    assert!(calibration.is_provisional());
+    device.write_at(24 << 20, &vec![1; 24 << 20]).unwrap();
+    device.flush().unwrap();
+    assert!(!run(&device, &quick()).unwrap().is_provisional(), "half of a small file");
+}
+
+/// Whatever answers: the page cache or memory is no faster for small reads than for an endless one.
+#[test]
+fn no_guarantee_is_above_the_measured_rate_of_an_endless_read() {
+    let device = MemoryDevice::new(ByteCount::kib(512));
+    let calibration = run(&device, &quick()).unwrap();
+    let rate = calibration.endless_rate().expect("a rate, however small the device");
+    let most = rate.bytes_in(calibration.slot).0;
+    for g in &calibration.guarantees {
+        assert!(u64::from(g.min_read) * g.read_size.0 <= most, "{g:?}, {rate}");
+    }
 }
 
 /// Nothing is written except in the range that may be overwritten.

@@ -104,7 +104,7 @@ fn a_measured_guarantee_lies_between_the_proven_and_the_usual() {
             let model = DiskModel::preset(name).unwrap();
             let model = size.map_or(model.clone(), |size| model.scaled_to(size));
             let (calibration, took) = calibrate(&model, seed, 12);
-            assert!((8..25).contains(&took.as_secs()), "{name}: {took:?} of 12 s");
+            assert!((8..30).contains(&took.as_secs()), "{name}: {took:?} of 12 s");
             for g in &calibration.guarantees {
                 let proven = model.guaranteed_reads(g.read_size, calibration.slot);
                 let said = format!("{name}, seed {seed}: {g:?}, {proven} proven");
