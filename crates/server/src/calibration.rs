@@ -10,8 +10,13 @@ use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// Read sizes that a calibration measures.
-pub(crate) const READ_SIZES: [ByteCount; 4] =
-    [ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4), ByteCount::mib(16)];
+pub(crate) const READ_SIZES: [ByteCount; 5] = [
+    ByteCount::kib(64),
+    ByteCount::kib(256),
+    ByteCount::MIB,
+    ByteCount::mib(4),
+    ByteCount::mib(16),
+];
 
 /// Measures a device with reads of up to `largest`; the slot, the time and the rest are as in
 /// `options`.
@@ -60,6 +65,7 @@ pub(crate) fn of_throttle(rate: BitRate, slot: Duration) -> Calibration {
         writing: None,
         method: format!("computed from a throttle to {rate}"),
         measured_at: 0,
+        measured: None,
     }
 }
 
@@ -92,28 +98,17 @@ pub(crate) struct Audience {
 }
 
 /// Chooses the guarantee to schedule by: of all measured read sizes, the one with which most
-/// streams of the audience's rate fit, by disk and by memory; or the configured size `wanted`.
-/// `None` where no size is calibrated.
+/// streams of the audience's rate fit, by disk and by memory. `None` where no size guarantees a
+/// read.
 pub(crate) fn choose(
     calibration: &Calibration,
     slot: Duration,
-    wanted: Option<ByteCount>,
     audience: Audience,
 ) -> Option<DiskGuarantee> {
-    let mut sizes: Vec<ByteCount> = match wanted {
-        Some(size) => vec![size],
-        None => calibration.guarantees.iter().map(|g| g.read_size).collect(),
-    };
+    let mut sizes: Vec<ByteCount> = calibration.guarantees.iter().map(|g| g.read_size).collect();
     // In ascending order, because below the larger of two equal choices may win.
     sizes.sort_unstable();
-    let guarantees = sizes.into_iter().filter_map(|read_size| {
-        let measured = calibration.guarantee_for(read_size)?;
-        let min_read = in_slot(measured.min_read, calibration.slot, slot);
-        let depth = calibration.queue_depth.max(1);
-        // The measured time includes waiting behind other reads in the device.
-        let longest_read = measured.longest_read;
-        Some(DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth })
-    });
+    let guarantees = sizes.into_iter().filter_map(|size| guarantee_of(calibration, slot, size));
     let held = |guarantee: &DiskGuarantee| streams(guarantee, slot, audience).min(ENOUGH);
     guarantees.reduce(|best, next| {
         // Where both hold as many streams, larger reads cost less processor time, up to a size;
@@ -121,6 +116,21 @@ pub(crate) fn choose(
         let cheap = next.read_size <= CHEAP_READ && held(&next) == held(&best);
         if held(&next) > held(&best) || cheap { next } else { best }
     })
+}
+
+/// The guarantee of reads of one size; `None` where the size is not calibrated, or no read of it
+/// completes in a slot.
+pub(crate) fn guarantee_of(
+    calibration: &Calibration,
+    slot: Duration,
+    read_size: ByteCount,
+) -> Option<DiskGuarantee> {
+    let measured = calibration.guarantee_for(read_size)?;
+    let min_read = in_slot(measured.min_read, calibration.slot, slot);
+    let queue_depth = calibration.queue_depth.max(1);
+    // The measured time includes waiting behind other reads in the device.
+    let longest_read = measured.longest_read;
+    (min_read > 0).then_some(DiskGuarantee { min_read, read_size, longest_read, queue_depth })
 }
 
 /// Number of streams that a guarantee holds: by disk (reads in a slot) and by memory (buffers of a
@@ -166,9 +176,19 @@ mod tests {
     fn choice(model: &str, memory_mib: u64, wanted: Option<ByteCount>) -> (u64, u32) {
         let calibration = of_model(&DiskModel::preset(model).unwrap(), SLOT);
         let audience = Audience { rate: BitRate(8_000_000), memory: ByteCount::mib(memory_mib) };
-        let chosen = choose(&calibration, SLOT, wanted, audience).unwrap();
+        let chosen = match wanted {
+            Some(size) => guarantee_of(&calibration, SLOT, size).unwrap(),
+            None => choose(&calibration, SLOT, audience).unwrap(),
+        };
         assert_eq!(calibration.guarantee_for(chosen.read_size).unwrap().min_read, chosen.min_read);
         (chosen.read_size.0 >> 10, chosen.queue_depth)
+    }
+
+    #[test]
+    fn small_reads_have_a_guarantee_of_their_own() {
+        let calibration = of_model(&DiskModel::preset("st39183w").unwrap(), SLOT);
+        let reads = |kib| guarantee_of(&calibration, SLOT, ByteCount::kib(kib)).unwrap().min_read;
+        assert_eq!((reads(64), reads(256)), (23, 11));
     }
 
     #[test]
@@ -191,6 +211,14 @@ mod tests {
         let mib = calibration.guarantee_for(ByteCount::MIB).unwrap();
         assert_eq!(mib.min_read, 3, "5 MB per slot are 4.7 reads, less the one in progress");
         assert_eq!(mib.longest_read, Duration::from_nanos(104_857_600));
+    }
+
+    #[test]
+    fn a_disk_that_completes_no_read_in_a_slot_has_no_guarantee() {
+        let calibration = of_throttle(BitRate(1_000_000), SLOT);
+        let audience = Audience { rate: BitRate(8_000_000), memory: ByteCount::mib(64) };
+        assert_eq!(guarantee_of(&calibration, SLOT, ByteCount::mib(4)), None);
+        assert_eq!(choose(&calibration, SLOT, audience), None);
     }
 
     #[test]

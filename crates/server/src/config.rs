@@ -41,9 +41,16 @@ pub struct ServerConfig {
     pub access_log: Option<PathBuf>,
     /// The most connections at a time; further ones are answered with a 503.
     pub max_connections: usize,
+    /// The most connections of one client at a time; further ones are answered with a 429. A client
+    /// is an IPv4 address or an IPv6 network of 64 bits. `None`: 1,000, and no limit for this
+    /// machine.
+    pub max_client_connections: Option<usize>,
+    /// The most sessions of one client that have played nothing yet; further admission requests are
+    /// answered with a 429. `None`: 16, and no limit for this machine.
+    pub max_client_unplayed: Option<usize>,
     /// Number of HTTP threads; 0 for one per core, at most [`MAX_HTTP_THREADS`].
     pub http_threads: usize,
-    /// A connection is closed when its peer takes no bytes of a response for this long.
+    /// A connection is closed when its peer takes fewer than 16 KiB of a response in this time.
     pub send_timeout: Duration,
     /// The time for a request head, from its first byte (on a new connection, from its start).
     pub head_timeout: Duration,
@@ -84,6 +91,8 @@ impl Default for ServerConfig {
             as_disk: None,
             access_log: None,
             max_connections: 10_000,
+            max_client_connections: None,
+            max_client_unplayed: None,
             http_threads: 0,
             send_timeout: Duration::from_secs(20),
             head_timeout: Duration::from_secs(10),

@@ -69,7 +69,7 @@ pub(crate) fn layouts(
 /// interleave a track with different renditions, so its due times differ slightly; the earliest is
 /// taken, and one layout serves all offers.
 fn progressive_due(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
-    let mut offers = packaging.offers();
+    let mut offers = packaging.file_offers();
     offers.retain(|tracks| tracks.contains(&track));
     if offers.is_empty() {
         offers.push(vec![track]);

@@ -11,6 +11,7 @@
 
 mod background_io;
 mod calibration;
+mod clients;
 mod clock;
 mod config;
 mod console;

@@ -12,9 +12,11 @@ use crate::layout::{CopyLocation, DeliveryFormat};
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
 use crate::wire;
+use device::FileIdentity;
 use media::{Body, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Content, Permit, Store, StoreError, TitleId, TitleRecord};
@@ -25,10 +27,14 @@ use units::ByteCount;
 pub(crate) struct MountedStore {
     pub(crate) path: PathBuf,
     pub(crate) store: Arc<Store>,
+    /// The file or block device that it is on.
+    pub(crate) file: FileIdentity,
     pub(crate) disk: DiskNumber,
     pub(crate) read_size: ByteCount,
     /// Description of the read method, for people.
     pub(crate) method: String,
+    /// Whether too little was stored on the disk to measure its guarantee.
+    pub(crate) provisional: AtomicBool,
 }
 
 /// Grants the reads of title indexes.
@@ -76,8 +82,8 @@ pub(crate) type PresentationResult = Result<Arc<Presentation>, ExcerptError>;
 /// Why a title is not open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OpenError {
-    /// No store has a title of this name.
-    NoTitle,
+    /// No store has a title of this name; the most similar name that one has.
+    NoTitle { nearest: Option<String> },
     /// The title was ingested as an opaque file, or has no playable track.
     NotPlayable(PackagingError),
     /// Sessions have reserved all disk time, and the index could not be read in time.
@@ -137,8 +143,12 @@ impl Library {
 
     /// The title of this name if it is open; `Ok(None)` where it must be opened first.
     pub(crate) fn opened(&self, name: &str) -> Result<Option<Arc<OpenTitle>>, OpenError> {
-        let (key, _) = self.find(name).ok_or(OpenError::NoTitle)?;
+        let (key, _) = self.find(name).ok_or_else(|| self.no_title(name))?;
         Ok(self.lock().touch(key))
+    }
+
+    fn no_title(&self, name: &str) -> OpenError {
+        OpenError::NoTitle { nearest: store::nearest(name, self.playable()) }
     }
 
     /// Names of all media titles, each once.
@@ -189,7 +199,7 @@ impl Library {
         reads: &dyn IndexReads,
         timeout: Duration,
     ) -> Result<Arc<OpenTitle>, OpenError> {
-        let (key, found) = self.find(name).ok_or(OpenError::NoTitle)?;
+        let (key, found) = self.find(name).ok_or_else(|| self.no_title(name))?;
         // An earlier task may have opened it while this one waited.
         if let Some(open) = self.lock().touch(key) {
             return Ok(open);
@@ -204,7 +214,7 @@ impl Library {
             let runs: Vec<_> = tracks
                 .map(|track| mounted.store.runs(record.id, track))
                 .collect::<Option<_>>()
-                .ok_or(OpenError::NoTitle)?;
+                .ok_or(OpenError::NoTitle { nearest: None })?;
             copies.push(CopyLocation { disk: mounted.disk, read_size: mounted.read_size, runs });
         }
         let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));
@@ -230,13 +240,20 @@ impl Library {
         reads: &dyn IndexReads,
         timeout: Duration,
     ) -> Result<Arc<TitleIndex>, OpenError> {
-        let mut why = OpenError::NoTitle;
+        let mut why = OpenError::NoTitle { nearest: None };
+        // Each copy gets its part of the time, so that a busy disk leaves some for the next copy.
+        let of_each = timeout / u32::try_from(copies.len().max(1)).unwrap_or(u32::MAX);
         for (number, record) in copies {
             let mounted = &self.stores[*number];
             let bytes = ByteCount(record.index_bytes.max(1));
-            let _permit = reads.permit(mounted, bytes, timeout).ok_or(OpenError::DiskBusy)?;
+            let Some(_permit) = reads.permit(mounted, bytes, of_each) else {
+                why = OpenError::DiskBusy;
+                continue;
+            };
             match mounted.store.index(record.id) {
                 Ok(index) => return Ok(index),
+                // A busy disk may have time later, so that the caller should try again.
+                Err(_) if why == OpenError::DiskBusy => {}
                 Err(error) => why = OpenError::from(&error),
             }
         }
@@ -386,8 +403,8 @@ impl OpenTitles {
 impl From<&StoreError> for OpenError {
     fn from(error: &StoreError) -> Self {
         match error {
-            StoreError::NoTitle { .. } => Self::NoTitle,
-            error => Self::Failed(error.to_string()),
+            StoreError::NoTitle { nearest, .. } => Self::NoTitle { nearest: nearest.clone() },
+            error => Self::Failed(error.one_line()),
         }
     }
 }
@@ -398,7 +415,8 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let tracks = packaging.index().tracks.iter();
     let index: u64 = tracks.map(|t| t.ldus.memory() + t.checksums.len() as u64 * 4).sum();
     let due: u64 = layout.tracks.iter().map(|track| track.due.len() as u64 * 4).sum();
-    let slices = packaging.duration().as_secs() * 2 * size_of::<Slice>() as u64;
+    let tracks = packaging.file_offers().first().map_or(0, |tracks| tracks.len() as u64);
+    let slices = packaging.duration().as_secs() * tracks * size_of::<Slice>() as u64;
     2 * (index + due) + slices
 }
 
@@ -413,3 +431,73 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(8);
 const OPEN_FIRST_TIME: Duration = Duration::from_secs(3);
 /// How long opening ahead of demand may block the opener thread.
 const AHEAD_TIMEOUT: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::MemoryDevice;
+    use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
+    use store::FormatOptions;
+    use units::Timescale;
+
+    /// Grants no read of one disk.
+    struct OneBusy(DiskNumber);
+
+    impl IndexReads for OneBusy {
+        fn permit(&self, store: &MountedStore, _: ByteCount, _: Duration) -> Option<Permit> {
+            (store.disk != self.0).then(Permit::unlimited)
+        }
+    }
+
+    fn store_with_a_title(disk: u16) -> MountedStore {
+        let device = Arc::new(MemoryDevice::new(ByteCount::mib(16)));
+        let chunk = ByteCount::kib(64);
+        let options = FormatOptions { chunk, ..FormatOptions::default() };
+        Store::format_on(device.clone(), &options).unwrap();
+        let store = Store::open_on(device).unwrap();
+        let mut writer = store.begin("film", TitleKind::Media).unwrap();
+        writer.declare(&[ByteCount(1000)]).unwrap();
+        writer.write(0, &[7; 1000]).unwrap();
+        let description = TrackDescription {
+            kind: TrackKind::Video,
+            timescale: Timescale(25),
+            sample_entry: Vec::new(),
+            codec: String::new(),
+            language: "und".to_owned(),
+            title: String::new(),
+            width: 0,
+            height: 0,
+            matrix: [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000],
+            sample_rate: 0,
+            channels: 0,
+            edits: Vec::new(),
+            default: true,
+        };
+        let mut ldus = LduIndex::default();
+        ldus.push(1000, 1, 0, true, false);
+        writer.seal(vec![(description, ldus)]).unwrap();
+        MountedStore {
+            path: PathBuf::from("film.store"),
+            store: Arc::new(store),
+            file: FileIdentity::File { system: 0, inode: disk.into() },
+            disk: DiskNumber(disk),
+            read_size: ByteCount::MIB,
+            method: String::new(),
+            provisional: AtomicBool::new(false),
+        }
+    }
+
+    #[test]
+    fn an_index_is_read_from_any_copy_whose_disk_is_free() {
+        let stores = vec![store_with_a_title(0), store_with_a_title(1)];
+        let library = Library::new(stores, Duration::from_secs(4), ByteCount::MIB);
+        let (_, copies) = library.find("film").unwrap();
+        assert_eq!(copies.len(), 2);
+        let read = |copies: &[(usize, TitleRecord)], busy: u16| {
+            library.index(copies, &OneBusy(DiskNumber(busy)), Duration::ZERO).map(|_| ())
+        };
+        assert_eq!(read(&copies, 1), Ok(()));
+        assert_eq!(read(&copies, 0), Ok(()));
+        assert_eq!(read(&copies[..1], 0), Err(OpenError::DiskBusy));
+    }
+}

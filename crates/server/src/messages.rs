@@ -5,6 +5,7 @@
 //!   opener ─────────────────────────WorkerMessage──▶ HTTP threads
 //! ```
 
+use crate::clients::ClientAddress;
 use crate::engine::{
     DeclineReason, DiskGuarantee, DiskNumber, MediaRequest, ReadId, ReadOutcome, Refusal,
     RequestId, SessionId,
@@ -73,7 +74,7 @@ pub(crate) struct PermitRequestId(pub(crate) u64);
 pub(crate) enum Event {
     /// A player requests admission. Answered with [`WorkerMessage::Admitted`] when the session's
     /// start time has come.
-    Admit { caller: Caller, request: PlayRequest },
+    Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
     /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
     List { caller: Caller },
     /// The player disconnected before it received the answer to its admission request.
@@ -152,6 +153,8 @@ pub(crate) enum AdmissionError {
     TitleRemoved,
     /// The server is stopping.
     Stopping,
+    /// The client has this many sessions that it has not begun to play, the most that it may have.
+    TooManyUnplayed { client: ClientAddress, most: usize },
     /// The presentation is not available in the requested delivery format.
     FormatUnavailable,
     /// No session token could be made; the reason.

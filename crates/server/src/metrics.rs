@@ -6,7 +6,7 @@ use crate::shared::Shared;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -54,49 +54,51 @@ impl Collector for Scrape {
 impl Scrape {
     fn sessions(&self, out: &mut Out<'_, '_>) -> fmt::Result {
         let engine = &self.0.snapshot().engine;
+        let counters = &engine.counters;
         out.gauge("sessions", "Sessions admitted and not ended", engine.sessions)?;
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
-        out.counter("admitted", "Sessions admitted", engine.admitted)?;
+        out.counter("admitted", "Sessions admitted", counters.admitted)?;
         out.counter(
             "admitted_downgraded",
             "Sessions admitted to a smaller rendition than the best",
-            engine.admitted_downgraded,
+            counters.admitted_downgraded,
         )?;
         let refused = [
-            ("disk", engine.refused_disk),
-            ("memory", engine.refused_memory),
-            ("network", engine.refused_network),
+            ("disk", counters.refused_disk),
+            ("memory", counters.refused_memory),
+            ("network", counters.refused_network),
         ];
-        out.counters("refused", "Admission requests refused, by resource", "resource", &refused)?;
+        let help = "Admission requests refused, by resource";
+        out.family("refused", help, None, "resource", &refused, ConstCounter::new)?;
         out.counter(
             "refused_for_failover",
             "Refused admission requests that fit without room for the loss of a disk",
-            engine.refused_for_loss,
+            counters.refused_for_loss,
         )?;
         out.counter(
             "sessions_failed_over",
             "Sessions that continued with another copy when their disk was lost",
-            engine.failed_over,
+            counters.failed_over,
         )?;
         out.counter(
             "sessions_ended_by_disk_loss",
             "Sessions that ended because their disk was lost",
-            engine.ended_by_disk_loss,
+            counters.ended_by_disk_loss,
         )?;
-        out.counter("deadlines_met", "Pieces in memory by their deadline", engine.deadlines_met)?;
+        out.counter("deadlines_met", "Pieces in memory by their deadline", counters.deadlines_met)?;
         out.counter(
             "deadline_misses",
             "Pieces of admitted streams not in memory by their deadline",
-            engine.deadline_misses,
+            counters.deadline_misses,
         )?;
-        let violations =
-            [("disk", engine.violations_by_disk), ("scheduler", engine.violations_by_scheduler)];
-        out.counters(
-            "guarantee_violations",
-            "Reads completed after the slot in which they were due, by cause",
-            "cause",
-            &violations,
-        )?;
+        let late = counters.worst_lateness.as_secs_f64();
+        out.duration("worst_lateness", "The worst lateness of a piece since the start", late)?;
+        let violations = [
+            ("disk", counters.violations_by_disk),
+            ("scheduler", counters.violations_by_scheduler),
+        ];
+        let help = "Reads completed after the slot in which they were due, by cause";
+        out.family("guarantee_violations", help, None, "cause", &violations, ConstCounter::new)?;
         let stopping = u64::from(self.0.stopping.load(Ordering::Relaxed));
         out.gauge("stopping", "1 while the server admits no session and stops", stopping)?;
         out.duration("slot", "The scheduling period", self.0.info.slot.as_secs_f64())?;
@@ -111,7 +113,7 @@ impl Scrape {
         out.gauge("titles_open", "Titles with their index in memory", titles)?;
         out.bytes("title_index", "Memory of the indexes of open titles", bytes)?;
         let help = "Pieces found in memory when their read was due";
-        out.counter("cache_hits", help, engine.cache_hits)
+        out.counter("cache_hits", help, engine.counters.cache_hits)
     }
 
     fn disks(&self, out: &mut Out<'_, '_>) -> fmt::Result {
@@ -123,10 +125,15 @@ impl Scrape {
         let of = |value: DiskFigure| -> Vec<(&str, u64)> {
             names.iter().map(String::as_str).zip(disks.iter().map(value)).collect()
         };
-        out.counters("disk_reads", "Reads completed", "store", &of(|d| d.reads))?;
-        out.counters("disk_read_bytes", "Bytes read", "store", &of(|d| d.bytes))?;
-        let help = "Reads that failed or were damaged";
-        out.counters("disk_read_failures", help, "store", &of(|d| d.failures))?;
+        let counters: [(&str, &str, DiskFigure); 3] = [
+            ("reads", "Reads completed", |d| d.reads),
+            ("read_bytes", "Bytes read", |d| d.bytes),
+            ("read_failures", "Reads that failed or were damaged", |d| d.failures),
+        ];
+        for (name, help, value) in counters {
+            let name = format!("disk_{name}");
+            out.family(&name, help, None, "store", &of(value), ConstCounter::new)?;
+        }
         let gauges: [(&str, &str, DiskFigure); 7] = [
             ("guaranteed_slot_reads", "Reads guaranteed in each slot", |d| d.min_read.into()),
             ("slot_reads", "Reads completed in the last slot", |d| d.last_slot_reads.into()),
@@ -139,18 +146,20 @@ impl Scrape {
             ("lost", "1 while the disk is lost and nothing is read from it", |d| d.lost.into()),
         ];
         for (name, help, value) in gauges {
-            out.gauges(&format!("disk_{name}"), help, "store", &of(value))?;
+            out.family(&format!("disk_{name}"), help, None, "store", &of(value), gauge)?;
         }
         let slowdown = disks.iter().map(DiskStatus::slowdown_part);
         let slowdown: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(slowdown).collect();
         let help = "Part by which reads take longer than calibrated";
-        out.ratios("disk_slowdown", help, "store", &slowdown)?;
+        // `Unit::Ratios` would end the name in `_ratios`.
+        let unit = Unit::Other("ratio".to_owned());
+        out.family("disk_slowdown", help, Some(&unit), "store", &slowdown, ConstGauge::new)?;
         let pairs = names.iter().zip(disks);
         let observed: Vec<(&str, u64)> = pairs
             .filter_map(|(name, d)| Some((&**name, u64::from(d.observed_slot_reads?))))
             .collect();
         let help = "Fewest reads in a slot in which the disk was never idle";
-        out.gauges("disk_observed_slot_reads", help, "store", &observed)
+        out.family("disk_observed_slot_reads", help, None, "store", &observed, gauge)
     }
 
     fn http(&self, out: &mut Out<'_, '_>) -> fmt::Result {
@@ -162,7 +171,8 @@ impl Scrape {
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = http.responses.each_ref().map(|count| count.load(Ordering::Relaxed));
         let responses: Vec<_> = classes.into_iter().zip(counts).collect();
-        out.counters("http_responses", "Responses by class of status", "class", &responses)?;
+        let help = "Responses by class of status";
+        out.family("http_responses", help, None, "class", &responses, ConstCounter::new)?;
         let timeouts = http.send_timeouts.load(Ordering::Relaxed);
         let help = "Connections closed because the peer took no bytes";
         out.counter("http_send_timeouts", help, timeouts)?;
@@ -192,54 +202,19 @@ impl Out<'_, '_> {
         self.metric(name, help, Some(&Unit::Seconds), &ConstGauge::new(value))
     }
 
-    fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: &[(&str, u64)],
-    ) -> fmt::Result {
-        let values = values.iter().map(|(value, count)| (*value, ConstCounter::new(*count)));
-        self.family(name, help, None, MetricType::Counter, label, values)
-    }
-
-    fn gauges(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: &[(&str, u64)],
-    ) -> fmt::Result {
-        let values = values.iter().map(|(value, count)| (*value, gauge(*count)));
-        self.family(name, help, None, MetricType::Gauge, label, values)
-    }
-
-    fn ratios(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: &[(&str, f64)],
-    ) -> fmt::Result {
-        // `Unit::Ratios` would end the name in `_ratios`.
-        let unit = Unit::Other("ratio".to_owned());
-        let values = values.iter().map(|(value, part)| (*value, ConstGauge::new(*part)));
-        self.family(name, help, Some(&unit), MetricType::Gauge, label, values)
-    }
-
     /// One metric for each value of the label.
-    fn family<'a>(
+    fn family<N: Copy, M: EncodeMetric + TypedMetric>(
         &mut self,
         name: &str,
         help: &str,
         unit: Option<&Unit>,
-        kind: MetricType,
         label: &str,
-        values: impl Iterator<Item = (&'a str, impl EncodeMetric)>,
+        values: &[(&str, N)],
+        metric: fn(N) -> M,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit, kind)?;
-        for (value, metric) in values {
-            metric.encode(family.encode_family(&[(label, value)])?)?;
+        let mut family = self.0.encode_descriptor(name, help, unit, M::TYPE)?;
+        for (value, number) in values {
+            metric(*number).encode(family.encode_family(&[(label, *value)])?)?;
         }
         Ok(())
     }

@@ -1,28 +1,33 @@
 //! Opens a store to be served: its device, slowed down where that is configured, and the guarantee
 //! by which its disk is scheduled.
 
-use crate::calibration::{Audience, both, choose, measure, of_model, of_throttle};
+use crate::calibration::{Audience, both, choose, guarantee_of, measure, of_model, of_throttle};
 use crate::disk_history_writer;
 use crate::engine::DiskGuarantee;
 use crate::error::ServerError;
 use crate::{ServerConfig, engine::DiskNumber};
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, FileDevice,
-    OpenOptions, PacedDisk, Throttled,
+    FileIdentity, OpenOptions, PacedDisk, Throttled,
 };
-use disk::{Calibration, DiskModel};
+use disk::{Calibration, DiskModel, MeasuredPart};
 use scheduler::{DiskHistory, DiskTimings};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
+use units::show::count;
 use units::{BitRate, ByteCount, show_duration};
 
 /// A store that this process owns, before anything is read from it on schedule.
 #[derive(Debug)]
 pub(crate) struct PreparedStore {
     pub(crate) store: Arc<Store>,
+    /// The file or block device that it is on.
+    pub(crate) file: FileIdentity,
     pub(crate) guarantee: DiskGuarantee,
+    /// Whether too little is stored on the disk to measure its guarantee.
+    pub(crate) provisional: bool,
     /// The disk's times, for admission.
     pub(crate) timings: DiskTimings,
     /// What was observed of its disk when it was last used.
@@ -45,11 +50,12 @@ pub(crate) fn open(
         Err(DeviceError::InUse { .. }) => return Err(in_use(path)),
         Err(error) => return Err(failed(error.to_string())),
     };
+    let file = device.identity().map_err(|error| failed(error.to_string()))?;
     let (device, slowdown) = slow_down(device, config)?;
     let store = match Store::open_on(device) {
         Ok(store) => Arc::new(store),
         Err(StoreError::Owned { .. }) => return Err(in_use(path)),
-        Err(error) => return Err(failed(error.to_string())),
+        Err(error) => return Err(failed(error.one_line())),
     };
     if let Some(slow) = &slowdown.as_disk {
         // From here on reads are made on schedule.
@@ -65,8 +71,11 @@ pub(crate) fn open(
         Some(calibration) => calibration,
         None => stored_or_measured(&store, config, &mut notes, path)?,
     };
-    let guarantee = choose(&calibration, config.slot, config.read_size, audience);
-    let guarantee = guarantee.filter(|guarantee| guarantee.min_read > 0).ok_or_else(|| {
+    let chosen = match config.read_size {
+        Some(size) => guarantee_of(&calibration, config.slot, size),
+        None => choose(&calibration, config.slot, audience),
+    };
+    let guarantee = chosen.ok_or_else(|| {
         failed(format!(
             "its disk does not complete one read within a slot of {}; choose a longer slot or a \
              smaller read size, or run `tenuto calibrate`",
@@ -74,8 +83,8 @@ pub(crate) fn open(
         ))
     })?;
     notes.push(format!(
-        "{name}: at least {} reads of {} in each slot of {}, {} at once ({})",
-        guarantee.min_read,
+        "{name}: at least {} of {} in each slot of {}, {} at once ({})",
+        count(guarantee.min_read, "read"),
         guarantee.read_size,
         show_duration(config.slot),
         guarantee.queue_depth,
@@ -83,7 +92,31 @@ pub(crate) fn open(
     ));
     let timings = timings(config, store.device().geometry().size, &calibration, &guarantee);
     let history = disk_history_writer::read(&store, path, &mut notes);
-    Ok(PreparedStore { store, guarantee, timings, history, notes })
+    let provisional = calibration.is_provisional();
+    Ok(PreparedStore { store, file, guarantee, provisional, timings, history, notes })
+}
+
+/// Refuses two stores with one identity: commands could not tell them apart.
+pub(crate) fn refuse_copies(
+    paths: &[PathBuf],
+    opened: &[PreparedStore],
+) -> Result<(), ServerError> {
+    let uuids: Vec<_> = opened.iter().map(|opened| opened.store.info().uuid).collect();
+    for (at, uuid) in uuids.iter().enumerate() {
+        if let Some(before) = uuids[..at].iter().position(|other| other == uuid) {
+            let reason = copy_of(&paths[before].display().to_string());
+            return Err(ServerError::Store { path: paths[at].clone(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// Why a store is refused beside another one with its identity.
+pub(crate) fn copy_of(other: &str) -> String {
+    format!(
+        "it has the identity of {other}, which is served, and one is a copy of the other; run \
+         `tenuto relabel STORE --new-identity` on the copy"
+    )
 }
 
 /// Measures the disk of a served store again, between the reads of sessions. A slowed disk is not
@@ -120,10 +153,8 @@ pub(crate) fn adopt(
     if arithmetic(config, store.device().geometry().size).is_none() {
         store.set_calibration(calibration)?;
     }
-    let audience = Audience { rate: typical_rate(store), memory: config.memory };
-    let guarantee = choose(calibration, config.slot, Some(read_size), audience);
     let size = store.device().geometry().size;
-    Ok(guarantee.map(|guarantee| {
+    Ok(guarantee_of(calibration, config.slot, read_size).map(|guarantee| {
         let timings = timings(config, size, calibration, &guarantee);
         (guarantee, timings)
     }))
@@ -190,50 +221,91 @@ fn arithmetic(config: &ServerConfig, size: ByteCount) -> Option<Calibration> {
     }
 }
 
-/// The calibration stored with the store, or that of a short measurement, which is then stored.
+/// The calibration stored with the store, or that of a short measurement, which is then stored. A
+/// provisional calibration is replaced when more is stored than it was measured on.
 fn stored_or_measured(
     store: &Store,
     config: &ServerConfig,
     notes: &mut Vec<String>,
     path: &Path,
 ) -> Result<Calibration, ServerError> {
-    if let Some(calibration) = store.calibration() {
-        return Ok(calibration);
-    }
     let name = path.display();
-    let largest = config.read_size.unwrap_or(ByteCount::mib(4)).max(ByteCount::mib(4));
+    let size = store.device().geometry().size;
+    let stored = store.calibration();
+    if let Some(calibration) = &stored
+        && !(calibration.is_provisional() && worth_measuring_again(store, calibration))
+    {
+        notes.extend(provisional_note(path, calibration));
+        return Ok(calibration.clone());
+    }
     if store.info().titles == 0 {
         // Reads of blocks that were never written may not reach the disk.
         notes.push(format!(
             "{name}: is empty, so its disk could not be measured; it is treated as a hard disk until \
              `tenuto calibrate` has run"
         ));
-        return Ok(hard_disk(config.slot));
+        return Ok(hard_disk(config.slot, size));
     }
+    let largest = config.read_size.unwrap_or(ByteCount::mib(4)).max(ByteCount::mib(4));
     let options =
         CalibrateOptions { slot: config.slot, budget: START_BUDGET, ..CalibrateOptions::default() };
     match measure(store.device().as_ref(), options, largest, DiskAccess::Exclusive, &mut |_| {}) {
         Ok(calibration) => {
-            notes.push(format!("{name}: its disk had no calibration and was measured now"));
+            let why = if stored.is_some() {
+                "its calibration was provisional and more is stored now, so its disk was measured \
+                 again"
+            } else {
+                "its disk had no calibration and was measured now"
+            };
+            notes.push(format!("{name}: {why}"));
+            notes.extend(provisional_note(path, &calibration));
             if let Err(error) = store.set_calibration(&calibration) {
                 notes.push(format!("{name}: the measurement could not be stored: {error}"));
             }
             Ok(calibration)
         }
         Err(error) => {
-            notes.push(format!(
-                "{name}: its disk could not be measured ({error}) and is treated as a hard disk"
-            ));
-            Ok(hard_disk(config.slot))
+            let (instead, calibration) = match stored {
+                Some(stored) => ("keeps its provisional calibration", stored),
+                None => ("is treated as a hard disk", hard_disk(config.slot, size)),
+            };
+            notes.push(format!("{name}: its disk could not be measured ({error}) and {instead}"));
+            Ok(calibration)
         }
     }
 }
 
-/// The calibration of a current hard disk, for disks that could not be measured.
-fn hard_disk(slot: Duration) -> Calibration {
+/// Whether a measurement could now read enough, or at least twice as much as the provisional one.
+fn worth_measuring_again(store: &Store, provisional: &Calibration) -> bool {
+    let whole = store.device().geometry().size;
+    // Where the file system does not tell what was written, nothing is gained by another try.
+    let written = store.device().written(0..whole.0).unwrap_or_default();
+    let bytes = ByteCount(written.iter().map(|range| range.end - range.start).sum());
+    let before = provisional.measured.map_or(0, |part| part.bytes.0);
+    MeasuredPart { bytes, whole }.is_enough() || bytes.0 >= before.saturating_mul(2)
+}
+
+/// Says that a calibration is provisional, and what ends it.
+fn provisional_note(path: &Path, calibration: &Calibration) -> Option<String> {
+    let part = calibration.measured.filter(|part| !part.is_enough())?;
+    Some(format!(
+        "{}: its guarantee is provisional: only {} of {} were written when the disk was measured, \
+         and a cache may have answered; it is measured again at a start with more stored, fully \
+         from {} on",
+        path.display(),
+        part.bytes,
+        part.whole,
+        MeasuredPart::enough_of(part.whole)
+    ))
+}
+
+/// The calibration of a current hard disk, for disks of `size` that could not be measured.
+fn hard_disk(slot: Duration, size: ByteCount) -> Calibration {
     let model = DiskModel::preset("hdd-20tb").expect("a built-in model");
     let mut calibration = of_model(&model, slot);
     calibration.method = format!("assumed: {}", calibration.method);
+    // Nothing was measured, so that this is provisional, too.
+    calibration.measured = Some(MeasuredPart { bytes: ByteCount::ZERO, whole: size });
     calibration
 }
 

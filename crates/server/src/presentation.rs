@@ -26,14 +26,15 @@ use units::align_up;
 pub(crate) struct Presentation {
     pub(crate) packaging: Arc<Packaging>,
     offers: Vec<Vec<u16>>,
+    file_offers: Vec<Vec<u16>>,
     // One layout for each copy.
     segmented: Vec<Arc<Layout>>,
     // One layout for each copy; empty for a part, because a file is always the whole title.
     progressive: Vec<Arc<Layout>>,
     // Per track; empty where the engine counts bytes as the store does.
-    spans: Arc<Spans>,
+    pub(crate) spans: Arc<Spans>,
     // Part of entity tags: distinguishes its segments from other presentations'.
-    tag: String,
+    pub(crate) tag: String,
 }
 
 /// Per track, its presented spans in the order of their stored bytes.
@@ -55,6 +56,7 @@ impl Presentation {
     ) -> Self {
         Self {
             offers: packaging.offers(),
+            file_offers: packaging.file_offers(),
             segmented: layouts(title, &packaging, copies, DeliveryFormat::Segmented),
             progressive: layouts(title, &packaging, copies, DeliveryFormat::Progressive),
             spans: Arc::default(),
@@ -75,6 +77,7 @@ impl Presentation {
             return Ok(Self {
                 packaging: Arc::clone(&whole.packaging),
                 offers: whole.offers.clone(),
+                file_offers: whole.file_offers.clone(),
                 segmented: faster(base),
                 progressive: faster(&whole.progressive),
                 spans: Arc::default(),
@@ -106,13 +109,17 @@ impl Presentation {
         // The speed changes no byte, so it is not part of the tag.
         let tag = format!("-{}-{stop}-{}{back}", excerpt.start.as_millis(), excerpt.skip);
         let offers = packaging.offers();
-        let progressive = Vec::new();
-        Ok(Self { packaging, offers, segmented, progressive, spans: spans.into(), tag })
+        let (file_offers, progressive) = (Vec::new(), Vec::new());
+        let spans = spans.into();
+        Ok(Self { packaging, offers, file_offers, segmented, progressive, spans, tag })
     }
 
-    /// The offers to admission: sets of tracks, best first.
-    pub(crate) fn offers(&self) -> &[Vec<u16>] {
-        &self.offers
+    /// The offers to admission in this format: sets of tracks, best first.
+    pub(crate) fn offers(&self, format: DeliveryFormat) -> &[Vec<u16>] {
+        match format {
+            DeliveryFormat::Segmented => &self.offers,
+            DeliveryFormat::Progressive => &self.file_offers,
+        }
     }
 
     /// The layouts in this format, one for each copy; empty where the format is not available.
@@ -121,14 +128,6 @@ impl Presentation {
             DeliveryFormat::Segmented => &self.segmented,
             DeliveryFormat::Progressive => &self.progressive,
         }
-    }
-
-    pub(crate) fn spans(&self) -> &Arc<Spans> {
-        &self.spans
-    }
-
-    pub(crate) fn tag(&self) -> &str {
-        &self.tag
     }
 }
 

@@ -13,6 +13,7 @@
 //! HTTP threads; the other threads end when the last sender of their queue is dropped.
 
 use crate::ServerConfig;
+use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
 use crate::control::{ControlServer, ServedStore};
@@ -34,6 +35,7 @@ use scheduler::PolicyKind;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use units::{ByteCount, Moment};
@@ -67,6 +69,7 @@ impl Server {
             .iter()
             .map(|path| mount::open(path, &config, share))
             .collect::<Result<_, _>>()?;
+        mount::refuse_copies(&config.stores, &opened)?;
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
 
@@ -106,6 +109,7 @@ impl Server {
             disks,
             history_writer,
             pool,
+            unplayed_limit: ClientLimit::new(config.max_client_unplayed, CLIENT_UNPLAYED),
         });
         // Before the first session, so that index reads need no permits.
         shared.content.open_first();
@@ -290,9 +294,11 @@ fn shared(
     let stores = parts.map(|(number, ((path, opened), method))| MountedStore {
         path: path.clone(),
         store: Arc::clone(&opened.store),
+        file: opened.file,
         disk: disk_number(number),
         read_size: opened.guarantee.read_size,
         method,
+        provisional: AtomicBool::new(opened.provisional),
     });
     let library = Library::new(stores.collect(), config.segment, config.title_memory);
     let sessions = SessionTable::new().map_err(|e| failed("open /dev/urandom", e))?;
@@ -315,10 +321,7 @@ fn control(
     let served = numbers.map(|number| {
         ServedStore::new(number, Arc::clone(shared), core.clone(), Arc::clone(&config))
     });
-    served
-        .map(ControlServer::start)
-        .collect::<io::Result<_>>()
-        .map_err(|e| failed("listen for control requests", e))
+    served.map(ControlServer::start).collect()
 }
 
 fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
@@ -327,6 +330,7 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
         head_timeout: config.head_timeout,
         idle_timeout: config.idle_timeout,
         max_connections: config.max_connections as u64,
+        per_client: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),
     }
 }
 

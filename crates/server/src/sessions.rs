@@ -4,7 +4,9 @@
 //! numbers are not accepted from clients. HTTP threads look tokens up; the core inserts and removes
 //! them.
 
+use crate::clients::ClientAddress;
 use crate::engine::SessionId;
+use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::presentation::Presentation;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -47,8 +49,12 @@ pub(crate) struct PlayerSession {
     pub(crate) presentation: Arc<Presentation>,
     /// The title's name at admission: the one in this session's URLs.
     pub(crate) name: String,
-    /// Index of the admitted offer in [`Presentation::offers`].
+    /// The format that was admitted.
+    pub(crate) format: DeliveryFormat,
+    /// Index of the admitted offer in [`Presentation::offers`] of this format.
     pub(crate) offer: usize,
+    /// The client that began it.
+    pub(crate) client: ClientAddress,
     pub(crate) admitted: Instant,
     // Whether media has been delivered.
     started: AtomicBool,
@@ -61,15 +67,21 @@ impl PlayerSession {
         title: Arc<OpenTitle>,
         presentation: Arc<Presentation>,
         name: String,
-        offer: usize,
+        (format, offer): (DeliveryFormat, usize),
+        client: ClientAddress,
     ) -> Self {
         let (admitted, started) = (Instant::now(), AtomicBool::new(false));
-        Self { id, token, title, presentation, name, offer, admitted, started }
+        Self { id, token, title, presentation, name, format, offer, client, admitted, started }
     }
 
     /// The tracks of the admitted offer.
     pub(crate) fn tracks(&self) -> &[u16] {
-        &self.presentation.offers()[self.offer]
+        &self.presentation.offers(self.format)[self.offer]
+    }
+
+    /// Whether media has been delivered.
+    pub(crate) fn has_played(&self) -> bool {
+        self.started.load(Ordering::Relaxed)
     }
 
     /// True at the first call, which the core makes when it delivers media.

@@ -1,6 +1,7 @@
 //! State that all threads of a server read: titles, sessions, counters, and the last published
 //! snapshot of the engine's status. No decision is made from it.
 
+use crate::clients::{ClientAddress, ClientCounts};
 use crate::clock::Clock;
 use crate::engine::{self, SessionSummary};
 use crate::library::Library;
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use units::{SlotIndex, nanos};
+use units::SlotIndex;
 
 /// State that all threads of a server read.
 #[derive(Debug)]
@@ -29,8 +30,6 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     pub(crate) info: ServerInfo,
     snapshot: Mutex<Arc<Snapshot>>,
-    // In nanoseconds.
-    worst_lateness: AtomicU64,
 }
 
 /// Properties of a server that do not change while it runs.
@@ -47,6 +46,8 @@ pub(crate) struct ServerInfo {
 #[derive(Debug, Default)]
 pub(crate) struct HttpCounters {
     pub(crate) connections: AtomicU64,
+    /// The connections of each client.
+    pub(crate) clients: Mutex<ClientCounts>,
     pub(crate) sent_bytes: AtomicU64,
     /// Responses by the first digit of their status, from 1.
     pub(crate) responses: [AtomicU64; 5],
@@ -59,6 +60,19 @@ pub(crate) struct HttpCounters {
 }
 
 impl HttpCounters {
+    /// Counts a new connection; returns how many its client had before.
+    pub(crate) fn connected(&self, client: ClientAddress) -> usize {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = clients.held(client);
+        clients.add(client);
+        held
+    }
+
+    /// A counted connection has ended.
+    pub(crate) fn disconnected(&self, client: ClientAddress) {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).remove(client);
+    }
+
     /// Whether any body of media is being sent, or waits for its next bytes.
     pub(crate) fn is_sending(&self) -> bool {
         // One reference is this field's own.
@@ -96,7 +110,6 @@ impl Shared {
             stopping: AtomicBool::new(false),
             info,
             snapshot: Mutex::default(),
-            worst_lateness: AtomicU64::new(0),
         }
     }
 
@@ -130,10 +143,8 @@ impl Shared {
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
-    /// Adds an ended session to the histogram of slack and to the worst lateness.
+    /// Adds an ended session to the histogram of slack.
     pub(crate) fn session_ended(&self, summary: &SessionSummary) {
-        let late = nanos(summary.worst_lateness);
-        self.worst_lateness.fetch_max(late, Ordering::Relaxed);
         if let Some(slack) = summary.observed_slack {
             self.slack.observe(slack.as_secs_f64());
         }
@@ -143,7 +154,7 @@ impl Shared {
     pub(crate) fn status(&self) -> wire::ServerStatus {
         let snapshot = self.snapshot();
         let engine = &snapshot.engine;
-        let worst_lateness = Duration::from_nanos(self.worst_lateness.load(Ordering::Relaxed));
+        let counters = &engine.counters;
         wire::ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: self.clock.uptime().as_secs_f64(),
@@ -154,26 +165,26 @@ impl Shared {
             socket_method: self.info.socket_method.clone(),
             sessions: engine.sessions,
             active: engine.active,
-            admitted: engine.admitted,
-            admitted_downgraded: engine.admitted_downgraded,
+            admitted: counters.admitted,
+            admitted_downgraded: counters.admitted_downgraded,
             refused: wire::RefusedCounts {
-                disk: engine.refused_disk,
-                memory: engine.refused_memory,
-                network: engine.refused_network,
+                disk: counters.refused_disk,
+                memory: counters.refused_memory,
+                network: counters.refused_network,
             },
-            refused_for_failover: engine.refused_for_loss,
-            sessions_failed_over: engine.failed_over,
-            sessions_ended_by_disk_loss: engine.ended_by_disk_loss,
-            deadlines_met: engine.deadlines_met,
-            deadline_misses: engine.deadline_misses,
+            refused_for_failover: counters.refused_for_loss,
+            sessions_failed_over: counters.failed_over,
+            sessions_ended_by_disk_loss: counters.ended_by_disk_loss,
+            deadlines_met: counters.deadlines_met,
+            deadline_misses: counters.deadline_misses,
             guarantee_violations: wire::Violations {
-                disk: engine.violations_by_disk,
-                scheduler: engine.violations_by_scheduler,
+                disk: counters.violations_by_disk,
+                scheduler: counters.violations_by_scheduler,
             },
-            worst_lateness: worst_lateness.as_secs_f64(),
+            worst_lateness: counters.worst_lateness.as_secs_f64(),
             buffers_used: engine.buffers_used,
             buffers_limit: engine.buffers_total,
-            cache_hits: engine.cache_hits,
+            cache_hits: counters.cache_hits,
             connections: self.http.connections.load(Ordering::Relaxed),
             sent_bytes: self.http.sent_bytes.load(Ordering::Relaxed),
             disks: self.disk_reports(&snapshot),
@@ -191,6 +202,7 @@ impl Shared {
                 read_method: mounted.method.clone(),
                 read_size: mounted.read_size.0,
                 min_read: disk.min_read,
+                provisional: mounted.provisional.load(Ordering::Relaxed),
                 reads: disk.reads,
                 bytes: disk.bytes,
                 failures: disk.failures,

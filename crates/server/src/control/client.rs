@@ -1,9 +1,10 @@
 //! The client side of the control socket.
 
-use super::{Line, Reply, Request, belongs_to_user, socket_directory, socket_path};
+use super::{Line, Reply, Request, is_safe, socket_directory, socket_path};
 use crate::wire;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
+use store::StoreIdentity;
 use uuid::Uuid;
 
 /// A connection to the server that serves a store.
@@ -21,20 +22,49 @@ pub enum ControlError {
     /// The server's reply is not of this version's protocol.
     #[error("the server's reply is unknown to this program ({0}); use the same version of both")]
     Protocol(String),
+    /// The request names a file that cannot be written in the protocol's JSON.
+    #[error(
+        "a file's name is not UTF-8, and requests to a store's server are; rename the file, or \
+         ingest it while no server runs"
+    )]
+    NotUtf8,
+    /// The server has another store with the same identity; its path.
+    #[error(
+        "{0} is served under this store's identity, and one is a copy of the other; run `tenuto \
+         relabel STORE --new-identity` on the copy"
+    )]
+    OtherStore(String),
     /// The server could not execute the request.
     #[error("{}", .0.message)]
     Failed(wire::Failure),
 }
 
 impl Client {
-    /// Connects to the server of the store with this uuid; `None` where this user serves no such
-    /// store.
-    pub fn connect(uuid: Uuid) -> io::Result<Option<Self>> {
-        if !belongs_to_user(&socket_directory())? {
+    /// Connects to the server of a store; `None` where this user serves no such store.
+    ///
+    /// # Errors
+    /// [`ControlError::OtherStore`] if the server has a copy of the store.
+    pub fn connect(store: &StoreIdentity) -> Result<Option<Self>, ControlError> {
+        let Some(mut client) = Self::open(store.uuid)? else { return Ok(None) };
+        match client.call(&Request::ServedFile, |_| {})? {
+            Reply::ServedFile(served) if served.file == store.file.to_string() => Ok(Some(client)),
+            Reply::ServedFile(served) => Err(ControlError::OtherStore(served.path)),
+            other => Err(ControlError::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// Connects to the server of a store with this uuid, which may be a copy of the store that is
+    /// meant.
+    pub(super) fn open(uuid: Uuid) -> io::Result<Option<Self>> {
+        if !is_safe(&socket_directory())? {
             return Ok(None);
         }
         match UnixStream::connect(socket_path(uuid)) {
-            Ok(stream) => Ok(Some(Self { stream: BufReader::new(stream) })),
+            Ok(stream) if is_trusted(&stream) => Ok(Some(Self { stream: BufReader::new(stream) })),
+            Ok(_) => {
+                let why = "its control socket is another user's; remove the socket";
+                Err(io::Error::new(ErrorKind::PermissionDenied, why))
+            }
             // No socket, or one that remained when a server was killed.
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
@@ -51,7 +81,8 @@ impl Client {
         request: &Request,
         mut on_progress: impl FnMut(wire::Progress),
     ) -> Result<Reply, ControlError> {
-        let mut line = serde_json::to_string(request).map_err(protocol)?;
+        // Paths are the only part of a request that may have no form in JSON.
+        let mut line = serde_json::to_string(request).map_err(|_| ControlError::NotUtf8)?;
         line.push('\n');
         // A server with too many clients replies and disconnects before it has read the request:
         // its reply explains more than the failed write.
@@ -69,6 +100,12 @@ impl Client {
             }
         }
     }
+}
+
+/// Whether the other end of a connection is of root or of this process's user.
+pub(super) fn is_trusted(stream: &UnixStream) -> bool {
+    rustix::net::sockopt::socket_peercred(stream)
+        .is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "passed to map_err")]

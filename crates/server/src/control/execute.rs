@@ -32,6 +32,9 @@ pub trait StoreOwner {
         progress: &mut dyn FnMut(wire::Progress),
     ) -> Result<disk::Calibration, StoreError>;
 
+    /// The file or device that the server has the store on; a failure where the owner is no server.
+    fn served_file(&self) -> Result<wire::ServedFile, wire::Failure>;
+
     /// The server's status; a failure where the owner is no server.
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure>;
 }
@@ -44,8 +47,10 @@ pub fn execute(
     cancel: &AtomicBool,
     progress: &mut dyn FnMut(wire::Progress),
 ) -> Result<Reply, wire::Failure> {
-    if let Request::Status = request {
-        return Ok(Reply::Status(Box::new(owner.status()?)));
+    match request {
+        Request::Status => return Ok(Reply::Status(Box::new(owner.status()?))),
+        Request::ServedFile => return Ok(Reply::ServedFile(owner.served_file()?)),
+        _ => {}
     }
     execute_on_store(owner, request, cancel, progress).map_err(|error| (&error).into())
 }
@@ -71,12 +76,13 @@ fn execute_on_store(
             let (_, index) = read_index(store, title, io)?;
             Reply::Index(wire::to_hex(&index.encode()))
         }
-        Request::Ingest { files, as_file, title, allow_damaged, renditions } => {
+        Request::Ingest { files, as_file, title, allow_damaged, renditions, program } => {
             let options = IngestOptions {
                 kind: if *as_file { TitleKind::File } else { TitleKind::Media },
                 name: title.clone(),
                 allow_damaged: *allow_damaged,
                 renditions: *renditions,
+                program: *program,
             };
             let outcomes = store::ingest(store, files, &options, io, &mut on_bytes, cancel);
             Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
@@ -103,7 +109,7 @@ fn execute_on_store(
             let calibration = owner.calibrate(budget, progress)?;
             Reply::Calibration(Box::new(wire::Calibration::from(&calibration)))
         }
-        Request::Status => unreachable!("answered by `execute`"),
+        Request::Status | Request::ServedFile => unreachable!("answered by `execute`"),
     })
 }
 
@@ -112,8 +118,7 @@ fn read_index(
     title: &str,
     io: &dyn BackgroundIo,
 ) -> Result<(TitleRecord, Arc<TitleIndex>), StoreError> {
-    let record =
-        store.title(title).ok_or_else(|| StoreError::NoTitle { name: title.to_owned() })?;
+    let record = store.find(title)?;
     let _permit = io.acquire(ByteCount(record.index_bytes.max(1)));
     let index = store.index(record.id)?;
     Ok((record, index))

@@ -7,18 +7,21 @@
 //!   client ◀── {"reply":{"ingest":{...}}}   or   {"failed":{"code":"full","message":"..."}}
 //! ```
 //!
-//! The socket is in a directory that only its user can enter. A client that disconnects during an
-//! ingest, export or check cancels it.
+//! The socket is named after the store's uuid, in a directory that only its user can write to; a
+//! lock beside it keeps it with one living server. Only root and the server's user are served, and
+//! a client asks first which file or device the server has: a copy of a store has the uuid of the
+//! original. A client that disconnects during an ingest, export or check cancels it.
 
 mod client;
 mod execute;
 mod paths;
 mod served;
 mod server;
+mod socket;
 
 pub use client::{Client, ControlError};
 pub use execute::{StoreOwner, execute};
-use paths::belongs_to_user;
+use paths::is_safe;
 pub use paths::{socket_directory, socket_path};
 pub(crate) use served::ServedStore;
 pub(crate) use server::ControlServer;
@@ -55,6 +58,8 @@ pub enum Request {
         allow_damaged: bool,
         /// Whether all files are the renditions of one title.
         renditions: bool,
+        /// The programme to take from a file with several.
+        program: Option<u32>,
     },
     /// Remove a title: it is hidden at once, and its space is freed when its last session has
     /// ended.
@@ -89,6 +94,8 @@ pub enum Request {
     },
     /// Report the server's status.
     Status,
+    /// Report which file or device the server has the store on.
+    ServedFile,
 }
 
 /// The reply to a request.
@@ -122,6 +129,8 @@ pub enum Reply {
     Calibration(Box<wire::Calibration>),
     /// Reply to `Status`.
     Status(Box<wire::ServerStatus>),
+    /// Reply to `ServedFile`.
+    ServedFile(wire::ServedFile),
 }
 
 /// One line from the server.

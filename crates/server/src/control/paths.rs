@@ -19,15 +19,29 @@ pub fn socket_path(uuid: Uuid) -> PathBuf {
     socket_directory().join(format!("{uuid}.sock"))
 }
 
-/// Whether the directory exists and belongs to this user: in `/tmp` any user could create it.
-pub(super) fn belongs_to_user(directory: &Path) -> io::Result<bool> {
+/// Whether the directory is one whose sockets this user's commands may use: it exists and belongs
+/// to this user, since in `/tmp` any user could create it. Fails if others may write to it, because
+/// they could then put a socket of theirs in it.
+pub(super) fn is_safe(directory: &Path) -> io::Result<bool> {
     // A link is not followed: another user's link could lead to a directory of this user.
-    match std::fs::symlink_metadata(directory) {
-        Ok(found) => Ok(found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+    let found = match std::fs::symlink_metadata(directory) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(false);
     }
+    if found.mode() & WRITABLE_BY_OTHERS != 0 {
+        let path = directory.display();
+        let why = format!("other users may write to {path}; run `chmod 700 {path}`");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(true)
 }
+
+/// Mode bits: the group and others may write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 fn directory(runtime: Option<PathBuf>, user: u32) -> PathBuf {
     match runtime {

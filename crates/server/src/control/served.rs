@@ -11,7 +11,9 @@ use crossbeam_channel::bounded;
 use device::{CalibrateProgress, DiskAccess};
 use disk::Calibration;
 use std::any::Any;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::{BackgroundIo, Store, StoreError, TitleRecord};
 use units::ByteCount;
@@ -37,6 +39,11 @@ impl ServedStore {
     ) -> Self {
         let io = EngineBackgroundIo::new(core.clone(), &shared.content.stores[number]);
         Self { number, shared, core, config, io }
+    }
+
+    /// The store's path, as the server was given it.
+    pub(super) fn path(&self) -> &Path {
+        &self.mounted().path
     }
 
     fn mounted(&self) -> &MountedStore {
@@ -66,7 +73,7 @@ impl StoreOwner for ServedStore {
 
     /// Every batch of reads waits for a permit, so that no session is disturbed. A measurement
     /// during sessions shows less than the disk can do: it is returned, but stored only if the
-    /// store has no calibration.
+    /// store has no calibration, or a provisional one.
     fn calibrate(
         &self,
         budget: Duration,
@@ -94,8 +101,10 @@ impl StoreOwner for ServedStore {
         if most_active > 0 {
             calibration.method.push_str(&format!("; during up to {most_active} sessions"));
         }
-        if most_active == 0 || store.calibration().is_none() {
+        let replaceable = store.calibration().is_none_or(|stored| stored.is_provisional());
+        if most_active == 0 || replaceable {
             let adopted = mount::adopt(store, &self.config, mounted.read_size, &calibration)?;
+            mounted.provisional.store(calibration.is_provisional(), Ordering::Relaxed);
             if let Some((guarantee, timings)) = adopted {
                 let timings = Box::new(timings);
                 self.core.send(Event::Guarantee { disk: mounted.disk, guarantee, timings });
@@ -104,6 +113,12 @@ impl StoreOwner for ServedStore {
             calibration.method.push_str("; not stored: measure again while no session is active");
         }
         Ok(calibration)
+    }
+
+    fn served_file(&self) -> Result<wire::ServedFile, wire::Failure> {
+        let mounted = self.mounted();
+        let path = mounted.path.display().to_string();
+        Ok(wire::ServedFile { path, file: mounted.file.to_string() })
     }
 
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {

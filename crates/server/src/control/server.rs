@@ -1,61 +1,70 @@
 //! The server side of the control socket: a thread that listens, and one for each client.
 
+use super::client::is_trusted;
 use super::served::ServedStore;
-use super::{Line, Request, StoreOwner, belongs_to_user, execute, socket_path};
-use crate::wire;
-use std::fs::{self, DirBuilder};
+use super::socket::{BindError, ControlSocket};
+use super::{Client, Line, Reply, Request, StoreOwner, execute, socket_path};
+use crate::mount::copy_of;
+use crate::{ServerError, wire};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// A listening control socket. Dropping it cancels its clients' requests and removes the socket.
 #[derive(Debug)]
 pub(crate) struct ControlServer {
-    path: PathBuf,
-    // Set when the socket is dropped.
+    socket: Arc<ControlSocket>,
+    // Set when the server is dropped.
     closed: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ControlServer {
-    /// Listens for requests to the store. The server holds the store exclusively, so an existing
-    /// socket remains from a server that was killed, and is replaced.
-    pub(crate) fn start(served: ServedStore) -> io::Result<Self> {
-        let path = socket_path(served.store().info().uuid);
-        let directory = path.parent().unwrap_or(&path);
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        if !belongs_to_user(directory)? {
-            let why = format!("{} belongs to another user; remove it", directory.display());
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-        }
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(&path)?;
+    /// Listens for requests to the store. The server holds the store exclusively, so that another
+    /// server with its socket has a copy of the store.
+    pub(crate) fn start(served: ServedStore) -> Result<Self, ServerError> {
+        let uuid = served.store().info().uuid;
+        let failed =
+            |source| ServerError::Io { what: "listen for control requests".to_owned(), source };
+        let socket = match ControlSocket::bind(&socket_path(uuid)) {
+            Ok(socket) => Arc::new(socket),
+            Err(BindError::Io(error)) => return Err(failed(error)),
+            Err(BindError::Served) => {
+                let other = served_path(uuid).unwrap_or_else(|| "another store".to_owned());
+                let (path, reason) = (served.path().to_owned(), copy_of(&other));
+                return Err(ServerError::Store { path, reason });
+            }
+        };
         let closed = Arc::new(AtomicBool::new(false));
-        let (flag, served) = (Arc::clone(&closed), Arc::new(served));
+        let (flag, listening, served) =
+            (Arc::clone(&closed), Arc::clone(&socket), Arc::new(served));
         let thread = thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || listen(&listener, &served, &flag))?;
-        Ok(Self { path, closed, thread: Some(thread) })
+            .spawn(move || listen(listening.listener(), &served, &flag))
+            .map_err(failed)?;
+        Ok(Self { socket, closed, thread: Some(thread) })
     }
 }
 
 impl Drop for ControlServer {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
-        // A connection ends the listener's wait for the next client.
-        let _ = UnixStream::connect(&self.path);
-        let _ = fs::remove_file(&self.path);
+        self.socket.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// The path of the store that is served under this uuid, as far as its server tells.
+fn served_path(uuid: Uuid) -> Option<String> {
+    match Client::open(uuid).ok()??.call(&Request::ServedFile, |_| {}).ok()? {
+        Reply::ServedFile(served) => Some(served.path),
+        _ => None,
     }
 }
 
@@ -72,9 +81,7 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<Atomi
         };
         // The list holds the clients that are open, whose number is limited.
         clients.retain(|client| !client.is_finished());
-        if clients.len() >= MAX_CLIENTS {
-            let message = "too many commands run on this store; try again later".to_owned();
-            let failure = wire::Failure { code: "busy".to_owned(), message };
+        if let Some(failure) = refusal(&stream, clients.len()) {
             let _ = write_line(&stream, &Line::Failed(failure));
             continue;
         }
@@ -88,6 +95,22 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<Atomi
     for client in clients {
         let _ = client.join();
     }
+}
+
+/// Why a client is not served; `None` if it is.
+fn refusal(stream: &UnixStream, clients: usize) -> Option<wire::Failure> {
+    let failure = |code: &str, message: &str, hint: &str| {
+        let (code, message) = (code.to_owned(), message.to_owned());
+        Some(wire::Failure { code, message, hint: Some(hint.to_owned()) })
+    };
+    if !is_trusted(stream) {
+        let message = "only root and the server's user may give it commands";
+        return failure("not-allowed", message, "run the command as one of them");
+    }
+    if clients >= MAX_CLIENTS {
+        return failure("busy", "too many commands run on this store", "try again later");
+    }
+    None
 }
 
 /// Executes a client's requests, one after another, until it disconnects.
@@ -114,11 +137,11 @@ fn serve_client(stream: &UnixStream, served: &ServedStore, closed: &AtomicBool) 
         }
         let result = match serde_json::from_slice(&line) {
             Ok(request) => execute_for(stream, served, closed, &request),
-            Err(error) => {
-                let message =
-                    format!("this is not a request: {error}; use the server's version of tenuto");
-                Line::Failed(wire::Failure { code: "request".to_owned(), message })
-            }
+            Err(error) => Line::Failed(wire::Failure {
+                code: "request".to_owned(),
+                message: format!("this is not a request: {error}"),
+                hint: Some("use the server's version of tenuto".to_owned()),
+            }),
         };
         // Not before a read that timed out: a part of a line stays for the next read.
         line.clear();

@@ -15,6 +15,7 @@ mod actions;
 mod requests;
 mod sessions;
 
+use crate::clients::{ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::disk_history_writer::{self, HistoryRecord};
 use crate::disk_thread::DiskThread;
@@ -68,6 +69,9 @@ pub(crate) struct Core {
     history_writer: Sender<HistoryRecord>,
     history_saved_at: Moment,
     stop_at: Option<Moment>,
+    // The sessions of each client that have delivered nothing, and the most of them.
+    unplayed: ClientCounts,
+    unplayed_limit: ClientLimit,
 }
 
 /// The parts from which a core is built.
@@ -82,6 +86,8 @@ pub(crate) struct CoreParts {
     pub(crate) disks: Vec<DiskThread>,
     pub(crate) history_writer: Sender<HistoryRecord>,
     pub(crate) pool: Pool,
+    /// The most sessions of one client that have delivered nothing.
+    pub(crate) unplayed_limit: ClientLimit,
 }
 
 impl Core {
@@ -110,6 +116,8 @@ impl Core {
             history_writer: parts.history_writer,
             history_saved_at: Moment::ZERO,
             stop_at: None,
+            unplayed: ClientCounts::default(),
+            unplayed_limit: parts.unplayed_limit,
         }
     }
 
@@ -156,7 +164,7 @@ impl Core {
     fn handle_event(&mut self, event: Event) {
         let now = self.clock.now();
         match event {
-            Event::Admit { caller, request } => self.admit(caller, request),
+            Event::Admit { caller, client, request } => self.admit(caller, client, request),
             Event::List { caller } => self.list_sessions(caller),
             Event::Close { session } => {
                 self.engine.close(now, session);

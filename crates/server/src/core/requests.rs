@@ -51,6 +51,7 @@ impl Core {
         if let Some(open) = self.sessions.get(&pending.session)
             && open.session.is_first_delivery()
         {
+            self.unplayed.remove(open.session.client);
             self.shared.startup.observe(open.session.admitted.elapsed().as_secs_f64());
         }
         self.send(worker, WorkerMessage::Deliver { connection, request, read, buffer, range });

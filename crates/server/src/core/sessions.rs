@@ -1,6 +1,7 @@
 //! Sessions: admission, the list of sessions, their end, and titles that are removed while played.
 
 use super::Core;
+use crate::clients::ClientAddress;
 use crate::engine::{
     AdmissionDecision, AdmitRequest, RequestId, SessionId, SessionStatus, TitleKey,
 };
@@ -30,8 +31,8 @@ pub(super) struct PlayingTitle {
 
 impl Core {
     /// Answers an admission request now, or when the session's start time has come.
-    pub(super) fn admit(&mut self, caller: Caller, request: PlayRequest) {
-        let result = match self.try_admit(request) {
+    pub(super) fn admit(&mut self, caller: Caller, client: ClientAddress, request: PlayRequest) {
+        let result = match self.try_admit(client, request) {
             Ok((session, wait)) if wait > Duration::ZERO => {
                 // The player gets its answer at its start, so that it requests nothing before.
                 return self.deferred.push((self.clock.now() + wait, caller, session));
@@ -53,6 +54,7 @@ impl Core {
     /// Evaluates an admission request. Accepted: the session and the time until its start.
     fn try_admit(
         &mut self,
+        client: ClientAddress,
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
         let PlayRequest { title, presentation, name, format, max_wait, replaces } = request;
@@ -63,6 +65,7 @@ impl Core {
         if self.stop_at.is_some() {
             return Err(AdmissionError::Stopping);
         }
+        self.check_unplayed(client, replaces)?;
         // Before admission: a session that no token names could not be used.
         let token = self
             .shared
@@ -74,7 +77,7 @@ impl Core {
         let request = AdmitRequest {
             layout: Arc::clone(layout),
             copies: copies.to_vec(),
-            offers: presentation.offers().to_vec(),
+            offers: presentation.offers(format).to_vec(),
             start: Duration::ZERO,
             max_wait,
             replaces,
@@ -89,8 +92,16 @@ impl Core {
                 });
                 playing.sessions += 1;
                 playing.name.clone_from(&name);
-                let session =
-                    Arc::new(PlayerSession::new(id, token, title, presentation, name, offer));
+                let session = Arc::new(PlayerSession::new(
+                    id,
+                    token,
+                    title,
+                    presentation,
+                    name,
+                    (format, offer),
+                    client,
+                ));
+                self.unplayed.add(client);
                 self.shared.sessions.insert(Arc::clone(&session));
                 let open = OpenSession { session: Arc::clone(&session), requests: HashSet::new() };
                 self.sessions.insert(id, open);
@@ -99,10 +110,30 @@ impl Core {
         }
     }
 
+    /// Refuses a client that has as many sessions as it may have without playing them. `replaces`:
+    /// the session that ends if the request is accepted.
+    fn check_unplayed(
+        &self,
+        client: ClientAddress,
+        replaces: Option<SessionId>,
+    ) -> Result<(), AdmissionError> {
+        let replaced = replaces
+            .and_then(|id| self.sessions.get(&id))
+            .is_some_and(|open| open.session.client == client && !open.session.has_played());
+        let most = self.unplayed_limit.of(client);
+        if self.unplayed.held(client) - usize::from(replaced) < most {
+            return Ok(());
+        }
+        Err(AdmissionError::TooManyUnplayed { client, most })
+    }
+
     /// Ends a session: its token becomes invalid and its pending requests are answered with `why`.
     pub(super) fn end_session(&mut self, id: SessionId, why: RequestError) {
         let Some(open) = self.sessions.remove(&id) else { return };
         self.shared.sessions.remove(open.session.token);
+        if !open.session.has_played() {
+            self.unplayed.remove(open.session.client);
+        }
         for request in open.requests {
             self.request_failed(request, why.clone());
         }

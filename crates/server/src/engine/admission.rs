@@ -47,7 +47,7 @@ impl Engine {
             Ok(Choice { offer, accepted, slots }) => {
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
-                self.counters.downgraded += u64::from(offer > 0);
+                self.streams.accounts.counters.admitted_downgraded += u64::from(offer > 0);
                 self.begin_session(now, session, request.offers, accepted, slots);
                 if let Some(suspended) = suspended {
                     self.end_suspended(now, suspended);
@@ -85,7 +85,7 @@ impl Engine {
         // The last offer is the smallest, so its start is the earliest that can be named.
         let last = rejected.pop().expect("a shortage is one of a candidate");
         for other in rejected {
-            self.streams.bookings_mut().put_demand(other.candidate.demand);
+            self.streams.bookings.put_demand(other.candidate.demand);
         }
         Err(self.refusal(now, last.candidate, last.shortfall))
     }
@@ -107,12 +107,12 @@ impl Engine {
         let detail = match shortfall.failover {
             None => format!("{what}, {when:.1} s from now"),
             Some(FailoverShortfall { lost, short }) => {
-                self.counters.refused_for_loss += 1;
+                self.streams.accounts.counters.refused_for_loss += 1;
                 format!("if disk {lost} were lost: {what}, disk {short}, {when:.1} s from now")
             }
         };
         let (retry_after, exact) = self.streams.earliest_start(&mut candidate);
-        self.streams.bookings_mut().put_demand(candidate.demand);
+        self.streams.bookings.put_demand(candidate.demand);
         Refusal { resource, retry_after, exact, detail }
     }
 
@@ -123,7 +123,7 @@ impl Engine {
         let ids = std::mem::take(&mut session.streams);
         let reserve = session.reserve.saturating_sub(session.unsent);
         session.reserve -= reserve;
-        self.streams.bookings_mut().release_send_memory(placement, reserve);
+        self.streams.bookings.release_send_memory(placement, reserve);
         let streams = ids.into_iter().map(|id| (id, self.streams.remove(id))).collect();
         SuspendedSession { session: id, streams, reserve }
     }
@@ -133,7 +133,7 @@ impl Engine {
         let placement = session.placement();
         session.reserve += suspended.reserve;
         session.streams = suspended.streams.iter().map(|(id, _)| *id).collect();
-        self.streams.bookings_mut().reserve_send_memory(placement, suspended.reserve);
+        self.streams.bookings.reserve_send_memory(placement, suspended.reserve);
         suspended.streams.into_iter().for_each(|(id, stream)| self.streams.insert(id, stream));
     }
 
@@ -147,16 +147,16 @@ impl Engine {
         if !self.admitting {
             return Some(self.refusal_without_search("the server is stopping".to_owned()));
         }
-        if self.streams.titles().is_withdrawn(request.layout.title) {
+        if self.streams.titles.is_withdrawn(request.layout.title) {
             return Some(self.refusal_without_search("the title is being removed".to_owned()));
         }
-        if self.streams.bookings().disk_index(request.layout.disk).is_none() {
+        if self.streams.bookings.disk_index(request.layout.disk).is_none() {
             return Some(
                 self.refusal_without_search(format!("there is no disk {}", request.layout.disk.0)),
             );
         }
         let mut copies = std::iter::once(&request.layout).chain(&request.copies);
-        if !copies.any(|layout| self.streams.bookings().is_live(layout)) {
+        if !copies.any(|layout| self.streams.bookings.is_live(layout)) {
             let what = "no disk that it lies on is there any more: see to them, and start again";
             return Some(self.refusal_without_search(what.to_owned()));
         }
@@ -179,9 +179,9 @@ impl Engine {
 
     pub(super) fn count_refusal(&mut self, resource: Resource) {
         match resource {
-            Resource::Disk => self.counters.refused_disk += 1,
-            Resource::Memory => self.counters.refused_memory += 1,
-            Resource::Network => self.counters.refused_network += 1,
+            Resource::Disk => self.streams.accounts.counters.refused_disk += 1,
+            Resource::Memory => self.streams.accounts.counters.refused_memory += 1,
+            Resource::Network => self.streams.accounts.counters.refused_network += 1,
         }
     }
 
@@ -196,9 +196,9 @@ impl Engine {
         let Candidate { layout, replica, copies, streams, demand } = &accepted.candidate;
         let (placement, reserve) = (accepted.candidate.placement(), demand.reserve);
         self.next_session += 1;
-        self.counters.admitted += 1;
-        self.streams.title_use_began(layout.title);
-        self.streams.bookings_mut().reserve_send_memory(placement, reserve);
+        self.streams.accounts.counters.admitted += 1;
+        self.streams.titles.use_began(layout.title);
+        self.streams.bookings.reserve_send_memory(placement, reserve);
         let summary =
             SessionSummary { title: layout.title, admitted: now, ..SessionSummary::default() };
         let session = Session {
@@ -216,7 +216,7 @@ impl Engine {
             asked: false,
             seeks: BTreeMap::new(),
         };
-        self.streams.accounts_mut().open(id, summary);
+        self.streams.accounts.open(id, summary);
         self.sessions.insert(id, Session { streams: self.streams.book(accepted), ..session });
     }
 }

@@ -4,7 +4,8 @@
 use super::{Engine, RequestId, StreamId};
 
 impl Engine {
-    pub(super) fn audit_books(&mut self) -> Result<(), String> {
+    /// Checks that books, buffers and queues agree with the sessions; says what does not. Slow.
+    pub fn audit(&mut self) -> Result<(), String> {
         let reserves = self.sessions.values().map(|s| (s.placement(), s.reserve));
         let detached = self.requests.values().filter_map(|request| request.detached);
         let detached = detached.map(|detached| (detached.disk, detached.reserve));
@@ -23,7 +24,7 @@ impl Engine {
             return Err(format!("sessions list {listed:?}, there are {streams:?}"));
         }
         let is_gone = |id: &&RequestId| self.requests.get(id).is_none_or(|request| request.over);
-        match self.streams.awaited().requests().find(is_gone) {
+        match self.streams.awaited.requests().find(is_gone) {
             Some(request) => Err(format!("{request:?} is over and waits for a piece")),
             None => Ok(()),
         }

@@ -18,19 +18,19 @@ impl Engine {
         let idle = |disk: &super::bookings::disk::Disk| disk.busy() == 0 && !disk.work.is_waiting();
         self.sessions.is_empty()
             && self.requests.is_empty()
-            && self.streams.bookings().disks().iter().all(idle)
+            && self.streams.bookings.disks.iter().all(idle)
     }
 
     /// Takes over the disks' new timings where no session or request is open.
     pub(super) fn apply_timings(&mut self) {
         if self.sessions.is_empty() && self.requests.is_empty() {
-            self.streams.bookings_mut().learn_timings();
+            self.streams.bookings.learn_timings();
         }
     }
 
     /// Brings the engine to `now`: if a slot has begun since, everything that slots begin with.
     pub(super) fn advance(&mut self, now: Moment) {
-        if !self.streams.bookings_mut().advance(now) {
+        if !self.streams.bookings.advance(now) {
             return;
         }
         // New timings wait until the last session has ended, which each slot may find.
@@ -43,7 +43,7 @@ impl Engine {
         // A later schedule is decided, as all else, on the slots after this one: so only now.
         self.extend_late_streams(now);
         // A single disk has no other copies for its sessions and no memory to share.
-        if self.streams.bookings().disks().len() > 1 {
+        if self.streams.bookings.disks.len() > 1 {
             self.fail_hung_disks(now);
             self.streams.rebalance_memory();
         }
@@ -54,9 +54,10 @@ impl Engine {
     // count on the memory of those.
     fn release_expired(&mut self, now: Moment) {
         // The slot is at least 1: `Bookings::advance` reports only slots after slot 0.
-        let over = SlotIndex(self.streams.bookings().slot().0 - 1);
-        for id in self.streams_with(|stream| stream.held().any(|held| self.is_expired(held, over)))
-        {
+        let over = SlotIndex(self.streams.bookings.slot().0 - 1);
+        let holds_expired =
+            |stream: &Stream| stream.held().any(|(read, piece)| self.is_expired(read, piece, over));
+        for id in self.streams_with(holds_expired) {
             let stream = &self.streams[&id];
             let admits_all = self.config.policy == PolicyKind::None;
             if admits_all && self.needed_until(stream, over).is_some() {
@@ -69,7 +70,7 @@ impl Engine {
             }
             let expired: Vec<u32> = stream
                 .held()
-                .filter(|held| self.is_expired(*held, over))
+                .filter(|(read, piece)| self.is_expired(*read, *piece, over))
                 .map(|(_, piece)| piece.piece)
                 .collect();
             expired.into_iter().for_each(|piece| self.streams.release_piece(id, piece));
@@ -84,7 +85,7 @@ impl Engine {
         if self.config.policy == PolicyKind::None {
             return;
         }
-        let slot = self.streams.bookings().slot();
+        let slot = self.streams.bookings.slot();
         let late = |stream: &Stream| {
             // Before the start-up is over nothing is delivered, so no player is late.
             stream.opens.is_none()
@@ -100,7 +101,7 @@ impl Engine {
             let slots = u32::try_from(slot.0 + 1 - until.0).unwrap_or(u32::MAX);
             if self.streams.delay(now, id, slots) {
                 let change = ScheduleChange::Delayed { track, slots };
-                self.streams.push(Action::Rescheduled { session, change });
+                self.streams.actions.push(Action::Rescheduled { session, change });
             }
         }
     }
@@ -109,7 +110,9 @@ impl Engine {
     // released, if that is `slot` or before.
     fn needed_until(&self, stream: &Stream, slot: SlotIndex) -> Option<SlotIndex> {
         let from = self.needed_from(stream);
-        let up = stream.held().filter(|held| held.1.piece >= from && self.is_expired(*held, slot));
+        let up = stream
+            .held()
+            .filter(|(read, piece)| piece.piece >= from && self.is_expired(*read, *piece, slot));
         up.map(|(_, piece)| piece.release).min()
     }
 
@@ -127,7 +130,7 @@ impl Engine {
     }
 
     // Whether a buffer is to be released at the end of `slot` or before.
-    fn is_expired(&self, (read, piece): (ReadId, PieceDue), slot: SlotIndex) -> bool {
+    fn is_expired(&self, read: ReadId, piece: PieceDue, slot: SlotIndex) -> bool {
         // A piece that is still being read is late, and its player waits for it.
         piece.release <= slot && !self.streams.is_reading(read)
     }
@@ -166,7 +169,7 @@ impl Engine {
             let stream = &self.streams[&id];
             let (session, change) =
                 (stream.session, ScheduleChange::Released { track: stream.track });
-            self.streams.push(Action::Rescheduled { session, change });
+            self.streams.actions.push(Action::Rescheduled { session, change });
             self.drop_stream(now, id);
         }
         for id in leaving {
@@ -200,7 +203,7 @@ impl Engine {
             let spare = session.reserve.saturating_sub(session.unsent);
             session.reserve -= spare;
             let placement = session.placement();
-            self.streams.bookings_mut().release_send_memory(placement, spare);
+            self.streams.bookings.release_send_memory(placement, spare);
         }
         self.streams.settle(now, &stream);
     }
@@ -220,12 +223,12 @@ impl Engine {
         // itself.
         let session = self.sessions.take(&id);
         let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
-        self.streams.bookings_mut().release_send_memory(session.placement(), session.reserve);
+        self.streams.bookings.release_send_memory(session.placement(), session.reserve);
         for request in session.requests {
             self.detach(request, disk, title);
         }
-        let summary = self.streams.accounts_mut().close(id);
-        self.streams.push(Action::Ended { session: id, summary });
+        let summary = self.streams.accounts.close(id);
+        self.streams.actions.push(Action::Ended { session: id, summary });
         self.streams.title_use_ended(title);
     }
 }

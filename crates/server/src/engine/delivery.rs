@@ -37,13 +37,13 @@ impl Engine {
     pub(super) fn begin_request(&mut self, now: Moment, media: MediaRequest) {
         let MediaRequest { request, session, parts } = media;
         if self.requests.contains_key(&request) || !self.is_valid_request(session, &parts) {
-            self.streams.push(Action::Failed { request, outcome: ReadOutcome::Failed });
+            self.streams.actions.push(Action::Failed { request, outcome: ReadOutcome::Failed });
             return;
         }
         let state = &mut self.sessions[&session];
         if state.requests.len() >= MAX_REQUESTS {
             let why = DeclineReason::TooManyRequests { most: MAX_REQUESTS };
-            self.streams.push(Action::Declined { request, why });
+            self.streams.actions.push(Action::Declined { request, why });
             return;
         }
         // Also a refused request shows that a player is there, so the longer time limit applies.
@@ -53,7 +53,12 @@ impl Engine {
         self.requests.begin(request, session, parts);
         match self.readmit_where_not_contiguous(now, request) {
             Ok(()) => self.serve(now, request),
-            Err(refusal) => self.refuse(request, refusal),
+            Err(refusal) => {
+                // It ends before it has begun: the player may still continue at every place at
+                // which it could before, also where this request would have ended.
+                self.requests[&request].over = true;
+                self.refuse(request, refusal);
+            }
         }
     }
 
@@ -130,7 +135,7 @@ impl Engine {
     // The tracks that these buffers, which sockets hold, are of.
     fn tracks_in<'a>(&self, unsent: impl IntoIterator<Item = &'a ReadId>) -> BTreeSet<TrackNumber> {
         let track = |read: &ReadId| {
-            self.streams.buffers().get(*read).expect("unsent buffers are pinned").key.track
+            self.streams.buffers.get(*read).expect("unsent buffers are pinned").key.track
         };
         unsent.into_iter().map(track).collect()
     }
@@ -180,8 +185,8 @@ impl Engine {
 
     // A socket no longer needs a buffer.
     fn taken(&mut self, session: SessionId, read: ReadId) {
-        let len = self.streams.buffers().get(read).expect("unsent buffers are pinned").place.len;
-        self.streams.buffers_mut().unpin(read);
+        let len = self.streams.buffers.get(read).expect("unsent buffers are pinned").place.len;
+        self.streams.buffers.unpin(read);
         if let Some(state) = self.sessions.get_mut(&session) {
             state.unsent -= u64::from(len);
         }
@@ -193,7 +198,7 @@ impl Engine {
         if !state.over || !state.unsent.is_empty() {
             return;
         }
-        self.streams.awaited_mut().stop(request);
+        self.streams.awaited.stop(request);
         let state = self.requests.remove(&request).expect("looked up just now");
         match self.sessions.get_mut(&state.session) {
             Some(session) => session.requests.retain(|other| *other != request),
@@ -203,25 +208,25 @@ impl Engine {
 
     /// The session of a request has ended; buffers that its socket holds stay until they are sent.
     pub(super) fn detach(&mut self, request: RequestId, disk: usize, title: TitleKey) {
-        self.streams.awaited_mut().stop(request);
+        self.streams.awaited.stop(request);
         let Some(state) = self.requests.get_mut(&request) else { return };
         // The session's streams are gone, so none of them needs to know what was not delivered.
         state.over = true;
         let len =
-            |read: &ReadId| u64::from(self.streams.buffers().get(*read).expect("pinned").place.len);
+            |read: &ReadId| u64::from(self.streams.buffers.get(*read).expect("pinned").place.len);
         let reserve = state.unsent.iter().map(len).sum();
         state.detached = Some(DetachedTransfer { disk, title, reserve });
-        self.streams.bookings_mut().reserve_send_memory(no_replica(disk), reserve);
+        self.streams.bookings.reserve_send_memory(no_replica(disk), reserve);
         // The session's use of the title ends with it, and the socket still reads the title's
         // bytes.
-        self.streams.title_use_began(title);
+        self.streams.titles.use_began(title);
         self.end_if_over(request);
     }
 
     fn end_detached(&mut self, state: &RequestState) {
         let DetachedTransfer { disk, title, reserve } =
             state.detached.expect("only detached transfers have no session");
-        self.streams.bookings_mut().release_send_memory(no_replica(disk), reserve);
+        self.streams.bookings.release_send_memory(no_replica(disk), reserve);
         self.streams.title_use_ended(title);
     }
 
@@ -235,7 +240,7 @@ impl Engine {
 
     /// Delivers as much of a request as is in memory and its socket may hold.
     pub(super) fn serve(&mut self, now: Moment, request: RequestId) {
-        self.streams.awaited_mut().stop(request);
+        self.streams.awaited.stop(request);
         while let Some(state) = self.requests.get(&request) {
             if state.over {
                 return;
@@ -261,14 +266,16 @@ impl Engine {
                 }
                 PieceState::Expected(read) => {
                     if let Some(read) = read {
-                        self.streams.buffers_mut().add_waiter(read, Waiter::Request(request));
+                        self.streams.buffers.add_waiter(read, Waiter::Request(request));
                     }
                     self.await_piece(request, next);
                     return;
                 }
                 PieceState::Unavailable if self.is_superseded(request) => {
                     self.over(request);
-                    self.streams.push(Action::Declined { request, why: DeclineReason::Superseded });
+                    self.streams
+                        .actions
+                        .push(Action::Declined { request, why: DeclineReason::Superseded });
                     return self.end_if_over(request);
                 }
                 PieceState::Unavailable => {
@@ -288,12 +295,12 @@ impl Engine {
         // The stream's own hold first: after a failed read it may be of another copy, which a
         // search by this copy's key does not find while it is being read.
         if let Some(read) = stream.read_of(piece) {
-            return match self.streams.buffers().get(read).expect("held").state {
+            return match self.streams.buffers.get(read).expect("held").state {
                 BufferState::Ready => PieceState::InMemory(read),
                 BufferState::Reading => PieceState::Expected(Some(read)),
             };
         }
-        match self.streams.buffers().find(stream.key(piece), stream.place(piece)) {
+        match self.streams.buffers.find(stream.key(piece), stream.place(piece)) {
             Some((read, BufferState::Ready)) => PieceState::InMemory(read),
             Some((read, BufferState::Reading)) => PieceState::Expected(Some(read)),
             // All pieces from the cursor on are booked.
@@ -318,7 +325,7 @@ impl Engine {
     fn refuse(&mut self, request: RequestId, refusal: Refusal) {
         self.count_refusal(refusal.resource);
         self.over(request);
-        self.streams.push(Action::Refused { request, refusal });
+        self.streams.actions.push(Action::Refused { request, refusal });
         self.end_if_over(request);
     }
 
@@ -335,7 +342,7 @@ impl Engine {
         next: NextBytes,
         read: ReadId,
     ) -> bool {
-        let buffer = self.streams.buffers().get(read).expect("found just now");
+        let buffer = self.streams.buffers.get(read).expect("found just now");
         let len = u64::from(buffer.place.len);
         let session_id = self.requests[&request].session;
         let id = self.stream_of(session_id, next.track).expect("found through it");
@@ -354,33 +361,33 @@ impl Engine {
         let within = |offset: u64| u32::try_from(offset - start).expect("within a piece");
         let bytes = within(next.offset)..within(end);
         session.unsent += len;
-        self.streams.accounts_mut().count_delivered(session_id, end - next.offset);
+        self.streams.accounts.count_delivered(session_id, end - next.offset);
         // The socket's own pin: the stream releases its hold as soon as the piece is delivered
         // whole.
-        self.streams.buffers_mut().pin(read);
+        self.streams.buffers.pin(read);
         let state = &mut self.requests[&request];
         state.unsent.push_back(read);
         state.advance(end - next.offset);
-        self.streams.push(Action::Deliver { request, read, bytes });
+        self.streams.actions.push(Action::Deliver { request, read, bytes });
         self.streams.note_delivered(now, id, piece, whole, read);
         true
     }
 
     fn complete(&mut self, request: RequestId) {
         self.over(request);
-        self.streams.push(Action::Complete { request });
+        self.streams.actions.push(Action::Complete { request });
         self.end_if_over(request);
     }
 
     pub(super) fn fail(&mut self, request: RequestId, outcome: ReadOutcome) {
         self.over(request);
-        self.streams.push(Action::Failed { request, outcome });
+        self.streams.actions.push(Action::Failed { request, outcome });
         self.end_if_over(request);
     }
 
     // Ends delivery of a request; a contiguous request may continue where it stopped.
     fn over(&mut self, request: RequestId) {
-        self.streams.awaited_mut().stop(request);
+        self.streams.awaited.stop(request);
         let state = &mut self.requests[&request];
         if std::mem::replace(&mut state.over, true) {
             return;
@@ -399,7 +406,7 @@ impl Engine {
         let piece = next.offset / u64::from(layout.tracks[usize::from(next.track)].piece);
         let piece = u32::try_from(piece).expect("within a sound track");
         let key = key(layout, next.track, piece);
-        self.streams.awaited_mut().wait(request, key);
+        self.streams.awaited.wait(request, key);
     }
 
     /// Whether the piece that a request waits for is neither in memory nor booked.

@@ -45,8 +45,8 @@ impl Engine {
     /// A read of `disk` has ended: with too many failures in a row the disk is lost. A server with
     /// one disk has no other copies; there each read fails by itself.
     pub(super) fn watch_disk(&mut self, now: Moment, disk: usize, outcome: ReadOutcome) {
-        let several = self.streams.bookings().disks().len() > 1;
-        let state = self.streams.bookings_mut().disk_mut(disk);
+        let several = self.streams.bookings.disks.len() > 1;
+        let state = &mut self.streams.bookings.disks[disk];
         state.failed_in_row = match outcome {
             // Damaged data was read to its end: the data is at fault, not the disk.
             ReadOutcome::Good | ReadOutcome::Damaged => 0,
@@ -63,8 +63,8 @@ impl Engine {
     pub(super) fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
         // Nobody must find this buffer again; the holders are looked up by the read that it was
         // for.
-        let buffer = self.streams.buffers_mut().remove(read);
-        self.streams.push(Action::Forget { read });
+        let buffer = self.streams.buffers.remove(read);
+        self.streams.actions.push(Action::Forget { read });
         let holders: Vec<(StreamId, u32)> = buffer
             .waiters
             .iter()
@@ -74,7 +74,7 @@ impl Engine {
             })
             .flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece)))
             .collect();
-        let waiting = self.streams.awaited().of(buffer.key);
+        let waiting = self.streams.awaited.of(buffer.key);
         if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
             let (key, place) = self.place_again(&buffer, &holders, &waiting);
             let waiters: Vec<Waiter> =
@@ -111,7 +111,7 @@ impl Engine {
         let track = failed.key.track;
         let elsewhere = holding.chain(wanting).find_map(|(session, piece)| {
             let mut copies = self.sessions.get(&session)?.copies.iter();
-            let bookings = self.streams.bookings();
+            let bookings = &self.streams.bookings;
             let other =
                 |copy: &&Arc<Layout>| copy.disk != failed.place.disk && bookings.is_live(copy);
             let copy = copies.find(other)?;
@@ -128,7 +128,7 @@ impl Engine {
 impl Engine {
     /// A disk is lost, if it was not before.
     pub(super) fn lose_disk_once(&mut self, now: Moment, lost: usize) {
-        let state = self.streams.bookings_mut().disk_mut(lost);
+        let state = &mut self.streams.bookings.disks[lost];
         if std::mem::replace(&mut state.lost, true) {
             return;
         }
@@ -142,14 +142,14 @@ impl Engine {
         let spared: Vec<SessionId> = self.sessions.keys().filter(spared).copied().collect();
         spared.into_iter().for_each(|id| self.drop_replica(id));
         // Before sessions move: they need memory on their new disks for the buffers that they keep.
-        let parts = self.streams.bookings_mut().share_lost_memory(lost);
+        let parts = self.streams.bookings.share_lost_memory(lost);
         let (mut moved, mut ended) = (0, 0);
         for id in here {
             if self.move_session(now, id, lost) {
                 moved += 1;
             } else {
                 ended += 1;
-                self.streams.accounts_mut().mark_lost(id);
+                self.streams.accounts.mark_lost(id);
                 // Sockets still send the buffers that they hold.
                 self.end_session(now, id, false);
             }
@@ -157,9 +157,9 @@ impl Engine {
         // Only now: until their sessions moved or ended, streams held the buffers of these reads.
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);
-        self.counters.failed_over += moved;
-        self.counters.ended_by_disk_loss += ended;
-        self.streams.push(Action::DiskLost { disk: number, moved, ended });
+        self.streams.accounts.counters.failed_over += moved;
+        self.streams.accounts.counters.ended_by_disk_loss += ended;
+        self.streams.actions.push(Action::DiskLost { disk: number, moved, ended });
     }
 
     // The disk of a session's replica is lost: the session is read from its own disk alone.
@@ -167,7 +167,7 @@ impl Engine {
         let session = &mut self.sessions[&id];
         let placement = session.placement();
         session.replica = None;
-        self.streams.bookings_mut().release_at_replica(placement, session.reserve);
+        self.streams.bookings.failover.unreserve(placement, session.reserve);
         for stream in &session.streams {
             self.streams.drop_replica(*stream);
         }
@@ -179,7 +179,7 @@ impl Engine {
         let (placement, reserve, ids) =
             (session.placement(), session.reserve, session.streams.clone());
         let mut places: Vec<Arc<Layout>> = session.copies.to_vec();
-        let bookings = self.streams.bookings();
+        let bookings = &self.streams.bookings;
         places.retain(|layout| usize::from(layout.disk.0) != lost && bookings.is_live(layout));
         // The replica's disk first: its standby books have kept room for the session.
         places.sort_by_key(|layout| placement.replica != Some(usize::from(layout.disk.0)));
@@ -191,47 +191,47 @@ impl Engine {
         // Before the schedule moves: by a later schedule these pieces would be on time again.
         let late: Vec<Vec<(u32, Moment)>> =
             streams.iter().map(|(_, stream)| stream.overdue(now)).collect();
-        self.streams.bookings_mut().release_send_memory(placement, reserve);
+        self.streams.bookings.release_send_memory(placement, reserve);
         let found = places.iter().find_map(|layout| {
             let (slots, approval) = self.streams.fit_on_copy(now, layout, reserve, &mut streams)?;
             Some((layout, slots, approval))
         });
         let Some((layout, slots, approval)) = found else {
             // As it was, to be ended.
-            self.streams.bookings_mut().reserve_send_memory(placement, reserve);
+            self.streams.bookings.reserve_send_memory(placement, reserve);
             streams.into_iter().for_each(|(id, stream)| self.streams.insert(id, stream));
             return false;
         };
         let disk = usize::from(layout.disk.0);
         self.streams.adopt(approval);
         let placement = Placement { disk, replica: None };
-        self.streams.bookings_mut().reserve_send_memory(placement, reserve);
+        self.streams.bookings.reserve_send_memory(placement, reserve);
         let session = &mut self.sessions[&id];
         (session.layout, session.replica) = (Arc::clone(layout), None);
         if slots > 0 {
             for (_, stream) in &streams {
                 let change = ScheduleChange::Delayed { track: stream.track, slots };
-                self.streams.push(Action::Rescheduled { session: id, change });
+                self.streams.actions.push(Action::Rescheduled { session: id, change });
             }
         }
         // Without a delay the overdue pieces keep their deadlines and are counted when they arrive.
         self.streams.move_to_copy(now, lost, streams, (slots > 0).then_some(late));
-        self.streams.serve_soon(id);
+        self.streams.to_serve.push(id);
         true
     }
 
     /// A lost disk is used again, unless reads that it was given are still under way. Returns
     /// whether it is in use.
     pub(super) fn bring_back(&mut self, disk: DiskNumber) -> bool {
-        let Some(index) = self.streams.bookings().disk_index(disk) else { return false };
-        let state = self.streams.bookings_mut().disk_mut(index);
+        let Some(index) = self.streams.bookings.disk_index(disk) else { return false };
+        let state = &mut self.streams.bookings.disks[index];
         if state.lost {
             if state.in_flight > 0 {
                 return false;
             }
             (state.lost, state.failed_in_row, state.silent_slots) = (false, 0, 0);
             // Its memory went to the other disks when it was lost, and comes back below.
-            self.streams.push(Action::DiskBack { disk });
+            self.streams.actions.push(Action::DiskBack { disk });
             self.streams.rebalance_memory();
         }
         true
@@ -240,8 +240,8 @@ impl Engine {
     /// A slot has begun: a disk that has not answered for too long is lost, if any session gains by
     /// that.
     pub(super) fn fail_hung_disks(&mut self, now: Moment) {
-        for disk in 0..self.streams.bookings().disks().len() {
-            let state = self.streams.bookings().disk(disk);
+        for disk in 0..self.streams.bookings.disks.len() {
+            let state = &self.streams.bookings.disks[disk];
             let patience = HANGS_FOR.max(state.guarantee.longest_read * HANGS_READS);
             let slots = patience.as_nanos().div_ceil(self.config.slot.as_nanos());
             let hangs = !state.lost && u128::from(state.silent_slots) >= slots;
@@ -255,7 +255,7 @@ impl Engine {
     fn can_leave(&self, id: SessionId, disk: usize) -> bool {
         let session = &self.sessions[&id];
         let elsewhere = |layout: &Layout| usize::from(layout.disk.0) != disk;
-        let is_live = |copy: &Layout| self.streams.bookings().is_live(copy);
+        let is_live = |copy: &Layout| self.streams.bookings.is_live(copy);
         !elsewhere(&session.layout)
             && session.copies.iter().any(|copy| elsewhere(copy) && is_live(copy))
     }

@@ -46,7 +46,7 @@ use table::Table;
 use units::{ByteCount, Moment};
 
 pub use api::*;
-pub use status::{DiskStatus, SessionStatus, Status};
+pub use status::{Counters, DiskStatus, SessionStatus, Status};
 
 /// The engine. One owner drives it, in one thread.
 ///
@@ -148,7 +148,7 @@ pub use status::{DiskStatus, SessionStatus, Status};
 /// }
 /// engine.close(now, session);
 /// assert!(engine.is_empty(), "nothing is booked when all have left");
-/// assert_eq!(engine.status(now).deadline_misses, 0);
+/// assert_eq!(engine.status(now).counters.deadline_misses, 0);
 /// ```
 ///
 /// # Answers that actions need
@@ -169,21 +169,7 @@ pub struct Engine {
     /// The admitted streams with all that is booked and held for them.
     streams: Streams,
     admitting: bool,
-    counters: Counters,
     next_session: u64,
-}
-
-/// Sums since the start.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    admitted: u64,
-    downgraded: u64,
-    refused_disk: u64,
-    refused_memory: u64,
-    refused_network: u64,
-    refused_for_loss: u64,
-    failed_over: u64,
-    ended_by_disk_loss: u64,
 }
 
 /// Construction, and what is learned of the disks.
@@ -201,7 +187,6 @@ impl Engine {
             requests: Requests::default(),
             streams: Streams::new(&config),
             admitting: true,
-            counters: Counters::default(),
             next_session: 1,
             config,
         }
@@ -210,9 +195,9 @@ impl Engine {
     /// Replaces a disk's calibration. Sessions that were admitted stay; later decisions go by it.
     pub fn set_guarantee(&mut self, now: Moment, disk: DiskNumber, guarantee: DiskGuarantee) {
         self.input(now, |engine| {
-            let bookings = engine.streams.bookings_mut();
+            let bookings = &mut engine.streams.bookings;
             if let Some(disk) = bookings.disk_index(disk) {
-                bookings.disk_mut(disk).recalibrate(guarantee);
+                bookings.disks[disk].recalibrate(guarantee);
             }
         });
     }
@@ -222,9 +207,9 @@ impl Engine {
     /// slow disks is what protects decisions. A layout whose tracks were timed keeps those times.
     pub fn set_timings(&mut self, now: Moment, disk: DiskNumber, timings: DiskTimings) {
         self.input(now, |engine| {
-            let bookings = engine.streams.bookings_mut();
+            let bookings = &mut engine.streams.bookings;
             let Some(disk) = bookings.disk_index(disk) else { return };
-            bookings.disk_mut(disk).pending_timings = Some(timings);
+            bookings.disks[disk].pending_timings = Some(timings);
             engine.apply_timings();
         });
     }
@@ -233,10 +218,10 @@ impl Engine {
     /// set. False: the history is of other reads than these, and is not used.
     pub fn restore_history(&mut self, now: Moment, disk: DiskNumber, history: DiskHistory) -> bool {
         self.input(now, |engine| {
-            let bookings = engine.streams.bookings_mut();
+            let bookings = &mut engine.streams.bookings;
             let Some(disk) = bookings.disk_index(disk) else { return false };
             let plans = bookings.plans(disk);
-            bookings.disk_mut(disk).recall(history, plans)
+            bookings.disks[disk].recall(history, plans)
         })
     }
 }
@@ -311,7 +296,7 @@ impl Engine {
     /// A disk is no more. Harmless when it is lost already.
     pub fn fail_disk(&mut self, now: Moment, disk: DiskNumber) {
         self.input(now, |engine| {
-            if let Some(disk) = engine.streams.bookings().disk_index(disk) {
+            if let Some(disk) = engine.streams.bookings.disk_index(disk) {
                 engine.lose_disk_once(now, disk);
             }
         });
@@ -345,7 +330,7 @@ impl Engine {
         self.advance(now);
         let answer = handle(self);
         self.dispatch_and_serve(now);
-        debug_assert!(self.streams.is_served(), "sessions are served before a call ends");
+        debug_assert!(self.streams.to_serve.is_empty(), "sessions are served before a call ends");
         answer
     }
 
@@ -354,10 +339,10 @@ impl Engine {
     fn dispatch_and_serve(&mut self, now: Moment) {
         loop {
             self.streams.dispatch(now);
-            if self.streams.is_served() {
+            if self.streams.to_serve.is_empty() {
                 return;
             }
-            while let Some(session) = self.streams.next_to_serve() {
+            while let Some(session) = self.streams.to_serve.pop() {
                 self.serve_session(now, session);
             }
         }
@@ -368,55 +353,40 @@ impl Engine {
 impl Engine {
     /// What is to be done now, in this order; each action is returned once.
     pub fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(self.streams.actions_mut())
+        std::mem::take(&mut self.streams.actions)
     }
 
     /// Appends the actions of [`Engine::take_actions`] to the caller's own list.
     pub fn drain_actions(&mut self, into: &mut Vec<Action>) {
-        into.append(self.streams.actions_mut());
+        into.append(&mut self.streams.actions);
     }
 
     /// When [`Engine::tick`] must be called next, at the latest.
     pub fn next_wakeup(&self) -> Moment {
         // Without sessions and reads a slot changes nothing, so an idle server sleeps.
-        if self.is_quiet() { Moment::MAX } else { self.streams.bookings().slot_end() }
+        if self.is_quiet() { Moment::MAX } else { self.streams.bookings.slot_end() }
     }
 
     /// Forgets the piece that has been unused for longest, at once and without an action, for a
     /// driver whose memory has room but not in one piece. `None`: all pieces in memory are in use.
     pub fn evict_oldest(&mut self) -> Option<ReadId> {
-        self.streams.buffers_mut().evict_oldest()
+        self.streams.buffers.evict_oldest()
     }
 }
 
 /// Queries: they change nothing.
 impl Engine {
-    /// Sessions, counters and disks at this moment.
-    pub fn status(&self, now: Moment) -> Status {
-        self.overall_status(now)
-    }
-
-    /// The sessions that have been open for longest, at most `most`.
-    pub fn sessions(&self, most: usize) -> Vec<SessionStatus> {
-        self.session_status(most)
-    }
-
     /// What use has shown of a disk, to be kept for [`Engine::restore_history`]; `None` for a disk
     /// that is lost or does not exist.
     pub fn disk_history(&self, disk: DiskNumber) -> Option<DiskHistory> {
-        let bookings = self.streams.bookings();
-        let disk = bookings.disk(bookings.disk_index(disk)?);
+        let bookings = &self.streams.bookings;
+        let disk = &bookings.disks[bookings.disk_index(disk)?];
         (!disk.lost).then(|| disk.remembered())
     }
 
     /// Whether nothing is booked anywhere.
     pub fn is_empty(&self) -> bool {
-        self.streams.bookings().is_empty()
-    }
-
-    /// Checks that books, buffers and queues agree with the sessions; says what does not. Slow.
-    pub fn audit(&mut self) -> Result<(), String> {
-        self.audit_books()
+        self.streams.bookings.is_empty()
     }
 }
 

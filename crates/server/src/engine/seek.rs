@@ -103,7 +103,7 @@ impl Engine {
         }
         let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
         for (track, bytes) in tracks {
-            let timing = self.streams.bookings().playout_clock(now, 0, replica);
+            let timing = self.streams.bookings.playout_clock(now, 0, replica);
             let mut stream = stream_from(id, &layout, *track, bytes.start, timing);
             stream.replica = replica;
             streams.push(stream);
@@ -113,7 +113,7 @@ impl Engine {
         });
         // What its sockets hold stays reserved, whatever tracks it goes on with.
         let reserve = reserve_for(&layout, &all).max(self.sessions[&id].unsent);
-        let demand = self.streams.bookings_mut().demand_of(&mut streams, reserve);
+        let demand = self.streams.bookings.demand_of(&mut streams, reserve);
         let candidate = Candidate { layout, replica, copies, streams, demand };
         let wait = self.replace_booking(now, id, all, candidate)?;
         let number = self.requests[&request].number;
@@ -123,7 +123,7 @@ impl Engine {
         let tracks: Vec<TrackNumber> = tracks.iter().map(|(track, _)| *track).collect();
         self.note_open_requests(id, number, &tracks);
         let change = ScheduleChange::Readmitted { request, tracks, wait };
-        self.streams.push(Action::Rescheduled { session: id, change });
+        self.streams.actions.push(Action::Rescheduled { session: id, change });
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl Engine {
 
     fn cannot_serve(&self, layout: &Layout, track: TrackNumber) -> Option<String> {
         let read_size =
-            self.streams.bookings().disk(usize::from(layout.disk.0)).guarantee.read_size.0;
+            self.streams.bookings.disks[usize::from(layout.disk.0)].guarantee.read_size.0;
         let error = validate(&layout.tracks[usize::from(track)], read_size).err()?;
         Some(format!("track {track} cannot be served: {error}"))
     }
@@ -171,20 +171,20 @@ impl Engine {
         // Decided with the old booking off the books: what it holds is free for the new one.
         let suspended: Vec<(StreamId, Stream)> =
             old.iter().map(|id| (*id, self.streams.remove(*id))).collect();
-        self.streams.bookings_mut().release_send_memory(placement, old_reserve);
+        self.streams.bookings.release_send_memory(placement, old_reserve);
         let (accepted, slots) = match self.accept_now_or_soon(now, candidate) {
             Ok(accepted) => accepted,
             Err(refusal) => {
-                self.streams.bookings_mut().reserve_send_memory(placement, old_reserve);
+                self.streams.bookings.reserve_send_memory(placement, old_reserve);
                 suspended.into_iter().for_each(|(id, stream)| self.streams.insert(id, stream));
                 return Err(refusal);
             }
         };
-        self.streams.bookings_mut().reserve_send_memory(placement, reserve);
+        self.streams.bookings.reserve_send_memory(placement, reserve);
         for (_, stream) in suspended {
             if !new.contains(&stream.track) {
                 let change = ScheduleChange::Released { track: stream.track };
-                self.streams.push(Action::Rescheduled { session: id, change });
+                self.streams.actions.push(Action::Rescheduled { session: id, change });
             }
             self.streams.settle(now, &stream);
         }
@@ -193,7 +193,7 @@ impl Engine {
         session.streams.retain(|stream| !old.contains(stream));
         session.streams.extend(self.streams.book(accepted));
         // Its other requests may have waited for what is no longer on the books.
-        self.streams.serve_soon(id);
+        self.streams.to_serve.push(id);
         Ok(self.config.slot * slots)
     }
 

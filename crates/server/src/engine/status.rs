@@ -14,6 +14,19 @@ pub struct Status {
     pub sessions: u64,
     /// Sessions that hold a reservation now.
     pub active: u64,
+    /// Events counted since the start.
+    pub counters: Counters,
+    /// Bytes of buffers in use.
+    pub buffers_used: u64,
+    /// Bytes of buffers there are.
+    pub buffers_total: u64,
+    /// The state of each disk.
+    pub disks: Vec<DiskStatus>,
+}
+
+/// Events counted since the start of an engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
     /// Sessions admitted since the start.
     pub admitted: u64,
     /// Sessions admitted since the start for an offer that was not their first.
@@ -26,6 +39,8 @@ pub struct Status {
     pub refused_network: u64,
     /// Pieces of admitted streams that were in memory after their deadline, since the start.
     pub deadline_misses: u64,
+    /// The longest time since the start by which a piece missed its deadline.
+    pub worst_lateness: Duration,
     /// Pieces in memory by their deadline since the start.
     pub deadlines_met: u64,
     /// Guarantee violations since the start, reads done after the slot that they were due in, by
@@ -33,10 +48,6 @@ pub struct Status {
     pub violations_by_scheduler: u64,
     /// Guarantee violations since the start by disks that took longer than they were charged.
     pub violations_by_disk: u64,
-    /// Bytes of buffers in use.
-    pub buffers_used: u64,
-    /// Bytes of buffers there are.
-    pub buffers_total: u64,
     /// Pieces found in memory when their turn to be read came.
     pub cache_hits: u64,
     /// Requests refused since the start that would fit if no disk could be lost.
@@ -45,8 +56,6 @@ pub struct Status {
     pub failed_over: u64,
     /// Sessions that ended because their disk was lost, since the start.
     pub ended_by_disk_loss: u64,
-    /// The state of each disk.
-    pub disks: Vec<DiskStatus>,
 }
 
 /// One disk's part of [`Status`].
@@ -106,7 +115,8 @@ impl DiskStatus {
 }
 
 impl Engine {
-    pub(super) fn session_status(&self, most: usize) -> Vec<SessionStatus> {
+    /// The sessions that have been open for longest, at most `most`.
+    pub fn sessions(&self, most: usize) -> Vec<SessionStatus> {
         let of = |(id, session): (&SessionId, &Session)| {
             let streams = session.streams.iter().map(|stream| &self.streams[stream]);
             let held = streams.flat_map(Stream::held).map(|(_, piece)| u64::from(piece.len));
@@ -114,35 +124,23 @@ impl Engine {
                 session: *id,
                 disk: session.layout.disk,
                 buffered: held.sum(),
-                summary: *self.streams.accounts().of(*id),
+                summary: *self.streams.accounts.of(*id),
             }
         };
         self.sessions.iter().take(most).map(of).collect()
     }
 
-    pub(super) fn overall_status(&self, now: Moment) -> Status {
+    /// Sessions, counters and disks at this moment.
+    pub fn status(&self, now: Moment) -> Status {
         let holds =
             |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
-        let totals = self.streams.accounts().totals();
         Status {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
-            admitted: self.counters.admitted,
-            admitted_downgraded: self.counters.downgraded,
-            refused_disk: self.counters.refused_disk,
-            refused_memory: self.counters.refused_memory,
-            refused_network: self.counters.refused_network,
-            deadline_misses: totals.deadline_misses,
-            deadlines_met: totals.deadlines_met,
-            violations_by_scheduler: totals.violations_by_scheduler,
-            violations_by_disk: totals.violations_by_disk,
+            counters: self.streams.accounts.counters,
             buffers_used: self.streams.buffers_used(),
-            buffers_total: self.streams.buffers().total(),
-            cache_hits: totals.cache_hits,
-            refused_for_loss: self.counters.refused_for_loss,
-            failed_over: self.counters.failed_over,
-            ended_by_disk_loss: self.counters.ended_by_disk_loss,
-            disks: (0..self.streams.bookings().disks().len())
+            buffers_total: self.streams.buffers.total(),
+            disks: (0..self.streams.bookings.disks.len())
                 .map(|disk| self.disk_status(now, disk))
                 .collect(),
         }
@@ -151,7 +149,7 @@ impl Engine {
     fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
         let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
         let sessions = self.sessions.values().filter(here).count() as u64;
-        let bookings = self.streams.bookings();
-        DiskStatus { sessions, ..bookings.disk(disk).status(now, bookings.plans(disk)) }
+        let bookings = &self.streams.bookings;
+        DiskStatus { sessions, ..bookings.disks[disk].status(now, bookings.plans(disk)) }
     }
 }

@@ -216,7 +216,7 @@ fn two_viewers_of_a_title_share_its_reads() {
         fixture.pass(500);
     }
     assert_eq!(fixture.take_log("read").len(), PIECES as usize, "each piece is read once");
-    assert_eq!(fixture.engine.status(fixture.now).cache_hits, u64::from(PIECES));
+    assert_eq!(fixture.engine.status(fixture.now).counters.cache_hits, u64::from(PIECES));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn read_ahead_is_dropped_for_a_newcomer() {
     );
     assert_eq!(fixture.admit(2).map(|_| ()), Ok(()), "what is far ahead can be read again");
     fixture.pass(500);
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
+    assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
 }
 
 #[test]
@@ -288,7 +288,11 @@ fn a_refused_seek_changes_nothing() {
         fixture.want(viewers[1], piece - 1..piece);
         fixture.pass(500);
     }
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "nobody pays for it");
+    assert_eq!(
+        fixture.engine.status(fixture.now).counters.deadline_misses,
+        0,
+        "nobody pays for it"
+    );
 }
 
 #[test]
@@ -425,7 +429,11 @@ fn best_effort_work_gets_the_time_that_streams_leave() {
             fixture.drain();
         }
     }
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "never at a viewer's cost");
+    assert_eq!(
+        fixture.engine.status(fixture.now).counters.deadline_misses,
+        0,
+        "never at a viewer's cost"
+    );
     fixture.engine.request_best_effort(fixture.now, DiskNumber(7), ByteCount(1));
     fixture.drain();
     assert_eq!(fixture.take_log("granted").len(), 1, "nothing protects a disk that is not there");

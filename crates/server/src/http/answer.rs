@@ -43,6 +43,12 @@ pub(crate) enum Decision {
     ListSessions,
 }
 
+impl From<Response> for Decision {
+    fn from(response: Response) -> Self {
+        Self::Respond(response)
+    }
+}
+
 /// A range of a body of media, and the head that goes before it.
 pub(crate) struct MediaBody {
     pub(crate) head: Head,
@@ -57,30 +63,40 @@ pub(crate) fn answer(
     request: &HttpRequest,
     opened: Option<Arc<OpenTitle>>,
 ) -> Decision {
+    decide(shared, request, opened).unwrap_or_else(|decision| decision)
+}
+
+/// The decision on a request; `Err` where the usual course ends early.
+fn decide(
+    shared: &Arc<Shared>,
+    request: &HttpRequest,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<Decision, Decision> {
     if request.method == Method::Options {
-        return Decision::Respond(Response::options());
+        return Ok(Response::options().into());
     }
-    let Some(route) = Route::of(&request.path) else { return Decision::Respond(not_found()) };
-    match route {
-        Route::Root => Decision::Respond(Response::redirect("/console/")),
-        Route::Console(name) => Decision::Respond(console_file(&name)),
-        Route::Titles => Decision::Respond(title_list(shared)),
-        Route::Sessions => Decision::ListSessions,
-        Route::Status => Decision::Respond(Response::json(200, &shared.status())),
-        Route::Metrics => Decision::Respond(match metrics::text(shared) {
+    let route = Route::of(&request.path).ok_or_else(not_found)?;
+    let response = match route {
+        Route::Root => Response::redirect("/console/"),
+        Route::Console(name) => console::file(&name)
+            .map_or_else(not_found, |(kind, text)| Response::new(200, kind, text)),
+        Route::Titles => title_list(shared),
+        Route::Sessions => return Ok(Decision::ListSessions),
+        Route::Status => Response::json(200, &shared.status()),
+        Route::Metrics => match metrics::text(shared) {
             Ok(text) => Response::new(200, metrics::CONTENT_TYPE, text),
             Err(_) => Response::error(500, "metrics", "the metrics could not be encoded"),
-        }),
-        Route::Health => Decision::Respond(health(shared)),
-        Route::Master { title } => master(shared, request, title, opened),
-        Route::Progressive { title } => progressive(shared, request, title, opened),
+        },
+        Route::Health => health(shared),
+        Route::Master { title } => return master(shared, request, title, opened),
+        Route::Progressive { title } => return progressive(shared, request, title, opened),
         Route::Playlist { ref title, .. }
         | Route::Init { ref title, .. }
-        | Route::Segment { ref title, .. } => match find_session(shared, request, title) {
-            Ok(session) => of_session(request, &route, session),
-            Err(response) => Decision::Respond(response),
-        },
-    }
+        | Route::Segment { ref title, .. } => {
+            return of_session(request, &route, find_session(shared, request, title)?);
+        }
+    };
+    Ok(response.into())
 }
 
 /// The response to an admission request for the title `name`.
@@ -102,8 +118,15 @@ pub(crate) fn admitted(
             }
         },
         Err(AdmissionError::Refused(refusal)) => Response::refused(&refusal),
-        Err(AdmissionError::TitleRemoved) => no_title(name),
+        Err(AdmissionError::TitleRemoved) => no_title(name, None),
         Err(AdmissionError::Stopping) => stopping(),
+        Err(AdmissionError::TooManyUnplayed { client, most }) => {
+            let message = format!(
+                "{client} has {most} sessions that it has not begun to play, the most it may have; \
+                 play one of them, or try again when they have expired"
+            );
+            Response::retry_later(429, "too-many-unplayed", &message, UNPLAYED_RETRY)
+        }
         Err(AdmissionError::FormatUnavailable) => whole_file_only(),
         Err(AdmissionError::Failed(error)) => Response::error(500, "internal", &error),
     }
@@ -112,7 +135,7 @@ pub(crate) fn admitted(
 /// The response to a request whose title could not be opened.
 pub(crate) fn open_failed(name: &str, why: &OpenError) -> Response {
     match why {
-        OpenError::NoTitle => no_title(name),
+        OpenError::NoTitle { nearest } => no_title(name, nearest.as_deref()),
         OpenError::NotPlayable(PackagingError::File) => Response::error(
             404,
             "not-media",
@@ -134,22 +157,14 @@ fn master(
     request: &HttpRequest,
     name: String,
     opened: Option<Arc<OpenTitle>>,
-) -> Decision {
-    let title = match open_title(shared, &name, opened) {
-        Ok(title) => title,
-        Err(decision) => return decision,
-    };
-    let presentation = match find_presentation(request, &title) {
-        Ok(presentation) => presentation,
-        Err(decision) => return decision,
-    };
+) -> Result<Decision, Decision> {
+    let title = open_title(shared, &name, opened)?;
+    let presentation = find_presentation(request, &title)?;
     if request.method == Method::Head {
         // A HEAD request begins no session, so nothing is reserved and all offers are listed.
-        let offers = presentation.offers().iter();
+        let offers = presentation.offers(DeliveryFormat::Segmented).iter();
         let videos: Vec<u16> = offers.filter_map(|offer| offer.first().copied()).collect();
-        return Decision::Respond(playlist(
-            presentation.packaging.multivariant_playlist(&videos, ""),
-        ));
+        return Ok(playlist(presentation.packaging.multivariant_playlist(&videos, "")).into());
     }
     // A manifest that is requested with a session's token goes on in place of that session, with
     // another part or speed.
@@ -165,11 +180,10 @@ fn find_presentation(
     request: &HttpRequest,
     title: &Arc<OpenTitle>,
 ) -> Result<Arc<Presentation>, Decision> {
-    let params =
-        PlaybackParams::of(&request.query).map_err(|why| Decision::Respond(bad_parameter(&why)))?;
+    let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
     match title.cached_presentation(&params) {
         Some(Ok(presentation)) => Ok(presentation),
-        Some(Err(why)) => Err(Decision::Respond(bad_parameter(&BadParameter(why.to_string())))),
+        Some(Err(why)) => Err(bad_parameter(&BadParameter(why.to_string())).into()),
         None => Err(Decision::BuildPresentation(Arc::clone(title), params)),
     }
 }
@@ -181,13 +195,9 @@ fn admit(
     name: String,
     format: DeliveryFormat,
     replaces: Option<SessionId>,
-) -> Decision {
-    match playback_params::max_wait(&request.query) {
-        Ok(max_wait) => {
-            Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces })
-        }
-        Err(why) => Decision::Respond(bad_parameter(&why)),
-    }
+) -> Result<Decision, Decision> {
+    let max_wait = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
+    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
 }
 
 fn progressive(
@@ -195,67 +205,59 @@ fn progressive(
     request: &HttpRequest,
     name: String,
     opened: Option<Arc<OpenTitle>>,
-) -> Decision {
+) -> Result<Decision, Decision> {
     if request.query("s").is_some() {
-        let session = match find_session(shared, request, &name) {
-            Ok(session) => session,
-            Err(response) => return Decision::Respond(response),
-        };
+        let session = find_session(shared, request, &name)?;
         let tracks = session.tracks().to_vec();
         let Some(body) = session.title.cached_file(&tracks) else {
-            return Decision::BuildFile(Arc::clone(&session.title), tracks);
+            return Ok(Decision::BuildFile(Arc::clone(&session.title), tracks));
         };
         // The token determines what is played, so parameters beside it would have no effect.
         if playback_params::has_any(&request.query) {
-            return Decision::Respond(manifests_only());
+            return Ok(manifests_only().into());
         }
-        let etag = session.title.etag(&format!("mp4-{}", session.offer));
+        let etag = session.title.etag(&file_tag(&tracks));
         let kind = content_type(&session.title, &tracks);
         return ranged(request, body, session, &etag, kind);
     }
-    let title = match open_title(shared, &name, opened) {
-        Ok(title) => title,
-        Err(decision) => return decision,
-    };
-    let presentation = match find_presentation(request, &title) {
-        Ok(presentation) => presentation,
-        Err(decision) => return decision,
-    };
+    let title = open_title(shared, &name, opened)?;
+    let presentation = find_presentation(request, &title)?;
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
-        return Decision::Respond(whole_file_only());
+        return Ok(whole_file_only().into());
     }
     if request.method == Method::Head {
         // HEAD begins no session, so the best offer stands for all. A title that opened has one.
-        let tracks = title.whole.offers()[0].clone();
+        let tracks = title.whole.offers(DeliveryFormat::Progressive)[0].clone();
         let Some(body) = title.cached_file(&tracks) else {
-            return Decision::BuildFile(title, tracks);
+            return Ok(Decision::BuildFile(title, tracks));
         };
+        let etag = title.etag(&file_tag(&tracks));
         let head = Head::new(200)
             .field("Content-Type", content_type(&title, &tracks))
             .field("Accept-Ranges", "bytes")
-            .field("ETag", title.etag("mp4-0"));
-        return Decision::Respond(Response::only_head(head, body.len()));
+            .field("ETag", etag);
+        return Ok(Response::only_head(head, body.len()).into());
     }
     admit(request, title, presentation, name, DeliveryFormat::Progressive, None)
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.
-fn of_session(request: &HttpRequest, route: &Route, session: Arc<PlayerSession>) -> Decision {
+fn of_session(
+    request: &HttpRequest,
+    route: &Route,
+    session: Arc<PlayerSession>,
+) -> Result<Decision, Decision> {
     if playback_params::has_any(&request.query) {
-        return Decision::Respond(manifests_only());
+        return Ok(manifests_only().into());
     }
-    let (packaging, tag) = (&session.presentation.packaging, session.presentation.tag());
+    let (packaging, tag) = (&session.presentation.packaging, &session.presentation.tag);
     match *route {
         Route::Playlist { track, .. } => {
             let query = format!("?s={}", session.token);
-            Decision::Respond(
-                packaging.media_playlist(track, &query).map_or_else(not_found, playlist),
-            )
+            Ok(packaging.media_playlist(track, &query).map_or_else(not_found, playlist).into())
         }
         Route::Init { track, .. } => {
-            let Some(bytes) = packaging.init_segment(track) else {
-                return Decision::Respond(not_found());
-            };
+            let bytes = packaging.init_segment(track).ok_or_else(not_found)?;
             let range = 0..bytes.len();
             let body = [Slice::Generated { bytes, range }].into_iter().collect();
             let etag = session.title.etag(&format!("i{track}{tag}"));
@@ -263,14 +265,12 @@ fn of_session(request: &HttpRequest, route: &Route, session: Arc<PlayerSession>)
             ranged(request, Arc::new(body), session, &etag, kind)
         }
         Route::Segment { track, number, .. } => {
-            let Some(body) = packaging.segment(track, number) else {
-                return Decision::Respond(not_found());
-            };
+            let body = packaging.segment(track, number).ok_or_else(not_found)?;
             let etag = session.title.etag(&format!("s{track}-{number}{tag}"));
             let kind = content_type(&session.title, &[track]);
             ranged(request, Arc::new(body), session, &etag, kind)
         }
-        _ => Decision::Respond(not_found()),
+        _ => Ok(not_found().into()),
     }
 }
 
@@ -281,12 +281,12 @@ fn ranged(
     session: Arc<PlayerSession>,
     etag: &str,
     kind: &str,
-) -> Decision {
+) -> Result<Decision, Decision> {
     let length = body.len();
     // Evaluated before the range, as RFC 9110, 13.2.2 requires.
     if request.if_none_match.as_deref().is_some_and(|tags| matches(tags, etag)) {
         let head = Head::new(304).field("ETag", etag);
-        return Decision::Respond(Response { head, body: Vec::new(), length: 0 });
+        return Ok(Response { head, body: Vec::new(), length: 0 }.into());
     }
     // If the body has changed, all of it is sent: the client's parts are of another one. Weak tags
     // never match here, because parts must be equal byte by byte.
@@ -298,7 +298,7 @@ fn ranged(
             let message = format!("the body has {length} bytes; request a range within them");
             let mut response = Response::error(416, "range-not-satisfiable", &message);
             response.head = response.head.field("Content-Range", format_args!("bytes */{length}"));
-            return Decision::Respond(response);
+            return Ok(response.into());
         }
     };
     let mut head = Head::new(if requested.is_some() { 206 } else { 200 })
@@ -313,9 +313,9 @@ fn ranged(
     }
     let range = requested.unwrap_or(0..length);
     if request.method == Method::Head {
-        return Decision::Respond(Response::only_head(head, range.end - range.start));
+        return Ok(Response::only_head(head, range.end - range.start).into());
     }
-    Decision::SendBody(MediaBody { head, body, range, session })
+    Ok(Decision::SendBody(MediaBody { head, body, range, session }))
 }
 
 /// Whether a list of entity tags has this one, or is `*`.
@@ -325,6 +325,11 @@ fn matches(tags: &str, etag: &str) -> bool {
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
+/// Part of the entity tag of the file of these tracks.
+fn file_tag(tracks: &[u16]) -> String {
+    tracks.iter().fold("mp4".to_owned(), |tag, track| format!("{tag}-{track}"))
+}
+
 /// The open title of this name, or what to do instead.
 fn open_title(
     shared: &Arc<Shared>,
@@ -332,7 +337,7 @@ fn open_title(
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Arc<OpenTitle>, Decision> {
     if shared.stopping.load(Ordering::Relaxed) {
-        return Err(Decision::Respond(stopping()));
+        return Err(stopping().into());
     }
     if let Some(title) = opened {
         return Ok(title);
@@ -340,7 +345,7 @@ fn open_title(
     match shared.content.opened(name) {
         Ok(Some(title)) => Ok(title),
         Ok(None) => Err(Decision::Open(name.to_owned())),
-        Err(why) => Err(Decision::Respond(open_failed(name, &why))),
+        Err(why) => Err(open_failed(name, &why).into()),
     }
 }
 
@@ -371,7 +376,7 @@ fn find_session(
 /// The video renditions to list: the admitted one and those below it, so that a player that
 /// switches never requests more than was reserved.
 fn videos(session: &PlayerSession) -> Vec<u16> {
-    let offers = session.presentation.offers()[session.offer..].iter();
+    let offers = session.presentation.offers(session.format)[session.offer..].iter();
     let tracks = &session.presentation.packaging.index().tracks;
     let is_video = |track: &u16| tracks[usize::from(*track)].description.kind == TrackKind::Video;
     offers.filter_map(|offer| offer.iter().copied().find(is_video)).collect()
@@ -418,10 +423,6 @@ fn manifests_only() -> Response {
     Response::error(400, "bad-parameter", why)
 }
 
-fn console_file(name: &str) -> Response {
-    console::file(name).map_or_else(not_found, |(kind, text)| Response::new(200, kind, text))
-}
-
 fn health(shared: &Shared) -> Response {
     if shared.stopping.load(Ordering::Relaxed) {
         return stopping();
@@ -434,15 +435,22 @@ fn stopping() -> Response {
     Response::unavailable("stopping", message, STOPPING_RETRY)
 }
 
-fn no_title(name: &str) -> Response {
-    let message = format!("there is no title '{}'; /titles lists them", name.escape_debug());
-    Response::error(404, "no-title", &message)
+fn no_title(name: &str, nearest: Option<&str>) -> Response {
+    let message = format!("there is no title '{}'", name.escape_debug());
+    let hint = nearest.map_or_else(
+        || "/titles lists the titles".to_owned(),
+        |title| format!("did you mean '{}'?", title.escape_debug()),
+    );
+    let error = json!({ "error": "no-title", "message": message, "hint": hint });
+    Response::json(404, &error)
 }
 
 fn not_found() -> Response {
     Response::error(404, "not-found", "there is nothing here; /titles lists what can be played")
 }
 
+/// After this long, players behind the same address have begun to play.
+const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
 const BUSY_RETRY: Duration = Duration::from_secs(2);
 /// A restart takes some seconds.
 const STOPPING_RETRY: Duration = Duration::from_secs(10);

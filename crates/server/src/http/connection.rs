@@ -21,9 +21,9 @@ pub(super) struct Connection {
     pub(super) state: ConnectionState,
     /// When the peer must have sent something; not used while sending to the peer.
     pub(super) deadline: Instant,
-    /// Bytes that the kernel had taken at the last check.
+    /// Bytes that the kernel had taken at `progress_at`, or before.
     pub(super) taken: u64,
-    /// When the kernel last took bytes, or a send began.
+    /// When the kernel had last taken enough bytes, or a send began.
     pub(super) progress_at: Instant,
     /// Number of the next send.
     pub(super) next_number: u64,

@@ -10,11 +10,12 @@
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
-//! in `answers`.
+//! in `answers`, new connections in `accepting`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
 
+mod accepting;
 mod answers;
 mod start;
 mod timeouts;
@@ -27,6 +28,7 @@ use super::error_response;
 use super::request::{HttpRequest, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;
+use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::RequestId;
 use crate::library::OpenTitle;
 use crate::messages::{Caller, CoreHandle, Event, RequestError, WorkerMessage};
@@ -51,6 +53,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) idle_timeout: Duration,
     /// Connections of all threads together.
     pub(crate) max_connections: u64,
+    /// Connections of one client.
+    pub(crate) per_client: ClientLimit,
 }
 
 struct Worker {
@@ -116,19 +120,6 @@ impl Worker {
             }
             SocketEvent::Woken => {}
         }
-    }
-
-    fn accepted(&mut self, id: ConnectionId, peer: SocketAddr) {
-        // A connection over the limit is counted, too, because `close` counts all of them down.
-        let open = self.shared.http.connections.fetch_add(1, Ordering::Relaxed);
-        let deadline = Instant::now() + self.limits.head_timeout;
-        self.connections.insert(id, Connection::new(peer, deadline));
-        if open >= self.limits.max_connections {
-            let message = "this server has reached its limit of connections; try again later";
-            let response = Response::unavailable("too-many-connections", message, RETRY_AFTER);
-            return self.send_response(id, Exchange::unparsed(), response);
-        }
-        self.receive(id);
     }
 
     /// Keeps a receive pending, so that a disconnect is noticed, unless the peer has sent more than
@@ -209,10 +200,12 @@ impl Worker {
             Decision::Respond(response) => return self.send_response(id, exchange, response),
             Decision::SendBody(media) => return self.send_body(id, exchange, media),
             Decision::Admit(play) => {
+                let Some(connection) = self.connections.get(&id) else { return };
+                let client = ClientAddress::of(connection.peer.ip());
                 let (title, format) = (play.name.clone(), play.format);
                 let pending = PendingAnswer::Admission { title, format };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, request: play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
             Decision::ListSessions => {
                 self.wait_for(id, exchange, request, PendingAnswer::SessionList);
@@ -271,7 +264,7 @@ impl Worker {
         exchange.status = head.status();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let under_way = Arc::clone(&self.shared.http.under_way);
-        let spans = Arc::clone(session.presentation.spans());
+        let spans = Arc::clone(&session.presentation.spans);
         let number = connection.next_number;
         let transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, under_way);
         connection.state = ConnectionState::SendingBody(exchange, Box::new(transfer));
@@ -439,6 +432,7 @@ impl Worker {
     fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
         self.shared.http.connections.fetch_sub(1, Ordering::Relaxed);
+        self.shared.http.disconnected(ClientAddress::of(connection.peer.ip()));
         if let ConnectionState::SendingBody(_, transfer) = connection.state {
             // Cancelled only when the kernel has released the buffers: the engine reuses them.
             self.closing.insert(id, transfer.open_requests());

@@ -117,7 +117,8 @@ impl From<&[store::FileOutcome]> for IngestReport {
 
 impl From<&store::StoreError> for Failure {
     fn from(error: &store::StoreError) -> Self {
-        Self { code: error.code().to_owned(), message: error.to_string() }
+        let (message, hint) = error.message_and_hint();
+        Self { code: error.code().to_owned(), message, hint }
     }
 }
 
@@ -189,6 +190,10 @@ impl From<&disk::Calibration> for Calibration {
             }),
             method: calibration.method.clone(),
             measured_at: calibration.measured_at,
+            measured: calibration
+                .measured
+                .map(|part| MeasuredPart { bytes: part.bytes.0, whole: part.whole.0 }),
+            provisional: calibration.is_provisional(),
         }
     }
 }
@@ -243,6 +248,10 @@ impl From<&Calibration> for disk::Calibration {
             }),
             method: calibration.method.clone(),
             measured_at: calibration.measured_at,
+            measured: calibration.measured.map(|part| disk::MeasuredPart {
+                bytes: ByteCount(part.bytes),
+                whole: ByteCount(part.whole),
+            }),
         }
     }
 }

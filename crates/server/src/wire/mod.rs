@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// An open store (`info STORE`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreInfo {
-    /// The store's uuid, made when it was formatted.
+    /// The store's uuid, made when it was formatted or given by `relabel`.
     pub uuid: String,
     /// The store's label, for people.
     pub label: String,
@@ -39,6 +39,15 @@ pub struct StoreInfo {
     pub sparse: bool,
     /// The calibration of its device, if there is one.
     pub calibration: Option<Calibration>,
+}
+
+/// The file or device that a server has a store on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServedFile {
+    /// Its path, as the server was given it.
+    pub path: String,
+    /// The kernel's identity of it, as text to be compared.
+    pub file: String,
 }
 
 /// [`Title::kind`] of titles that can be played.
@@ -151,8 +160,11 @@ pub struct IngestedFile {
 pub struct Failure {
     /// One stable word.
     pub code: String,
-    /// One sentence: what, and what to do next.
+    /// One sentence: what failed.
     pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// An exported title (`export`).
@@ -217,6 +229,20 @@ pub struct Calibration {
     pub method: String,
     /// When it was measured.
     pub measured_at: u64,
+    /// The part of the device that was measured; `null` where the record was computed.
+    pub measured: Option<MeasuredPart>,
+    /// Whether too little of the device was written for guarantees that are kept.
+    #[serde(default)]
+    pub provisional: bool,
+}
+
+/// The part of a device that a calibration could read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredPart {
+    /// Bytes that were written before.
+    pub bytes: u64,
+    /// Bytes of the whole area.
+    pub whole: u64,
 }
 
 /// A disk's seek and rotation times as fitted to timed reads, never shorter than measured.

@@ -42,7 +42,7 @@ pub struct ServerStatus {
     pub deadline_misses: u64,
     /// Reads completed after the slot in which they were due.
     pub guarantee_violations: Violations,
-    /// The worst lateness of a piece in an ended session, in seconds.
+    /// The worst lateness of a piece, in seconds.
     pub worst_lateness: f64,
     /// Bytes of read buffers in use.
     pub buffers_used: u64,
@@ -94,6 +94,8 @@ pub struct DiskReport {
     pub read_size: u64,
     /// Guaranteed reads per slot now.
     pub min_read: u32,
+    /// Whether the guarantee is provisional: too little was stored on the disk to measure it.
+    pub provisional: bool,
     /// Reads completed.
     pub reads: u64,
     /// Bytes read.

@@ -2,12 +2,13 @@
 
 use crate::fixture::{TestStore, media};
 use server::control::{Client, ControlError, Reply, Request};
+use std::os::unix::ffi::OsStrExt as _;
 use store::Store;
 use units::ByteCount;
 
 fn control(fixture: &TestStore) -> Client {
-    let uuid = Store::peek(&fixture.path).unwrap().uuid;
-    Client::connect(uuid).unwrap().expect("a control socket")
+    let store = Store::peek(&fixture.path).unwrap();
+    Client::connect(&store).unwrap().expect("a control socket")
 }
 
 fn call(client: &mut Client, request: &Request) -> Reply {
@@ -23,9 +24,21 @@ fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
     let files = vec![media.large.clone(), "/no/such/file.mp4".into()];
     let mut progress = 0;
     let (title, renditions) = (None, false);
-    let request =
-        Request::Ingest { files, as_file: false, title, allow_damaged: false, renditions };
+    let request = Request::Ingest {
+        files,
+        as_file: false,
+        title,
+        allow_damaged: false,
+        renditions,
+        program: None,
+    };
     let reply = client.call(&request, |_| progress += 1).unwrap();
+    let Request::Ingest { as_file, allow_damaged, .. } = request else { unreachable!() };
+    let files = vec![std::ffi::OsStr::from_bytes(b"/films/\xff.mp4").into()];
+    let (title, program) = (None, None);
+    let request = Request::Ingest { files, as_file, title, allow_damaged, renditions, program };
+    let error = client.call(&request, |_| {}).unwrap_err();
+    assert!(matches!(error, ControlError::NotUtf8), "{error}");
     let Reply::Ingest(report) = reply else { panic!("{reply:?}") };
     assert_eq!(report.files[0].title.as_ref().unwrap().name, "large");
     assert!(report.files[1].error.is_some(), "{report:?}");
@@ -77,8 +90,8 @@ fn a_failed_request_names_the_reason_and_the_connection_stays_usable() {
 #[test]
 fn a_store_that_is_not_served_has_no_control_socket() {
     let fixture = TestStore::with(&[]);
-    let uuid = Store::peek(&fixture.path).unwrap().uuid;
-    assert!(Client::connect(uuid).unwrap().is_none());
+    let store = Store::peek(&fixture.path).unwrap();
+    assert!(Client::connect(&store).unwrap().is_none());
     drop(fixture.serve());
-    assert!(Client::connect(uuid).unwrap().is_none(), "the socket is removed with its server");
+    assert!(Client::connect(&store).unwrap().is_none(), "the socket is removed with its server");
 }

@@ -1,7 +1,10 @@
 //! Guarantees of sessions in a running server, and the refusal when a resource is short.
 
 use crate::fixture::{TestStore, eventually, media};
-use units::BitRate;
+use disk::{Calibration, MeasuredPart};
+use std::time::Duration;
+use store::Store;
+use units::{BitRate, ByteCount};
 
 #[test]
 fn guaranteed_and_observed_slack_are_reported_and_no_guarantee_is_violated() {
@@ -30,4 +33,41 @@ fn a_refusal_for_network_rate_names_the_network() {
     assert_eq!(refused.json()["resource"], "network", "{}", refused.text());
     assert!(refused.field("retry-after").is_some());
     eventually("the refusal is counted", || serving.status("/refused/network") > 0);
+}
+
+/// Writes a record as the server's own measurement of a store with one short film gives it.
+fn keep_provisional(fixture: &TestStore, bytes: u64) {
+    let store = Store::open(&fixture.path).unwrap();
+    let part = MeasuredPart { bytes: ByteCount(bytes), whole: store.device().geometry().size };
+    let record = Calibration { measured: Some(part), ..store.calibration().unwrap() };
+    assert!(record.is_provisional());
+    store.set_calibration(&record).unwrap();
+}
+
+/// The only disk's guarantee is provisional, by `/status`, by the notes and by the stored record.
+fn provisional(fixture: &TestStore) -> (bool, bool, u64) {
+    let serving = fixture.serve();
+    let status = || serving.client().get("/status").json();
+    eventually("the first status is published", || status()["disks"][0].is_object());
+    let shown = status()["disks"][0]["provisional"].as_bool().unwrap();
+    let noted = serving.server.notes().iter().any(|note| note.contains("is provisional"));
+    serving.server.stop(Duration::ZERO);
+    serving.server.wait().unwrap();
+    let stored = Store::open(&fixture.path).unwrap().calibration().unwrap();
+    assert_eq!(stored.is_provisional(), shown);
+    (shown, noted, stored.measured.unwrap().bytes.0)
+}
+
+#[test]
+fn a_provisional_guarantee_is_reported_and_measured_again_with_more_stored() {
+    let fixture = TestStore::with(&[&media().film]);
+    keep_provisional(&fixture, 1 << 20);
+    let (shown, noted, measured) = provisional(&fixture);
+    assert!(shown && noted, "one film of 1 MB is too little");
+    // Nothing more is stored: the record stays as it is.
+    keep_provisional(&fixture, 8 << 20);
+    assert_eq!(provisional(&fixture), (true, true, 8 << 20));
+    fixture.add(&[&media().large]);
+    let (shown, noted, more) = provisional(&fixture);
+    assert!(shown == noted && more > 40 << 20 && more > measured, "{more}");
 }

@@ -128,6 +128,47 @@ fn a_connection_above_the_limit_is_answered_with_503() {
 }
 
 #[test]
+fn connections_above_a_clients_limit_are_answered_with_429_and_then_closed() {
+    let fixture = TestStore::with(&[]);
+    let serving = fixture.serve_with(|config| config.max_client_connections = Some(2));
+    let mut connected = [serving.client(), serving.client()];
+    for client in &mut connected {
+        assert_eq!(client.get("/healthz").status, 200);
+    }
+    let mut told = [serving.client(), serving.client()];
+    for client in &mut told {
+        let response = client.read_response(true).expect("a response without a request");
+        assert_eq!((response.status, &*response.error()), (429, "too-many-client-connections"));
+        assert!(response.text().contains("127.0.0.1 has 2 connections"), "{}", response.text());
+        assert!(response.field("retry-after").is_some());
+    }
+    drop((connected, told));
+    eventually("a new connection is accepted", || {
+        let mut client = serving.client();
+        client.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.read_response(true).is_some_and(|response| response.status == 200)
+    });
+}
+
+#[test]
+fn a_viewer_that_takes_a_few_bytes_from_time_to_time_is_disconnected() {
+    let fixture = TestStore::with(&[&media().large]);
+    let serving = fixture.serve_with(|config| {
+        config.send_timeout = Duration::from_secs(1);
+        config.memory = ByteCount::mib(512);
+    });
+    let mut client = serving.client();
+    let path = client.get("/t/large.mp4").field("location").unwrap().to_owned();
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+    let mut bytes = [0; 64];
+    eventually("the trickle is ended", || {
+        let _ = std::io::Read::read(client.stream.get_mut(), &mut bytes);
+        let metrics = serving.client().get("/metrics");
+        metrics.text().contains("tenuto_http_send_timeouts_total 1")
+    });
+}
+
+#[test]
 fn a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released() {
     let fixture = TestStore::with(&[&media().large]);
     let serving = fixture.serve_with(|config| {

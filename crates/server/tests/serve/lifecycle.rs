@@ -11,15 +11,15 @@ use store::Store;
 #[test]
 fn sessions_of_a_removed_title_play_to_the_end_and_no_new_one_is_admitted() {
     let fixture = TestStore::with(&[&media().film]);
-    let uuid = Store::peek(&fixture.path).unwrap().uuid;
+    let store = Store::peek(&fixture.path).unwrap();
     let serving = fixture.serve_with(|config| config.session_timeout = Duration::from_secs(1));
     let mut viewers = [serving.client(), serving.client()];
     let paths =
         viewers.each_mut().map(|v| v.get("/t/film.mp4").field("location").unwrap().to_owned());
     assert_eq!(viewers[0].get(&paths[0]).status, 200);
 
-    let mut control = Client::connect(uuid).unwrap().expect("a control socket");
-    let free = || match Client::connect(uuid).unwrap().unwrap().call(&info(), |_| {}).unwrap() {
+    let mut control = Client::connect(&store).unwrap().expect("a control socket");
+    let free = || match Client::connect(&store).unwrap().unwrap().call(&info(), |_| {}).unwrap() {
         Reply::Store(info) => info.free_bytes,
         other => panic!("{other:?}"),
     };

@@ -16,6 +16,7 @@ mod fixture;
 mod guarantees;
 mod history;
 mod hostile;
+mod languages;
 mod lifecycle;
 mod memory;
 mod playing;

@@ -1,6 +1,6 @@
 //! Refusals: a viewer that does not fit is refused, and the admitted ones play on.
 
-use crate::client::playlist_uris;
+use crate::client::{Client, playlist_uris};
 use crate::fixture::{TestStore, eventually, media};
 use units::BitRate;
 
@@ -72,6 +72,62 @@ fn a_session_without_requests_ends_and_its_token_is_answered_with_session_ended(
         serving.status("/admitted") == 1 && serving.status("/sessions") == 0
     });
     assert_eq!(client.get(&path).error(), "session-ended");
+}
+
+#[test]
+fn a_client_that_plays_none_of_its_sessions_gets_no_more_of_them() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| {
+        config.policy = scheduler::PolicyKind::None;
+        config.max_client_unplayed = Some(3);
+    });
+    let mut client = serving.client();
+    let begin = |client: &mut Client| {
+        client.get("/t/film.mp4").field("location").expect("a session").to_owned()
+    };
+    let sessions: Vec<String> = (0..3).map(|_| begin(&mut client)).collect();
+    let mut another = serving.client();
+    for path in ["/t/film.mp4", "/t/film/master.m3u8"] {
+        let refused = another.get(path);
+        assert_eq!((refused.status, &*refused.error()), (429, "too-many-unplayed"), "{path}");
+        let said = refused.text();
+        assert!(said.contains("127.0.0.1 has 3 sessions that it has not begun to play"), "{said}");
+        assert!(refused.field("retry-after").is_some());
+    }
+    // Playing one of them is the way out.
+    assert_eq!(client.get(&sessions[0]).status, 200);
+    begin(&mut another);
+    assert_eq!(another.get("/t/film.mp4").status, 429);
+}
+
+#[test]
+fn a_session_that_replaces_an_unplayed_one_takes_its_place() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| config.max_client_unplayed = Some(1));
+    let mut client = serving.client();
+    let token = |text: &str| {
+        let found = text.split("?s=").nth(1).expect("a token");
+        found.split(['"', '\n']).next().expect("its end").to_owned()
+    };
+    let mut present = token(client.get("/t/film/master.m3u8").text());
+    for _ in 0..3 {
+        let next = client.get(&format!("/t/film/master.m3u8?s={present}&start=1"));
+        assert_eq!(next.status, 200, "{}", next.text());
+        present = token(next.text());
+    }
+    assert_eq!(client.get("/t/film/master.m3u8").status, 429);
+}
+
+#[test]
+fn unplayed_sessions_expire_and_give_their_client_its_places_back() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| {
+        config.reservation_hold = std::time::Duration::from_millis(300);
+        config.max_client_unplayed = Some(1);
+    });
+    let mut client = serving.client();
+    assert_eq!(client.get("/t/film/master.m3u8").status, 200);
+    eventually("its place is free again", || client.get("/t/film/master.m3u8").status == 200);
 }
 
 /// A rate for a few viewers of the film.

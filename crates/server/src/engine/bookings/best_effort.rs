@@ -12,7 +12,7 @@ pub(in crate::engine) struct BestEffort {
     /// What each permit in use counts for, in reads.
     granted: BTreeMap<PermitId, u32>,
     /// The permits in use that were granted as part of a slot's batch.
-    in_batch: BTreeSet<PermitId>,
+    pub(in crate::engine) in_batch: BTreeSet<PermitId>,
     /// In the rest of a slot, best-effort work comes before the next read-ahead.
     pub(in crate::engine) next_turn: bool,
 }
@@ -28,6 +28,11 @@ impl BestEffort {
     /// What the permits in use count for, in reads.
     pub(in crate::engine) fn in_flight(&self) -> u32 {
         self.granted.values().sum()
+    }
+
+    /// Whether a permit is in use.
+    pub(in crate::engine) fn is_granted(&self, permit: PermitId) -> bool {
+        self.granted.contains_key(&permit)
     }
 
     pub(in crate::engine) fn is_waiting(&self) -> bool {
@@ -47,11 +52,6 @@ impl BestEffort {
         self.waiting.iter().take_while(overdue).map(|waiting| waiting.reads).sum()
     }
 
-    /// Whether permits granted with a batch are in use: they may take until the slot ends.
-    pub(in crate::engine) fn is_in_batch(&self) -> bool {
-        !self.in_batch.is_empty()
-    }
-
     /// What the next permit counts for, in reads; `None` where none waits.
     pub(in crate::engine) fn first_reads(&self) -> Option<u32> {
         self.waiting.front().map(|waiting| waiting.reads)
@@ -68,11 +68,6 @@ impl BestEffort {
         let Waiting { permit, reads, .. } = self.waiting.pop_front()?;
         self.granted.insert(permit, reads);
         Some(permit)
-    }
-
-    /// A granted permit is part of the batch of this slot.
-    pub(in crate::engine) fn join_batch(&mut self, permit: PermitId) {
-        self.in_batch.insert(permit);
     }
 
     /// The work is done, or given up. True: the permit was one of this disk.

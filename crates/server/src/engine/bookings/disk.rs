@@ -219,7 +219,7 @@ impl Disk {
         DiskHistory {
             key: self.history_key(),
             guard: self.guard,
-            time_guard: self.scan.guard(),
+            time_guard: self.scan.guard,
             observed_curve: self.observed_curve.clone(),
             busy_slots: self.busy_slots.clone(),
         }
@@ -233,7 +233,7 @@ impl Disk {
             return false;
         }
         (self.guard, self.observed_curve, self.busy_slots) = (guard, observed_curve, busy_slots);
-        self.scan.set_guard(time_guard);
+        self.scan.guard = time_guard;
         if plans {
             self.timings.slowdown = time_guard.slowdown();
         } else {

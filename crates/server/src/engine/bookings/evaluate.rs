@@ -137,7 +137,7 @@ impl Bookings {
     /// The terms of the configured policy.
     pub(in crate::engine) fn terms(&self) -> Terms {
         let policy = self.policy.policy();
-        Terms { policy, work: 0, survive_loss: self.failover.is_enabled() }
+        Terms { policy, work: 0, survive_loss: self.survives_loss() }
     }
 
     /// Whether a demand fits on the disks, by the terms given.
@@ -237,7 +237,7 @@ impl Bookings {
             DiskState { books, supply, lost: state.lost }
         });
         let standing: Vec<DiskState<'_>> = standing.collect();
-        let books = self.failover.books_mut().expect("asked only where losses must be survived");
+        let books = self.failover.books.as_mut().expect("asked only where losses must be survived");
         let answer = books.verdict(terms.policy, &standing, newcomer);
         drop(standing);
         for (number, state) in self.disks.iter_mut().enumerate() {

@@ -21,21 +21,12 @@ use units::SlotIndex;
 /// What each disk would have to read if another were lost; empty where no loss is survived.
 #[derive(Debug)]
 pub(in crate::engine) struct FailoverBooks {
-    books: Option<Failover>,
+    pub(in crate::engine) books: Option<Failover>,
 }
 
 impl FailoverBooks {
     pub(in crate::engine) fn new(disks: usize, wanted: bool) -> Self {
         Self { books: wanted.then(|| Failover::new(disks)) }
-    }
-
-    /// Whether admitted streams must survive the loss of any one disk.
-    pub(in crate::engine) fn is_enabled(&self) -> bool {
-        self.books.is_some()
-    }
-
-    pub(in crate::engine) fn books_mut(&mut self) -> Option<&mut Failover> {
-        self.books.as_mut()
     }
 
     pub(in crate::engine) fn advance(&mut self, slot: SlotIndex) {

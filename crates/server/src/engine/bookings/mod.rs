@@ -44,9 +44,9 @@ pub(super) struct Bookings {
     now: Moment,
     /// The slot that runs at `now`. All books have been advanced to it.
     slot: SlotIndex,
-    disks: Vec<Disk>,
+    pub(super) disks: Vec<Disk>,
     network: NetworkBooks,
-    failover: FailoverBooks,
+    pub(super) failover: FailoverBooks,
     demands: DemandPool,
 }
 
@@ -119,7 +119,7 @@ impl Bookings {
 
     /// Whether admitted streams must survive the loss of any one disk.
     pub(super) fn survives_loss(&self) -> bool {
-        self.failover.is_enabled()
+        self.failover.books.is_some()
     }
 
     /// Time is `now`. True: a slot has begun since the last call, and the disks' accounts of the
@@ -148,22 +148,6 @@ impl Bookings {
 
 /// Disks.
 impl Bookings {
-    pub(super) fn disks(&self) -> &[Disk] {
-        &self.disks
-    }
-
-    pub(super) fn disk(&self, disk: usize) -> &Disk {
-        &self.disks[disk]
-    }
-
-    pub(super) fn disk_mut(&mut self, disk: usize) -> &mut Disk {
-        &mut self.disks[disk]
-    }
-
-    pub(super) fn disks_mut(&mut self) -> impl Iterator<Item = &mut Disk> {
-        self.disks.iter_mut()
-    }
-
     /// The disk's index, if there is such a disk.
     pub(super) fn disk_index(&self, disk: DiskNumber) -> Option<usize> {
         let index = usize::from(disk.0);
@@ -309,16 +293,6 @@ impl Bookings {
         self.network.unbook(piece);
     }
 
-    /// A piece of a stream is in memory: no loss of a disk takes it away.
-    pub(super) fn piece_in_memory(&mut self, stream: &Stream, piece: u32) {
-        self.failover.piece_in_memory(stream, piece);
-    }
-
-    /// A piece that a stream held is unread again. The books of its disk are the caller's.
-    pub(super) fn unread_at_replica(&mut self, stream: &Stream, piece: PieceDue, safe: bool) {
-        self.failover.unread(stream, piece.piece, safe);
-    }
-
     /// Reserves memory for a session's sockets, on its disk and for the loss of that disk.
     pub(super) fn reserve_send_memory(&mut self, placement: Placement, bytes: u64) {
         self.disks[placement.disk].dispatcher.books.reserve(bytes);
@@ -328,11 +302,6 @@ impl Bookings {
     /// Releases memory that was reserved for a session's sockets.
     pub(super) fn release_send_memory(&mut self, placement: Placement, bytes: u64) {
         self.disks[placement.disk].dispatcher.books.unreserve(bytes);
-        self.failover.unreserve(placement, bytes);
-    }
-
-    /// Releases what the disk of a replica reserved for a session's sockets.
-    pub(super) fn release_at_replica(&mut self, placement: Placement, bytes: u64) {
         self.failover.unreserve(placement, bytes);
     }
 }
@@ -355,7 +324,7 @@ impl Bookings {
     ) -> Result<(), String> {
         let mut network = NetworkBooks::default();
         network.advance(self.slot);
-        let mut failover = FailoverBooks::new(self.disks.len(), self.failover.is_enabled());
+        let mut failover = FailoverBooks::new(self.disks.len(), self.survives_loss());
         failover.advance(self.slot);
         // New books stand at slot 0, and those to compare with at the present slot.
         let fresh = |disk: &Disk| {

@@ -7,11 +7,19 @@
 //!   └ charged: nanoseconds of the whole sweep               ┊
 //! ```
 //!
-//! Adjacent reads of one stream are charged as one visit. A sweep that took longer than its charge
-//! makes the guard charge more from then on (`scheduler::TimeGuard`).
+//! Adjacent reads of one stream are charged as one visit. What is left of a sweep, and what the
+//! device has of the next, is charged along the path of the head (`scheduler::PathCharge`).
+//! Best-effort work leaves the head anywhere: until a read follows, the device counts as done only
+//! after the way back, too. A sweep that took longer than its charge makes the guard charge more
+//! from then on (`scheduler::TimeGuard`).
 
 use super::disk::{Chosen, Disk};
-use scheduler::{Demand, PolicyKind, Slack, SweepCharge, TimeGuard, Verdict, WindowPlan};
+use crate::engine::ReadId;
+use disk::Costs;
+use scheduler::{
+    Demand, PathCharge, PolicyKind, Slack, SweepCharge, TimeGuard, Verdict, WindowPlan,
+};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
@@ -22,9 +30,10 @@ pub(in crate::engine) struct ScanRun {
     slack: Option<Duration>,
     /// The slot in which best-effort work was last evaluated within a sweep.
     work_asked: Option<SlotIndex>,
-    /// Reads in the device, and nanoseconds of their transfer.
-    device_reads: u64,
-    device_transfer: u64,
+    /// Reads in the device, in order of issue, and their charges.
+    device_reads: VecDeque<DeviceRead>,
+    /// The sum of their charges.
+    device_charge: PathCharge,
     /// When the device last began a read while idle, or ended one.
     last_activity: Moment,
     /// When the sweep under way began, and the nanoseconds that it is charged.
@@ -34,23 +43,23 @@ pub(in crate::engine) struct ScanRun {
     reads_left: u64,
     /// When the sweep is done by its charge, at the latest; `None` if other work came in between.
     deadline: Option<Moment>,
-    guard: TimeGuard,
+    pub(in crate::engine) guard: TimeGuard,
     /// When the disk last took longer than it was charged, or did work that was not charged.
     last_overrun: Option<Moment>,
+}
+
+/// A read in the device: its place and its charge.
+#[derive(Clone, Copy, Debug)]
+struct DeviceRead {
+    offset: u64,
+    len: u32,
+    charge: PathCharge,
 }
 
 impl ScanRun {
     /// The slack of the plan that is followed.
     pub(in crate::engine) fn slack(&self) -> Option<Duration> {
         self.slack
-    }
-
-    pub(in crate::engine) fn guard(&self) -> TimeGuard {
-        self.guard
-    }
-
-    pub(in crate::engine) fn set_guard(&mut self, guard: TimeGuard) {
-        self.guard = guard;
     }
 
     /// Whether best-effort work was not evaluated within a sweep of this slot yet; notes that it is
@@ -70,27 +79,53 @@ impl Disk {
     pub(in crate::engine) fn busy_until(&self, now: Moment, back: &[Chosen]) -> Moment {
         let Some(costs) = &self.timings.costs else { return now };
         let scan = &self.scan;
-        let sum = |chosen: &mut dyn Iterator<Item = &Chosen>| -> u64 {
-            chosen.map(|chosen| u64::from(chosen.piece.transfer)).sum()
-        };
-        let mut chosen = self.dispatcher.chosen();
-        let reads = scan.device_reads + (chosen.len() - back.len()) as u64;
-        let transfer = scan.device_transfer + sum(&mut chosen) - sum(&mut back.iter());
-        // The duration of best-effort work is unknown: each counts as the largest read.
+        let left = self.dispatcher.chosen().len() - back.len();
+        let mut reads = scan.device_charge;
+        if left > 0 {
+            let back: BTreeSet<ReadId> = back.iter().map(|chosen| chosen.read).collect();
+            let is_back = |chosen: &Chosen| back.contains(&chosen.read);
+            reads += self.dispatcher.path_of_chosen(costs, self.is_busy_until(now), is_back);
+        }
+        // The next sweep begins where the last read ends; after other work, anywhere.
+        let unknown_start = if left == 0 { self.unknown_start(costs) } else { 0 };
         let work = u64::from(self.work.in_flight());
-        let each =
-            self.timings.charge(costs, 1, costs.slowest_transfer(self.guarantee.read_size.0));
-        let reads_time = self.timings.charge(costs, reads, transfer);
-        let time = reads_time.saturating_add(work.saturating_mul(each));
+        let reads_time = self.timings.stretch(reads.nanos(costs).saturating_add(unknown_start));
+        let time = reads_time.saturating_add(self.work_time(costs, work));
         // What the device does now, it does since the last activity at the latest.
-        let from = if reads + work == 0 { now } else { scan.last_activity };
+        let from = if reads.reads() + work == 0 { now } else { scan.last_activity };
         let sure = Moment(from.0.saturating_add(time)).max(now);
-        // The rest of a sweep was charged as part of the sweep, which may be less than its charge
-        // alone. A deadline in the past is no bound: the disk was slower than charged.
+        // The rest of a sweep was charged as part of the sweep, which may be less than the charges
+        // of its reads. A deadline in the past is no bound: the disk was slower than charged.
         match scan.deadline {
             Some(deadline) if back.is_empty() && work == 0 && deadline >= now => sure.min(deadline),
             _ => sure,
         }
+    }
+
+    /// Nanoseconds by which best-effort work of so many reads delays the next sweep at most: the
+    /// way there and the work, and the way back to the sweep.
+    pub(in crate::engine) fn work_delay(&self, reads: u64) -> u64 {
+        let Some(costs) = &self.timings.costs else { return 0 };
+        // Where the head is anywhere already, the way back is in `busy_until`.
+        let back = if self.dispatcher.head().is_some() { costs.unknown_start() } else { 0 };
+        self.work_time(costs, reads).saturating_add(self.timings.stretch(back))
+    }
+
+    // The duration of best-effort work is unknown: each read of it counts as the largest, and may
+    // be anywhere.
+    fn work_time(&self, costs: &Costs, reads: u64) -> u64 {
+        let largest = costs.slowest_transfer(self.guarantee.read_size.0);
+        self.timings.charge(costs, 1, largest).saturating_mul(reads)
+    }
+
+    // The surcharge of the next sweep where best-effort work has left the head anywhere.
+    fn unknown_start(&self, costs: &Costs) -> u64 {
+        if self.dispatcher.head().is_none() { costs.unknown_start() } else { 0 }
+    }
+
+    // Whether the device has been busy until now.
+    fn is_busy_until(&self, now: Moment) -> bool {
+        self.busy() > 0 || self.scan.last_activity == now
     }
 
     /// A sweep was chosen that the device begins when it is done at `free_at`, at the latest.
@@ -101,27 +136,31 @@ impl Disk {
         charge: SweepCharge,
     ) {
         let Some(costs) = &self.timings.costs else { return };
-        let (scan, work) = (&mut self.scan, self.work.in_flight());
+        let (unknown_start, work) = (self.unknown_start(costs), self.work.in_flight());
+        let scan = &mut self.scan;
         // Reads that are in the device already are timed with the sweep: the end of the first and
         // the beginning of the second cannot be distinguished.
-        let all = charge.with(scan.device_reads, scan.device_transfer);
-        scan.charged = all.nanos(costs);
-        scan.began = if scan.device_reads == 0 { now } else { scan.last_activity };
+        let before = scan.device_charge;
+        scan.charged = before.nanos(costs).saturating_add(unknown_start) + charge.nanos(costs);
+        scan.began = if before.reads() == 0 { now } else { scan.last_activity };
         scan.deadline = Some(Moment(free_at.0.saturating_add(charge.slowed_nanos(&self.timings))));
         // Beside best-effort work a sweep's duration does not measure the disk.
-        scan.reads_left = if work > 0 { 0 } else { all.reads };
+        scan.reads_left = if work > 0 { 0 } else { before.reads() + charge.reads };
     }
 
     /// The device was given a read, or work.
     pub(in crate::engine) fn device_takes(&mut self, now: Moment, offset: u64, len: u32) {
         let Some(costs) = &self.timings.costs else { return };
+        let head = self.dispatcher.head();
+        let sequel = head.filter(|_| self.is_busy_until(now));
         let transfer = costs.transfer(offset, u64::from(len));
+        let charge = PathCharge::of_read(costs, head, sequel, offset, transfer);
         // A busy device begins this read when it ends another, which is its own activity.
         if self.busy() == 0 {
             self.scan.last_activity = now;
         }
-        self.scan.device_reads += 1;
-        self.scan.device_transfer += transfer;
+        self.scan.device_reads.push_back(DeviceRead { offset, len, charge });
+        self.scan.device_charge += charge;
         self.dispatcher.head_moves_to(offset + u64::from(len));
     }
 
@@ -129,13 +168,14 @@ impl Disk {
     pub(in crate::engine) fn device_ended(&mut self, now: Moment, offset: u64, len: u32) {
         // Before the counts change: they say when this read should have ended.
         self.note_overrun(now);
-        let Some(costs) = &self.timings.costs else { return };
-        let transfer = costs.transfer(offset, u64::from(len));
         let scan = &mut self.scan;
         scan.last_activity = now;
-        // Saturating: the device may have got the read before the times of the disk were known.
-        scan.device_reads = scan.device_reads.saturating_sub(1);
-        scan.device_transfer = scan.device_transfer.saturating_sub(transfer);
+        let is_it = |read: &DeviceRead| (read.offset, read.len) == (offset, len);
+        // The device may have got the read before the times of the disk were known.
+        if let Some(at) = scan.device_reads.iter().position(is_it) {
+            let ended = scan.device_reads.remove(at).expect("found there");
+            scan.device_charge -= ended.charge;
+        }
         if scan.reads_left > 0 {
             scan.reads_left -= 1;
             if scan.reads_left == 0 {
@@ -175,8 +215,9 @@ impl Disk {
         slack: Option<Duration>,
     ) {
         self.note_overrun(now);
-        // The new plan may leave out reads of this sweep, so its charge does not apply any more.
-        self.break_off_sweep();
+        // The new plan may leave out reads of this sweep, so its duration is not compared with its
+        // charge any more. It is done by its deadline all the sooner.
+        self.scan.reads_left = 0;
         self.dispatcher.follow(plan);
         self.scan.slack = slack;
     }
@@ -206,7 +247,7 @@ impl Disk {
         let over = |since: Moment, charged: u64| now.0 > since.0.saturating_add(charged);
         let work = u64::from(self.work.in_flight());
         let each = costs.batch(1, costs.slowest_transfer(self.guarantee.read_size.0));
-        let reads = costs.batch(scan.device_reads, scan.device_transfer);
+        let reads = scan.device_charge.nanos(costs);
         (scan.reads_left > 0 && over(scan.began, scan.charged))
             || (self.busy() > 0 && over(scan.last_activity, reads.saturating_add(work * each)))
     }
@@ -216,6 +257,17 @@ impl Disk {
         if self.is_over_time(now) {
             self.scan.last_overrun = Some(now);
         }
+    }
+
+    /// The device is given best-effort work behind all that is in it.
+    pub(in crate::engine) fn work_begins(&mut self, now: Moment) {
+        self.note_overrun(now);
+        // A busy device begins the work when it ends a read, which is its own activity.
+        if self.busy() == 0 {
+            self.scan.last_activity = now;
+        }
+        // The sweep was not charged for this work, so its duration is not compared after it.
+        self.break_off_sweep();
     }
 
     /// The device has ended best-effort work.

@@ -18,25 +18,15 @@
 //! buffer may use the slack up. Policies that count reads guarantee slots and no slack.
 
 use crate::engine::table::Table;
-use crate::engine::{SessionId, SessionSummary};
+use crate::engine::{Counters, SessionId, SessionSummary};
 use std::time::Duration;
 use units::Moment;
 
-/// The accounts of the open sessions, and the sums of all sessions since the start.
+/// The accounts of the open sessions, and the counters of all sessions since the start.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Accounts {
     sessions: Table<SessionId, SessionSummary>,
-    totals: Totals,
-}
-
-/// Sums since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::engine) struct Totals {
-    pub(in crate::engine) deadlines_met: u64,
-    pub(in crate::engine) deadline_misses: u64,
-    pub(in crate::engine) violations_by_scheduler: u64,
-    pub(in crate::engine) violations_by_disk: u64,
-    pub(in crate::engine) cache_hits: u64,
+    pub(in crate::engine) counters: Counters,
 }
 
 impl Accounts {
@@ -52,10 +42,6 @@ impl Accounts {
         &self.sessions[&session]
     }
 
-    pub(in crate::engine) fn totals(&self) -> Totals {
-        self.totals
-    }
-
     /// Counts one piece, in memory (or given up) `now`.
     pub(in crate::engine) fn count_piece(
         &mut self,
@@ -66,18 +52,20 @@ impl Accounts {
         let summary = &mut self.sessions[&session];
         if now <= deadline {
             summary.deadlines_met += 1;
-            self.totals.deadlines_met += 1;
+            self.counters.deadlines_met += 1;
         } else {
             summary.deadline_misses += 1;
-            summary.worst_lateness = summary.worst_lateness.max(now.since(deadline));
-            self.totals.deadline_misses += 1;
+            let late = now.since(deadline);
+            summary.worst_lateness = summary.worst_lateness.max(late);
+            self.counters.worst_lateness = self.counters.worst_lateness.max(late);
+            self.counters.deadline_misses += 1;
         }
     }
 
     /// A piece that is unread again and was counted as `on_time` is counted when it comes again.
     pub(in crate::engine) fn uncount_piece(&mut self, session: SessionId, on_time: bool) {
         self.sessions[&session].deadlines_met -= u64::from(on_time);
-        self.totals.deadlines_met -= u64::from(on_time);
+        self.counters.deadlines_met -= u64::from(on_time);
     }
 
     /// Notes a read that ended `early` before the slot that it was due in was over.
@@ -98,16 +86,11 @@ impl Accounts {
         let summary = &mut self.sessions[&session];
         if by_disk {
             summary.violations_by_disk += 1;
-            self.totals.violations_by_disk += 1;
+            self.counters.violations_by_disk += 1;
         } else {
             summary.violations_by_scheduler += 1;
-            self.totals.violations_by_scheduler += 1;
+            self.counters.violations_by_scheduler += 1;
         }
-    }
-
-    /// A piece was found in memory when its turn to be read came.
-    pub(in crate::engine) fn count_cache_hit(&mut self) {
-        self.totals.cache_hits += 1;
     }
 
     pub(in crate::engine) fn count_delivered(&mut self, session: SessionId, bytes: u64) {
@@ -117,5 +100,26 @@ impl Accounts {
     /// The session ends because its disk was lost.
     pub(in crate::engine) fn mark_lost(&mut self, session: SessionId) {
         self.sessions[&session].lost = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_piece_is_counted_while_its_session_is_open() {
+        let mut accounts = Accounts::default();
+        let session = SessionId(1);
+        accounts.open(session, SessionSummary::default());
+        let at = |ms: u64| Moment(ms * 1_000_000);
+        for (now, deadline) in [(at(900), at(1000)), (at(1300), at(1000)), (at(1100), at(1000))] {
+            accounts.count_piece(now, session, deadline);
+        }
+        let counters = accounts.counters;
+        assert_eq!((counters.deadlines_met, counters.deadline_misses), (1, 2));
+        assert_eq!(counters.worst_lateness, Duration::from_millis(300));
+        accounts.close(session);
+        assert_eq!(accounts.counters, counters, "counted once");
     }
 }

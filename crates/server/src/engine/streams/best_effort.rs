@@ -25,10 +25,10 @@ impl Streams {
         let permit = PermitId(self.next_permit);
         self.next_permit += 1;
         let slot = self.bookings.slot();
-        let live = self.bookings.disk_index(disk).filter(|disk| !self.bookings.disk(*disk).lost);
+        let live = self.bookings.disk_index(disk).filter(|disk| !self.bookings.disks[*disk].lost);
         match live {
             Some(disk) => {
-                let disk = self.bookings.disk_mut(disk);
+                let disk = &mut self.bookings.disks[disk];
                 let reads = bytes.0.div_ceil(disk.guarantee.read_size.0.max(1)).max(1);
                 disk.work.queue(permit, reads, slot);
             }
@@ -39,11 +39,15 @@ impl Streams {
 
     /// Work is done, or given up.
     pub(in crate::engine) fn finish_best_effort(&mut self, now: Moment, permit: PermitId) {
-        for disk in self.bookings.disks_mut() {
+        for disk in &mut self.bookings.disks {
             // Before the work is taken off: it counts in the time that the device may take.
             disk.note_overrun(now);
+            let was_granted = disk.work.is_granted(permit);
             if disk.work.finish(permit) {
-                disk.work_ended(now);
+                // The end of work that was never begun is no activity of the device.
+                if was_granted {
+                    disk.work_ended(now);
+                }
                 break;
             }
         }
@@ -51,11 +55,12 @@ impl Streams {
 
     /// Grants the next permit of `disk`, if one waits.
     pub(super) fn grant(&mut self, disk: usize) -> Option<PermitId> {
-        let disk = self.bookings.disk_mut(disk);
+        let disk = &mut self.bookings.disks[disk];
         let permit = disk.work.grant()?;
         // The work takes time that the streams' reads do not get, so this slot does not measure the
         // disk.
         disk.has_lacked = true;
+        disk.dispatcher.forget_head();
         self.actions.push(Action::Granted { permit });
         Some(permit)
     }
@@ -67,7 +72,7 @@ impl Streams {
 
     /// At a slot's start: grants what has waited for a whole slot and can be spared.
     pub(super) fn grant_spare(&mut self, disk: usize) {
-        let state = self.bookings.disk(disk);
+        let state = &self.bookings.disks[disk];
         let waiting = state.work.overdue_reads(self.bookings.slot());
         if waiting == 0 {
             return;
@@ -81,14 +86,14 @@ impl Streams {
         if self.bookings.survives_loss() && !self.survives_work(disk, spare) {
             return;
         }
-        while let Some(first) = self.bookings.disk(disk).work.first_reads() {
+        while let Some(first) = self.bookings.disks[disk].work.first_reads() {
             // In order of time, so that a large permit does not wait behind ever more small ones.
             if first > spare {
                 break;
             }
             spare -= first;
             let permit = self.grant(disk).expect("one waits");
-            self.bookings.disk_mut(disk).work.join_batch(permit);
+            self.bookings.disks[disk].work.in_batch.insert(permit);
         }
     }
 

@@ -81,7 +81,7 @@ impl Streams {
                 Vec::new()
             }
         };
-        Unissued::new((0..self.bookings.disks().len()).map(of).collect())
+        Unissued::new((0..self.bookings.disks.len()).map(of).collect())
     }
 
     /// Evaluates once more a candidate that memory is short for, with reads far ahead of other
@@ -95,7 +95,7 @@ impl Streams {
         let disk = candidate.disk();
         let memory = shortfall.shortage.resource == Resource::Memory;
         // Read-ahead that is dropped wins memory only, and each attempt costs an evaluation or two.
-        if !memory || !self.bookings.disk_mut(disk).may_search() {
+        if !memory || !self.bookings.disks[disk].may_search() {
             return Err(shortfall);
         }
         let fits = self.drop_readahead_until(now, disk, |streams| streams.evaluate(candidate).ok());
@@ -139,7 +139,7 @@ impl Streams {
             _ => None,
         };
         let now = self.bookings.now();
-        self.bookings.disk_mut(disk).follow(now, plan, slack);
+        self.bookings.disks[disk].follow(now, plan, slack);
         if let Some(slack) = slack {
             self.lower_guaranteed_slack(disk, slack);
         }

@@ -29,7 +29,7 @@ impl Streams {
         candidate: &mut Candidate,
         limit: u32,
     ) -> Option<(u32, Approval)> {
-        if limit == 0 || !self.bookings.disk_mut(candidate.disk()).may_search() {
+        if limit == 0 || !self.bookings.disks[candidate.disk()].may_search() {
             return None;
         }
         let mut slots = 1;
@@ -73,7 +73,7 @@ impl Streams {
         candidate: &mut Candidate,
     ) -> (Duration, bool) {
         let disk = candidate.disk();
-        let state = self.bookings.disk_mut(disk);
+        let state = &mut self.bookings.disks[disk];
         if !state.may_search() {
             return (state.last_search, false);
         }
@@ -89,14 +89,14 @@ impl Streams {
         let nearest = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
         let slots = u32::try_from(nearest).unwrap_or(SEARCH_SLOTS);
         let start = self.bookings.slot_length() * slots;
-        self.bookings.disk_mut(disk).last_search = start;
+        self.bookings.disks[disk].last_search = start;
         (start, found.is_some())
     }
 
     // The fewest slots from now, at least `from`, after which the demand fits if it is requested
     // then, with nothing booked for it before.
     fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
-        let state = self.bookings.disk(disk);
+        let state = &self.bookings.disks[disk];
         let (policy, counts_time) = (self.bookings.policy().policy(), self.bookings.plans(disk));
         let mut forecast = self.forecast(disk);
         let supply = state.supply(self.bookings.now());
@@ -131,7 +131,7 @@ impl Streams {
 
     // A disk's present state, and the reads that its streams will need.
     fn forecast(&self, disk: usize) -> Forecast<'_> {
-        let state = self.bookings.disk(disk);
+        let state = &self.bookings.disks[disk];
         let free_at = state.busy_until(self.bookings.now(), &[]);
         let dispatcher = &state.dispatcher;
         let mut forecast =

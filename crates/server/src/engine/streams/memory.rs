@@ -51,14 +51,14 @@ impl Streams {
                     break;
                 }
                 let back = stream.unread_last(now).expect("held");
-                self.bookings.unread_at_replica(stream, piece, back.safe);
+                self.bookings.failover.unread(stream, piece.piece, back.safe);
                 on_time.extend(back.on_time.then_some(stream.session));
-                self.bookings.disk_mut(disk).dispatcher.books.undo_read(piece);
+                self.bookings.disks[disk].dispatcher.books.undo_read(piece);
                 self.buffers.unpin(read);
                 count += 1;
             }
             if count > 0 {
-                let dispatcher = &mut self.bookings.disk_mut(disk).dispatcher;
+                let dispatcher = &mut self.bookings.disks[disk].dispatcher;
                 dispatcher.dequeue(*id, next);
                 dispatcher.enqueue(*id, stream.next_read());
                 dropped.push((*id, count));
@@ -94,12 +94,12 @@ impl Streams {
     /// is left.
     pub(in crate::engine) fn balance_memory(&mut self, now: Moment, mut parts: Vec<u64>) {
         let mut gave = BTreeSet::new();
-        let disks = self.bookings.disks().len();
+        let disks = self.bookings.disks.len();
         for disk in 0..disks {
             loop {
-                let lacks = self.bookings.disk(disk).lacks();
+                let lacks = self.bookings.disks[disk].lacks();
                 // Only memory that is free can be given.
-                let can = |other: &usize| parts[*other].min(self.bookings.disk(*other).room());
+                let can = |other: &usize| parts[*other].min(self.bookings.disks[*other].room());
                 let others = (0..disks).filter(|other| *other != disk);
                 let Some(other) = others.max_by_key(can) else { break };
                 let given = can(&other).min(lacks);
@@ -127,7 +127,7 @@ impl Streams {
     /// Disks with more than their share of the memory give to those with less what they can spare.
     /// The share of a lost disk is divided among the others.
     pub(in crate::engine) fn rebalance_memory(&mut self) {
-        let disks = self.bookings.disks();
+        let disks = &self.bookings.disks;
         let lost = disks.iter().filter(|disk| disk.lost);
         let (without, ownerless) =
             lost.fold((0, 0), |(disks, bytes), disk| (disks + 1, bytes + disk.fair_memory));
@@ -136,26 +136,26 @@ impl Streams {
         let disks = disks.len();
         for poor in 0..disks {
             for rich in 0..disks {
-                let state = self.bookings.disk(poor);
+                let state = &self.bookings.disks[poor];
                 let wanted = share(state).saturating_sub(state.memory);
                 if wanted == 0 {
                     break;
                 }
-                let state = self.bookings.disk(rich);
+                let state = &self.bookings.disks[rich];
                 let most = wanted.min(state.memory.saturating_sub(share(state)));
                 // A disk that cannot give all may give a part; each attempt is an evaluation, so
                 // they are few.
                 let parts = [most, most / 4, most / 16];
                 let given =
                     parts.into_iter().find(|part| *part > 0 && self.take_memory_from(rich, *part));
-                self.bookings.disk_mut(poor).memory += given.unwrap_or(0);
+                self.bookings.disks[poor].memory += given.unwrap_or(0);
             }
         }
     }
 
     // Takes so much memory from a disk, if all its streams are on time with the rest.
     fn take_memory_from(&mut self, disk: usize, bytes: u64) -> bool {
-        let state = self.bookings.disk_mut(disk);
+        let state = &mut self.bookings.disks[disk];
         if state.room() < bytes {
             return false;
         }
@@ -172,7 +172,7 @@ impl Streams {
         let fits = approval.is_some();
         match approval {
             Some(approval) => self.adopt(approval),
-            None => self.bookings.disk_mut(disk).memory += bytes,
+            None => self.bookings.disks[disk].memory += bytes,
         }
         fits
     }

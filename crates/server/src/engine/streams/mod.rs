@@ -50,17 +50,17 @@ pub(super) use reading::Retry;
 pub(super) struct Streams {
     /// Between two calls each is on all books, and in the list of its session.
     streams: Table<StreamId, Stream>,
-    bookings: Bookings,
+    pub(super) bookings: Bookings,
     /// Pinned once for each piece that a stream holds and each delivery that a socket has not
     /// taken.
-    buffers: Buffers,
-    titles: Titles,
-    accounts: Accounts,
-    awaited: Awaited,
+    pub(super) buffers: Buffers,
+    pub(super) titles: Titles,
+    pub(super) accounts: Accounts,
+    pub(super) awaited: Awaited,
     /// Sessions whose next piece may have come into memory during this call. Empty between calls.
-    to_serve: Vec<SessionId>,
+    pub(super) to_serve: Vec<SessionId>,
     /// Not taken by the owner yet.
-    actions: Vec<Action>,
+    pub(super) actions: Vec<Action>,
     next_stream: u64,
     next_permit: u64,
 }
@@ -73,8 +73,8 @@ impl Index<&StreamId> for Streams {
     }
 }
 
-/// The parts, for reading.
 impl Streams {
+    /// No streams, and empty books.
     pub(super) fn new(config: &EngineConfig) -> Self {
         Self {
             streams: Table::default(),
@@ -90,73 +90,12 @@ impl Streams {
         }
     }
 
-    pub(super) fn bookings(&self) -> &Bookings {
-        &self.bookings
-    }
-
-    pub(super) fn bookings_mut(&mut self) -> &mut Bookings {
-        &mut self.bookings
-    }
-
-    pub(super) fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-
-    pub(super) fn buffers_mut(&mut self) -> &mut Buffers {
-        &mut self.buffers
-    }
-
-    pub(super) fn accounts(&self) -> &Accounts {
-        &self.accounts
-    }
-
-    pub(super) fn accounts_mut(&mut self) -> &mut Accounts {
-        &mut self.accounts
-    }
-
-    pub(super) fn awaited_mut(&mut self) -> &mut Awaited {
-        &mut self.awaited
-    }
-
-    pub(super) fn awaited(&self) -> &Awaited {
-        &self.awaited
-    }
-
-    pub(super) fn titles(&self) -> &Titles {
-        &self.titles
-    }
-
     pub(super) fn get(&self, id: StreamId) -> Option<&Stream> {
         self.streams.get(&id)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&StreamId, &Stream)> {
         self.streams.iter()
-    }
-}
-
-/// What is to be done, and for whom.
-impl Streams {
-    pub(super) fn push(&mut self, action: Action) {
-        self.actions.push(action);
-    }
-
-    pub(super) fn actions_mut(&mut self) -> &mut Vec<Action> {
-        &mut self.actions
-    }
-
-    /// A session's next piece may be in memory: it is served before the call ends.
-    pub(super) fn serve_soon(&mut self, session: SessionId) {
-        self.to_serve.push(session);
-    }
-
-    /// The next session to be served.
-    pub(super) fn next_to_serve(&mut self) -> Option<SessionId> {
-        self.to_serve.pop()
-    }
-
-    pub(super) fn is_served(&self) -> bool {
-        self.to_serve.is_empty()
     }
 }
 
@@ -304,10 +243,6 @@ impl Streams {
 
 /// Titles in use, so that a removed title's space is freed once no session reads it.
 impl Streams {
-    pub(super) fn title_use_began(&mut self, title: TitleKey) {
-        self.titles.use_began(title);
-    }
-
     /// A use of a title has ended. The last use of a withdrawn title frees its buffers.
     pub(super) fn title_use_ended(&mut self, title: TitleKey) {
         if self.titles.use_ended(title) && self.titles.is_withdrawn(title) {
@@ -366,7 +301,7 @@ impl Streams {
     fn count_violation(&mut self, now: Moment, session: SessionId, disk: usize) {
         // A delay at any time since the admission may have used up the slack that this read needed.
         let admitted = self.accounts.of(session).admitted;
-        let by_disk = self.bookings.disk(disk).overran_since(admitted, now);
+        let by_disk = self.bookings.disks[disk].overran_since(admitted, now);
         self.accounts.count_violation(session, by_disk);
     }
 
@@ -409,7 +344,7 @@ impl Streams {
     /// Bytes of buffers that are in use or in the device. Memory that is set apart for a read is
     /// taken when the device is given the read.
     pub(super) fn buffers_used(&self) -> u64 {
-        let unissued = self.bookings.disks().iter().map(|disk| disk.dispatcher.unissued_bytes());
+        let unissued = self.bookings.disks.iter().map(|disk| disk.dispatcher.unissued_bytes());
         self.buffers.used() - unissued.sum::<u64>()
     }
 

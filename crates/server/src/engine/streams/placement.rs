@@ -104,7 +104,7 @@ impl Streams {
 
     // The order of placements: by slack, then by fewer bytes still to be read.
     fn room_left(&self, disk: usize, slack: Slack) -> (Duration, Reverse<u64>) {
-        let state = self.bookings.disk(disk);
+        let state = &self.bookings.disks[disk];
         // A slot holds more reads on one disk than on another, so slack is compared as time.
         let each = self.bookings.slot_length() / state.guard.min_read().max(1);
         let time = match slack {
@@ -127,7 +127,7 @@ impl Streams {
         let PlacementCandidate { layout, replica, copies } = place;
         let timing = self.bookings.playout_clock(now, from_ms, *replica);
         let disk = usize::from(layout.disk.0);
-        let read_size = self.bookings.disk(disk).guarantee.read_size.0;
+        let read_size = self.bookings.disks[disk].guarantee.read_size.0;
         // Also the tracks that are not offered: a session may switch to any of them.
         for (number, track) in layout.tracks.iter().enumerate() {
             // Also copies on lost disks: a disk may come back, and be a replica then.

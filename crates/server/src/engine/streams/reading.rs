@@ -19,7 +19,7 @@ use units::Moment;
 impl Streams {
     /// Gives each disk what it is guaranteed to do in the slot that begins now.
     pub(in crate::engine) fn begin_slot(&mut self, now: Moment) {
-        for disk in 0..self.bookings.disks().len() {
+        for disk in 0..self.bookings.disks.len() {
             self.begin_slot_of(now, disk);
         }
     }
@@ -31,16 +31,16 @@ impl Streams {
         }
         // Before the batch, because what is granted is taken from the reads of the slot.
         self.grant_spare(disk);
-        let state = self.bookings.disk(disk);
+        let state = &self.bookings.disks[disk];
         let reads = state.guard.min_read().saturating_sub(state.busy());
         let batch = Batch::new(BatchLimit::Reads(reads)).fill(&mut self.reads_of(now, disk));
-        let state = self.bookings.disk_mut(disk);
+        let state = &mut self.bookings.disks[disk];
         state.batch_len = u32::try_from(batch.reads().len()).expect("bounded by min_read");
         // Fewer reads than the disk may do leave it idle for a part of the slot.
         state.has_lacked |= state.batch_len < reads;
         state.batch.extend(batch.reads().map(|chosen| chosen.read));
         state.dispatcher.choose(batch, None);
-        while let Some(chosen) = self.bookings.disk_mut(disk).dispatcher.issue() {
+        while let Some(chosen) = self.bookings.disks[disk].dispatcher.issue() {
             self.push_read(now, chosen.read);
         }
     }
@@ -53,14 +53,14 @@ impl Streams {
     /// Uses what is left of the slot, on every disk. Sessions whose next piece turned out to be in
     /// memory on the way are to be served.
     pub(in crate::engine) fn dispatch(&mut self, now: Moment) {
-        for disk in 0..self.bookings.disks().len() {
+        for disk in 0..self.bookings.disks.len() {
             if self.bookings.plans(disk) {
                 self.sweep_on(now, disk);
                 continue;
             }
             while self.has_time(now, disk) {
                 if !self.begin_one(now, disk) {
-                    self.bookings.disk_mut(disk).has_lacked = true;
+                    self.bookings.disks[disk].has_lacked = true;
                     break;
                 }
             }
@@ -71,13 +71,13 @@ impl Streams {
     // policy that counts with what the disk does when it is never idle must not leave it idle, and
     // guarantees nothing.
     fn has_time(&self, now: Moment, disk: usize) -> bool {
-        let state = self.bookings.disk(disk);
+        let state = &self.bookings.disks[disk];
         let left = self.bookings.slot_end().since(now);
         let busy = state.busy();
         let is_sure = || state.guarantee.longest_read.saturating_mul(busy + 1) < left;
         // Until the batch is complete, one more read could make a read of the batch late.
         state.batch.is_empty()
-            && !state.work.is_in_batch()
+            && state.work.in_batch.is_empty()
             && busy < state.guarantee.queue_depth.max(1)
             && (self.bookings.policy() == PolicyKind::Observed || is_sure())
     }
@@ -85,7 +85,7 @@ impl Streams {
     fn begin_one(&mut self, now: Moment, disk: usize) -> bool {
         // Streams that must survive a disk loss rely on all the read-ahead there is time for.
         let survives_loss = self.bookings.survives_loss();
-        let work = &mut self.bookings.disk_mut(disk).work;
+        let work = &mut self.bookings.disks[disk].work;
         let work_first = work.next_turn && !survives_loss;
         work.next_turn ^= true;
         let granted = work_first && self.grant(disk).is_some();
@@ -104,7 +104,7 @@ impl Streams {
     fn room(&self, disk: usize) -> u64 {
         match self.bookings.policy() {
             PolicyKind::None => self.buffers.room(),
-            _ => self.bookings.disk(disk).room().min(self.buffers.room()),
+            _ => self.bookings.disks[disk].room().min(self.buffers.room()),
         }
     }
 
@@ -112,7 +112,7 @@ impl Streams {
     // for another stream, are held on the way.
     fn next_to_read(&mut self, now: Moment, disk: usize) -> Option<NextRead<StreamId>> {
         loop {
-            let (_, id) = self.bookings.disk(disk).dispatcher.queue().first()?;
+            let (_, id) = self.bookings.disks[disk].dispatcher.queue().first()?;
             let stream = &self.streams[&id];
             let piece = stream.next_read().expect("queued streams have something to read");
             let (key, place) = (stream.key(piece.piece), stream.place(piece.piece));
@@ -129,7 +129,7 @@ impl Streams {
 
     /// The next piece of a stream is in memory, or being read for another stream: it needs no read.
     pub(super) fn hold_cached_piece(&mut self, now: Moment, id: StreamId, read: ReadId) {
-        self.accounts.count_cache_hit();
+        self.accounts.counters.cache_hits += 1;
         self.hold_without_read(now, id, read);
     }
 
@@ -174,7 +174,7 @@ impl Streams {
 
     fn hold_next(&mut self, id: StreamId, piece: PieceDue, read: ReadId) {
         let stream = &mut self.streams[&id];
-        let disk = self.bookings.disk_mut(usize::from(stream.layout.disk.0));
+        let disk = &mut self.bookings.disks[usize::from(stream.layout.disk.0)];
         stream.hold_next(piece, read);
         disk.dispatcher.start_read(id, piece, stream.next_read());
         self.buffers.pin(read);
@@ -184,7 +184,7 @@ impl Streams {
     pub(super) fn push_read(&mut self, now: Moment, read: ReadId) {
         let buffer = self.buffers.get(read).expect("started");
         let (key, place) = (buffer.key, buffer.place);
-        let disk = self.bookings.disk_mut(usize::from(place.disk.0));
+        let disk = &mut self.bookings.disks[usize::from(place.disk.0)];
         disk.read_issued(now, place.offset, place.len);
         self.actions.push(Action::Read {
             read,
@@ -207,7 +207,7 @@ impl Streams {
     ) -> Option<EndedRead> {
         let buffer = self.buffers.get(read).filter(|b| b.state == BufferState::Reading)?;
         let (key, place) = (buffer.key, buffer.place);
-        let disk = self.bookings.disk_mut(usize::from(place.disk.0));
+        let disk = &mut self.bookings.disks[usize::from(place.disk.0)];
         let good = outcome == ReadOutcome::Good;
         disk.read_ended(now, read, place.offset, place.len, good);
         // A failed buffer keeps its waiters: the repeated read is made for them.
@@ -257,7 +257,7 @@ impl Streams {
             self.push_read(now, again);
             // No evaluation has counted this read, so a sweep may now take longer than it was
             // charged.
-            self.bookings.disk_mut(usize::from(place.disk.0)).note_unplanned_io(now);
+            self.bookings.disks[usize::from(place.disk.0)].note_unplanned_io(now);
         }
         (again, Retry::UnderWay)
     }
@@ -278,7 +278,7 @@ impl Streams {
         // The player needs as much time for a late piece as for any other.
         let release = piece.release.max(self.bookings.slot() + HOLD_SLOTS);
         if now > deadline && release > piece.release {
-            self.bookings.disk_mut(disk).dispatcher.books.hold_until(*piece, release);
+            self.bookings.disks[disk].dispatcher.books.hold_until(*piece, release);
             piece.release = release;
         }
         self.accounts.count_piece(now, session, deadline);
@@ -288,7 +288,7 @@ impl Streams {
     // A piece that a stream holds is in memory.
     fn mark_in_memory(&mut self, id: StreamId, piece: u32) {
         if self.streams[&id].make_safe(piece) {
-            self.bookings.piece_in_memory(&self.streams[&id], piece);
+            self.bookings.failover.piece_in_memory(&self.streams[&id], piece);
         }
     }
 }

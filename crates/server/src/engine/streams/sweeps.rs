@@ -14,7 +14,9 @@
 //! ended early and chosen again can cost more than it was charged.
 //!
 //! Best-effort work is done between two sweeps if the plan then still holds; after it has waited
-//! for a slot, also within a sweep, which then ends early as for an accepted request.
+//! for a slot, also within a sweep, which then ends early as for an accepted request: the work
+//! begins only when nothing of a sweep is chosen. It is charged the way there and the way back, and
+//! after it the place of the head is unknown.
 //!
 //! Adjacent reads of one stream stay in that order, in both directions of the arm, and are charged
 //! as one visit.
@@ -38,7 +40,7 @@ impl Streams {
         let mut unchosen = self.droppable(disk);
         unchosen.retain(|chosen| reads.contains(&chosen.read));
         let reads: BTreeSet<ReadId> = unchosen.iter().map(|chosen| chosen.read).collect();
-        self.bookings.disk_mut(disk).dispatcher.withdraw(|chosen| reads.contains(&chosen.read));
+        self.bookings.disks[disk].dispatcher.withdraw(|chosen| reads.contains(&chosen.read));
         unchosen.into_iter().for_each(|chosen| self.unchoose(disk, chosen));
     }
 
@@ -46,7 +48,7 @@ impl Streams {
     // streams, as far as no other stream or socket uses their buffers.
     pub(super) fn droppable(&self, disk: usize) -> Vec<Chosen> {
         let mut of = BTreeMap::<StreamId, BTreeMap<ReadId, Chosen>>::new();
-        for chosen in self.bookings.disk(disk).dispatcher.chosen() {
+        for chosen in self.bookings.disks[disk].dispatcher.chosen() {
             of.entry(chosen.stream).or_default().insert(chosen.read, *chosen);
         }
         let mut droppable = Vec::new();
@@ -70,8 +72,8 @@ impl Streams {
         let back = stream.unread_last(self.bookings.now()).expect("found there");
         let (read, piece) = (back.read, back.piece);
         assert_eq!(read, chosen.read, "the last piece of its stream");
-        self.bookings.unread_at_replica(stream, piece, back.safe);
-        self.bookings.disk_mut(disk).dispatcher.undo_read(chosen.stream, piece, before);
+        self.bookings.failover.unread(stream, piece.piece, back.safe);
+        self.bookings.disks[disk].dispatcher.undo_read(chosen.stream, piece, before);
         // A chosen read has its buffer already, in which there is nothing yet.
         self.forget_unissued(read);
     }
@@ -85,7 +87,7 @@ impl Streams {
     /// Keeps the device busy: goes on with the sweep, chooses the next one.
     pub(super) fn sweep_on(&mut self, now: Moment, disk: usize) {
         loop {
-            let state = self.bookings.disk(disk);
+            let state = &self.bookings.disks[disk];
             if state.busy() >= state.guarantee.queue_depth.max(1) {
                 return;
             }
@@ -93,19 +95,14 @@ impl Streams {
             let between = state.dispatcher.chosen().len() == 0;
             let waits = state.work.in_flight() == 0 && state.work.is_waiting();
             if waits && (between || self.asks_within(disk)) && self.has_spare(disk) {
-                let state = self.bookings.disk_mut(disk);
-                // The sweep was not charged for this work, so its duration is not compared after
-                // it.
-                state.note_overrun(now);
-                state.work_ended(now);
-                state.break_off_sweep();
+                self.bookings.disks[disk].work_begins(now);
                 self.grant(disk);
                 continue;
             }
             if between {
                 self.choose_sweep(now, disk);
             }
-            let Some(next) = self.bookings.disk_mut(disk).dispatcher.issue() else { return };
+            let Some(next) = self.bookings.disks[disk].dispatcher.issue() else { return };
             let key = self.buffers.get(next.read).expect("chosen").key;
             // Its viewers may have left since it was chosen, and no one else needs it.
             let wanted = self.buffers.is_pinned(next.read) || !self.awaited.of(key).is_empty();
@@ -122,18 +119,23 @@ impl Streams {
     // sweep of a fast disk has thousands of reads and each evaluation is an admission decision.
     fn asks_within(&mut self, disk: usize) -> bool {
         let slot = self.bookings.slot();
-        let state = self.bookings.disk_mut(disk);
-        state.work.has_waited(slot) && state.scan.may_ask_for_work(slot)
+        let state = &mut self.bookings.disks[disk];
+        if !state.work.has_waited(slot) || !state.scan.may_ask_for_work(slot) {
+            return false;
+        }
+        // Work between chosen reads that cannot become unread would cut their sweep in two, which
+        // no plan has counted.
+        self.droppable(disk).len() == self.bookings.disks[disk].dispatcher.chosen().len()
     }
 
     // Whether one piece of best-effort work can be done now without making a stream late. If so,
     // chosen reads that are not in the device become unread, as for an accepted request.
     fn has_spare(&mut self, disk: usize) -> bool {
-        let state = self.bookings.disk(disk);
-        let Some(costs) = &state.timings.costs else { return false };
-        let reads = u64::from(state.work.first_reads().unwrap_or(0));
-        let transfer = costs.slowest_transfer(state.guarantee.read_size.0);
-        let work = state.timings.charge(costs, reads, transfer.saturating_mul(reads));
+        let state = &self.bookings.disks[disk];
+        if state.timings.costs.is_none() {
+            return false;
+        }
+        let work = state.work_delay(u64::from(state.work.first_reads().unwrap_or(0)));
         let demand = self.bookings.empty_demand();
         let terms =
             Terms { policy: PolicyKind::TimeDomain.policy(), work, ..self.bookings.terms() };
@@ -147,26 +149,26 @@ impl Streams {
 
     /// Forgets the chosen reads of a lost disk that are not in its device.
     pub(in crate::engine) fn forget_chosen(&mut self, disk: usize) {
-        while let Some(chosen) = self.bookings.disk_mut(disk).dispatcher.issue() {
+        while let Some(chosen) = self.bookings.disks[disk].dispatcher.issue() {
             self.forget_unissued(chosen.read);
         }
-        self.bookings.disk_mut(disk).break_off_sweep();
+        self.bookings.disks[disk].break_off_sweep();
     }
 
     // Chooses the next sweep by the plan.
     fn choose_sweep(&mut self, now: Moment, disk: usize) {
-        let state = self.bookings.disk(disk);
+        let state = &self.bookings.disks[disk];
         let free_at = state.busy_until(now, &[]);
         let Some(limit) = state.dispatcher.next_sweep(&state.supply(free_at)) else { return };
         let batch = Batch::new(limit).fill(&mut self.reads_of(now, disk));
         let charge = batch.charge();
-        let state = self.bookings.disk_mut(disk);
+        let state = &mut self.bookings.disks[disk];
         state.dispatcher.choose(batch, state.timings.costs.as_ref());
         state.begin_sweep(now, free_at, charge);
     }
 
     // A chosen read of the sweep under way is not made.
     fn sweep_lost(&mut self, disk: usize) {
-        self.bookings.disk_mut(disk).scan.read_is_not_made();
+        self.bookings.disks[disk].scan.read_is_not_made();
     }
 }

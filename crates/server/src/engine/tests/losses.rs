@@ -26,7 +26,7 @@ fn fill(fixture: &mut Fixture) -> Vec<SessionId> {
                 let survives = refusal.detail.starts_with("if disk ");
                 assert_eq!(
                     survives,
-                    fixture.engine.streams.bookings().survives_loss(),
+                    fixture.engine.streams.bookings.survives_loss(),
                     "{}",
                     refusal.detail
                 );
@@ -63,13 +63,13 @@ fn sessions_survive_the_loss_of_either_disk_at_any_moment() {
         fixture.pass(60_000);
         let status = fixture.engine.status(fixture.now);
         assert_eq!(
-            (status.deadline_misses, status.ended_by_disk_loss),
+            (status.counters.deadline_misses, status.counters.ended_by_disk_loss),
             (0, 0),
             "{lost} after {after}"
         );
-        assert!(status.failed_over > 0 && status.disks[usize::from(lost)].lost);
+        assert!(status.counters.failed_over > 0 && status.disks[usize::from(lost)].lost);
         let whole = sessions.len() as u64 * u64::from(PIECES);
-        assert_eq!(status.deadlines_met, whole, "{lost} after {after}");
+        assert_eq!(status.counters.deadlines_met, whole, "{lost} after {after}");
         fixture.engine.audit().unwrap();
         assert!(fixture.engine.is_empty());
     }
@@ -91,7 +91,10 @@ fn without_survive_loss_more_sessions_are_admitted_and_some_end() {
     let status = fixture.engine.status(fixture.now);
     assert_eq!(status.disks[0].sessions, 0);
     assert_eq!(status.disks[1].sessions, status.sessions);
-    assert_eq!(status.failed_over + status.ended_by_disk_loss, sessions.len() as u64 / 2);
+    assert_eq!(
+        status.counters.failed_over + status.counters.ended_by_disk_loss,
+        sessions.len() as u64 / 2
+    );
     fixture.pass(120_000);
     fixture.engine.audit().unwrap();
     assert!(fixture.engine.is_empty());
@@ -125,7 +128,7 @@ fn a_failed_read_is_repeated_from_the_other_copy() {
     assert!(again.contains(&DiskNumber(1)), "{again:?}");
     fixture.want(session, 0..PIECES);
     fixture.pass(60_000);
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
+    assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
     fixture.engine.audit().unwrap();
 }
 
@@ -151,8 +154,11 @@ fn a_late_piece_counts_once_however_often_it_is_read() {
     fixture.drain();
     fixture.pass(60_000);
     let status = fixture.engine.status(fixture.now);
-    assert_eq!((status.failed_over, status.deadline_misses), (1, hanging.len() as u64));
-    assert_eq!(status.deadlines_met, u64::from(PIECES) - status.deadline_misses);
+    assert_eq!(
+        (status.counters.failed_over, status.counters.deadline_misses),
+        (1, hanging.len() as u64)
+    );
+    assert_eq!(status.counters.deadlines_met, u64::from(PIECES) - status.counters.deadline_misses);
 }
 
 #[test]
@@ -183,8 +189,8 @@ fn memory_that_moved_with_its_session_is_not_given_out_before_it_is_free() {
         fixture
             .engine
             .streams
-            .bookings()
-            .disks()
+            .bookings
+            .disks
             .iter()
             .map(|disk| disk.memory / u64::from(PIECE))
             .collect()
@@ -193,7 +199,7 @@ fn memory_that_moved_with_its_session_is_not_given_out_before_it_is_free() {
     assert_eq!(there.iter().sum::<u64>(), 60, "{there:?}");
     assert!(there[1] > 30, "more than its share, and half of that of the lost one: {there:?}");
     assert!(
-        fixture.engine.streams.bookings().disks().iter().all(|disk| disk.lacks() == 0),
+        fixture.engine.streams.bookings.disks.iter().all(|disk| disk.lacks() == 0),
         "{there:?}"
     );
     fixture.pass(60_000);
@@ -227,7 +233,7 @@ fn a_disk_is_lost_when_the_device_is_gone_or_keeps_failing() {
         }
         let status = fixture.engine.status(fixture.now);
         assert_eq!(status.disks[0].lost, lost, "{outcome:?}");
-        assert_eq!(status.ended_by_disk_loss > 0, lost, "{outcome:?}");
+        assert_eq!(status.counters.ended_by_disk_loss > 0, lost, "{outcome:?}");
         let refusal = fixture.admit(9).err().map(|refusal| refusal.detail);
         assert_eq!(refusal.is_some_and(|why| why.contains("no disk that it lies on")), lost);
         fixture.engine.audit().unwrap();

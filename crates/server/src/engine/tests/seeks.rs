@@ -127,6 +127,26 @@ fn a_seek_of_two_tracks_is_granted_or_refused_whole() {
 }
 
 #[test]
+fn a_refused_seek_leaves_the_places_at_which_the_player_continues() {
+    let mut fixture = Fixture::new(config(8, 1000));
+    let viewer = admit_two_tracks(&mut fixture);
+    want_both(&mut fixture, viewer, 0..2);
+    fixture.pass(500);
+    // A disk that does one read a slot has no room for another start.
+    let slow = DiskGuarantee { min_read: 1, ..config(1, 0).disks[0] };
+    fixture.engine.set_guarantee(fixture.now, DiskNumber(0), slow);
+    fixture.drain();
+    fixture.log.clear();
+    want_both(&mut fixture, viewer, 1..2);
+    assert_eq!(fixture.take_log("refused").len(), 1, "a part of the first request again");
+    want_both(&mut fixture, viewer, 2..3);
+    let said = fixture.take_log("");
+    let continues =
+        said.iter().all(|text| !text.starts_with("refused") && !text.starts_with("Readmitted"));
+    assert!(continues, "both requests end here, and only one was accepted: {said:?}");
+}
+
+#[test]
 fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     let mut fixture = Fixture::new(config(2, 30));
     let viewer = fixture.admit(1).unwrap();
@@ -139,7 +159,7 @@ fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     let told = format!("declined {} Superseded", first.0);
     assert!(said.contains(&told), "the older is told: {said:?}");
     assert!(said.contains(&format!("complete {}", second.0)), "the younger is served: {said:?}");
-    assert_eq!(fixture.engine.status(fixture.now).refused_disk, 0, "there was room");
+    assert_eq!(fixture.engine.status(fixture.now).counters.refused_disk, 0, "there was room");
 }
 
 #[test]
@@ -154,7 +174,7 @@ fn the_limit_of_open_requests_is_per_session() {
     fixture.pass(5000);
     fixture.want(busy, 16..17);
     assert_eq!(fixture.take_log("declined").len(), 0, "they are served, so there is room again");
-    assert_eq!(fixture.engine.status(fixture.now).refused_memory, 0);
+    assert_eq!(fixture.engine.status(fixture.now).counters.refused_memory, 0);
 }
 
 #[test]
@@ -177,5 +197,9 @@ fn a_seek_waits_for_a_start_within_the_start_up_time_or_is_refused_with_a_time()
     }
     assert!(!waits.is_empty(), "a fixture that is nearly full makes some wait");
     fixture.pass(3000);
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "and nobody pays for it");
+    assert_eq!(
+        fixture.engine.status(fixture.now).counters.deadline_misses,
+        0,
+        "and nobody pays for it"
+    );
 }

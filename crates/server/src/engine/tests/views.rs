@@ -53,7 +53,7 @@ fn a_part_of_a_title_reads_only_its_pieces_in_its_order() {
     let said = fixture.take_log("");
     assert!(said.iter().all(|text| !text.starts_with("Readmitted")), "{said:?}");
     assert_eq!(fixture.engine.status(fixture.now).disks[0].reads, 5);
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
+    assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn all_presentations_of_a_title_share_its_buffers() {
     fixture.want(part, 0..4);
     fixture.pass(3000);
     let status = fixture.engine.status(fixture.now);
-    assert_eq!(status.cache_hits, 4, "backwards, and one twice");
+    assert_eq!(status.counters.cache_hits, 4, "backwards, and one twice");
     assert_eq!(fixture.take_log("complete"), ["complete 1", "complete 2"]);
     assert!(status.disks[0].reads >= before);
 }
@@ -97,7 +97,7 @@ fn a_replaced_session_keeps_its_reservation_until_the_new_one_is_admitted() {
         viewer
     });
     let books =
-        |fixture: &Fixture| fixture.engine.streams.bookings().disk(0).dispatcher.books.total();
+        |fixture: &Fixture| fixture.engine.streams.bookings.disks[0].dispatcher.books.total();
     let before = books(&fixture);
     let faster = || AdmitRequest {
         replaces: Some(viewers[0]),
@@ -122,7 +122,7 @@ fn a_replaced_session_keeps_its_reservation_until_the_new_one_is_admitted() {
     assert_eq!(fixture.engine.status(fixture.now).sessions, 1);
     fixture.want(new, 0..4);
     fixture.pass(30_000);
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
+    assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
     fixture.engine.close(fixture.now, new);
     assert!(fixture.engine.is_empty(), "all that was booked is off the books");
 }
@@ -143,7 +143,7 @@ fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
     assert_eq!(fixture.engine.status(fixture.now).sessions, 2, "the place is held until then");
     fixture.want(late, 0..PIECES);
     fixture.pass(40_000);
-    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
+    assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_request_repeated_at_the_exact_retry_time_is_admitted() {
             }
             fixture.pass(random.u64(1..700));
         }
-        assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "seed {seed}");
+        assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0, "seed {seed}");
     }
     assert!(came_back > 500 && came_back * 10 > refused * 8, "{came_back} of {refused}");
 }
@@ -208,8 +208,8 @@ fn a_hundred_thousand_requests_in_a_second_are_answered_and_the_books_stay_exact
     }
     fixture.drain();
     let status = fixture.engine.status(fixture.now);
-    let refused = status.refused_disk + status.refused_memory;
-    assert_eq!((admitted, named), (status.admitted, refused), "each has an answer");
+    let refused = status.counters.refused_disk + status.counters.refused_memory;
+    assert_eq!((admitted, named), (status.counters.admitted, refused), "each has an answer");
     assert_eq!(admitted + refused, 100_000);
     assert!((1..50).contains(&admitted), "{admitted}");
     assert!((1..=20).contains(&exact), "answers that cost are few in a slot: {exact}");

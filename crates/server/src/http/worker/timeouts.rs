@@ -14,10 +14,10 @@ impl Worker {
         let mut exceeded = Vec::new();
         for (id, connection) in &mut self.connections {
             if connection.is_sending() {
-                // Any byte that the peer takes counts as progress, however small: a slow line is
-                // no reason to end a session that the engine can still serve.
+                // A slow line is no reason to end a session that the engine can still serve, but a
+                // byte from time to time is no line: it only holds the connection.
                 let taken = self.sockets.taken(*id);
-                if taken != connection.taken {
+                if taken - connection.taken >= LEAST_PROGRESS {
                     (connection.taken, connection.progress_at) = (taken, now);
                 } else if now.duration_since(connection.progress_at) > self.limits.send_timeout {
                     exceeded.push((*id, Limit::Send));
@@ -44,12 +44,16 @@ impl Worker {
                 }
                 Limit::Send => {
                     self.shared.http.send_timeouts.fetch_add(1, Ordering::Relaxed);
-                    self.abandon(id, "the client took no bytes for the send timeout");
+                    self.abandon(id, "the client took too few bytes in the send timeout");
                 }
             }
         }
     }
 }
+
+/// Bytes that a peer takes at least in each send timeout of 20 s: less than a tenth of what the
+/// slowest modem carries.
+const LEAST_PROGRESS: u64 = 16 * 1024;
 
 enum Limit {
     Idle,

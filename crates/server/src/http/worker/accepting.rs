@@ -1,0 +1,36 @@
+//! New connections: those above a limit are told so and closed.
+
+use super::{RETRY_AFTER, Worker};
+use crate::clients::ClientAddress;
+use crate::http::connection::{Connection, Exchange};
+use crate::http::response::Response;
+use device::sockets::ConnectionId;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl Worker {
+    pub(super) fn accepted(&mut self, id: ConnectionId, peer: SocketAddr) {
+        let client = ClientAddress::of(peer.ip());
+        let most = self.limits.per_client.of(client);
+        // A connection over a limit is counted, too, because `close` counts all of them down.
+        let open = self.shared.http.connections.fetch_add(1, Ordering::Relaxed);
+        let held = self.shared.http.connected(client);
+        let deadline = Instant::now() + self.limits.head_timeout;
+        self.connections.insert(id, Connection::new(peer, deadline));
+        let response = if held >= most.saturating_mul(2) {
+            // A client that goes on after so many answers would fill the server with connections
+            // that take their answer slowly.
+            return self.close(id);
+        } else if held >= most {
+            let message = format!("{client} has {most} connections, the most it may; close some");
+            Response::retry_later(429, "too-many-client-connections", &message, RETRY_AFTER)
+        } else if open >= self.limits.max_connections {
+            let message = "this server has reached its limit of connections; try again later";
+            Response::unavailable("too-many-connections", message, RETRY_AFTER)
+        } else {
+            return self.receive(id);
+        };
+        self.send_response(id, Exchange::unparsed(), response);
+    }
+}

@@ -1,0 +1,78 @@
+//! Titles with several audio tracks: HLS offers each, the MP4 file has all of them.
+
+use crate::fixture::{TestStore, directory, eventually, ffmpeg};
+use crate::playing::frames;
+use std::path::PathBuf;
+use std::process::Command;
+use units::BitRate;
+
+/// Small pictures, and noise in three languages, of which the second is the default.
+fn film() -> PathBuf {
+    let file = directory().join("film.mkv");
+    let sound = |seed: u32| format!("-f lavfi -i anoisesrc=d=8:r=48000:seed={seed}");
+    let inputs = [sound(1), sound(2), sound(3)].join(" ");
+    ffmpeg(
+        &format!(
+            "-f lavfi -i testsrc2=s=160x90:r=25:d=8 {inputs} -map 0 -map 1 -map 2 -map 3 \
+             -c:v libx264 -preset ultrafast -g 25 -c:a flac -metadata:s:a:0 language=ger \
+             -metadata:s:a:1 language=eng -metadata:s:a:2 language=fre -disposition:a:0 0 \
+             -disposition:a:1 default"
+        ),
+        &file,
+    );
+    file
+}
+
+/// Kind, language and default flag of each stream that `ffprobe` finds.
+fn streams(input: &str) -> Vec<String> {
+    let entries = "stream=codec_type:stream_disposition=default:stream_tags=language";
+    let output = Command::new("ffprobe")
+        .args(["-v", "warning", "-of", "csv=p=0", "-show_entries", entries, input])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_file_has_all_audio_tracks_and_enables_the_default_one() {
+    let film = film();
+    let fixture = TestStore::with(&[&film]);
+    let serving = fixture.serve();
+    let served = serving.url("/t/film.mp4");
+    let wanted = ["video,1,und", "audio,1,eng", "audio,0,ger", "audio,0,fre"];
+    assert_eq!(streams(&served), wanted);
+    // The default track is the first one in the file, and the second one in the source.
+    let order = [0, 2, 1, 3];
+    let frames_of = |input: &str, stream: usize| -> Vec<String> {
+        let number = format!("{stream} ");
+        let all = frames(input).into_iter();
+        all.filter_map(|frame| frame.strip_prefix(&number).map(str::to_owned)).collect()
+    };
+    for (stream, source) in order.into_iter().enumerate() {
+        let (given, wanted) =
+            (frames_of(&served, stream), frames_of(film.to_str().unwrap(), source));
+        assert!(given.len() > 50, "stream {stream}: {} frames", given.len());
+        assert!(given == wanted, "stream {stream} differs from stream {source} of the source");
+    }
+    assert_eq!(serving.status("/deadline_misses"), 0);
+}
+
+#[test]
+fn a_session_of_the_file_reserves_all_of_its_tracks() {
+    let film = film();
+    let one = film.with_file_name("one.mkv");
+    ffmpeg(&format!("-i {} -map 0:0 -map 0:1 -c copy", film.display()), &one);
+    let fixture = TestStore::with(&[&film, &one]);
+    let admitted = |path: &str| -> u64 {
+        // The network is the short resource, because its limit is equal on every machine.
+        let serving = fixture.serve_with(|config| config.network = Some(BitRate(150_000_000)));
+        let mut client = serving.client();
+        let count = (0..200).take_while(|_| client.get(path).status != 503).count() as u64;
+        eventually("all sessions are counted", || serving.status("/admitted") == count);
+        count
+    };
+    let (with_one, with_three) = (admitted("/t/one.mp4"), admitted("/t/film.mp4"));
+    // About 0.8 Mb/s with one audio track, about 2.2 Mb/s with three.
+    assert!(with_three > 0 && with_one > 2 * with_three, "{with_one} and {with_three}");
+}
