@@ -126,6 +126,8 @@ impl Disk {
     /// A new calibration: from now on the disk guarantees `min_read` reads per slot.
     pub(crate) fn recalibrate(&mut self, min_read: u32) {
         self.guarantee.min_read = min_read;
+        // This kind of disk completes exactly its guarantee, whatever it is. The speed of the other
+        // kinds does not follow from their calibration.
         if let Kind::Guaranteed(timing) = &mut self.kind {
             timing.guarantee.min_read = min_read;
         }
@@ -230,10 +232,14 @@ impl GuaranteedTiming {
             Timing::Early => earliest,
             Timing::Late => latest,
             Timing::Even => {
+                // One read per interval of the guarantee: this read ends behind those that are in
+                // the device already.
                 let each = self.slot / self.guarantee.min_read.max(1);
                 let queued = u32::try_from(self.in_device.len()).unwrap_or(u32::MAX).max(1);
                 now + each * queued.min(self.guarantee.queue_depth)
             }
+            // The bound itself has a share of its own: a uniform draw would hardly ever reach the
+            // latest end, which is the one that admission relies on.
             Timing::Mixed if rng.u8(..4) == 0 => latest,
             Timing::Mixed => Moment(rng.u64(earliest.0..=latest.0.max(earliest.0))),
         };
@@ -307,6 +313,8 @@ struct Slowdown {
 impl Slowdown {
     /// The end of a read that would end at `nominal_end` without the slowdown.
     fn apply(&mut self, now: Moment, nominal_end: Moment) -> Moment {
+        // The nominal end includes the wait for earlier reads, which are slowed down themselves.
+        // Only the time that this read adds may be multiplied.
         let service = nominal_end.since(self.nominal_end.max(now));
         self.nominal_end = self.nominal_end.max(nominal_end);
         if !(self.from..self.until).contains(&now) {

@@ -82,6 +82,8 @@ fn draw_first(class: FaultClass, seed: u64) -> Scenario {
         disks,
     };
     if scenario.survive_loss {
+        // The engine raises a shorter start-up to three slots where a loss must be survived. The
+        // checkers compute deadlines from the scenario, so it must have the same value.
         scenario.startup = scenario.startup.max(slot * 3);
     }
     scenario
@@ -99,6 +101,7 @@ fn with_disk_loss(world: Scenario, seed: u64) -> Scenario {
     }
     let viewers = &world.viewers;
     let span = viewers.every * viewers.count + world.titles.longest;
+    // At least a millisecond, because zero stands for a disk that does not die.
     let dies_at = span.mul_f64(rng.f64()).max(Duration::from_millis(1));
     disks[rng.usize(..count)].dies_at = dies_at;
     let largest = disks.iter().map(|disk| disk.read_size.0).max().unwrap_or(0);
@@ -107,6 +110,8 @@ fn with_disk_loss(world: Scenario, seed: u64) -> Scenario {
         memory: memory(largest, &mut rng),
         startup: world.slot * rng.u32(3..9),
         titles: Titles { copies: 1.0, ..world.titles },
+        // The recalibration, if any, was drawn for the first disk of the fault-free world, which is
+        // not among these disks.
         background: BackgroundWork { calibrated_at: Duration::ZERO, ..world.background },
         disks,
         ..world
@@ -128,6 +133,8 @@ fn policy(class: FaultClass, rng: &mut fastrand::Rng) -> PolicyKind {
 
 /// Draws the buffer memory: from hardly enough for one stream to more than all titles.
 fn memory(largest_read: u64, rng: &mut fastrand::Rng) -> ByteCount {
+    // The blocks of 4 KiB on top make the budget a number that is usually no multiple of the read
+    // size, as with a budget that a user configures.
     ByteCount(largest_read * (1 << rng.u64(1..10)) + (rng.u64(..16) << 12))
 }
 
@@ -149,6 +156,8 @@ fn disk(class: FaultClass, slot: Duration, rng: &mut fastrand::Rng) -> DiskSpec 
         let models = ["st39183w", "st318406lw", "atlas-iv", "hdd-20tb", "ssd-sata"];
         disk.kind = models[rng.usize(..models.len())].to_owned();
         disk.queue_depth = disk.queue_depth.min(4);
+        // The slowest of these models needs more than the shortest slot (250 ms) for a read of 2
+        // MiB, so that it could guarantee no read at all.
         disk.read_size = ByteCount(disk.read_size.0.min(1 << 20));
     }
     if class == FaultClass::AnyFault {
@@ -171,6 +180,8 @@ fn add_fault(disk: &mut DiskSpec, rng: &mut fastrand::Rng) {
         }
         5 => disk.dies_at = Duration::from_secs(rng.u64(1..30)),
         4 => (disk.failing, disk.damaged) = (0.5, 0.3),
+        // Sound disks belong to this class as well: a fault of one disk must not excuse a late read
+        // on another.
         6 => {}
         _ => {
             disk.slows_at = Duration::from_secs(rng.u64(1..30));
@@ -200,8 +211,11 @@ fn viewers(class: FaultClass, rng: &mut fastrand::Rng) -> Viewers {
 
 fn background(class: FaultClass, disks: &[DiskSpec], rng: &mut fastrand::Rng) -> BackgroundWork {
     let has_best_effort = rng.bool();
+    // Only a guaranteed disk follows its calibration. For a model, a higher number would be a
+    // promise that the disk cannot keep.
     let recalibrated = rng.u8(..5) == 0 && disks[0].kind == crate::scenario::GUARANTEED;
     let before = disks[0].min_read;
+    // With fewer reads than before, the disk could not carry what is admitted: that is a fault.
     let least = if class == FaultClass::FaultFree { before } else { 1 };
     BackgroundWork {
         best_effort_every: Duration::from_millis(if has_best_effort {

@@ -87,14 +87,13 @@ impl Title {
         (bounds.partition_point(|bound| *bound <= byte).max(1) - 1) / self.steps_per_fetch
     }
 
-    /// The mean rates of the offers with the lowest and the highest rate.
-    pub(crate) fn rates(&self) -> (BitRate, BitRate) {
+    /// The mean rate of the offer with the lowest rate.
+    pub(crate) fn lowest_rate(&self) -> BitRate {
         let rate = |offer: &Vec<TrackNumber>| {
             let bytes = offer.iter().map(|track| self.tracks[usize::from(*track)].total()).sum();
             BitRate::of(ByteCount(bytes), self.layout.duration)
         };
-        let rates = || self.offers.iter().map(rate);
-        (rates().min().expect("at least one offer"), rates().max().expect("at least one offer"))
+        self.offers.iter().map(rate).min().expect("at least one offer")
     }
 
     /// The rate of a link that carries the largest fetch within `time`.
@@ -161,6 +160,8 @@ pub(crate) fn draw_library(
         .iter()
         .map(|&capacity| FreeSpace {
             next: 0,
+            // A title has at most nine runs on a disk (three tracks of three runs), so that the
+            // gaps of all titles together take at most 9/16 of it.
             largest_gap: capacity / (u64::from(scenario.titles.count) * 16),
         })
         .collect();
@@ -305,7 +306,10 @@ fn video(rate: u64, steps: usize, rng: &mut fastrand::Rng) -> TrackBytes {
             level = 0.5 * level + 0.87 * normal(rng);
         }
         left -= 1;
+        // One step in 32 on average is a burst.
         let burst = if rng.u8(..) < 8 { 2.5 } else { 1.0 };
+        // The lower bound keeps every fetch of video from being empty: an empty fetch would not
+        // reach the engine.
         end += (mean * burst * (0.35 * level + 0.15 * normal(rng)).exp()).max(200.0);
         bounds.push(whole(end));
     }
@@ -313,11 +317,13 @@ fn video(rate: u64, steps: usize, rng: &mut fastrand::Rng) -> TrackBytes {
 }
 
 fn audio(steps: usize, rng: &mut fastrand::Rng) -> TrackBytes {
+    // Bits per second divided by 16 are bytes per step of half a second.
     let bytes_per_step = rng.u64(64_000..=256_000) / 16;
     TrackBytes { bounds: (0..=steps as u64).map(|step| step * bytes_per_step).collect() }
 }
 
 fn tiny(rng: &mut fastrand::Rng) -> TrackBytes {
+    // One step that is smaller than the smallest piece, so that the track is one incomplete read.
     TrackBytes { bounds: vec![0, rng.u64(1..5000)] }
 }
 
@@ -335,6 +341,7 @@ fn largest_read(scenario: &Scenario, disk: usize) -> u32 {
 }
 
 fn piece_size(largest: u32, is_audio: bool, rng: &mut fastrand::Rng) -> u32 {
+    // Tracks with different piece sizes share a disk: the largest read, a half or a quarter of it.
     let size = if is_audio { 32 << 10 } else { largest >> rng.u32(..3) };
     size.clamp(32 << 10, largest)
 }

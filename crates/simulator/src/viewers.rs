@@ -47,15 +47,13 @@ impl ViewerProfile {
         let title = rng.usize(..titles.len()).min(rng.usize(..titles.len()));
         let length = titles[title].layout.duration;
         let mut happens = |share: f64| rng.f64() < share;
-        let (resumes, seeks, pauses, quits) = (
-            happens(shares.resume),
-            happens(shares.seek),
-            happens(shares.pause),
-            happens(shares.quit),
-        );
-        let (slow, silent, socket_stalls) =
-            (happens(shares.slow), happens(shares.silent), happens(shares.stalled_socket));
-        let (closes_session, starts_late) = (happens(shares.close), happens(0.1));
+        // Drawn also where a share is zero, so that a share that becomes zero moves no other of
+        // these decisions.
+        let [resumes, seeks, pauses, quits] =
+            [shares.resume, shares.seek, shares.pause, shares.quit].map(&mut happens);
+        let [slow, silent, socket_stalls] =
+            [shares.slow, shares.silent, shares.stalled_socket].map(&mut happens);
+        let [closes_session, starts_late] = [shares.close, 0.1].map(happens);
         let from = if resumes { part_of(length, rng) } else { Duration::ZERO };
         let mut steps = Vec::new();
         let mut cancels_at = Vec::new();
@@ -63,24 +61,30 @@ impl ViewerProfile {
             steps.push(TimedAction { at: Duration::ZERO, action: ViewerAction::Seek(from) });
         }
         for _ in 0..if seeks { rng.u32(1..4) } else { 0 } {
-            let at = part_of(length, rng);
-            steps.push(TimedAction { at, action: ViewerAction::Seek(part_of(length, rng)) });
-            cancels_at.push(at);
+            let seeks_at = part_of(length, rng);
+            let action = ViewerAction::Seek(part_of(length, rng));
+            steps.push(TimedAction { at: seeks_at, action });
+            // A browser aborts the requests of the old position. The player model does not, so the
+            // world does it at the same time.
+            cancels_at.push(seeks_at);
         }
         if pauses {
-            let at = part_of(length, rng);
-            let until = at + part_of(scenario.ended_after * 2, rng);
-            steps.push(TimedAction { at, action: ViewerAction::Pause });
+            let pauses_at = part_of(length, rng);
+            // Up to twice the time after which a silent session is ended: about half of the pauses
+            // outlive their session.
+            let until = pauses_at + part_of(scenario.ended_after * 2, rng);
+            steps.push(TimedAction { at: pauses_at, action: ViewerAction::Pause });
             steps.push(TimedAction { at: until, action: ViewerAction::Resume });
         }
         if quits {
-            let at = part_of(length, rng);
-            steps.push(TimedAction { at, action: ViewerAction::Stop });
-            cancels_at.push(at);
+            let quits_at = part_of(length, rng);
+            steps.push(TimedAction { at: quits_at, action: ViewerAction::Stop });
+            cancels_at.push(quits_at);
         }
-        let (lowest_rate, _) = titles[title].rates();
         let link = if slow {
-            BitRate(lowest_rate.0.max(1) * rng.u64(40..95) / 100 + 1000)
+            // Too slow for any offer of the title, so that play-out stalls. The 1,000 bit/s are for
+            // tiny titles, whose mean rate may be a few bytes per second.
+            BitRate(titles[title].lowest_rate().0.max(1) * rng.u64(40..95) / 100 + 1000)
         } else {
             // The largest fetch takes a quarter of a slot on this link, so that the disk alone
             // decides whether the viewer stalls.
@@ -102,28 +106,15 @@ impl ViewerProfile {
             silent,
             socket_stalls_after: socket_stalls.then(|| part_of(length, rng)),
             closes_session,
+            // As players read a progressive file: a range for each fetch, a range for several, or
+            // all the rest of the file in one request.
             fetches_per_request: [1, 8, usize::MAX][rng.usize(..3)],
             well_behaved: !(slow || silent || socket_stalls),
-            patience: Duration::ZERO,
-            replaces_after: None,
+            // Drawn after all others, because they were added later: a seed without them keeps its
+            // world.
+            patience: if rng.f64() < shares.patient { shares.patience } else { Duration::ZERO },
+            replaces_after: (rng.f64() < shares.replace).then(|| part_of(length, rng)),
         }
-        .with_added(scenario, length, rng)
-    }
-
-    /// Draws the features that were added later, after all others, so that a seed without them
-    /// keeps its world.
-    fn with_added(
-        mut self,
-        scenario: &Scenario,
-        length: Duration,
-        rng: &mut fastrand::Rng,
-    ) -> Self {
-        let shares = &scenario.viewers;
-        if rng.f64() < shares.patient {
-            self.patience = shares.patience;
-        }
-        self.replaces_after = (rng.f64() < shares.replace).then(|| part_of(length, rng));
-        self
     }
 }
 
@@ -211,6 +202,12 @@ pub(crate) struct FetchRange {
     pub(crate) ends: Vec<u64>,
 }
 
+impl FetchRange {
+    fn number(&self, number: usize) -> Fetch {
+        Fetch { track: self.row, piece: self.first + number }
+    }
+}
+
 /// A delivery that the socket has not taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnsentBuffer {
@@ -223,9 +220,7 @@ pub(crate) struct UnsentBuffer {
 pub(crate) struct Request {
     pub(crate) viewer: usize,
     pub(crate) session: SessionId,
-    pub(crate) row: usize,
-    first: usize,
-    ends: Vec<u64>,
+    pub(crate) fetches: FetchRange,
     /// Number of its fetches that the player has asked for.
     wanted: usize,
     /// Number of its fetches that the player has received.
@@ -247,13 +242,10 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn new(viewer: usize, session: SessionId, fetches: FetchRange, now: Moment) -> Self {
-        let FetchRange { row, first, ends } = fetches;
         Self {
             viewer,
             session,
-            row,
-            first,
-            ends,
+            fetches,
             wanted: 1,
             arrived: 0,
             sent: 0,
@@ -271,18 +263,17 @@ impl Request {
     pub(crate) fn extend_to(&mut self, fetch: Fetch) -> bool {
         // A request that was delivered completely counts too: its bytes are being sent.
         let is_next = !self.abandoned
-            && fetch.track == self.row
-            && fetch.piece == self.first + self.wanted
-            && self.wanted < self.ends.len();
-        if is_next {
-            self.wanted += 1;
-        }
+            && fetch == self.fetches.number(self.wanted)
+            && self.wanted < self.fetches.ends.len();
+        self.wanted += usize::from(is_next);
         is_next
     }
 
     /// Length of the next delivery to send, if the socket is free and the player wants more.
     pub(crate) fn next_to_send(&self) -> Option<u32> {
-        let wants_more = self.abandoned || self.sent < self.ends[self.wanted - 1];
+        // A player that has enough does not read its socket. An abandoned request is read to its
+        // end, because the buffers of the server are free only then.
+        let wants_more = self.abandoned || self.sent < self.fetches.ends[self.wanted - 1];
         let buffer = self.unsent.front().filter(|_| wants_more && !self.sending)?;
         Some(buffer.len)
     }
@@ -299,17 +290,17 @@ impl Request {
     /// The next fetch that has arrived completely and was not reported to the player.
     pub(crate) fn next_arrival(&mut self) -> Option<Fetch> {
         let is_awaited = !self.abandoned && self.arrived < self.wanted;
-        let has_arrived = is_awaited && self.ends[self.arrived] <= self.sent;
+        let has_arrived = is_awaited && self.fetches.ends[self.arrived] <= self.sent;
         has_arrived.then(|| {
             self.arrived += 1;
-            Fetch { track: self.row, piece: self.first + self.arrived - 1 }
+            self.fetches.number(self.arrived - 1)
         })
     }
 
     /// The fetch that the player waits for.
     pub(crate) fn awaited(&self) -> Option<Fetch> {
-        let piece = self.first + self.arrived;
-        (!self.abandoned && self.arrived < self.wanted).then_some(Fetch { track: self.row, piece })
+        let awaits = !self.abandoned && self.arrived < self.wanted;
+        awaits.then(|| self.fetches.number(self.arrived))
     }
 
     /// Whether nothing more can be delivered or sent.

@@ -102,6 +102,8 @@ impl SessionRecord {
 struct OpenRequest {
     session: SessionId,
     tracks: Vec<TrackRequest>,
+    /// It was not refused at once.
+    accepted: bool,
 }
 
 #[derive(Debug)]
@@ -171,14 +173,15 @@ impl Deadlines {
             });
             judged.push((request.track, contiguity));
         }
-        self.open.insert(id, OpenRequest { session, tracks });
+        self.open.insert(id, OpenRequest { session, tracks, accepted: false });
         judged
     }
 
     /// Notes that a request was not refused at once. Tracks in `granted` were readmitted; the
     /// server lets the request continue on all others.
     pub(crate) fn accepted(&mut self, id: RequestId, granted: &[TrackNumber]) {
-        let Some(open) = self.open.get(&id) else { return };
+        let Some(open) = self.open.get_mut(&id) else { return };
+        open.accepted = true;
         let Some(record) = self.sessions.get_mut(&open.session) else { return };
         for request in open.tracks.iter().filter(|request| !granted.contains(&request.track)) {
             let schedule =
@@ -205,7 +208,12 @@ impl Deadlines {
             for rest in undelivered {
                 // A refusal or a failure is the server's act and not a sign of the viewer.
                 schedule.last_activity = if cancelled { now } else { schedule.last_activity };
-                schedule.seeks.note_stopped(&record.segments, rest);
+                // A request that was refused at once changes nothing. Its end may be a place at
+                // which the player can continue for another reason: an earlier request ended
+                // there, or the grant begins there.
+                if open.accepted {
+                    schedule.seeks.note_stopped(&record.segments, rest);
+                }
             }
         }
     }
@@ -350,6 +358,7 @@ impl Deadlines {
         let record = self.sessions.get_mut(&session)?;
         let layout = &record.layout;
         let schedule = &mut record.tracks[check.index];
+        // A newer grant has a chain of checks of its own; this one belongs to the old grant.
         if schedule.grant != check.grant || !schedule.is_guaranteed {
             return None;
         }

@@ -55,6 +55,8 @@ impl Deliveries {
             .parts
             .get(expected.part)
             .map(|part| (part.track, part.bytes.start + expected.delivered, part.bytes.end));
+        // The length of the buffer is compared too, because the last buffer of a track may be
+        // shorter than a piece.
         let correct = next.is_some_and(|(track, from, to)| {
             (expected.title, track) == (piece.title, piece.track)
                 && given.start == from

@@ -28,6 +28,8 @@ impl Liveness {
         title: TitleKey,
         violations: &mut ViolationLog,
     ) {
+        // Numbers of sessions only grow, so that one comparison finds every reuse, also of a
+        // session that ended long ago.
         violations.require(self.last_session < Some(session), "the id of a session is new", || {
             format!("{session:?}")
         });

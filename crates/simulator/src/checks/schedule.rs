@@ -145,6 +145,8 @@ impl TrackSchedule {
         let awaited = awaited.map_or(self.delivered_end, |byte| self.piece_at(layout, byte));
         let next_due = self.next_due(layout, awaited.min(self.delivered_end));
         let by = self.slot * slots;
+        // The engine delays by whole slots, so that the last of them may exceed the lateness of the
+        // viewer by less than a slot.
         let justified =
             self.is_guaranteed && next_due < now && by < now.since(next_due) + self.slot;
         // Pieces that have expired before the delay stay expired.
@@ -198,6 +200,8 @@ impl TrackSchedule {
     fn deadline_from(&self, layout: &Layout, piece: u32, from_ms: u32) -> Moment {
         let due = layout.tracks[usize::from(self.track)].due[piece as usize];
         let until_due = Duration::from_millis(u64::from(due.saturating_sub(from_ms)));
+        // In memory one slot before it is played, because reads are guaranteed by the end of a
+        // slot; nothing is guaranteed before the end of the start-up.
         self.origin + until_due.saturating_sub(self.slot).max(self.startup)
     }
 

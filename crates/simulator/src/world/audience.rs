@@ -4,7 +4,7 @@ use super::{Event, World};
 use crate::checks::Admission;
 use crate::viewers::Stall;
 use player::{Action as PlayerAction, Player, PlayerOptions};
-use server::engine::{AdmissionDecision, AdmitRequest, Resource, SessionId};
+use server::engine::{AdmissionDecision, AdmitRequest, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -61,6 +61,7 @@ impl World<'_> {
             copies: title.copies.clone(),
             offers: title.offers.clone(),
             start: from,
+            // A viewer that is playing does not wait for a start: it has one.
             max_wait: if replaces.is_some() { Duration::ZERO } else { patience },
             replaces,
         };
@@ -82,11 +83,7 @@ impl World<'_> {
                 Ok(wait)
             }
             AdmissionDecision::Refused(refusal) => {
-                let resource = match refusal.resource {
-                    Resource::Disk => 0,
-                    Resource::Memory => 1,
-                    Resource::Network => 2,
-                };
+                let resource = refusal.resource as usize;
                 self.outcome.refused[resource] += 1;
                 self.note("not admitted: viewer, resource", [number as u64, resource as u64, 0, 0]);
                 Err(refusal.retry_after)
@@ -114,6 +111,7 @@ impl World<'_> {
         viewer.session = Some(session);
         viewer.tracks.clone_from(&title.offers[offer]);
         let key = title.layout.title;
+        // Deadlines count from the end of the agreed wait, not from the admission.
         let checks = self.deadlines.admitted(self.now + wait, session, &admission);
         self.liveness.session_opened(session, key, &mut self.violations);
         self.sessions.insert(session, number);
@@ -190,11 +188,11 @@ impl World<'_> {
     pub(super) fn end_stall(&mut self, number: usize) {
         let Some(Stall { since, guaranteed }) = self.viewers[number].stall.take() else { return };
         let stall = self.now.since(since);
-        let is_visible = stall > PlayerOptions::default().dead_band;
-        let violated = is_visible && guaranteed && self.scenario.guarantees_deadlines();
-        self.violations.require(!violated, "a guaranteed player does not stall", || {
-            format!("viewer {number}: {stall:?}")
-        });
+        if guaranteed && stall > PlayerOptions::default().dead_band {
+            self.break_guarantee("a guaranteed player does not stall", || {
+                format!("viewer {number}: {stall:?}")
+            });
+        }
     }
 
     /// The viewer's socket takes no more data; the server's time-out will close it.
@@ -211,6 +209,7 @@ impl World<'_> {
         if viewer.has_left {
             return;
         }
+        // A viewer whose connection is dead cannot send the request that closes the session.
         let closes = viewer.profile.closes_session && !viewer.socket_stalled;
         self.depart(number);
         for id in self.viewers[number].requests.clone() {

@@ -24,9 +24,12 @@ impl World<'_> {
     }
 
     pub(super) fn request_best_effort(&mut self) {
+        // Without this end the world would never come to rest.
         if self.present == 0 {
             return;
         }
+        // Scheduled before the limit is checked: a full queue must not end the background work for
+        // good.
         let pause = self.exponential(self.scenario.background.best_effort_every);
         self.schedule(self.now + pause, Event::RequestBestEffort);
         if self.permit_requests.len() >= MAX_PERMIT_REQUESTS {

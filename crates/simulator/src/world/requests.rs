@@ -1,6 +1,7 @@
 //! The viewers' requests: from a player's fetch to the last byte that its socket takes, and what
 //! becomes of them when they are refused, fail or are cancelled.
 
+use super::actions::request_of;
 use super::audience::SHORTEST_WAIT;
 use super::{Event, World};
 use crate::checks::{Contiguity, SeekTarget};
@@ -39,6 +40,8 @@ impl World<'_> {
             }
         } else if viewer.replaces_at <= self.now {
             viewer.replaces_at = Moment::MAX;
+            // The viewer still has its old session, so that a refusal of the new one must not count
+            // towards the attempts after which it leaves.
             let attempts = viewer.attempts;
             // The old session stays if the new one is refused.
             if self.admit(number, start, self.viewers[number].session).is_ok() {
@@ -71,19 +74,25 @@ impl World<'_> {
         let title = viewer.profile.title;
         let numbers = [id.0, session.0, fetch.track as u64, fetch.piece as u64];
         self.note("request: request, session, row, fetch", numbers);
+        // A fetch may have no bytes. The engine would fail such a request as invalid, and a server
+        // has nothing to read for it.
         if parts.is_empty() {
             return self.advance_request(id);
         }
         let key = self.titles[title].layout.title;
         self.liveness.request_opened(id);
         self.deliveries.expect(id, key, parts.clone());
+        // Judged before the engine is called: a grant or a delivery of this call changes what
+        // continues.
         let judged = self.deadlines.requested(self.now, session, id, &parts);
         self.engine.request(self.now, MediaRequest { request: id, session, parts });
         let actions = self.engine.take_actions();
         let granted = granted_tracks(&actions, id);
         // A request of which bytes were delivered was accepted, whatever became of its rest.
         let is_accepted = !actions.iter().any(|action| is_rejection(action, id))
-            || actions.iter().any(|action| is_delivery(action, id));
+            || actions
+                .iter()
+                .any(|action| matches!(action, Action::Deliver { request, .. } if *request == id));
         if is_accepted {
             self.deadlines.accepted(id, &granted);
             let decided = |(track, contiguity): &(TrackNumber, Contiguity)| {
@@ -114,25 +123,21 @@ impl World<'_> {
                 self.note("readmitted: session, request, tracks, wait", numbers);
                 self.readmitted(*request, tracks, *wait)
             }
-            ScheduleChange::Delayed { track, slots } => {
-                let numbers = [session.0, (*track).into(), (*slots).into(), 0];
+            &ScheduleChange::Delayed { track, slots } => {
+                let numbers = [session.0, track.into(), slots.into(), 0];
                 self.note("delayed: session, track, slots", numbers);
-                self.deadlines.delayed(self.now, session, *track, *slots)
+                self.deadlines.delayed(self.now, session, track, slots)
             }
-            ScheduleChange::Released { track } => {
-                self.note(
-                    "reservation released: session, track",
-                    [session.0, (*track).into(), 0, 0],
-                );
-                self.deadlines.released(self.now, session, *track)
+            &ScheduleChange::Released { track } => {
+                let numbers = [session.0, track.into(), 0, 0];
+                self.note("reservation released: session, track", numbers);
+                self.deadlines.released(self.now, session, track)
             }
         };
-        let allowed = justified || !self.scenario.guarantees_deadlines();
-        self.violations.require(
-            allowed,
-            "a guarantee changes only when the viewer seeks, is late or is idle",
-            || format!("{session:?}: {change:?}"),
-        );
+        if !justified {
+            let rule = "a guarantee changes only when the viewer seeks, is late or is idle";
+            self.break_guarantee(rule, || format!("{session:?}: {change:?}"));
+        }
     }
 
     /// Notes the readmission of a request. Returns whether it is justified.
@@ -161,9 +166,9 @@ impl World<'_> {
             // The grant counts from now. A player that shows nothing starts with it; one that
             // plays may need the bytes earlier.
             if is_waiting && tracks.len() == tracks_of_row {
-                viewer.rows_without_guarantee.remove(&open.row);
+                viewer.rows_without_guarantee.remove(&open.fetches.row);
             } else {
-                viewer.rows_without_guarantee.insert(open.row);
+                viewer.rows_without_guarantee.insert(open.fetches.row);
             }
         }
         all_justified
@@ -242,10 +247,9 @@ impl World<'_> {
     pub(super) fn request_refused(&mut self, id: RequestId, wait: Duration) {
         self.outcome.refused_seeks += 1;
         self.deliveries.close(id);
-        let violated =
-            self.deadlines.is_all_guaranteed(self.now, id) && self.scenario.guarantees_deadlines();
-        self.violations
-            .require(!violated, "a guaranteed request is not refused", || format!("{id:?}"));
+        if self.deadlines.is_all_guaranteed(self.now, id) {
+            self.break_guarantee("a guaranteed request is not refused", || format!("{id:?}"));
+        }
         self.retry_request(id, wait);
     }
 
@@ -257,6 +261,7 @@ impl World<'_> {
     /// player waits for.
     fn retry_request(&mut self, id: RequestId, wait: Duration) {
         let Some(request) = self.requests.get_mut(&id) else { return self.close_request(id) };
+        // Asked before the request is abandoned, because an abandoned request awaits nothing.
         let (number, fetch) = (request.viewer, request.awaited());
         request.abandoned = true;
         self.close_request(id);
@@ -307,6 +312,8 @@ impl World<'_> {
         self.deliveries.close(id);
         self.deadlines.closed(self.now, id, true);
         self.liveness.request_closed(id);
+        // The checkers above are told first: what the engine does in the call below comes after the
+        // cancellation.
         self.cancelled.insert(id);
         self.engine.cancel(self.now, id);
     }
@@ -341,19 +348,11 @@ impl World<'_> {
     }
 }
 
-/// Whether an action delivers bytes of a request.
-fn is_delivery(action: &Action, id: RequestId) -> bool {
-    matches!(action, Action::Deliver { request, .. } if *request == id)
-}
-
 /// Whether an action ends the request: it was not accepted, or its session ended at this moment.
 fn is_rejection(action: &Action, id: RequestId) -> bool {
-    match action {
-        Action::Refused { request, .. }
-        | Action::Declined { request, .. }
-        | Action::Failed { request, .. } => *request == id,
-        _ => false,
-    }
+    use Action::{Declined, Failed, Refused};
+    request_of(action) == Some(id)
+        && matches!(action, Refused { .. } | Declined { .. } | Failed { .. })
 }
 
 /// The tracks for which a request was readmitted.
