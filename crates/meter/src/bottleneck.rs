@@ -14,6 +14,7 @@
 
 use crate::blame::First;
 use serde::Serialize;
+use units::show::count;
 
 /// A stage of the path to a storage; each includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -85,16 +86,17 @@ pub(crate) fn bottleneck(held: &[StageCapacity]) -> Bottleneck {
     let Some(end) = held.iter().find(ends) else {
         let sentence = match last.at_least {
             true => format!(
-                "nothing was at its end with {} streams: there was no room to ask for more, or the \
-                 meter could not",
-                last.streams
+                "no stage was full with {}: the search could not request more",
+                count(last.streams, "stream")
             ),
-            false => format!("{} holds {} streams", last.stage.adds(), last.streams),
+            false => format!("{} holds {}", last.stage.adds(), count(last.streams, "stream")),
         };
         return Bottleneck { stage: None, sentence };
     };
+    // The stage before the limit shows what the path would hold without it.
     let more = held.iter().take_while(|held| held.stage != end.stage).last();
-    let mut sentence = format!("{} ends first, at {} streams", end.stage.adds(), end.streams);
+    let streams = count(end.streams, "stream");
+    let mut sentence = format!("{} is full first, at {streams}", end.stage.adds());
     if let Some(before) = more {
         let least = if before.at_least { "at least " } else { "" };
         sentence += &format!("; without it there would be {least}{}", before.streams);
@@ -153,7 +155,8 @@ mod tests {
             assert_eq!(found.stage, limit, "{counts:?}: {}", found.sentence);
         }
         let found = ladder(&[(Client, 4096, true), (Cached, 900, false), (Cold, 30, false)]);
-        let wanted = "the storage itself ends first, at 30 streams; without it there would be 900";
+        let wanted =
+            "the storage itself is full first, at 30 streams; without it there would be 900";
         assert_eq!(found.sentence, wanted);
     }
 }

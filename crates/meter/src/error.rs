@@ -38,6 +38,8 @@ pub enum MeterErrorKind {
     Usage,
     /// The experiment ran, but its results cannot be relied on.
     Invalid,
+    /// The storage did not hold what was asked of it; the report has the figures.
+    NotHeld,
     /// The user interrupted the experiment; the figures until then are reported.
     Interrupted,
 }
@@ -51,6 +53,11 @@ impl MeterError {
     /// A wrong configuration.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { kind: MeterErrorKind::Usage, ..Self::new(message) }
+    }
+
+    /// A complete run in which the storage did not hold what was asked of it.
+    pub(crate) fn not_held(message: impl Into<String>) -> Self {
+        Self { kind: MeterErrorKind::NotHeld, ..Self::new(message) }
     }
 
     /// A run that the user interrupted; `message` says what the report holds.
@@ -93,8 +100,14 @@ macro_rules! from {
 }
 
 from!(Failed: DeviceError, LogError, TooShort, NetworkError, FleetError, TokenError, NotAllowed);
-from!(Failed: PlayError);
 from!(Usage: PlanError, MixError);
+
+impl From<PlayError> for MeterError {
+    fn from(error: PlayError) -> Self {
+        let (message, hint) = error.message_and_hint();
+        Self { hint, ..Self::new(message) }
+    }
+}
 
 impl From<PlotError> for MeterError {
     fn from(error: PlotError) -> Self {

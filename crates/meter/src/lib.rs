@@ -54,13 +54,14 @@ pub mod transfers;
 pub mod viewer;
 
 pub use error::{MeterError, MeterErrorKind};
-pub use experiment::{
-    AgentConfig, ComparisonConfig, ExperimentReport, FleetConfig, NetworkConfig, PlayersConfig,
-    RampConfig, RateAlarmConfig, RoundsConfig, SearchConfig, StreamRunConfig, StreamsConfig,
-    StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script, compare_runs,
-    compare_variants, load_profile, load_profile_text, load_script, read_token, recount_runs,
-    run_fleet, run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers,
-    run_worker, search_players, search_streams, serve_agent, serve_agent_stdio, study_network,
-};
+pub use experiment::*;
 pub use observer::Observer;
 pub use ramp::Script;
+
+/// The element of `list` at `index`; a list that is too short is extended by default values.
+fn grown<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
+    if list.len() <= index {
+        list.resize(index + 1, T::default());
+    }
+    &mut list[index]
+}

@@ -123,6 +123,7 @@ impl Live {
     pub(crate) fn begin(&self, clients: u32) {
         self.runs.inc();
         self.clients.set(clients.into());
+        // The sources count from zero in each run.
         *self.told() = Told::default();
     }
 
@@ -224,21 +225,29 @@ impl RecordSink for Metered<'_> {
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     address: SocketAddr,
+    live: Arc<Live>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Endpoint {
     /// Listens at `listen`; port 0 means any free port.
-    pub(crate) fn open(listen: SocketAddr, live: Arc<Live>) -> io::Result<Self> {
+    pub(crate) fn open(listen: SocketAddr) -> io::Result<Self> {
+        let live = Arc::<Live>::default();
         let listener = TcpListener::bind(listen)?;
+        // A blocking accept could not be ended by the drop.
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let over = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&over);
-        let work = move || serve(&listener, &live, &until);
+        let (shown, until) = (Arc::clone(&live), Arc::clone(&over));
+        let work = move || serve(&listener, &shown, &until);
         let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(work)?;
-        Ok(Self { address, over, thread: Some(thread) })
+        Ok(Self { address, live, over, thread: Some(thread) })
+    }
+
+    /// The counters that are served.
+    pub(crate) fn live(&self) -> &Live {
+        &self.live
     }
 
     /// The bound address.
@@ -316,8 +325,8 @@ mod tests {
 
     #[test]
     fn records_are_counted_and_can_be_scraped() {
-        let live = Arc::new(Live::default());
-        let endpoint = Endpoint::open("127.0.0.1:0".parse().unwrap(), Arc::clone(&live)).unwrap();
+        let endpoint = Endpoint::open("127.0.0.1:0".parse().unwrap()).unwrap();
+        let live = endpoint.live();
         live.begin(3);
         let (mut log, ms) = (Vec::new(), 1_000_000);
         let good = Record { bytes: 500, end: 40 * ms, deadline: 50 * ms, ..Record::default() };
@@ -326,7 +335,7 @@ mod tests {
         let failed = Record { errno: 5, ..good };
         let never = Record { end: NONE, ..good };
         let transfer = Record { deadline: NONE, ..good };
-        let mut metered = Metered { log: &mut log, live: Some(&live) };
+        let mut metered = Metered { log: &mut log, live: Some(live) };
         for record in [good, late, by_meter, failed, never, transfer] {
             metered.keep(&record);
         }

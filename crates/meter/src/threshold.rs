@@ -15,7 +15,7 @@ use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// The condition that is watched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Threshold {
     /// The lowest rate that is sufficient.
     pub(crate) rate: BitRate,
@@ -35,7 +35,7 @@ pub(crate) struct Crossing {
 }
 
 /// The watch of one run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ThresholdWatch {
     threshold: Threshold,
     /// Completions within the window, in order of time.
@@ -49,18 +49,12 @@ pub(crate) struct ThresholdWatch {
 impl ThresholdWatch {
     /// A watch that begins at time zero.
     pub(crate) fn new(threshold: Threshold) -> Self {
-        Self {
-            threshold,
-            recent: VecDeque::new(),
-            sum: 0,
-            below: false,
-            crossings: Vec::new(),
-            least: None,
-        }
+        Self { threshold, ..Self::default() }
     }
 
     /// Adds bytes that were transferred at a time. Times may be slightly out of order.
     pub(crate) fn moved(&mut self, at: Duration, bytes: ByteCount) {
+        // From the end: completions arrive nearly in order, so that few entries are passed.
         let place = self.recent.iter().rev().take_while(|(later, _)| *later > at).count();
         self.recent.insert(self.recent.len() - place, (at, bytes.0));
         self.sum += bytes.0;

@@ -99,6 +99,7 @@ impl Trust {
                 .with_client_auth_cert(chain, key)
                 .expect("they were seen to belong together"),
         };
+        // Servers that speak HTTP/2 as well learn here that this client does not.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))

@@ -213,7 +213,7 @@ fn rounds_longer_than_a_streams_file_are_refused_before_anything_is_made() {
     let one = Reproduction::named("alderman-rounds").unwrap();
     let many = EmulatedOptions { rounds: 100, ..options("refused") };
     for (options, what) in [
-        (EmulatedOptions { rounds: 100, ..many.clone() }, "100 rounds of 62.5 KiB"),
+        (EmulatedOptions { rounds: 100, ..many.clone() }, "100 rounds of 64 kB"),
         (EmulatedOptions { block: ByteCount::ZERO, ..many }, "100 rounds of 0 B"),
     ] {
         let said = one.run(&options, &mut |_| {}, &DiskStop::default()).unwrap_err().to_string();

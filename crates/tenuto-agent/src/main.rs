@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     ExitCode::from(match error.kind {
         MeterErrorKind::Failed => 1,
         MeterErrorKind::Usage => 2,
+        MeterErrorKind::NotHeld => 3,
         MeterErrorKind::Invalid | MeterErrorKind::Interrupted => 5,
     })
 }

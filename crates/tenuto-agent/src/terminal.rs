@@ -36,21 +36,24 @@ pub fn complain(error: &MeterError) {
 pub(crate) struct WorkerObserver(Arc<AtomicBool>);
 
 impl WorkerObserver {
-    /// SIGINT and SIGTERM stop the run, which then removes its files. A second signal ends the
-    /// program.
+    /// An observer whose run SIGINT and SIGTERM stop; the run then removes its files.
     pub(crate) fn new() -> Result<Self, MeterError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            let failed =
-                |error: io::Error| MeterError::new(format!("cannot handle signals: {error}"));
-            // Registered in this order, the first signal finds the flag unset and does not end the
-            // program.
-            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
-                .map_err(failed)?;
-            signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed)?;
-        }
-        Ok(Self(stop))
+        stop_on_signals().map(Self)
     }
+}
+
+/// A flag that SIGINT and SIGTERM set; a second signal ends the program.
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, MeterError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let failed = |error: io::Error| MeterError::new(format!("cannot handle signals: {error}"));
+        // Registered in this order, the first signal finds the flag unset and does not end the
+        // program.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
+            .map_err(failed)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed)?;
+    }
+    Ok(stop)
 }
 
 impl Observer for WorkerObserver {

@@ -43,6 +43,10 @@ pub(crate) struct First {
 }
 
 impl First {
+    fn nothing(second: Option<usize>, sentence: &str) -> Self {
+        Self { resource: Resource::Nothing, name: None, second, sentence: sentence.to_owned() }
+    }
+
     /// The resource in one or two words.
     pub(crate) fn short(&self) -> String {
         let what = match self.resource {
@@ -69,55 +73,49 @@ struct Full {
     words: String,
 }
 
+impl Full {
+    fn new(resource: Resource, share: f64, words: String) -> Self {
+        Self { resource, name: None, share, words }
+    }
+
+    fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+}
+
 /// The resource that was full when frames began to be late, in second `late`; without such a
 /// second, the resource that was nearest to its limit.
 pub(crate) fn first_full(watched: &Watched, late: Option<usize>) -> First {
     let Some(late) = late else { return fullest(watched) };
+    // The deadline is later than the read by the client's buffer, and the cause is where the read
+    // was.
     let from = late.saturating_sub(BEFORE);
     let until = watched.samples.len().min(late + 1);
     for second in from..until {
         let full = what(watched, &watched.samples[second]).into_iter().filter(|it| it.share >= 1.0);
         // The agent's own faults go first. A layered device is busy whenever the one below it is,
         // so of several full devices the lowest is the cause.
-        if let Some(full) = full.reduce(|first, next| {
+        if let Some(Full { resource, name, words, .. }) = full.reduce(|first, next| {
             let deeper = first.resource == Resource::Device && next.resource == Resource::Device;
             if deeper { next } else { first }
         }) {
-            let sentence = format!("{}, in second {second} of the run", full.words);
-            return First {
-                resource: full.resource,
-                name: full.name,
-                second: Some(second),
-                sentence,
-            };
+            let sentence = format!("{words}, in second {second} of the run");
+            return First { resource, name, second: Some(second), sentence };
         }
     }
-    First {
-        resource: Resource::Nothing,
-        name: None,
-        second: Some(late),
-        sentence: "nothing on this machine was full: the storage, or the way to it, took its time"
-            .to_owned(),
-    }
+    let sentence = "nothing on this machine was full: the storage, or the way to it, took its time";
+    First::nothing(Some(late), sentence)
 }
 
 /// The resource nearest to its limit, for a run without a late frame.
 fn fullest(watched: &Watched) -> First {
     let all = watched.samples.iter().flat_map(|sample| what(watched, sample));
-    let most = all.max_by(|a, b| a.share.total_cmp(&b.share));
-    match most {
-        Some(most) if most.share > 0.0 => First {
-            resource: most.resource,
-            name: most.name,
-            second: None,
-            sentence: format!("nothing broke; nearest to its limit in any second: {}", most.words),
-        },
-        _ => First {
-            resource: Resource::Nothing,
-            name: None,
-            second: None,
-            sentence: "nothing broke, and nothing was busy".to_owned(),
-        },
+    match all.max_by(|a, b| a.share.total_cmp(&b.share)) {
+        Some(Full { resource, name, share, words }) if share > 0.0 => {
+            let sentence = format!("nothing broke; nearest to its limit in any second: {words}");
+            First { resource, name, second: None, sentence }
+        }
+        _ => First::nothing(None, "nothing broke, and nothing was busy"),
     }
 }
 
@@ -125,22 +123,16 @@ fn what(watched: &Watched, sample: &SystemSample) -> Vec<Full> {
     let mut all = vec![processors(sample), meter_processor(sample), softirq(sample)];
     for link in &sample.links {
         let Some(speed) = watched.speeds.get(&link.name) else { continue };
+        // Links are full in each direction separately.
         let most = link.received.max(link.sent);
-        all.push(Full {
-            resource: Resource::Link,
-            name: Some(link.name.clone()),
-            share: most / bytes(*speed) / LINK,
-            words: format!("{} moved {} of {speed}", link.name, rate(most)),
-        });
+        let words = format!("{} moved {} of {speed}", link.name, rate(most));
+        let full = Full::new(Resource::Link, most / bytes(*speed) / LINK, words);
+        all.push(full.named(&link.name));
     }
     all.extend(tcp(sample));
     all.extend(nfs(sample));
-    all.extend(sample.devices.iter().map(|device| Full {
-        resource: Resource::Device,
-        name: Some(device.name.clone()),
-        // A device that is always busy with one request at a time could still take more.
-        share: (device.busy / DEVICE).min(device.queue),
-        words: format!(
+    all.extend(sample.devices.iter().map(|device| {
+        let words = format!(
             "{} was busy {} of the time with {:.1} requests at once, each taking {}; it read {} and \
              wrote {} a second",
             device.name,
@@ -149,7 +141,10 @@ fn what(watched: &Watched, sample: &SystemSample) -> Vec<Full> {
             millis(device.request),
             size(device.read),
             size(device.written)
-        ),
+        );
+        // A device that is always busy with one request at a time could still take more.
+        let share = (device.busy / DEVICE).min(device.queue);
+        Full::new(Resource::Device, share, words).named(&device.name)
     }));
     all
 }
@@ -162,66 +157,50 @@ fn processors(sample: &SystemSample) -> Full {
     // Processors that others keep busy do not matter to a meter that gets one when it needs it.
     let waited = sample.own_wait.max(sample.overslept);
     let share = busy / PROCESSORS;
-    Full {
-        resource: Resource::Processors,
-        name: None,
-        share: if waited < WAITED { share.min(0.99) } else { share },
-        words: format!(
-            "the {} processors of this machine were busy {} of the time (the meter's part: {})",
-            sample.processors.len(),
-            percent(busy),
-            percent(sample.own_share())
-        ),
-    }
+    let words = format!(
+        "the {} processors of this machine were busy {} of the time (the meter's part: {})",
+        sample.processors.len(),
+        percent(busy),
+        percent(sample.own_share())
+    );
+    let share = if waited < WAITED { share.min(0.99) } else { share };
+    Full::new(Resource::Processors, share, words)
 }
 
 fn meter_processor(sample: &SystemSample) -> Full {
     let own = sample.own_share();
-    Full {
-        resource: Resource::MeterProcessor,
-        name: None,
-        share: if sample.busiest_processor() > PROCESSORS { own / PROCESSORS } else { 0.0 },
-        words: format!("the meter used {} of a processor", percent(own)),
-    }
+    let share = if sample.busiest_processor() > PROCESSORS { own / PROCESSORS } else { 0.0 };
+    let words = format!("the meter used {} of a processor", percent(own));
+    Full::new(Resource::MeterProcessor, share, words)
 }
 
 fn softirq(sample: &SystemSample) -> Full {
     let most = sample.processors.iter().map(|each| each.softirq).fold(0.0, f64::max);
-    Full {
-        resource: Resource::Softirq,
-        name: None,
-        share: most / SOFTIRQ,
-        words: format!("a processor spent {} of its time on network interrupts", percent(most)),
-    }
+    let words = format!("a processor spent {} of its time on network interrupts", percent(most));
+    Full::new(Resource::Softirq, most / SOFTIRQ, words)
 }
 
 fn tcp(sample: &SystemSample) -> Vec<Full> {
     let SystemSample { tcp_segments, tcp_again, tcp_windows_closed, .. } = sample;
     let mut all = Vec::new();
+    // Of a few segments a single retransmission would already be a large share.
     if *tcp_segments >= FEW_SEGMENTS {
         let lost = float(*tcp_again) / float(*tcp_segments);
-        all.push(Full {
-            resource: Resource::Tcp,
-            name: None,
-            share: lost / TCP_LOSS,
-            words: format!(
-                "the network loses packets: {tcp_again} of {tcp_segments} TCP segments went again"
-            ),
-        });
+        let words = format!(
+            "the network loses packets: {tcp_again} of {tcp_segments} TCP segments went again"
+        );
+        all.push(Full::new(Resource::Tcp, lost / TCP_LOSS, words));
     }
-    all.push(Full {
-        resource: Resource::Tcp,
-        name: None,
-        share: float(*tcp_windows_closed) / CLOSED,
-        words: format!(
-            "TCP peers were told to stop {tcp_windows_closed} times because nobody took what came"
-        ),
-    });
+    let words = format!(
+        "TCP peers were told to stop {tcp_windows_closed} times because nobody took what came"
+    );
+    all.push(Full::new(Resource::Tcp, float(*tcp_windows_closed) / CLOSED, words));
     all
 }
 
 fn nfs(sample: &SystemSample) -> Option<Full> {
     let nfs = sample.nfs.filter(|nfs| nfs.requests > 0)?;
+    // The larger part of the time names the side that is to be looked at.
     let waits_here = nfs.queue > nfs.server;
     let (resource, words) = if waits_here {
         let words = format!(
@@ -234,7 +213,7 @@ fn nfs(sample: &SystemSample) -> Option<Full> {
         let words = format!("the NFS server took {} for a request", millis(nfs.server));
         (Resource::NfsServer, words)
     };
-    Some(Full { resource, name: None, share: nfs.queue.max(nfs.server) / NFS_SECONDS, words })
+    Some(Full::new(resource, nfs.queue.max(nfs.server) / NFS_SECONDS, words))
 }
 
 /// Seconds before the first late frame's deadline in which its cause may be found.

@@ -29,6 +29,7 @@ impl SystemCounters {
     /// Reads the counters of the machine and of the devices and the mount of `stack`.
     pub(crate) fn now(stack: &Stack) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        // Side by side, because a step of the wall clock is the difference of their differences.
         let (wall, at) = (SystemTime::now(), Instant::now());
         let disks = if stack.devices.is_empty() {
             Vec::new()
@@ -37,6 +38,8 @@ impl SystemCounters {
             let of = |name: &String| all.iter().find(|disk| disk.name == *name).cloned();
             stack.devices.iter().filter_map(of).collect()
         };
+        // The file lists every mount of the machine, so it is read only where it has what is
+        // wanted.
         let nfs = stack.mount.as_deref().filter(|_| is_nfs(stack));
         Self {
             at,
@@ -55,6 +58,7 @@ impl SystemCounters {
         let ran = self.at.duration_since(before.at);
         match self.wall.duration_since(before.wall) {
             Ok(wall) => wall.abs_diff(ran),
+            // Set back before the reading before: both parts of the step add up.
             Err(back) => back.duration() + ran,
         }
     }

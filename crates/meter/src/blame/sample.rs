@@ -107,6 +107,7 @@ impl SystemSample {
         let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-6);
         let tcp = after.tcp.zip(before.tcp);
         let of_tcp = |count: fn(&super::proc::Tcp) -> u64| {
+            // A smaller value after a reset of the counters is no negative count.
             tcp.map_or(0, |(after, before)| count(&after).saturating_sub(count(&before)))
         };
         // Threads come and go: a new one counts from zero.
@@ -198,6 +199,7 @@ fn device(before: &Disk, after: &Disk, seconds: f64) -> Device {
     let requests = more(|disk| disk.requests);
     Device {
         name: after.name.clone(),
+        // The kernel rounds busy time up to a tick, which may exceed the time between two readings.
         busy: (float(more(|disk| disk.busy_ms)) / 1e3 / seconds).min(1.0),
         queue: float(more(|disk| disk.weighted_ms)) / 1e3 / seconds,
         requests,

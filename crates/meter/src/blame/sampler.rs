@@ -34,6 +34,8 @@ impl Watched {
     #[must_use]
     pub(crate) fn spun(mut self, seconds: &[Second]) -> Self {
         for (sample, second) in self.samples.iter_mut().zip(seconds) {
+            // The clocks of streams and samples differ by some milliseconds; polling is never more
+            // than the processor time.
             sample.own_spin = second.spun.as_secs_f64().min(sample.own_cpu);
         }
         self
@@ -55,6 +57,7 @@ impl Sampler {
     pub(crate) fn start(target: &Path) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let (stack, ends) = (beneath(target), Arc::clone(&over));
+        // Before the thread starts: starting it takes time that belongs to the first second.
         let begun = Instant::now();
         let work = move || watch(stack, begun, &ends);
         let thread = Builder::new().name("sampler".into()).spawn(work)?;

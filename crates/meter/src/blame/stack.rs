@@ -75,8 +75,8 @@ pub(crate) fn beneath(path: &Path) -> Stack {
     let mut stack = Stack::default();
     let Ok(about) = fs::metadata(path) else { return stack };
     let is_device = about.file_type().is_block_device();
-    let number = if is_device { about.rdev() } else { about.dev() };
-    let number = format!("{}:{}", major(number), minor(number));
+    let device = if is_device { about.rdev() } else { about.dev() };
+    let number = format!("{}:{}", major(device), minor(device));
     if !is_device {
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -92,6 +92,7 @@ pub(crate) fn beneath(path: &Path) -> Stack {
 fn follow(link: &Path, deeper: u32, devices: &mut Vec<String>) {
     let Ok(own) = fs::canonicalize(link) else { return };
     let partition = own.join("partition").exists();
+    // Queues and counters belong to the disk; a partition has none of its own.
     let Some(whole) = (if partition { own.parent() } else { Some(own.as_path()) }) else { return };
     let Some(name) = whole.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return;
@@ -101,6 +102,7 @@ fn follow(link: &Path, deeper: u32, devices: &mut Vec<String>) {
     }
     devices.push(name);
     if let Ok(file) = fs::read_to_string(whole.join("loop/backing_file")) {
+        // A loop device works as fast as the file system that holds its file.
         let below = beneath(Path::new(file.trim_end())).devices;
         let new: Vec<String> = below.into_iter().filter(|name| !devices.contains(name)).collect();
         devices.extend(new);
@@ -120,6 +122,7 @@ fn mount_of(table: &str, number: &str, path: &Path) -> Option<(String, String)> 
         let (before, after) = line.split_once(" - ")?;
         let fields: Vec<&str> = before.split(' ').collect();
         let at = *fields.get(4)?;
+        // Bind mounts have the same number, so that the path must match as well.
         let ours = *fields.get(2)? == number && path.starts_with(at.replace("\\040", " "));
         ours.then(|| (at.to_owned(), after.split(' ').next().unwrap_or_default().to_owned()))
     });

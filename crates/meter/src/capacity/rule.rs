@@ -34,6 +34,8 @@ impl HoldRule {
             // Only a failure is final before the end: any later frame can still be late.
             Self::Strict => (progress.late > 0).then_some(false),
             Self::OneLateRoundOf100 => {
+                // Frames of all streams, so that their number divided by the streams is the number
+                // of rounds.
                 sequential(progress.late_rounds, progress.judged / u64::from(streams.max(1)))
             }
         }
@@ -63,6 +65,7 @@ impl HoldRule {
 fn sequential(late: u64, rounds: u64) -> Option<bool> {
     const GOOD: f64 = 0.005;
     const BAD: f64 = 0.02;
+    // A round is late as soon as one frame is, before all its frames are judged.
     let in_time = rounds.saturating_sub(late);
     let ratio =
         float(late) * (BAD / GOOD).ln() + float(in_time) * ((1.0 - BAD) / (1.0 - GOOD)).ln();

@@ -90,7 +90,7 @@ pub struct SearchResult {
 }
 
 /// The state of a search for the largest number of streams that a storage holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Search {
     most: u32,
     budget: u32,
@@ -125,26 +125,7 @@ pub struct Search {
 impl Search {
     /// A search up to `most` streams, with at most `budget` runs.
     pub fn new(most: u32, budget: u32) -> Self {
-        Self {
-            most,
-            budget,
-            probes: 0,
-            votes: BTreeMap::new(),
-            low: 0,
-            high: None,
-            estimate: None,
-            reach: 1,
-            last: None,
-            long: false,
-            unrepeatable: false,
-            confirmed: false,
-            invalid: 0,
-            in_a_row: 0,
-            again: None,
-            by_meter: BTreeSet::new(),
-            once: BTreeSet::new(),
-            given_up: false,
-        }
+        Self { most, budget, reach: 1, ..Self::default() }
     }
 
     /// Ends the search soon: at most two more runs, to confirm a result.
@@ -252,6 +233,8 @@ impl Search {
         // Without a long run that held, the largest count that held in a short run is reported.
         let below = self.once.range(..self.high.unwrap_or(u32::MAX)).next_back();
         let once = below.or(self.once.last()).copied();
+        // `low` is zero after long runs only failed; short runs that held are better than no
+        // number.
         let sure = self.confirmed || self.low > 0;
         let streams = once.filter(|_| !sure).unwrap_or(self.low);
         SearchResult {
@@ -279,6 +262,7 @@ impl Search {
             }
             self.by_meter.insert(step.streams);
         } else {
+            // A valid run shows that this machine can measure the count after all.
             self.by_meter.remove(&step.streams);
         }
         (self.in_a_row, self.again) = (0, None);
@@ -292,6 +276,7 @@ impl Search {
     fn contradicts_itself(&mut self, step: SearchStep, is_held: bool) -> bool {
         let failed_for_long = step.purpose == Purpose::Confirm && !is_held && self.long;
         if !self.unrepeatable {
+            // One such count may be chance, as a neighbour that worked for a moment.
             let both = self.failures().filter(|(_, yes)| *yes > 0).count();
             self.unrepeatable = failed_for_long || both >= CONTRADICTIONS;
             if self.unrepeatable {
@@ -332,9 +317,11 @@ impl Search {
     fn start_again_for_longer(&mut self, streams: u32, delivered: f64) {
         self.long = true;
         self.votes.retain(|_, (held, failed)| failed > held);
+        // The failure of the long run outweighs all short runs of this count that held.
         self.votes.insert(streams, (0, 1));
         (self.low, self.high) = (0, Some(streams));
         self.learn(streams, delivered);
+        // The limit is known roughly by now, so the search starts closer to the estimate.
         self.reach = (self.reach / 2).max(1);
     }
 

@@ -42,6 +42,7 @@ impl SimulatedCapacity {
         let length = if long { 3 } else { 1 };
         let mut accidents = (0..length).map(|_| self.chance.f64() < self.noise);
         let lies = if fits { accidents.any(|is| is) } else { accidents.all(|is| is) };
+        // A count far above the capacity never holds, whatever the chance.
         let slight = f64::from(streams) < f64::from(self.capacity) * 1.05 + 1.5;
         let held = if fits { !lies } else { lies && slight };
         let varied = 1.0 + self.noise * (self.chance.f64() * 2.0 - 1.0);

@@ -32,8 +32,8 @@ fn block_length(series: &[Point]) -> usize {
     let memory = (1.0 + alike) / (1.0 - alike);
     let wanted = (4.0 * memory).max(seconds.cbrt()).ceil();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "4 to 156")]
-    let wanted = wanted as usize;
-    wanted.clamp(1, (series.len() / FEWEST_BLOCKS).max(1))
+    let whole = wanted as usize;
+    whole.clamp(1, (series.len() / FEWEST_BLOCKS).max(1))
 }
 
 /// The correlation of each second with the next.

@@ -3,6 +3,7 @@
 use super::Interval;
 use super::blocks::{Point, total};
 use super::interval::difference;
+use crate::grown;
 use crate::log::{LogError, LogReader, NONE};
 use crate::streams::Second;
 use serde::Serialize;
@@ -88,6 +89,7 @@ pub fn compare(
     if got < FEWEST {
         return Err(TooShort { got });
     }
+    // Divided by the number of figures (Bonferroni), so that the level holds for all together.
     let count = f64::from(u32::try_from(both.len()).unwrap_or(u32::MAX));
     let figures = (seed..).zip(&both).map(|(seed, (a, b))| a.against(b, false_alarm / count, seed));
     let (first_a, first_b) = both[0];
@@ -171,10 +173,7 @@ impl FigureSeries {
                 if at >= MOST_SECONDS {
                     continue;
                 }
-                if seconds.len() <= at {
-                    seconds.resize(at + 1, Logged::default());
-                }
-                let second = &mut seconds[at];
+                let second = grown(&mut seconds, at);
                 second.frames += u64::from(record.deadline != NONE);
                 second.late += u64::from(record.is_late());
                 if came {

@@ -26,6 +26,7 @@ pub(super) fn difference(a: &[Point], b: &[Point], log: bool, outside: f64, seed
     let (a, b) = (blocks(a), blocks(b));
     let (of_a, of_b) = (Ratio::of(&a, log), Ratio::of(&b, log));
     let estimate = scale(of_b.ratio) - scale(of_a.ratio);
+    // The runs are independent, so their variances add up.
     let error = of_a.error.hypot(of_b.error);
     if !estimate.is_finite() || error == 0.0 {
         return Interval { estimate, low: estimate, high: estimate };

@@ -20,7 +20,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, EmulatedError
     let done = fill(bench, &mut table, &mut figures);
     let report = Report {
         source: "Alderman and Diallo, Optimizing Disk Performance for a Multimedia Storage \
-                 Server, the four charts of section 6",
+                 Server, the four charts of section 6"
+            .to_owned(),
         method: format!(
             "{} rounds of streams of 1.5 Mb/s, blocks of {} read one by one, on an emulated \
              ST39183W and on file systems on it, {} times as fast as the disk; all figures in the \

@@ -30,7 +30,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, EmulatedError
     notes.extend(lateness(bench));
     let report = Report {
         source: "Alderman and Diallo, Optimizing Disk Performance for a Multimedia Storage \
-                 Server, table 1 and section 5.2",
+                 Server, table 1 and section 5.2"
+            .to_owned(),
         method: method(bench.options),
         figures: vec![drawn(&tables.failing)],
         tables: vec![tables.streams, tables.first_failing, tables.sequential],
@@ -87,11 +88,14 @@ fn method(options: &EmulatedOptions) -> String {
 /// The streams that the simulated disk holds, for methods that it can model: searched upwards one
 /// at a time, in whole pages as direct reads are.
 fn simulated(bench: &Bench<'_>, way: &Way) -> Option<u32> {
-    let few = way.few()?;
+    if way.at_once == ways::ALL {
+        return None;
+    }
     let options = bench.options;
     let attempt = |streams| {
         let spread = RoundsPlan::spread(streams, bench.model.capacity(), options.block, MPEG1);
-        let plan = RoundsPlan { rounds: options.rounds, order: way.order, at_once: few, ..spread };
+        let plan =
+            RoundsPlan { rounds: options.rounds, order: way.order, at_once: way.at_once, ..spread };
         let mut port = SimulatedPort::new(SimulatedDisk::new(&bench.model)).by_pages();
         Ok::<_, Infallible>(
             run_rounds(&plan, &mut port, &mut |_| true).expect("a disk without faults reads"),
@@ -201,8 +205,8 @@ impl Tables {
 }
 
 fn drawn(failing: &[RoundsOutcome]) -> Figure {
-    let spreads = failing.iter().map(RoundsOutcome::round_times);
-    let spreads: Vec<(f64, Spread)> = (1..).map(f64::from).zip(spreads).collect();
+    let rows = (1..).map(f64::from).zip(failing.iter().map(RoundsOutcome::round_times));
+    let spreads: Vec<(f64, Spread)> = rows.collect();
     let deadline = failing.first().map_or(Duration::ZERO, |outcome| outcome.deadline);
     spread_chart(
         "first-failing",

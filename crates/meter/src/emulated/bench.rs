@@ -85,6 +85,7 @@ impl<'a> Bench<'a> {
     ) -> Result<Self, EmulatedError> {
         options.file_systems().try_for_each(FileSystem::available)?;
         let model = DiskModel::preset(MODEL).expect("a built-in model");
+        // Asked before the disk creates the file.
         let ours = !options.backing.exists();
         let emulate = EmulateOptions {
             size: Some(options.size.unwrap_or(model.capacity())),
@@ -127,14 +128,15 @@ impl<'a> Bench<'a> {
         mut on: Option<&mut Filled>,
         rule: RoundRule,
     ) -> Result<MostStreams, EmulatedError> {
+        // The lateness in a table's row is that of its own attempts.
         self.disk.reset_statistics();
         let of = system_name(on.as_deref());
         let limit = on.as_deref().map_or(MOST_STREAMS, Filled::count);
         let whole = self.options.rounds;
         // A short attempt at full speed gives an estimate from which the search begins.
         let glance = Attempt { rounds: GLANCE, pace: RoundPace::Free, rule: None };
-        let about = self.rounds(way, on.as_deref_mut(), limit.min(ABOUT), glance)?;
-        let about = about.streams_by_the_mean();
+        let glanced = self.rounds(way, on.as_deref_mut(), limit.min(ABOUT), glance)?;
+        let about = glanced.streams_by_the_mean();
         let hurried = Attempt { rounds: whole, pace: RoundPace::Rounds, rule: Some(rule) };
         let mut capacity = most_streams_by_halves(
             about,
@@ -164,7 +166,7 @@ impl<'a> Bench<'a> {
         attempt: Attempt,
     ) -> Result<RoundsOutcome, EmulatedError> {
         let what = format!("{}, {}, {streams} streams", system_name(on.as_deref()), way.name);
-        let at_once = way.at_once.of(streams);
+        let at_once = way.at_once.min(streams);
         let Attempt { rounds, pace, rule } = attempt;
         let block = self.options.block;
         // On the raw disk the streams are spread over all of it, as files would be.

@@ -80,12 +80,12 @@ impl FileSystem {
             Self::Btrfs => call(&program, &["-q", "-f", "-b", &bytes, &on])?,
         }
         let on_what = device.file_name().unwrap_or_default().display();
-        let at = format!("{FOLDER}{}-{on_what}", std::process::id());
-        let at = std::env::temp_dir().join(at);
+        let name = format!("{FOLDER}{}-{on_what}", std::process::id());
+        let at = std::env::temp_dir().join(name);
         fs::create_dir_all(&at).map_err(EmulatedError::file("make", &at))?;
         let queue = queue_of(device);
-        let own_kib = fs::read_to_string(&queue).map_err(EmulatedError::file("read", &queue))?;
-        let own_kib = own_kib.trim().parse().unwrap_or_default();
+        let said = fs::read_to_string(&queue).map_err(EmulatedError::file("read", &queue))?;
+        let own_kib = said.trim().parse().unwrap_or_default();
         let mut mounted = Mounted { kind: self, device: device.into(), at, own_kib, is: false };
         mounted.mount()?;
         Ok(mounted)
@@ -127,6 +127,7 @@ impl Mounted {
     ) -> Result<(), EmulatedError> {
         let failed = || EmulatedError::file("write", path);
         let mut noise = vec![0; MB];
+        // Zeros could be stored as holes, or compressed.
         fastrand::Rng::with_seed(len).fill(&mut noise);
         let mut file = File::create(path).map_err(failed())?;
         let mut left = len;

@@ -26,9 +26,8 @@ impl Filled {
     pub(super) fn open(&self, count: u32) -> Result<Vec<FileDevice>, EmulatedError> {
         let buffered = OpenOptions { direct: false, write: false, exclusive: false };
         let count = usize::try_from(count).expect("few files");
-        let files = self.files.iter().take(count);
-        let files = files.map(|path| FileDevice::open(path, buffered));
-        Ok(files.collect::<Result<Vec<_>, _>>()?)
+        let open = |path: &PathBuf| FileDevice::open(path, buffered);
+        Ok(self.files.iter().take(count).map(open).collect::<Result<Vec<_>, _>>()?)
     }
 }
 
@@ -58,6 +57,7 @@ impl Bench<'_> {
                 Err(error) => return Err(error),
             }
         }
+        // Streams of neighbouring files would profit from the order on the disk.
         fastrand::Rng::with_seed(SEED).shuffle(&mut files);
         Ok(Filled { mounted, files, len })
     }

@@ -11,45 +11,24 @@ pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) method: Method,
     pub(super) order: Order,
-    pub(super) at_once: AtOnce,
+    /// The queue depth: [`ALL`], or a number that does not depend on the streams.
+    pub(super) at_once: u32,
     /// Read-ahead of the file system in KiB; `None`: the kernel's default.
     pub(super) read_ahead_kib: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum AtOnce {
-    Few(u32),
-    All,
-}
-
-impl AtOnce {
-    pub(super) fn of(self, streams: u32) -> u32 {
-        match self {
-            Self::Few(few) => few.min(streams),
-            Self::All => streams,
-        }
-    }
-}
-
-impl Way {
-    /// The queue depth, if it does not depend on the number of streams.
-    pub(super) fn few(&self) -> Option<u32> {
-        match self.at_once {
-            AtOnce::Few(few) => Some(few),
-            AtOnce::All => None,
-        }
-    }
-}
+/// The queue depth of a method that requests the blocks of all streams at once.
+pub(super) const ALL: u32 = u32::MAX;
 
 /// A read method, and the paper's number of streams by it on Solaris and FreeBSD.
 pub(super) type WayRow = (Way, Option<u64>, Option<u64>);
 
-const fn way(name: &'static str, method: Method, order: Order, at_once: AtOnce) -> Way {
+const fn way(name: &'static str, method: Method, order: Order, at_once: u32) -> Way {
     Way { name, method, order, at_once, read_ahead_kib: None }
 }
 
 /// The paper's best method on the raw disk.
-pub(super) const SCAN: Way = way(SCAN_NAME, Method::Pread, Order::Scan, AtOnce::Few(1));
+pub(super) const SCAN: Way = way(SCAN_NAME, Method::Pread, Order::Scan, 1);
 
 /// The name of [`SCAN`] in tables.
 pub(super) const SCAN_NAME: &str = "read, SCAN order";
@@ -57,15 +36,15 @@ pub(super) const SCAN_NAME: &str = "read, SCAN order";
 /// The methods on the raw disk.
 pub(super) const RAW: [WayRow; 6] = [
     (SCAN, Some(63), Some(63)),
-    (way("read, random order", Method::Pread, Order::Arrival(SEED), AtOnce::Few(1)), None, None),
-    (way("aio", Method::Libaio, Order::Streams, AtOnce::All), Some(33), Some(33)),
-    (way("aio by io_uring", Method::Uring, Order::Streams, AtOnce::All), None, None),
-    (way("threads", Method::Threads, Order::Streams, AtOnce::All), Some(29), Some(49)),
-    (way("SCAN, 4 at once (Tenuto)", Method::Uring, Order::Scan, AtOnce::Few(4)), None, None),
+    (way("read, random order", Method::Pread, Order::Arrival(SEED), 1), None, None),
+    (way("aio", Method::Libaio, Order::Streams, ALL), Some(33), Some(33)),
+    (way("aio by io_uring", Method::Uring, Order::Streams, ALL), None, None),
+    (way("threads", Method::Threads, Order::Streams, ALL), Some(29), Some(49)),
+    (way("SCAN, 4 at once (Tenuto)", Method::Uring, Order::Scan, 4), None, None),
 ];
 
 /// Plain reads through a file system, which places its files itself.
-pub(super) const READ: Way = way("read", Method::Pread, Order::Streams, AtOnce::Few(1));
+pub(super) const READ: Way = way("read", Method::Pread, Order::Streams, 1);
 
 /// The methods on files of a file system.
 pub(super) const FILES: [WayRow; 6] = [
@@ -78,8 +57,8 @@ pub(super) const FILES: [WayRow; 6] = [
         None,
         None,
     ),
-    (way("aio", Method::PosixAio, Order::Streams, AtOnce::All), Some(23), Some(39)),
-    (way("threads", Method::Threads, Order::Streams, AtOnce::All), Some(18), None),
-    (way("mmap", Method::Mmap, Order::Streams, AtOnce::Few(1)), Some(31), Some(51)),
-    (way("mmap, all mapped first", Method::MmapAll, Order::Streams, AtOnce::All), None, None),
+    (way("aio", Method::PosixAio, Order::Streams, ALL), Some(23), Some(39)),
+    (way("threads", Method::Threads, Order::Streams, ALL), Some(18), None),
+    (way("mmap", Method::Mmap, Order::Streams, 1), Some(31), Some(51)),
+    (way("mmap, all mapped first", Method::MmapAll, Order::Streams, ALL), None, None),
 ];

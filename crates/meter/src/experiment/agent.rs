@@ -6,21 +6,22 @@ use super::record::ExperimentReport;
 use super::streams::{StreamRunConfig, StreamsConfig, run_streams};
 use super::target::TargetSpec;
 use crate::error::MeterError;
-use crate::fleet::{Agent, CONTROLLER_SILENCE, Token, WorkerTask};
+use crate::fleet::{
+    Agent, CONTROLLER_SILENCE, ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream,
+    Token, WireError, WorkerTask,
+};
 use crate::observer::Observer;
 use crate::s3::Access;
 use device::Method;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use units::ByteCount;
-
-/// Connections at once. One is served; the others wait, or are not authenticated.
-const MAX_CONNECTIONS: usize = 16;
 
 /// An agent that measures for controllers.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ pub struct AgentConfig {
 /// Serves one controller on standard input and output; its first line is the token.
 pub fn serve_agent_stdio(config: &AgentConfig) -> Result<(), MeterError> {
     let agent = Agent::new(first_line()?, &config.allowed, config.worker.clone())?;
-    agent.serve(io::stdin(), io::stdout()).map_err(|error| MeterError::of(&error))
+    agent.serve(io::stdin(), io::stdout(), || Ok(())).map_err(|error| MeterError::of(&error))
 }
 
 /// Serves controllers by TCP until the process ends. `listening` is called once with the bound
@@ -54,49 +55,70 @@ pub fn serve_agent(
     };
     let listener = TcpListener::bind(listen).map_err(cannot)?;
     listening(listener.local_addr().map_err(cannot)?);
-    let connected = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming() {
+    let connections = Arc::new(Connections::default());
+    loop {
         // A failed accept concerns one connection, not the agent.
-        let Ok(stream) = stream else { continue };
-        // Strangers must not fill the machine with threads.
-        if connected.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
-            connected.fetch_sub(1, Ordering::Relaxed);
+        let Ok((stream, peer)) = listener.accept() else {
+            // Out of descriptors, for example: the next attempt would fail at once, too.
+            std::thread::sleep(ACCEPT_PAUSE);
             continue;
-        }
-        let (agent, connected) = (Arc::clone(&agent), Arc::clone(&connected));
+        };
+        // The exchange that compares the clocks must not wait for a full packet.
+        let _ = stream.set_nodelay(true);
+        let stream = HandshakeStream::new(stream, HANDSHAKE_LIMIT);
+        let place = connections.enter(peer.ip(), &stream);
+        let agent = Arc::clone(&agent);
         std::thread::spawn(move || {
-            let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
-            if let Err(error) = serve(&agent, stream) {
-                note(&format!("{from}: {error}"));
+            if let Err(error) = serve(&agent, &stream, place) {
+                note(&format!("{peer}: {error}"));
             }
-            connected.fetch_sub(1, Ordering::Relaxed);
         });
     }
-    Ok(())
 }
 
-fn serve(agent: &Agent, stream: TcpStream) -> Result<(), Box<dyn std::error::Error>> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(CONTROLLER_SILENCE))?;
-    stream.set_write_timeout(Some(CONTROLLER_SILENCE))?;
-    Ok(agent.serve(stream.try_clone()?, stream)?)
+fn serve(
+    agent: &Agent,
+    stream: &HandshakeStream,
+    mut place: ConnectionPlace,
+) -> Result<(), WireError> {
+    agent.serve(stream.clone(), stream.clone(), || {
+        place.prove()?;
+        // A controller that is cut off sends no end of the connection; without a limit its workers
+        // would keep the agent busy for ever.
+        Ok(stream.lift(Some(CONTROLLER_SILENCE))?)
+    })
 }
 
-/// Reads the token in the file of `--token-file`.
+/// Reads the token in the file of `--token-file`, which only its owner may read.
 pub fn read_token(path: Option<&Path>) -> Result<Token, MeterError> {
     let path = path.ok_or_else(|| {
         MeterError::usage("--token-file is missing")
             .hint("openssl rand -hex 32 > secret; chmod 600 secret")
     })?;
-    let text = std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
+    let cannot = |error: io::Error| MeterError::cannot("read", path, &error);
+    let mut file = File::open(path).map_err(cannot)?;
+    let about = file.metadata().map_err(cannot)?;
+    // A pipe of the shell (`<(...)`) has a mode, too, but no one else can open it.
+    if about.is_file() && about.mode() & READABLE_BY_OTHERS != 0 {
+        let path = path.display();
+        return Err(MeterError::new(format!("other users may read the token in {path}"))
+            .hint(format!("chmod 600 {path}; make another token if it was not for them")));
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(cannot)?;
     let named = |error| MeterError::of(&format!("{}: {error}", path.display()));
     Token::new(&text).map_err(named)
 }
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Mode bits: the group and others may read.
+const READABLE_BY_OTHERS: u32 = 0o044;
 
 /// Reads the token on the first line of standard input byte by byte: the rest is for the agent.
 fn first_line() -> Result<Token, MeterError> {
     let mut line = Vec::new();
     let mut byte = [0];
+    // A line without an end must not fill memory: whoever sends it is not authenticated yet.
     while line.len() < 4096 && io::stdin().lock().read(&mut byte).is_ok_and(|read| read == 1) {
         if byte[0] == b'\n' {
             break;
@@ -129,6 +151,7 @@ const MAX_BUFFER_FRAMES: u32 = 10_000;
 fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
     let WorkerTask { target, profile, streams, options } = task;
     let usage = |error: &dyn std::fmt::Display| MeterError::usage(error.to_string());
+    // The values come over the network and would otherwise be reserved as memory.
     let within = (1..=MAX_STREAMS).contains(&streams)
         && (1..=MAX_BUFFER_FRAMES).contains(&options.buffer_frames)
         && options.fill_level.is_none_or(|percent| (1..=99).contains(&percent));
@@ -161,6 +184,7 @@ fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
         },
         count: streams,
         alarm: RateAlarmConfig { rate: None, window: None, each: false },
+        // The agent starts all its workers together, once each of them is ready.
         hold: true,
         out: None,
     })

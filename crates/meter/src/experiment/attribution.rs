@@ -3,11 +3,12 @@
 use super::port::check_not_stuck;
 use crate::blame::{Faults, First, Sampler, SystemSample, Watched, faults, first_full};
 use crate::error::MeterError;
-use crate::report::{Block, LineShape, Plot, Series, plot_block, times_json};
+use crate::report::{Block, LineShape, Plot, Series, times_json};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
 use std::path::Path;
 use units::float;
+use units::show::count;
 
 /// The causes of the late reads of one run.
 pub(super) struct Attribution {
@@ -25,8 +26,8 @@ impl Attribution {
     pub(super) fn of(outcome: &StreamsOutcome, watched: Watched) -> Self {
         let seconds = &outcome.seconds;
         // The first second in which the storage was late; without one, in which the meter was.
-        let late = seconds.iter().position(|second| second.late > second.late_by_meter);
-        let late = late.or_else(|| seconds.iter().position(|second| second.late > 0));
+        let by_storage = seconds.iter().position(|second| second.late > second.late_by_meter);
+        let late = by_storage.or_else(|| seconds.iter().position(|second| second.late > 0));
         let watched = watched.spun(seconds);
         Self {
             faults: faults(seconds, &watched.samples),
@@ -39,6 +40,8 @@ impl Attribution {
     pub(super) fn own_processors(&self) -> f64 {
         let samples = &self.watched.samples;
         let sum = |of: fn(&SystemSample) -> f64| samples.iter().map(of).sum::<f64>();
+        // Divided by the sampled time and not by the time of the run, because the last sample is
+        // shorter.
         sum(|sample| sample.own_cpu) / sum(|sample| sample.seconds).max(1e-6)
     }
 
@@ -60,21 +63,21 @@ impl Attribution {
     /// The section of the report.
     pub(super) fn blocks(&self) -> Result<Vec<Block>, MeterError> {
         let Faults { storage, meter, agent_cpu, clock } = self.faults;
-        let rows = [
+        let causes = [
             ("the storage", storage),
             ("this machine had no processor free for the meter", agent_cpu),
             ("the meter itself", meter),
             ("a clock was set", clock),
         ];
-        let rows = rows.map(|(cause, count)| vec![cause.to_owned(), count.to_string()]);
+        let rows = causes.map(|(cause, count)| vec![cause.to_owned(), count.to_string()]);
         let mut blocks = vec![
             Block::Heading("What broke first".into()),
             Block::Text(format!("{}.", self.first.sentence)),
             Block::table(&["late because of", "frames"], rows.into()),
         ];
+        // A single sample is the incomplete last second of a short run, which draws no line.
         if self.watched.samples.len() > 1 {
-            blocks.push(plot_block(
-                &self.busy(),
+            blocks.push(self.busy().block(
                 "What stands at 100 % when frames begin to be late is the limit. If nothing does, \
                  the storage itself, or what lies between, takes its time.",
             )?);
@@ -98,8 +101,7 @@ impl Attribution {
                 device.map_or(0.0, |device| device.busy)
             }));
         }
-        let title = "How busy this machine and its devices were";
-        Plot::new(title, "seconds since the start", "% of the time", series)
+        Plot::by_second("How busy this machine and its devices were", "% of the time", series)
     }
 }
 
@@ -110,12 +112,13 @@ pub(super) fn check_valid(
 ) -> Result<(), MeterError> {
     if !outcome.valid() {
         let share = float(outcome.late_by_meter) / float(outcome.frames.max(1)) * 100.0;
-        let why = attribution.and_then(|attribution| attribution.faults.mostly());
-        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let cause = attribution.and_then(|attribution| attribution.faults.mostly());
+        let why = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
         let message = format!(
-            "not valid: {} of {} frames ({share:.1} %) were late because of this machine, not of \
-             the storage{why}",
-            outcome.late_by_meter, outcome.frames
+            "not valid: {} of {} ({share:.1} %) late because of this machine, not of the \
+             storage{why}",
+            outcome.late_by_meter,
+            count(outcome.frames, "frame")
         );
         return Err(MeterError::new(message)
             .hint("let nothing else run here, measure fewer streams, or say --realtime")
@@ -129,6 +132,6 @@ pub(super) fn check_complete(outcome: &StreamsOutcome) -> Result<(), MeterError>
     check_not_stuck(outcome.stuck)?;
     let Some(first) = &outcome.first_failure else { return Ok(()) };
     let text =
-        format!("{} frames could not be read or written, the first: {first}", outcome.failed);
+        format!("{} not read or written, the first: {first}", count(outcome.failed, "frame"));
     Err(MeterError::of(&text).invalid())
 }

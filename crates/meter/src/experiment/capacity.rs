@@ -110,6 +110,7 @@ impl CapacityResult<'_> {
         let mut lines =
             vec![("holds", self.holds()), ("rule", rule.word().to_owned()), ("runs", made)];
         if let Some(Probe { outcome, .. }) = runs.confirming() {
+            // The rule decides what is counted, and the bound is a share of that.
             let unit = if *rule == HoldRule::Strict { "frames" } else { "rounds" };
             let share = rule.certainty(outcome) * 100.0;
             lines.push((
@@ -129,6 +130,7 @@ impl CapacityResult<'_> {
         let (what, verdict) = (&self.subject.what, self.runs.verdict);
         let count = verdict.streams;
         match verdict {
+            // Before the confirmed cases: nothing failed, so that the number is a lower bound only.
             SearchResult { at_limit: true, .. } => {
                 format!("at least {count} {what}; more were not tried")
             }
@@ -144,17 +146,25 @@ impl CapacityResult<'_> {
         }
     }
 
-    /// Refuses a search that was interrupted, failed, or found no number that held again.
+    /// Refuses a search that was interrupted, failed, found no number that held again, or found
+    /// that not one is held.
     fn check(&self, observer: &dyn Observer) -> Result<(), MeterError> {
         let verdict = self.runs.verdict;
+        // Before anything is judged: what an interrupted search lacks is no fault of the storage.
         if observer.is_stopped() {
             return Err(MeterError::interrupted(INTERRUPTED));
         }
         if let Some(error) = &self.runs.error {
             return Err(error.clone());
         }
-        if verdict.confirmed {
+        if verdict.confirmed && (verdict.streams > 0 || verdict.at_limit) {
             return Ok(());
+        }
+        if verdict.confirmed && !verdict.by_meter {
+            return Err(MeterError::not_held(format!(
+                "not held: not one of {}",
+                self.subject.what
+            )));
         }
         if verdict.by_meter && verdict.streams == 0 {
             let message = "not valid: this machine was late itself with as few as one";

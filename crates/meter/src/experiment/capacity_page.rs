@@ -6,8 +6,8 @@ use super::search::{LONG, Probe};
 use crate::capacity::{HoldRule, RunVerdict};
 use crate::error::MeterError;
 use crate::report::{
-    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, plot_block,
-    round_spread, run_plots, time,
+    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, round_spread,
+    run_plots, spread_spans, time,
 };
 use crate::rounds::Spread;
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
     blocks.extend([
         Block::facts(["what", "found"], conclusion),
         Block::Heading("By number of streams".into()),
-        plot_block(&rates(subject.each, &runs.probes), RATES)?,
-        plot_block(&responses(subject.each, &runs.probes), RESPONSES)?,
+        rates(subject.each, &runs.probes).block(RATES)?,
+        responses(subject.each, &runs.probes).block(RESPONSES)?,
         Block::Heading("Runs, in order".into()),
         Block::Text(purposes(subject.duration * LONG)),
         all_runs(&runs.probes),
@@ -56,6 +56,7 @@ fn findings(found: &CapacityResult<'_>) -> Vec<Finding> {
         meaning,
     };
     let count = verdict.streams;
+    // In both cases the search ended for a reason other than the storage.
     let least = if verdict.at_limit || verdict.by_meter { "at least " } else { "" };
     let together = subject.each.map(|each| BitRate(each.rate.0.saturating_mul(count.into())));
     let mut all = vec![finding(
@@ -96,10 +97,13 @@ fn findings(found: &CapacityResult<'_>) -> Vec<Finding> {
             let smaller = match outcome.below_best {
                 0 => String::new(),
                 below => {
-                    format!(" {below} pieces were of a smaller rendition than they had to be.")
+                    format!(" Pieces below the best rendition: {below}.")
                 }
             };
-            format!("Of {frames} frames {late} were late because of the storage.{smaller}")
+            format!(
+                "Of {} {late} late because of the storage.{smaller}",
+                show::count(frames, "frame")
+            )
         });
         all.push(finding("Too many", more.to_string(), format!("{how}{by_meter}")));
     }
@@ -119,6 +123,7 @@ fn unit(rule: HoldRule) -> &'static str {
 /// The reciprocal of a share: one in how many.
 fn one_in(share: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above zero")]
+    // Rounded down: one in fewer is the safe side of the statement.
     let of = (1.0 / share.clamp(1e-15, 1.0)).floor() as u64;
     show::thousands(of)
 }
@@ -176,14 +181,9 @@ fn rates(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
         let most = probes.iter().map(|probe| probe.step.streams).max().unwrap_or(0);
         let mut asked = vec![(0.0, 0.0)];
         asked.push((f64::from(most), f64::from(most) * float(rate.0) / 1e6));
-        series.push(Series { name: "asked for".into(), shape: LineShape::Line, points: asked });
+        series.push(Series::new("asked for", LineShape::Line, asked));
     }
-    Plot {
-        title: "What came, by number of streams".into(),
-        x_label: "streams".into(),
-        y_label: "Mb/s".into(),
-        series,
-    }
+    Plot::new("What came, by number of streams", "streams", "Mb/s", series)
 }
 
 const RATES: &str = "Each dot is a run; the line is what so many streams ask for. Where dots leave the \
@@ -193,12 +193,12 @@ fn responses(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
     let mut series =
         by_answer(probes, |probe| probe.outcome.response.quantile(0.99).as_secs_f64() * 1e3);
     series.extend(each.map(in_time));
-    Plot {
-        title: "How long 99 of 100 frames took at most, by number of streams".into(),
-        x_label: "streams".into(),
-        y_label: "milliseconds".into(),
+    Plot::new(
+        "How long 99 of 100 frames took at most, by number of streams",
+        "streams",
+        "milliseconds",
         series,
-    }
+    )
 }
 
 const RESPONSES: &str = "From when a frame was to be asked for until it was there. Level: there is room. \
@@ -209,8 +209,9 @@ fn by_answer(probes: &[Probe], of: fn(&Probe) -> f64) -> Vec<Series> {
     let series = [RunVerdict::Held, RunVerdict::Failed, RunVerdict::Invalid].map(|answer| {
         let chosen = probes.iter().filter(|probe| probe.answer == answer);
         let points = chosen.map(|probe| (f64::from(probe.step.streams), of(probe))).collect();
-        Series { name: answer.word().to_owned(), shape: LineShape::Dots, points }
+        Series::new(answer.word(), LineShape::Dots, points)
     });
+    // A legend that names verdicts which did not occur would be read as if they had.
     series.into_iter().filter(|series| !series.points.is_empty()).collect()
 }
 
@@ -245,32 +246,15 @@ fn all_runs(probes: &[Probe]) -> Block {
 
 /// The rounds of the smallest number that failed, beside those of all other runs.
 fn rounds(probes: &[Probe], first: &Probe) -> Result<Vec<Block>, MeterError> {
+    // An invalid run shows the rounds of this machine and not of the storage.
     let counted = probes.iter().filter(|probe| probe.answer != RunVerdict::Invalid);
     let spreads: Vec<(f64, Spread)> = counted
         .map(|probe| (f64::from(probe.step.streams), round_spread(&probe.outcome)))
         .collect();
-    let of = |of: fn(&Spread) -> f64| {
-        spreads.iter().map(|(streams, spread)| (*streams, of(spread) * 1e3)).collect::<Vec<_>>()
-    };
-    let between = |low: fn(&Spread) -> f64, high: fn(&Spread) -> f64| {
-        let ends = of(low).into_iter().zip(of(high));
-        ends.flat_map(|(low, high)| [low, high]).collect::<Vec<_>>()
-    };
-    let series = |name: &str, shape, points| Series { name: name.to_owned(), shape, points };
-    let by_count = Plot {
-        title: "Rounds, by number of streams".into(),
-        x_label: "streams".into(),
-        y_label: "milliseconds".into(),
-        series: vec![
-            series("least to most", LineShape::Spans, between(|of| of.min, |of| of.max)),
-            series(
-                "mean \u{b1} sd",
-                LineShape::Spans,
-                between(|of| (of.mean - of.sd).max(0.0), |of| of.mean + of.sd),
-            ),
-            series("mean", LineShape::Dots, of(|of| of.mean)),
-        ],
-    };
+    let means = spreads.iter().map(|(streams, spread)| (*streams, spread.mean * 1e3)).collect();
+    let mut series = spread_spans(&spreads, 1e3);
+    series.push(Series::new("mean", LineShape::Dots, means));
+    let by_count = Plot::new("Rounds, by number of streams", "streams", "milliseconds", series);
     let head = ["streams", "rounds", "mean", "sd", "least", "most"];
     let Spread { mean, sd, min, max } = round_spread(&first.outcome);
     let mut row = vec![first.step.streams.to_string(), first.outcome.rounds.to_string()];
@@ -283,10 +267,7 @@ fn rounds(probes: &[Probe], first: &Probe) -> Result<Vec<Block>, MeterError> {
                 .to_owned(),
         ),
         Block::table(&head, vec![row]),
-        plot_block(
-            &by_count,
-            "Each line is a run, from its shortest round to its longest. As long as means stay level there \
-             is room; where they leave the ground, rounds begin to wait for those before them.",
-        )?,
+        by_count.block("Each line is a run, from its shortest round to its longest. As long as means stay level there \
+             is room; where they leave the ground, rounds begin to wait for those before them.")?,
     ])
 }

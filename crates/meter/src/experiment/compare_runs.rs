@@ -10,6 +10,7 @@ use crate::streams::Second;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use units::show::{change, count};
 
 /// A comparison of two runs.
 #[derive(Clone, Debug)]
@@ -52,6 +53,7 @@ pub fn compare_runs(
                 .hint("compare two of a kind"));
         }
     }
+    // The complement of the confidence, divided among the figures by `compare`.
     let false_alarm = f64::from(100 - config.confidence_percent) / 100.0;
     let comparison = compare(&a.figures()?, &b.figures()?, false_alarm, config.seed)?;
     let summary = json!({ "comparison": comparison, "scenarios_differ_in": unlike });
@@ -118,6 +120,7 @@ fn second(of: &Value) -> Option<Second> {
 /// The names of the settings in which two scenarios differ.
 fn unlike(a: &Value, b: &Value) -> Vec<String> {
     let (Some(of_a), Some(of_b)) = (a.as_object(), b.as_object()) else { return Vec::new() };
+    // A setting that only one of the two has is a difference too.
     let names = of_a.keys().chain(of_b.keys().filter(|name| !of_a.contains_key(*name)));
     names.filter(|name| of_a.get(*name) != of_b.get(*name)).cloned().collect()
 }
@@ -131,7 +134,7 @@ fn compare_counts(a: FoundStreams, b: FoundStreams, unlike: &[String]) -> Experi
     });
     let said = |found: &FoundStreams| {
         let sure = if found.confirmed { "" } else { ", not confirmed" };
-        format!("{} streams{sure}", found.streams)
+        count(found.streams, "stream") + sure
     };
     let mut text = format!("A holds {}, B holds {}.\n", said(&a), said(&b));
     text += if a.confirmed && b.confirmed && a.streams == b.streams {
@@ -172,8 +175,8 @@ fn differ(unlike: &[String]) -> String {
 fn row(figure: &Difference) -> Vec<String> {
     let show = |value: f64| match figure.absolute {
         _ if !value.is_finite() => "?".to_owned(),
-        true => format!("{:+.3} %", value * 100.0),
-        false => format!("{:+.1} %", value * 100.0),
+        true => change(value, 3),
+        false => change(value, 1),
     };
     let own = |value: f64| match figure.name {
         "late" => format!("{:.3} %", value * 100.0),
@@ -184,8 +187,10 @@ fn row(figure: &Difference) -> Vec<String> {
         DifferenceVerdict::Better => "better".to_owned(),
         DifferenceVerdict::Worse => "worse".to_owned(),
         DifferenceVerdict::NoDifferenceShown => {
+            // Half of the interval is the smallest difference that these two runs could have shown.
             let wide = (figure.difference.high - figure.difference.low) / 2.0;
-            format!("no difference shown (of {} or more it would be)", show(wide).replace('+', ""))
+            let least = show(wide).replace('+', "");
+            format!("no difference shown (less than {least} is not detected)")
         }
     };
     let interval = &figure.difference;

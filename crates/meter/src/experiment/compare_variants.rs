@@ -19,10 +19,9 @@ use crate::blame::{Stack, beneath};
 use crate::bottleneck::{Bottleneck, PathStage, StageCapacity, bottleneck};
 use crate::capacity::{Search, SearchResult};
 use crate::error::MeterError;
+use crate::log::LogSink;
 use crate::observer::Observer;
-use crate::report::{
-    Block, LineShape, Page, Plot, Series, TextTable, facts, late, plot_block, time,
-};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, late, time};
 use crate::target::Layout;
 use device::Method;
 use serde_json::{Value, json};
@@ -65,10 +64,11 @@ fn search_variant(
     // A stage can use a smaller part of the target than the search was planned for.
     let most = search.max_streams.min(runs.within(target).most_streams(one.stride()));
     let run = &mut |step| {
-        let probe = runs.probe(target, search.rule, step, observer)?;
+        let probe = runs.probe(target, search.rule, step, &mut LogSink::none(), observer)?;
         let delivered = probe.delivered(one.rate());
         Ok((probe, delivered))
     };
+    // An error ends the whole comparison: variants after it would not be comparable.
     let found = run_search(Search::new(most, MAX_RUNS), run, observer);
     let ends = found.error.is_some() || observer.is_stopped();
     Ok((found, ends))
@@ -100,22 +100,22 @@ fn streams_text(at_least: bool, verdict: SearchResult) -> String {
     format!("{least}{}{sure}", verdict.streams)
 }
 
-/// Bars of the streams that each variant holds.
-fn streams_plot<'a>(
-    title: &str,
-    x_label: &str,
-    variants: impl Iterator<Item = (&'a str, u32)>,
-) -> Plot {
-    let bars = (1u32..).map(f64::from).zip(variants);
-    let series = bars.map(|(at, (name, streams))| {
-        Series::new(name, LineShape::Spans, vec![(at, 0.0), (at, f64::from(streams))])
+/// A plot of the streams that each variant holds, and one of the delivered rate of every run; each
+/// has its caption.
+fn plots<'a>(
+    [title, x_label]: [&str; 2],
+    variants: impl Iterator<Item = (&'a str, &'a SearchRuns)> + Clone,
+    captions: [&str; 2],
+) -> Result<[Block; 2], MeterError> {
+    let bars = (1u32..).map(f64::from).zip(variants.clone());
+    let bars = bars.map(|(at, (name, found))| {
+        let streams = f64::from(found.verdict.streams);
+        Series::new(name, LineShape::Spans, vec![(at, 0.0), (at, streams)])
     });
-    Plot::new(title, x_label, "streams", series.collect())
-}
-
-/// The delivered rate of every run.
-fn rates_plot(series: Vec<Series>) -> Plot {
-    Plot::new("What came, by number of streams", "streams", "Mb/s", series)
+    let streams = Plot::new(title, x_label, "streams", bars.collect());
+    let dots = variants.map(|(name, found)| found.rate_series(name));
+    let rates = Plot::new("What came, by number of streams", "streams", "Mb/s", dots.collect());
+    Ok([streams.block(captions[0])?, rates.block(captions[1])?])
 }
 
 // ---- stages of the path ------------------------------------------------------------------------
@@ -133,12 +133,14 @@ fn compare_stages(
     observer: &dyn Observer,
 ) -> Result<ExperimentReport, MeterError> {
     let runs = StreamRuns::new(config, observer)?;
+    // Before the directory is made, so that a target without stages leaves nothing behind.
     let stages = stages(config)?;
     record::prepare(search.out.as_deref())?;
     let mut searches: Vec<StageSearch> = Vec::new();
     for stage in stages {
         let runs = on_stage(&runs, stage);
         let target = match stage {
+            // The same shape as on the target, so that the meter does the same work for each frame.
             PathStage::Client => OpenTarget::Null { shape: runs.shape(search.max_streams)? },
             _ => runs.open(search.max_streams, observer)?,
         };
@@ -198,9 +200,11 @@ fn on_stage(runs: &StreamRuns, stage: PathStage) -> StreamRuns {
     }
     if matches!(stage, PathStage::Cached | PathStage::Network) {
         let target = &mut own.config.target;
+        // At least a few frames: with a single one all streams would read the same bytes.
         let small = SMALL.max(FRAMES * runs.config.profile.slot()).min(target.size.0);
         target.size = ByteCount(small);
         target.buffered = stage == PathStage::Cached;
+        // The stage measures memory; emptying it before each run would measure the device.
         target.drop_caches = false;
         target.fill_level = None;
         own.within = Some(ByteCount(small));
@@ -281,27 +285,16 @@ impl StageReport<'_> {
 
     fn page(&self) -> Result<Page, MeterError> {
         let StreamsConfig { profile, target, duration, .. } = &self.runs.config;
-        let held =
-            self.searches.iter().map(|search| (search.held.stage.word(), search.held.streams));
-        let streams = streams_plot(
-            "Streams held on each stage",
-            "stage, from the meter to the storage",
-            held,
-        );
-        let rates =
-            self.searches.iter().map(|search| search.found.rate_series(search.held.stage.word()));
-        let mut blocks = vec![
-            Block::table(&STAGE_HEAD, self.rows()),
-            plot_block(
-                &streams,
+        let mut blocks = vec![Block::table(&STAGE_HEAD, self.rows())];
+        blocks.extend(plots(
+            ["Streams held on each stage", "stage, from the meter to the storage"],
+            self.searches.iter().map(|search| (search.held.stage.word(), &search.found)),
+            [
                 "Each stage has all that the one before has, and more. The first that is no higher \
                  than the last is what ends first.",
-            )?,
-            plot_block(
-                &rates_plot(rates.collect()),
                 "Each dot is a run. Where the dots no longer rise, the stage is at its end.",
-            )?,
-        ];
+            ],
+        )?);
         for StageSearch { held, found, method } in self.searches {
             let SearchResult { probes, invalid, .. } = found.verdict;
             let length = show_duration(*duration);
@@ -336,12 +329,6 @@ struct MethodSearch {
     found: SearchRuns,
 }
 
-/// A kernel interface that is refused for this file.
-struct RefusedMethod {
-    method: Method,
-    reason: String,
-}
-
 fn compare_methods(
     config: &StreamsConfig,
     search: &SearchConfig,
@@ -350,6 +337,7 @@ fn compare_methods(
     let runs = StreamRuns::new(config, observer)?;
     let target = &config.target;
     let elsewhere = target.is_simulated() || target.is_null() || target.is_bucket();
+    // Many files are always read by threads, so that there is nothing to compare.
     if !runs.layout.is_single() || elsewhere {
         let message = "the kernel's ways of reading are for a single file or device";
         return Err(MeterError::usage(message)
@@ -357,31 +345,31 @@ fn compare_methods(
     }
     record::prepare(search.out.as_deref())?;
     let mut target = runs.open(search.max_streams, observer)?;
-    let (mut searches, mut refused) = (Vec::new(), Vec::new());
-    let (mut allowed, mut ended) = (Vec::new(), false);
+    let (mut searches, mut refused, mut allowed) = (Vec::new(), Vec::new(), Vec::new());
     for (method, probed) in target.methods() {
         match probed {
             Ok(()) => allowed.push(method),
             Err(error) => {
                 observer.note(&format!("{method} is left out: {error}"));
-                refused.push(RefusedMethod { method, reason: error.to_string() });
+                refused.push((method, error.to_string()));
             }
         }
     }
     for method in allowed {
-        if ended {
-            break;
-        }
         target.set_method(method);
         let (found, ends) = search_variant(&runs, &target, search, observer)?;
         searches.push(MethodSearch { method, found });
-        ended = ends;
+        if ends {
+            break;
+        }
     }
+    let reasons =
+        refused.iter().map(|(method, reason)| json!({ "method": method.name(), "reason": reason }));
     let summary = json!({
         "scenario": runs.scenario(),
         "rule": search.rule.word(),
         "methods": searches.iter().map(MethodSearch::json).collect::<Vec<_>>(),
-        "refused": refused.iter().map(RefusedMethod::json).collect::<Vec<_>>(),
+        "refused": reasons.collect::<Vec<_>>(),
     });
     let page = || methods_page(&runs.config, &searches, &refused);
     let saved = record::save(search.out.as_deref(), &summary, page, observer);
@@ -413,8 +401,8 @@ impl MethodSearch {
     }
 
     fn row(&self) -> Vec<String> {
-        let full = self.found.broke_first();
-        let full = full.map_or(String::new(), |first| format!("; {}", first.sentence));
+        let first = self.found.broke_first();
+        let full = first.map_or(String::new(), |first| format!("; {}", first.sentence));
         let of = |text: &dyn Fn(&Probe) -> String| {
             self.representative().map_or_else(|| "-".to_owned(), text)
         };
@@ -447,50 +435,35 @@ impl MethodSearch {
     }
 }
 
-impl RefusedMethod {
-    fn json(&self) -> Value {
-        json!({ "method": self.method.name(), "reason": self.reason })
-    }
-}
-
 fn methods_page(
     config: &StreamsConfig,
     searches: &[MethodSearch],
-    refused: &[RefusedMethod],
+    refused: &[(Method, String)],
 ) -> Result<Page, MeterError> {
-    let held = searches.iter().map(|search| (search.method.name(), search.found.verdict.streams));
-    let streams = streams_plot(
-        "Streams held by each way of reading",
-        "way of reading, as in the legend",
-        held,
-    );
-    let rates = searches.iter().map(|search| search.found.rate_series(search.method.name()));
-    let row = |method: Method, tried: String| {
-        vec![method.name().to_owned(), method.description().to_owned(), tried]
+    let row = |method: Method, tried: &str| {
+        vec![method.name().to_owned(), method.description().to_owned(), tried.to_owned()]
     };
-    let tried = searches.iter().map(|search| row(search.method, "yes".to_owned()));
-    let left_out = refused.iter().map(|refused| row(refused.method, refused.reason.clone()));
+    let tried = searches.iter().map(|search| row(search.method, "yes"));
+    let left_out = refused.iter().map(|(method, reason)| row(*method, reason));
+    let rows = searches.iter().map(MethodSearch::row).collect();
+    let mut blocks = vec![Block::table(&METHOD_HEAD, rows)];
+    blocks.extend(plots(
+        ["Streams held by each way of reading", "way of reading, as in the legend"],
+        searches.iter().map(|search| (search.method.name(), &search.found)),
+        [
+            "Ways that make one read after another leave the disk's queue empty.",
+            "Each dot is a run. Where dots no longer rise, that way is at its end.",
+        ],
+    )?);
+    blocks.push(Block::Heading("The ways".into()));
+    let head = ["method", "what it does", "tried, or why not"];
+    blocks.push(Block::table(&head, tried.chain(left_out).collect()));
     Ok(Page {
         title: format!("Ways of reading {}", config.target.target),
         summary: format!(
             "How many streams of {} each of the kernel's ways of reading holds, on the same file.",
             config.profile.title
         ),
-        blocks: vec![
-            Block::table(&METHOD_HEAD, searches.iter().map(MethodSearch::row).collect()),
-            plot_block(
-                &streams,
-                "Ways that make one read after another leave the disk's queue empty.",
-            )?,
-            plot_block(
-                &rates_plot(rates.collect()),
-                "Each dot is a run. Where dots no longer rise, that way is at its end.",
-            )?,
-            Block::Heading("The ways".into()),
-            Block::table(
-                &["method", "what it does", "tried, or why not"],
-                tried.chain(left_out).collect(),
-            ),
-        ],
+        blocks,
     })
 }

@@ -5,13 +5,16 @@ use super::metrics::MetricsServer;
 use super::record::{self, ExperimentReport};
 use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
-use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob, WorkerOptions};
+use crate::fleet::{
+    self, AgentConnection, HANDSHAKE_LIMIT, HandshakeStream, Seen, Token, WorkerJob, WorkerOptions,
+};
 use crate::observer::Observer;
 use serde_json::json;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
+use units::show::count;
 
 /// Time for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -61,6 +64,7 @@ pub fn run_fleet(
         WorkerJob { target, profile, streams, options }
     };
     let jobs = shares.into_iter().map(job).collect();
+    // Taken before the workers prepare: the time of connections alone is what --hosts costs.
     let ready_ms = began.elapsed().as_millis();
     if let Some(live) = metrics.live() {
         live.begin(*streams);
@@ -92,7 +96,10 @@ pub fn run_fleet(
     let text = page::text(&outcome, &summary);
     // The report is written even if it is not valid: it shows what the others measured.
     let verdict = saved.and_then(|()| match why.first() {
-        None => Ok(()),
+        None => match summary["late_by_storage"].as_u64() {
+            None | Some(0) => Ok(()),
+            Some(late) => Err(MeterError::not_held(format!("not held: {late} frames were late"))),
+        },
         Some(first) => Err(MeterError::new(format!("not valid: {first}"))
             .hint("what the others measured is above; run again when all agents are there")
             .invalid()),
@@ -102,9 +109,11 @@ pub fn run_fleet(
 
 /// Distributes the streams over the workers of each agent as evenly as possible.
 fn shares(streams: u32, workers: u32, agents: usize) -> Result<Vec<Vec<u32>>, MeterError> {
+    // Each worker needs a stream, or it would end at once and count as failed.
     let all = workers * u32::try_from(agents).unwrap_or(u32::MAX);
     if streams < all {
-        let sentence = format!("{streams} streams are too few for {all} workers");
+        let (streams, all) = (count(streams, "stream"), count(all, "worker"));
+        let sentence = format!("too few streams: {streams} for {all}");
         return Err(MeterError::usage(sentence).hint("ask for --streams of all agents together"));
     }
     let one = |number: u32| streams / all + u32::from(number < streams % all);
@@ -121,31 +130,21 @@ fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterE
         true => None,
         false => Some(RemoteDeploy::new(ssh, program.as_deref(), target)?),
     };
+    let dial = |agent: &String| Ok((dial(agent, token.as_ref(), began)?, None));
+    let start = |(deploy, host): (&RemoteDeploy<'_>, &String)| {
+        let (connection, child) = deploy.start(host, began)?;
+        Ok((connection, Some(child)))
+    };
+    let deployed = deploy.iter().flat_map(|deploy| hosts.iter().map(move |host| (deploy, host)));
     let made: Vec<Result<(AgentConnection, Option<Child>), MeterError>> =
         std::thread::scope(|scope| {
-            let dialled = agents.iter().map(|agent| {
-                let token = token.as_ref();
-                scope.spawn(move || Ok((dial(agent, token, began)?, None)))
-            });
-            // Collected first: an iterator would start a thread only after the one before has
-            // ended.
-            let dialled: Vec<_> = dialled.collect();
-            let deployed = deploy.iter().flat_map(|deploy| {
-                hosts.iter().map(move |host| {
-                    scope.spawn(move || {
-                        let (connection, child) = deploy.start(host, began)?;
-                        Ok((connection, Some(child)))
-                    })
-                })
-            });
-            let deployed: Vec<_> = deployed.collect();
-            // All threads are joined before the first error is returned.
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread
-                    .join()
-                    .unwrap_or_else(|_| Err(MeterError::new("a connection's thread is gone")))
-            };
-            dialled.into_iter().chain(deployed).map(join).collect()
+            let dialled = agents.iter().map(|agent| scope.spawn(move || dial(agent)));
+            let started = deployed.map(|pair| scope.spawn(move || start(pair)));
+            // Collected before the first join: an iterator would start a thread only after the one
+            // before has ended. All are joined before the first error is returned.
+            let threads: Vec<_> = dialled.chain(started).collect();
+            let gone = |_| Err(MeterError::new("a connection's thread is gone"));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(gone)).collect()
         });
     let (mut connections, mut children) = (Vec::new(), Vec::new());
     for one in made {
@@ -162,13 +161,18 @@ fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConne
         MeterError::new(format!("agent {agent}: cannot connect: {error}"))
             .hint("is `tenuto meter agent` running there, with --listen for the network?")
     };
-    let address = agent.to_socket_addrs().map_err(cannot)?.next();
-    let address = address.ok_or_else(|| MeterError::usage(format!("{agent} is no address")))?;
+    let mut addresses = agent.to_socket_addrs().map_err(cannot)?;
+    let none = || MeterError::usage(format!("{agent} is no address"));
+    let address = addresses.next().ok_or_else(none)?;
     let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
     // The exchange that compares the clocks must not wait for a full packet.
     stream.set_nodelay(true).map_err(cannot)?;
-    let from = Box::new(stream.try_clone().map_err(cannot)?);
-    Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)
+    let stream = HandshakeStream::new(stream, HANDSHAKE_LIMIT);
+    let (from, to) = (Box::new(stream.clone()), Box::new(stream.clone()));
+    let connection = fleet::connect(agent, from, to, token, began)?;
+    // From here on the run observes whether the agent is silent.
+    stream.lift(None).map_err(cannot)?;
+    Ok(connection)
 }
 
 /// The state of all agents, one line each.
@@ -184,6 +188,7 @@ fn view(seen: &[Seen]) -> String {
         };
         format!("{:20} {state:24} {:>10} frames {:>8} late", agent.name, agent.frames, agent.late)
     };
+    // The first line follows the prefix of the status, so that only the others are indented.
     seen.iter().map(line).collect::<Vec<_>>().join("\n  ")
 }
 

@@ -6,9 +6,9 @@
 
 use crate::error::MeterError;
 use crate::fleet::{AgentOutcome, Fleet};
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, plot_block};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts};
 use serde_json::{Value, json};
-use units::{BitRate, float};
+use units::{BitRate, float, show};
 
 /// The reasons why the measurement is not the one that was requested.
 pub(super) fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
@@ -17,6 +17,7 @@ pub(super) fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
         Some(format!("agent {} was lost: {why}", agent.name))
     };
     let mut why: Vec<String> = fleet.agents.iter().filter_map(lost).collect();
+    // After the lost agents: their loss may be why the user interrupted.
     if interrupted {
         why.push("interrupted".to_owned());
     }
@@ -114,6 +115,7 @@ pub(super) fn text(fleet: &Fleet, summary: &Value) -> String {
 fn by_second(agent: &AgentOutcome, of: impl Fn(&Value) -> u64) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
     for second in summaries(agent).filter_map(|one| one["seconds"].as_array()) {
+        // Workers that ended earlier have fewer seconds.
         all.resize(all.len().max(second.len()), 0);
         all.iter_mut().zip(second).for_each(|(sum, second)| *sum += of(second));
     }
@@ -122,6 +124,7 @@ fn by_second(agent: &AgentOutcome, of: impl Fn(&Value) -> u64) -> Vec<u64> {
 
 fn late(second: &Value) -> u64 {
     let count = |name: &str| second[name].as_u64().unwrap_or_default();
+    // The summary comes from another program; a wrong count must not end this one.
     count("late").saturating_sub(count("late_by_meter"))
 }
 
@@ -137,14 +140,17 @@ fn broke_first(fleet: &Fleet) -> Vec<String> {
         let Some(second) = by_second(agent, late).iter().position(|late| *late > 0) else {
             continue;
         };
-        let why = summaries(agent).find_map(|one| one["blame"]["broke_first"]["sentence"].as_str());
-        let why = why.map_or(String::new(), |why| format!(": {why}"));
+        let cause =
+            summaries(agent).find_map(|one| one["blame"]["broke_first"]["sentence"].as_str());
+        let why = cause.map_or(String::new(), |cause| format!(": {cause}"));
         found.push((second, format!("{}, from second {second}{why}", agent.name)));
     }
+    // By second, and by name where several were late in the same one.
     found.sort();
     if found.is_empty() {
         return vec!["Nothing: no frame was late for the storage, at no agent.".to_owned()];
     }
+    // With one agent "all" says nothing of what is shared.
     let all = found.len() == fleet.agents.len() && found.len() > 1;
     let shared = all.then(|| {
         "All were late: what they share (the storage, its network) is likelier than one of them."
@@ -163,10 +169,8 @@ pub(super) fn page(fleet: &Fleet, summary: &Value) -> Result<Page, MeterError> {
     }
     blocks.push(Block::Heading("What broke first".into()));
     blocks.extend(broke_first(fleet).into_iter().map(Block::Text));
-    blocks
-        .push(plot_block(&together(fleet), "What all agents moved together, and each by itself.")?);
-    blocks.push(plot_block(
-        &late_ones(fleet),
+    blocks.push(together(fleet).block("What all agents moved together, and each by itself.")?);
+    blocks.push(late_ones(fleet).block(
         "Frames that were late for the storage, by agent. Peaks of all at the same second are \
          something that they share.",
     )?);
@@ -192,11 +196,11 @@ pub(super) fn page(fleet: &Fleet, summary: &Value) -> Result<Page, MeterError> {
     let late = count("late_by_storage");
     let valid = if summary["valid"] == true { "" } else { "Not valid. " };
     Ok(Page {
-        title: format!("{} agents on {}", fleet.agents.len(), target(summary)),
+        title: format!("{} on {}", show::count(fleet.agents.len(), "agent"), target(summary)),
         summary: format!(
-            "{valid}{} frames of {} streams, {late} late; {} together.",
-            count("frames"),
-            summary["scenario"]["streams"],
+            "{valid}{} of {}, {late} late; {} together.",
+            show::count(count("frames"), "frame"),
+            show::count(summary["scenario"]["streams"].as_u64().unwrap_or_default(), "stream"),
             BitRate(count("bits_per_s"))
         ),
         blocks,
@@ -243,8 +247,8 @@ fn together(fleet: &Fleet) -> Plot {
 }
 
 fn late_ones(fleet: &Fleet) -> Plot {
-    let each = fleet.agents.iter().map(|agent| (agent.name.clone(), by_second(agent, late)));
-    let mut each: Vec<_> = each.collect();
+    let of = |agent: &AgentOutcome| (agent.name.clone(), by_second(agent, late));
+    let mut each: Vec<_> = fleet.agents.iter().map(of).collect();
     // The agents with the most late frames.
     each.sort_by_key(|(_, seconds)| std::cmp::Reverse(seconds.iter().sum::<u64>()));
     drawn("Late frames in each second", "frames", 1.0, each.into_iter().take(LINES))
@@ -257,16 +261,10 @@ fn drawn(
     lines: impl Iterator<Item = (String, Vec<u64>)>,
 ) -> Plot {
     let line = |(name, seconds): (String, Vec<u64>)| {
-        let points = (0u32..).map(f64::from).zip(seconds.into_iter().map(float));
-        let points = points.map(|(at, value)| (at, value / scale)).collect();
-        Series { name, shape: LineShape::Step, points }
+        let values = seconds.into_iter().map(|value| float(value) / scale);
+        Series::new(name, LineShape::Step, (0u32..).map(f64::from).zip(values).collect())
     };
-    Plot {
-        title: title.to_owned(),
-        x_label: "seconds since the start".into(),
-        y_label: unit.to_owned(),
-        series: lines.map(line).collect(),
-    }
+    Plot::by_second(title, unit, lines.map(line).collect())
 }
 
 const LINES: usize = 6;

@@ -6,6 +6,8 @@ use crate::ramp::{self, Script};
 
 /// The built-in profile with this name, or the one in the file with this name.
 pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
+    // Built-in names go first, so that a file in the current directory cannot change what a name
+    // means.
     if let Some(profile) = profiles::named(name) {
         return Ok(profile);
     }

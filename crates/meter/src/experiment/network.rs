@@ -36,6 +36,7 @@ pub fn study_network(
         observer.status(&format!("{}: {}", condition.name, condition.about));
         !observer.is_stopped()
     })?;
+    // The study itself does not tell an interruption from its end.
     let complete = made.len() == wanted.len();
     let summary = json!({
         "link_bits_per_s": link.0,

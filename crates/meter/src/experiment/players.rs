@@ -25,6 +25,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use units::show::count;
 use units::show_duration;
 
 /// The settings of players on a title's address that a run and a search share.
@@ -80,7 +81,8 @@ pub fn run_players(
             return Err(MeterError::interrupted(INTERRUPTED));
         }
         check_valid(&counted)?;
-        record::check_log(written.as_ref())
+        record::check_log(written.as_ref())?;
+        record::check_held(outcome)
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -149,6 +151,7 @@ impl PlayerRuns<'_> {
         let options = PlayOptions {
             urls: vec![self.config.address.clone()],
             viewers,
+            // All at once would measure the start of a crowd and not the steady state.
             arrivals: Arrivals::Every(arrivals(duration) / viewers),
             duration: Some(duration),
             switching: self.config.switching,
@@ -157,6 +160,7 @@ impl PlayerRuns<'_> {
             ..PlayOptions::default()
         };
         let live = self.metrics.live();
+        // Before the first sample, which is a difference from zero.
         live.into_iter().for_each(|live| live.begin(viewers));
         let mut show = |sample: &ViewerSample| {
             live.into_iter().for_each(|live| live.viewers(sample));
@@ -174,10 +178,11 @@ impl PlayerRuns<'_> {
         let duration = self.config.duration;
         let length = if step.long { duration * LONG } else { duration };
         let sampler = watch(Path::new(&self.config.address))?;
+        // A flag of its own: the flag of the user would end the search with this run.
         let enough = AtomicBool::new(false);
         let mut stalled = 0;
         let mut show = |sample: &ViewerSample| {
-            observer.status(&format!("{} viewers: {}", step.streams, state(sample)));
+            observer.status(&format!("{}: {}", count(step.streams, "viewer"), state(sample)));
             // One sample may fall between two stalls; several show how much is delivered.
             stalled = if sample.stalled > 0 { stalled + 1 } else { 0 };
             let lost =
@@ -210,8 +215,9 @@ fn check_valid(counted: &Counted) -> Result<(), MeterError> {
     let outcome = &counted.outcome;
     if !outcome.valid() {
         let message = format!(
-            "not valid: {} of {} pieces were late because of this machine, not of the server",
-            outcome.late_by_meter, outcome.frames
+            "not valid: {} of {} late because of this machine, not of the server",
+            outcome.late_by_meter,
+            count(outcome.frames, "piece")
         );
         return Err(MeterError::new(message)
             .hint("play from another machine than the server's, or fewer viewers")
@@ -222,11 +228,12 @@ fn check_valid(counted: &Counted) -> Result<(), MeterError> {
 
 /// Refuses a run in which a viewer got an error, or a server that ignores byte ranges.
 fn check_complete(counted: &Counted) -> Result<(), MeterError> {
-    let mut errors = counted.report.viewers.iter().filter_map(|viewer| viewer.error.as_ref());
-    if let Some(first) = errors.next() {
+    let mut failures = counted.report.viewers.iter().filter(|viewer| viewer.error.is_some());
+    if let Some(first) = failures.next() {
         let failed = counted.report.totals.failed;
-        let text = format!("{failed} viewers got an error: {first}");
-        return Err(MeterError::of(&text).invalid());
+        let why = first.error.as_deref().unwrap_or_default();
+        let message = format!("{} failed: {why}", count(failed, "viewer"));
+        return Err(MeterError { hint: first.hint.clone(), ..MeterError::new(message) }.invalid());
     }
     // Without byte ranges the file is one response, in which no segment can be late.
     if counted.report.totals.admitted > 0 && counted.outcome.reads.operations == 0 {

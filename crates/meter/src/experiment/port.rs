@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use units::show::count;
 use units::{ByteCount, Moment};
 
 /// The operations that a run will make, as far as the choice of a port depends on them.
@@ -39,9 +40,9 @@ pub(super) fn check_not_stuck(stuck: u32) -> Result<(), MeterError> {
     if stuck == 0 {
         return Ok(());
     }
-    let operations = if stuck == 1 { "operation" } else { "operations" };
     Err(MeterError::new(format!(
-        "the storage hangs: {stuck} {operations} did not come back at the end"
+        "the storage hangs: {} did not complete",
+        count(stuck, "operation")
     ))
     .hint("is its server there? Files that the meter made may be left on it: .tenuto-meter-*")
     .invalid())
@@ -61,6 +62,7 @@ impl OpenTarget {
         match self {
             Self::Simulated { model, shape } => {
                 let disk = SimulatedDisk::new(model);
+                // One disk holds all files behind each other, as a file system on it would.
                 Ok(Box::new(SimulatedPort::with_files(disk, shape.each)))
             }
             Self::Null { .. } => Ok(Box::new(NullPort::new(Instant::now()))),
@@ -93,6 +95,7 @@ impl OpenTarget {
             for offset in (0..shape.each.0).step_by(usize::try_from(PIECE).expect("it is small")) {
                 let len = PIECE.min(shape.each.0 - offset);
                 port.begin(IoRequest { file, ..IoRequest::read(0, offset, len) })?;
+                // One read at a time: the order of arrival does not matter to caches.
                 while done.is_empty() {
                     port.wait(Moment::MAX, &mut done)?;
                 }
@@ -131,6 +134,7 @@ fn threads(
 ) -> Result<Box<dyn Port>, DeviceError> {
     let Traffic { at_once, largest, writes, opens, replaces } = *traffic;
     let anew = match (replaces, anew) {
+        // A replaced file is always a new one, whatever the layout says.
         (true, _) => Anew::Replaced,
         (false, true) => Anew::InPlace,
         (false, false) => Anew::No,

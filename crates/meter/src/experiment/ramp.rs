@@ -10,16 +10,16 @@ use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::profiles::Profile;
 use crate::ramp::{FileSharing, RampStep, Script};
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, plot_block, time};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, time};
 use crate::transfers::{
     Length, TransferMix, TransferRow, TransfersOutcome, TransfersPlan, TransfersProgress,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::float;
+use units::show::count;
 
 /// A ramp of transfers on a target.
 #[derive(Clone)]
@@ -64,6 +64,7 @@ pub fn run_ramp(
     let ramp = Ramp { config, metrics, mix, target };
     let (mut done, mut failed) = (Vec::new(), None);
     for step in config.script.steps(config.step_length, config.seed) {
+        // One for each step: the windows of a step must not hold bytes of the step before.
         let alarm = RateAlarm::new(&config.alarm, SECOND, step.clients, observer);
         let alarm = alarm.of_run(step.clients);
         let complete = match ramp.step(step, &alarm, observer) {
@@ -86,6 +87,7 @@ pub fn run_ramp(
         }
     }
     let mut summary = summary(config, &done);
+    // Each of the steps that are kept is complete, but the ramp is not.
     if failed.is_some() {
         summary["complete"] = json!(false);
     }
@@ -105,6 +107,7 @@ fn mix(config: &RampConfig) -> Result<TransferMix, MeterError> {
     let RampConfig { script, profile, target, .. } = config;
     let files = script.file_count();
     let mut mix = TransferMix::of(profile, files, file_size(target.size()?, files));
+    // The files are made for the last step; earlier steps use the first of them.
     mix.own_file = script.files == FileSharing::Own;
     if script.whole_files {
         mix.length = Length::Whole;
@@ -142,12 +145,13 @@ impl Ramp<'_> {
         let go_on = &mut |progress: TransfersProgress| {
             alarm.look(progress.elapsed);
             let elapsed = time(progress.elapsed);
-            observer.status(&format!("{clients} clients: {elapsed}, {}", progress.bytes));
+            let clients = count(clients, "client");
+            observer.status(&format!("{clients}: {elapsed}, {}", progress.bytes));
             !observer.is_stopped()
         };
         let live = self.metrics.live();
         let outcome = attempt(&self.target, &plan, &mut watched, live, go_on, observer);
-        record::note_lost(log.finish()?.as_ref(), &format!("{clients} clients"), observer);
+        record::note_lost(log.finish()?.as_ref(), &count(clients, "client"), observer);
         outcome
     }
 }
@@ -220,16 +224,8 @@ fn page(config: &RampConfig, done: &[StepResult]) -> Result<Page, MeterError> {
     let total = |done: &StepResult| {
         (f64::from(done.step.clients), float(done.outcome.total_rate().0) / 8e6)
     };
-    let all = Plot {
-        title: "Rate of all clients together".into(),
-        x_label: "clients".into(),
-        y_label: "MB/s".into(),
-        series: vec![Series {
-            name: "all".into(),
-            shape: LineShape::Line,
-            points: done.iter().map(total).collect(),
-        }],
-    };
+    let all = vec![Series::new("all", LineShape::Line, done.iter().map(total).collect())];
+    let all = Plot::new("Rate of all clients together", "clients", "MB/s", all);
     Ok(Page {
         title: config.script.title.clone(),
         summary: format!(
@@ -237,35 +233,24 @@ fn page(config: &RampConfig, done: &[StepResult]) -> Result<Page, MeterError> {
             config.profile.title, config.target.target, config.script.source
         ),
         blocks: vec![
-            plot_block(
-                &rate,
+            rate.block(
                 "Bytes over the time in block transfers. Level: the storage has more to give. \
                          Falling as one over the number: clients share what there is.",
             )?,
-            plot_block(
-                &latency,
+            latency.block(
                 "What a transfer takes beside its blocks. Rising steeply: the storage is at \
                             its end.",
             )?,
-            plot_block(&all, "Where it no longer rises, more clients get no more out of it.")?,
+            all.block("Where it no longer rises, more clients get no more out of it.")?,
             Block::table(&head, rows(done)),
         ],
     })
 }
 
 fn plot_of(done: &[StepResult], title: &str, unit: &str, of: impl Fn(&TransferRow) -> f64) -> Plot {
-    let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for StepResult { step, outcome, .. } in done {
-        for (name, row) in by_operation(outcome) {
-            lines.entry(name).or_default().push((f64::from(step.clients), of(&row)));
-        }
-    }
-    let series =
-        lines.into_iter().map(|(name, points)| Series { name, shape: LineShape::Line, points });
-    Plot {
-        title: title.to_owned(),
-        x_label: "clients".into(),
-        y_label: unit.to_owned(),
-        series: series.collect(),
-    }
+    let points = done.iter().flat_map(|StepResult { step, outcome, .. }| {
+        let rows = by_operation(outcome).into_iter();
+        rows.map(|(name, row)| (name, (f64::from(step.clients), of(&row))))
+    });
+    Plot::new(title, "clients", unit, Series::by_name(LineShape::Line, points))
 }

@@ -9,6 +9,7 @@ use crate::threshold::{Crossing, Threshold, ThresholdWatch};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
+use units::show::count;
 use units::{BitRate, ByteCount};
 
 /// The threshold below which a run raises an alarm.
@@ -71,6 +72,7 @@ impl<'a> RateAlarm<'a> {
         let RateAlarmConfig { rate, window, each } = *config;
         let armed = rate.map(|rate| {
             let threshold = Threshold { rate, window: window.unwrap_or(buffer) };
+            // One watch for all streams together, or one for each.
             let count = if each { streams } else { 1 };
             let watches = (0..count).map(|_| ThresholdWatch::new(threshold)).collect();
             let (watches, next_look) = (RefCell::new(watches), Cell::new(Duration::ZERO));
@@ -108,7 +110,8 @@ impl<'a> RateAlarm<'a> {
         let Crossing { at, below, mean } = *crossing;
         let which = if below { "below" } else { "again above" };
         let (rate, window) = (armed.threshold.rate, time(armed.threshold.window));
-        let run = self.clients.map_or(String::new(), |clients| format!("{clients} clients: "));
+        let run = self.clients.map_or(String::new(), |clients| count(clients, "client") + ": ");
+        // The one watch over all streams has the number 0, which names no stream.
         let whose = if armed.each { format!("stream {stream}: ") } else { String::new() };
         let at = time(at);
         let text = format!("{run}{whose}{which} {rate} at {at}: {mean} in the last {window}");

@@ -114,6 +114,17 @@ pub(super) fn check_log(written: Option<&Written>) -> Result<(), MeterError> {
     })
 }
 
+/// Reports a valid run in which the storage did not deliver every frame in time.
+pub(super) fn check_held(outcome: &StreamsOutcome) -> Result<(), MeterError> {
+    match outcome.missed() {
+        0 => Ok(()),
+        missed => {
+            let frames = outcome.frames;
+            Err(MeterError::not_held(format!("not held: {missed} of {frames} frames missed")))
+        }
+    }
+}
+
 /// The number of blocks, of 16 Ki operations each: at most 200 MB of memory.
 const BLOCKS: usize = 128;
 
@@ -129,6 +140,7 @@ pub(super) fn save(
     let scenario = &summary["scenario"];
     // The target of agents is on their machines, not beneath this one.
     let local = scenario["agents"].is_null();
+    // An address is no path on this machine; looking it up finds no device and does no harm.
     let target = scenario["target"].as_str().filter(|_| local).map(Path::new);
     let environment = Environment::of(target);
     page.blocks.extend(environment.blocks());
@@ -143,6 +155,7 @@ pub(super) fn save(
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(|error| MeterError::cannot("write", &path, &error))?;
     }
+    // Last: the note promises that all files are there.
     observer.note(&format!("wrote {}", dir.join("report.html").display()));
     Ok(())
 }

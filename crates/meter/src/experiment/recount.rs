@@ -59,6 +59,7 @@ fn counted(dir: &Path) -> Result<Vec<RecountedRun>, MeterError> {
     if dir.join(FILE).exists() || !dir.is_dir() {
         return Ok(vec![count(String::new(), dir, said.as_ref())?]);
     }
+    // The steps of a ramp are directly in its directory, the runs of a search one level deeper.
     let mut names = inner(dir, "");
     names.extend(inner(dir, RUNS));
     if names.is_empty() {
@@ -92,6 +93,7 @@ fn inner(dir: &Path, below: &str) -> Vec<String> {
 
 fn count(name: String, dir: &Path, said: Option<&Value>) -> Result<RecountedRun, MeterError> {
     let log = read(dir)?;
+    // A log without this entry lost nothing that it knows of.
     let lost = log.about("lost").and_then(|lost| lost.parse::<u64>().ok()).unwrap_or(0);
     let (mut counted, mut again) = (Recount::default(), OutcomeFromLog::default());
     for group in log {
@@ -122,6 +124,7 @@ fn agree(said: &Value, counted: &Recount, lost: u64) -> bool {
     let near = |name: &str, count| said[name].as_u64().is_none_or(|said| same(said, count));
     if let Some(rows) = said["rows"].as_array() {
         let blocks = rows.iter().filter_map(|row| row["blocks"].as_u64()).sum();
+        // The rows of transfers count the blocks that arrived only.
         return same(blocks, counted.records - counted.failed - counted.never);
     }
     near("failed", counted.failed)

@@ -3,9 +3,7 @@
 use super::recount::{HEAD, RecountedRun, lines, row};
 use crate::error::MeterError;
 use crate::log::{FILE, Recount};
-use crate::report::{
-    Block, LineShape, Page, Plot, Series, StreamDemand, heat_block, plot_block, run_plots,
-};
+use crate::report::{Block, LineShape, Page, Plot, Series, StreamDemand, heat_block, run_plots};
 use crate::streams::StreamsOutcome;
 use std::path::Path;
 use units::{BitRate, float};
@@ -36,22 +34,17 @@ fn one(run: &RecountedRun) -> Result<Vec<Block>, MeterError> {
 fn several(runs: &[RecountedRun]) -> Result<Vec<Block>, MeterError> {
     let mut blocks = vec![
         Block::table(&HEAD, runs.iter().map(row).collect()),
-        plot_block(
-            &by_streams(runs, "What came, by number of streams", "Mb/s", |outcome| {
+        by_streams(runs, "What came, by number of streams", "Mb/s", |outcome| {
                 float(BitRate::of(outcome.bytes(), outcome.took).0) / 1e6
-            }),
-            "Each dot is a run. Where the dots no longer rise, the storage is at its end.",
-        )?,
-        plot_block(
-            &by_streams(runs, "Responses, by number of streams", "milliseconds", |outcome| {
+            }).block("Each dot is a run. Where the dots no longer rise, the storage is at its end.")?,
+        by_streams(runs, "Responses, by number of streams", "milliseconds", |outcome| {
                 outcome.response.quantile(0.99).as_secs_f64() * 1e3
-            }),
-            "Within so long 99 of 100 operations were over. Where it rises, they wait for each other.",
-        )?,
+            }).block("Within so long 99 of 100 operations were over. Where it rises, they wait for each other.")?,
     ];
     let storage = |run: &&RecountedRun| run.counted.late > run.counted.late_by_meter;
     let streams = |run: &&RecountedRun| run.outcome.streams.len();
     let failing = runs.iter().filter(storage).min_by_key(streams);
+    // The last run is usually the confirming one; it is not drawn twice.
     let last = runs.last().filter(|last| failing.is_none_or(|first| first.name != last.name));
     for (run, what) in [(failing, "the fewest streams of which some were late"), (last, "the last")]
     {
@@ -71,7 +64,7 @@ fn over_time(run: &RecountedRun) -> Result<Vec<Block>, MeterError> {
     let Some(allowed) = run.allowed else {
         return Ok(vec![heat_block(&outcome.heat, "Blocks over time", None)?]);
     };
-    let mut blocks = vec![plot_block(&late_by_second(&run.counted), WHY)?];
+    let mut blocks = vec![late_by_second(&run.counted).block(WHY)?];
     blocks.extend(run_plots(outcome, Some(StreamDemand { allowed, rate: BitRate(0) }))?);
     Ok(blocks)
 }
@@ -79,15 +72,12 @@ fn over_time(run: &RecountedRun) -> Result<Vec<Block>, MeterError> {
 const WHY: &str = "By when they had to be there.";
 
 fn late_by_second(counted: &Recount) -> Plot {
+    // The keys come from a file; a damaged one must not draw years of seconds.
     let last = counted.late_by_second.keys().next_back().copied().unwrap_or(0).min(MONTH);
     let late = |second: u64| counted.late_by_second.get(&second).copied().unwrap_or(0);
     let points = (0..=last).map(|second| (float(second), float(late(second)))).collect();
-    Plot {
-        title: "Late frames by second".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "frames".into(),
-        series: vec![Series { name: "late".into(), shape: LineShape::Area, points }],
-    }
+    let series = vec![Series::new("late", LineShape::Area, points)];
+    Plot::by_second("Late frames by second", "frames", series)
 }
 
 /// The longest run in seconds: no valid log has later records.
@@ -103,15 +93,6 @@ fn by_streams(
         let outcome = &run.outcome;
         (float(outcome.streams.len() as u64), of(outcome))
     };
-    let series = Series {
-        name: "runs".into(),
-        shape: LineShape::Dots,
-        points: runs.iter().map(point).collect(),
-    };
-    Plot {
-        title: title.to_owned(),
-        x_label: "streams".into(),
-        y_label: unit.to_owned(),
-        series: vec![series],
-    }
+    let series = Series::new("runs", LineShape::Dots, runs.iter().map(point).collect());
+    Plot::new(title, "streams", unit, vec![series])
 }

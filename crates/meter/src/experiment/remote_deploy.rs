@@ -70,6 +70,7 @@ impl<'a> RemoteDeploy<'a> {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(failed)?;
+        // A token for each host: one that leaks from a host opens no other agent.
         let (token, text) = Token::fresh().map_err(failed)?;
         let mut to = child.stdin.take().expect("piped");
         let from = Box::new(child.stdout.take().expect("piped"));
@@ -91,9 +92,8 @@ fn ssh_words(typed: &str) -> Result<Vec<String>, MeterError> {
     };
     // ssh prints its version on standard error. A program that cannot be started fails later, with
     // a hint.
-    let version = Command::new(program).args(its_own).arg("-V").stdin(Stdio::null()).output();
-    let version = version.map(|said| String::from_utf8_lossy(&said.stderr).into_owned());
-    if version.is_ok_and(|version| prefers(&version)) {
+    let asked = Command::new(program).args(its_own).arg("-V").stdin(Stdio::null()).output();
+    if asked.is_ok_and(|said| prefers(&String::from_utf8_lossy(&said.stderr))) {
         words.extend(QUICK.map(str::to_owned));
     }
     words.extend(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"].map(str::to_owned));

@@ -4,13 +4,14 @@ use super::record::ExperimentReport;
 use super::target::disk_model;
 use crate::error::MeterError;
 use crate::observer::Observer;
-use crate::report::{TextTable, facts, spread_json};
+use crate::report::{TextTable, facts};
 use crate::rounds::{Order, RoundPace, RoundsOutcome, RoundsPlan, Spread, run_together};
 use crate::target::{Port, QueuedPort, SimulatedPort};
 use device::{BlockDevice, FileDevice, Method, OpenOptions, SimulatedDisk, describe};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use units::show::count;
 use units::{BitRate, ByteCount, show_duration};
 
 /// The settings of rounds of reads on one or more targets in parallel.
@@ -64,6 +65,7 @@ pub fn run_rounds(
     let targets = &config.targets;
     // All targets are checked before the first is read.
     let checked = jobs(config, targets, observer)?;
+    // All targets have the same block and rate, and so the same rounds.
     let longest = show_duration(checked[0].0.round() * checked[0].0.rounds);
     let mut alone = Vec::new();
     if config.alone {
@@ -78,6 +80,7 @@ pub fn run_rounds(
     // The clock of a job starts when it is made.
     let together = if alone.is_empty() { checked } else { jobs(config, targets, observer)? };
     let parts = run_together(together, observer.stop())?;
+    // A server with several disks is late when any of them is.
     let outcome = RoundsOutcome::joined(&parts);
     let complete = outcome.rounds.len() == usize::try_from(config.rounds).unwrap_or(usize::MAX);
     let each = Each { targets, together: &parts, alone: &alone };
@@ -90,8 +93,10 @@ pub fn run_rounds(
         Err(MeterError::new("some blocks could not be read")
             .hint("the kernel's log says what the disk complained of")
             .invalid())
-    } else {
+    } else if outcome.holds() {
         Ok(())
+    } else {
+        Err(MeterError::not_held(format!("not held: {} rounds were late", outcome.late_rounds())))
     };
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -124,6 +129,7 @@ fn local_job(
     origin: Instant,
     observer: &dyn Observer,
 ) -> Result<TargetRounds, MeterError> {
+    // Holes are answered by the file system without the disk.
     if describe(path)?.is_sparse() {
         let message = format!("parts of {} have no place on disk", path.display());
         return Err(MeterError::new(message)
@@ -157,7 +163,7 @@ fn plan(config: &RoundsConfig, name: &str, size: ByteCount) -> Result<RoundsPlan
     let wanted = ByteCount(block.0.saturating_mul(streams.into()));
     if size < wanted {
         return Err(MeterError::new(format!("{name} is too small: {size}"))
-            .hint(format!("{streams} streams with a block each need at least {wanted}")));
+            .hint(format!("{} with a block each: at least {wanted}", count(streams, "stream"))));
     }
     Ok(RoundsPlan {
         rounds,
@@ -199,7 +205,7 @@ fn text(config: &RoundsConfig, outcome: &RoundsOutcome) -> String {
         ("memory", format!("{} of a server that does this", outcome.memory)),
     ];
     if outcome.failed() > 0 {
-        lines.push(("failed", format!("{} blocks", outcome.failed())));
+        lines.push(("failed", count(outcome.failed(), "block")));
     }
     facts(&lines)
 }
@@ -229,8 +235,8 @@ fn summary(config: &RoundsConfig, outcome: &RoundsOutcome, complete: bool) -> Va
         "holds_in_the_mean": outcome.holds_in_the_mean(),
         "late_rounds": outcome.late_rounds(),
         "failed_blocks": outcome.failed(),
-        "round_time": spread_json(outcome.round_times()),
-        "stream_time": spread_json(outcome.stream_times()),
+        "round_time": outcome.round_times(),
+        "stream_time": outcome.stream_times(),
         "longest_gap": outcome.longest_gap().as_secs_f64(),
         "bytes": bytes(outcome, block).0,
         "bits_per_s": rate_of(outcome, block).0,
@@ -276,8 +282,8 @@ impl Each<'_> {
         let one = |outcome: &RoundsOutcome| {
             json!({
                 "late_rounds": outcome.late_rounds(),
-                "round_time": spread_json(outcome.round_times()),
-                "stream_time": spread_json(outcome.stream_times()),
+                "round_time": outcome.round_times(),
+                "stream_time": outcome.stream_times(),
             })
         };
         let each = self.targets.iter().enumerate().map(|(number, target)| {

@@ -3,13 +3,14 @@
 use super::attribution::Attribution;
 use crate::error::MeterError;
 use crate::report::{
-    Block, Page, StreamDemand, late, moved, renditions, round_spread, run_plots, spread_json, time,
+    Block, Page, StreamDemand, VerdictKind, late, moved, renditions, round_spread, run_plots, time,
     times_json,
 };
 use crate::streams::{StreamsOutcome, Times};
 use crate::viewer::PlayReport;
 use serde_json::{Value, json};
 use std::time::Duration;
+use units::float;
 
 /// The subject of a measurement, with which every report on it begins.
 pub(super) struct Subject {
@@ -75,7 +76,10 @@ impl RunFigures<'_> {
     /// The page of the run. `summary["play"]` is the players' report, if there were players.
     pub(super) fn page(&self, summary: &Value) -> Result<Page, MeterError> {
         let Self { subject, outcome, attribution, .. } = self;
-        let mut blocks = self.blocks()?;
+        let (kind, verdict) = self.verdict();
+        let mut blocks = vec![Block::Verdict(kind, verdict)];
+        blocks.extend(self.blocks()?);
+        // From the summary, so that the page and `summary.json` cannot differ.
         let played = serde_json::from_value::<PlayReport>(summary["play"].clone());
         let lines = played.map(|report| renditions(&report)).unwrap_or_default();
         if !lines.is_empty() {
@@ -89,6 +93,33 @@ impl RunFigures<'_> {
             summary: format!("{} on {}. Frames: {}.", subject.title, subject.target, late(outcome)),
             blocks,
         })
+    }
+
+    /// The result of the run in a sentence.
+    fn verdict(&self) -> (VerdictKind, String) {
+        let Self { subject, outcome, .. } = self;
+        let StreamsOutcome { frames, late_by_meter, .. } = outcome;
+        let (missed, what) = (outcome.missed(), &subject.what);
+        let streams = outcome.streams.len();
+        if !outcome.complete {
+            let seen = format!("Interrupted: {missed} of {frames} frames until then missed.");
+            return (VerdictKind::Unknown, seen);
+        }
+        if !outcome.valid() {
+            let why = format!(
+                "Not valid: this machine itself made {late_by_meter} of {frames} frames late, so \
+                 that the run does not tell what the storage holds."
+            );
+            return (VerdictKind::Unknown, why);
+        }
+        if missed == 0 {
+            return (VerdictKind::Held, format!("Held: {streams} {what}, every frame in time."));
+        }
+        let share = 100.0 * float(missed) / float((*frames).max(1));
+        let text = format!(
+            "Not held: of {streams} {what}, {missed} of {frames} frames ({share:.2} %) missed."
+        );
+        (VerdictKind::NotHeld, text)
     }
 
     fn blocks(&self) -> Result<Vec<Block>, MeterError> {
@@ -141,7 +172,7 @@ pub(super) fn outcome_json(outcome: &StreamsOutcome) -> Value {
         "stuck": outcome.stuck,
         "rounds": outcome.rounds,
         "late_rounds": outcome.late_rounds,
-        "round_time": spread_json(round_spread(outcome)),
+        "round_time": round_spread(outcome),
         "longest_outage": outcome.longest_outage().as_secs_f64(),
         "bytes": outcome.bytes().0,
         "bytes_read": outcome.reads.bytes.0,

@@ -13,6 +13,7 @@ use crate::report::{LineShape, Series, late, time};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use units::show::plural;
 use units::{BitRate, float};
 
 /// A run of a search.
@@ -82,8 +83,9 @@ pub(super) fn run_search(
         };
         search.report(step, RunResult { answer: probe.answer, delivered });
         observer.run_done(&format!(
-            "{:>6} streams, {:7} {:8} {} frames at {}, 99 % within {}",
+            "{:>6} {:8} {:7} {:8} frames: {} at {}, 99 % within {}",
             step.streams,
+            plural(&step.streams, "stream") + ",",
             step.purpose.word(),
             probe.answer.word(),
             late(&probe.outcome),
@@ -112,6 +114,8 @@ pub(super) const LONG: u32 = 3;
 /// The verdict of a run, from the rule's verdict and the meter's own lateness. Where the storage
 /// was late ten times as often as the meter, the run failed whatever the meter added.
 pub(super) fn answer_of(held: bool, outcome: &StreamsOutcome) -> RunVerdict {
+    // Ten times: then the meter explains at most a tenth of the misses, and the verdict stands
+    // without it.
     let clear = !held && outcome.missed() >= 10 * outcome.late_by_meter;
     match held {
         _ if !clear && !outcome.valid() => RunVerdict::Invalid,
@@ -147,6 +151,7 @@ impl SearchRuns {
 
     /// The attribution of the run at the limit; of the last run, if no run failed.
     pub(super) fn attribution(&self) -> Option<&Attribution> {
+        // At the edge the scarce resource is just full; far above it everything is.
         self.edge().or(self.probes.last()).and_then(|probe| probe.attribution.as_ref())
     }
 

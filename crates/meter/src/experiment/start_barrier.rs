@@ -30,6 +30,7 @@ impl StartBarrier {
         let stop = Arc::clone(observer.stop());
         // The thread ends with the process.
         std::thread::spawn(move || {
+            // The agent closes standard input to stop its worker; nothing else is sent.
             let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
             stop.store(true, Ordering::Relaxed);
         });

@@ -21,11 +21,11 @@ use crate::blame::{Sampler, beneath};
 use crate::capacity::{HoldRule, SearchStep};
 use crate::error::MeterError;
 use crate::live::Metered;
-use crate::log::{LogSink, RecordSink};
+use crate::log::RecordSink;
 use crate::observer::Observer;
 use crate::profiles::{Pattern, Profile};
 use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
-use crate::streams::{self, PlanError, StreamsOutcome, StreamsPlan, StreamsProgress};
+use crate::streams::{self, PlanError, StreamStats, StreamsOutcome, StreamsPlan, StreamsProgress};
 use crate::target::{FileSet, Layout};
 use device::{DeviceError, Method};
 use serde_json::{Value, json};
@@ -89,15 +89,17 @@ pub fn run_streams(
     let mut go_on = |progress: StreamsProgress| {
         barrier.signal(&progress, observer);
         observer.status(&format!(
-            "{} of {}: {} frames, {} late",
+            "{} of {}: {} {}, {} late",
             show::length(progress.elapsed.as_secs_f64()),
             show::length(plan.duration.as_secs_f64()),
             show::thousands(progress.judged),
+            show::plural(&progress.judged, "frame"),
             progress.late
         ));
         alarm.look(progress.elapsed);
         !observer.is_stopped()
     };
+    // As late as possible, so that sample n belongs to second n of the run.
     let sampler = runs.watch()?;
     let mut log = RunLog::open(dir, runs.config.target.is_simulated())?;
     let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
@@ -129,7 +131,8 @@ pub fn run_streams(
             return Err(MeterError::interrupted(INTERRUPTED));
         }
         check_valid(&outcome, attribution.as_ref())?;
-        record::check_log(written.as_ref())
+        record::check_log(written.as_ref())?;
+        record::check_held(&outcome)
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -156,10 +159,10 @@ pub fn search_streams(
         made += 1;
         let dir = record::run_directory(dir, made, step.streams)?;
         let mut log = RunLog::open(dir.as_deref(), config.target.is_simulated())?;
-        let probe = runs.probe_logged(&target, search.rule, step, log.sink(), observer);
+        let probe = runs.probe(&target, search.rule, step, log.sink(), observer);
         let written = log.finish();
         let probe = probe?;
-        record::note_lost(written?.as_ref(), &format!("{} streams", step.streams), observer);
+        record::note_lost(written?.as_ref(), &show::count(step.streams, "stream"), observer);
         record::write_seconds(dir.as_deref(), &probe.outcome)?;
         let delivered = probe.delivered(one.rate());
         Ok((probe, delivered))
@@ -183,6 +186,7 @@ impl StreamRuns {
     pub(super) fn new(config: &StreamsConfig, observer: &dyn Observer) -> Result<Self, MeterError> {
         let StreamsConfig { profile, target, .. } = config;
         target.check()?;
+        // Only a profile of files per frame needs the file system for each frame.
         let of_profile = match profile.pattern {
             Pattern::FilePerFrame => Layout::FilePerFrame,
             _ => Layout::OneFile,
@@ -193,6 +197,8 @@ impl StreamRuns {
             return Err(MeterError::usage(format!("--method {method} is for a single file"))
                 .hint("many files are read and written by threads"));
         }
+        // A real-time thread that polls starves every other thread of its processor, this program
+        // included.
         if config.realtime && config.spin {
             return Err(MeterError::usage("--realtime and --busy-poll exclude each other")
                 .hint("what never sleeps and goes before all others lets nothing else run"));
@@ -260,6 +266,7 @@ impl StreamRuns {
         // of all its streams would be late.
         let queue = target.is_queued().then(|| beneath(Path::new(&spec.target)).takes(plan.frame));
         plan.at_once = plan.at_once.min(queue.flatten().unwrap_or(u32::MAX));
+        // Virtual time passes only in waits, so that polling would never end.
         plan.spin = *spin && !spec.is_simulated();
         Ok(plan)
     }
@@ -302,6 +309,8 @@ impl StreamRuns {
         let realtime = self.config.realtime && enter_realtime_class(observer);
         let outcome = streams::run(plan, &mut *port, &mut Metered { log, live }, go_on);
         if realtime {
+            // The report is drawn by this thread and must not go before everything else on the
+            // machine.
             let _ = device::leave_realtime();
         }
         // Operations that never return must not keep the report from being written.
@@ -309,19 +318,8 @@ impl StreamRuns {
         Ok(StreamsOutcome { stuck, ..outcome? })
     }
 
-    /// A run of a search that keeps no log.
-    pub(super) fn probe(
-        &self,
-        target: &OpenTarget,
-        rule: HoldRule,
-        step: SearchStep,
-        observer: &dyn Observer,
-    ) -> Result<Probe, MeterError> {
-        self.probe_logged(target, rule, step, &mut LogSink::none(), observer)
-    }
-
     /// A run of a search. A frame that could not be read or written ends the search.
-    fn probe_logged(
+    pub(super) fn probe(
         &self,
         target: &OpenTarget,
         rule: HoldRule,
@@ -338,7 +336,8 @@ impl StreamRuns {
         let mut decided = None;
         let mut go_on = |progress: StreamsProgress| {
             let at = time(progress.elapsed);
-            observer.status(&format!("{} streams: {at}, {} late", step.streams, progress.late));
+            let streams = show::count(step.streams, "stream");
+            observer.status(&format!("{streams}: {at}, {} late", progress.late));
             decided = rule.decided(&progress, step.streams);
             let over = match decided {
                 Some(true) => !step.long,
@@ -350,6 +349,7 @@ impl StreamRuns {
         let sampler = self.watch()?;
         let outcome = self.attempt(target, &plan, log, &mut go_on, observer)?;
         let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
+        // A run that was ended early has too few frames for the rule on complete runs.
         let held = match decided {
             Some(held) if !outcome.complete => held,
             _ => rule.holds(&outcome),
@@ -385,8 +385,8 @@ impl StreamRuns {
 /// The report of a run for a terminal.
 fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
     let RunFigures { subject, outcome, attribution, .. } = figures;
-    let worst = outcome.streams.iter().max_by_key(|stream| stream.aggregate_drift);
-    let worst = worst.copied().unwrap_or_default();
+    let drift = |stream: &StreamStats| stream.aggregate_drift;
+    let worst = outcome.streams.iter().copied().max_by_key(drift).unwrap_or_default();
     let mut lines = vec![
         ("streams", format!("{} {}, {} together", plan.streams, subject.what, plan.rate())),
         ("done by", outcome.method.clone()),
@@ -410,7 +410,7 @@ fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
         ("caches", subject.caches.clone()),
     ];
     if outcome.failed > 0 {
-        lines.push(("failed", format!("{} operations", outcome.failed)));
+        lines.push(("failed", show::count(outcome.failed, "operation")));
     }
     lines.extend(attribution.map(|found| ("broke first", found.first.sentence.clone())));
     facts(&lines)
@@ -418,7 +418,7 @@ fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
 
 /// The lateness of the meter itself, in words.
 fn own_lateness(outcome: &StreamsOutcome) -> String {
-    let late = format!("asks late by {}", quantiles(&outcome.issue));
+    let late = format!("lateness of requests: {}", quantiles(&outcome.issue));
     let spun = outcome.spun();
     if spun.is_zero() {
         return late;

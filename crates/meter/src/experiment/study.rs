@@ -40,6 +40,7 @@ pub fn run_study(
             Some(bytes) => format!("files, {}", ByteCount(bytes)),
             None => "running".to_owned(),
         };
+        // People count from one.
         let (next, all) = (progress.runs + 1, progress.all);
         observer.status(&format!("run {next} of {all}: {}: {doing}", progress.setting));
         !observer.is_stopped()
@@ -87,7 +88,7 @@ fn summary(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> Value 
     let settings = done.settings.iter().enumerate().map(|(number, setting)| {
         let mut object = json!({ "name": setting.name, "line": setting.line, "x": setting.x });
         for figure in StudyFigure::ALL {
-            object[figure.names().0] = interval(figure_of(done, number, figure));
+            object[figure.names().0] = json!(figure_of(done, number, figure));
         }
         object
     });
@@ -108,11 +109,11 @@ fn summary(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> Value 
         json!({
             "says": answer.claim.says,
             "place": answer.claim.place,
-            "figure": answer.claim.figure.names().0,
-            "from": answer.claim.from,
-            "to": answer.claim.to,
-            "more": answer.claim.more,
-            "ratio": interval(answer.ratio),
+            "figure": answer.claim.change.figure.names().0,
+            "from": answer.claim.change.from,
+            "to": answer.claim.change.to,
+            "more": answer.claim.change.more,
+            "ratio": answer.ratio,
             "verdict": answer.verdict.word(),
         })
     });
@@ -132,11 +133,4 @@ fn summary(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> Value 
         "settings": settings.collect::<Vec<_>>(),
         "runs": runs.collect::<Vec<_>>(),
     })
-}
-
-fn interval(of: Option<Median>) -> Value {
-    of.map_or(
-        Value::Null,
-        |of| json!({ "median": of.median, "low": of.low, "high": of.high, "sure": of.sure }),
-    )
 }

@@ -2,7 +2,7 @@
 
 use super::study::{StudyConfig, figure_of};
 use crate::error::MeterError;
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, plot_block};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable};
 use crate::study::{ClaimResult, ClaimVerdict, Done, Median, StudyFigure};
 use std::fmt::Write as _;
 use units::show::wrapped;
@@ -42,6 +42,7 @@ pub(super) fn text(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -
 fn verdict(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> String {
     let count = |verdict| answers.iter().filter(|answer| answer.verdict == verdict).count();
     let (yes, opposite) = (count(ClaimVerdict::Yes), count(ClaimVerdict::Opposite));
+    // From the runs and not from the plan: an interrupted study has fewer.
     let repeats = done.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0);
     let few = if repeats < ENOUGH {
         format!(" {repeats} repetitions are too few to tell anything from chance; take {ENOUGH}.")
@@ -66,10 +67,10 @@ fn sentences(answers: &[ClaimResult]) -> Vec<String> {
             None => "it was not tried, or runs were too short to tell".to_owned(),
             Some(ratio) => format!(
                 "{} at '{}' is {} times that at '{}' ({} to {}, {:.0} %)",
-                claim.figure.names().1,
-                claim.to,
+                claim.change.figure.names().1,
+                claim.change.to,
                 short(ratio.median),
-                claim.from,
+                claim.change.from,
                 short(ratio.low),
                 short(ratio.high),
                 ratio.sure * 100.0,
@@ -100,7 +101,7 @@ pub(super) fn page(
             "{explanation} Dots are medians of runs, bars where the median of \
                                    many more would lie with 95 %, if there were six runs or more."
         );
-        blocks.push(plot_block(&drawn(config, done, figure), &explanation)?);
+        blocks.push(drawn(config, done, figure).block(&explanation)?);
     }
     blocks.push(Block::Heading("Settings: medians of all runs".into()));
     let head =
@@ -121,9 +122,9 @@ fn row(done: &Done, number: usize) -> Vec<String> {
         Some(of) => format!("{} ({} to {})", short(of.median), short(of.low), short(of.high)),
     });
     let last = runs().next_back();
-    let pieces = last.and_then(|run| run.measured.fragments);
+    let fragments = last.and_then(|run| run.measured.fragments);
+    let pieces = fragments.map_or("-".to_owned(), |count| count.to_string());
     let method = last.map_or(String::new(), |run| run.measured.method.clone());
-    let pieces = pieces.map_or("-".to_owned(), |count| count.to_string());
     ends.into_iter().chain(figures).chain([pieces, method]).collect()
 }
 
@@ -131,6 +132,7 @@ fn row(done: &Done, number: usize) -> Vec<String> {
 fn drawn(config: &StudyConfig, done: &Done, figure: StudyFigure) -> Plot {
     let named = done.settings.iter().all(|setting| setting.x.is_none());
     let mut lines: Vec<&'static str> = done.settings.iter().map(|setting| setting.line).collect();
+    // Settings of one line are neighbours in the table of studies.
     lines.dedup();
     let mut series = Vec::new();
     for line in lines {
@@ -146,12 +148,8 @@ fn drawn(config: &StudyConfig, done: &Done, figure: StudyFigure) -> Plot {
         }
         let name = if line.is_empty() { "median" } else { line };
         let shape = if named { LineShape::Dots } else { LineShape::Line };
-        series.push(Series { name: name.to_owned(), shape, points: middles });
-        series.push(Series {
-            name: format!("{name}: from, to"),
-            shape: LineShape::Spans,
-            points: bars,
-        });
+        series.push(Series::new(name, shape, middles));
+        series.push(Series::new(format!("{name}: from, to"), LineShape::Spans, bars));
     }
     let order = done.settings.iter().map(|setting| setting.name.as_str());
     let x_label = match named {
@@ -159,12 +157,7 @@ fn drawn(config: &StudyConfig, done: &Done, figure: StudyFigure) -> Plot {
         false => config.study.varies.to_owned(),
     };
     let label = figure.names().1;
-    Plot {
-        title: format!("{}: {label}", config.study.about),
-        x_label,
-        y_label: label.to_owned(),
-        series,
-    }
+    Plot::new(format!("{}: {label}", config.study.about), x_label, label, series)
 }
 
 fn middle(of: Option<Median>) -> String {

@@ -9,11 +9,11 @@
 //! ```
 
 use crate::blame::beneath;
-use crate::error::{MeterError, MeterErrorKind};
+use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::s3::{Access, Address, TestObjects};
 use crate::target::{FileSet, FillLevel, Layout, TargetStorage, Wanted, WriteAccess};
-use device::Method;
+use device::{DiskModelError, Method};
 use disk::DiskModel;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,10 @@ const NULL: &str = "null:";
 pub(super) fn disk_model(target: &str) -> Result<Option<DiskModel>, MeterError> {
     let Some(name) = target.strip_prefix(SIMULATED) else { return Ok(None) };
     let model = device::disk_model(name);
-    let usage = |error| MeterError { kind: MeterErrorKind::Usage, ..MeterError::of(&error) };
+    let usage = |error: DiskModelError| MeterError {
+        hint: error.hint().map(str::to_owned),
+        ..MeterError::usage(error.to_string())
+    };
     Ok(Some(model.map_err(usage)?))
 }
 
@@ -219,6 +222,7 @@ impl TargetSpec {
         writes: bool,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
+        // S3 has no request that changes a part of an object.
         if writes && shape.layout != Layout::FilePerFrame {
             return Err(MeterError::usage("an object cannot be written in part")
                 .hint("say --layout file-per-frame: an object for each frame"));

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use units::show::count;
 use units::{BitRate, ByteCount};
 
 /// Transfers on a target, one after another in each client.
@@ -87,7 +88,8 @@ pub fn run_transfers(
     let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
     let go_on = &mut |progress: TransfersProgress| {
         alarm.look(progress.elapsed);
-        observer.status(&format!("{} transfers, {}", progress.transfers, progress.bytes));
+        let transfers = count(progress.transfers, "transfer");
+        observer.status(&format!("{transfers}, {}", progress.bytes));
         !observer.is_stopped()
     };
     let outcome = attempt(&target, &plan, &mut watched, metrics.live(), go_on, observer);
@@ -115,7 +117,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) fn check_valid(outcome: &TransfersOutcome) -> Result<(), MeterError> {
     check_not_stuck(outcome.stuck)?;
     if let Some(first) = &outcome.first_failure {
-        let message = format!("{} transfers failed; the first: {first}", outcome.failed);
+        let message = format!("{} failed; the first: {first}", count(outcome.failed, "transfer"));
         return Err(MeterError::new(message)
             .hint("the kernel's log says what the disk or the server complained of")
             .invalid());
@@ -146,6 +148,7 @@ fn plan(config: &TransfersConfig) -> Result<TransfersPlan, MeterError> {
             return Err(MeterError::usage(format!("profile {} writes parts", profile.name))
                 .hint("--replace is for profiles with frames or transfers"));
         }
+        // A file of which only a part is written could not take the place of the old one.
         (mix.replace, mix.length) = (true, Length::Whole);
     }
     if let Some(length) = config.length {
@@ -194,6 +197,7 @@ pub(super) fn open(
 pub(super) fn fit(target: &OpenTarget, plan: &TransfersPlan) -> Result<TransfersPlan, MeterError> {
     let mut plan = plan.clone();
     plan.mix.each = target.shape().each;
+    // Again, because existing files may be smaller than those that would be made.
     plan.mix.check(plan.clients)?;
     Ok(plan)
 }

@@ -3,11 +3,10 @@
 use super::transfers::{TransferRuns, words};
 use crate::error::MeterError;
 use crate::log::OperationKind;
-use crate::report::{
-    Block, LineShape, Page, Plot, Series, TextTable, facts, heat_block, plot_block, time,
-};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, heat_block, time};
 use crate::transfers::{PerSecond, TransferRow, TransfersOutcome};
 use std::collections::{BTreeMap, BTreeSet};
+use units::show::count;
 use units::{ByteCount, float};
 
 const HEAD: [&str; 9] = [
@@ -25,6 +24,7 @@ const HEAD: [&str; 9] = [
 /// The report for a terminal.
 pub(super) fn text(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> String {
     let filled = runs.plan.mix.ms_meter;
+    // The last column is zero unless msMeter is imitated.
     let shown = if filled { HEAD.len() } else { HEAD.len() - 1 };
     let rows = rows(outcome).into_iter().map(|mut cells| {
         cells.truncate(shown);
@@ -55,7 +55,7 @@ fn about(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Vec<(&'static s
         ),
     ];
     if outcome.failed > 0 {
-        lines.push(("failed", format!("{} transfers", outcome.failed)));
+        lines.push(("failed", count(outcome.failed, "transfer")));
     }
     lines
 }
@@ -108,39 +108,26 @@ pub(super) fn page(
     ];
     let rate = |row: &TransferRow| float(row.rate().0) / 8e6;
     let latency = |row: &TransferRow| row.mean_latency().as_secs_f64() * 1e3;
-    blocks.push(plot_block(
-        &against_block(outcome, "Rate by block size", "MB/s", rate),
-        "Larger blocks pay the way to them less often. A line that falls is storage that cuts large \
-         blocks.",
-    )?);
-    blocks.push(plot_block(
-        &against_block(outcome, "Mean latency by block size", "ms", latency),
-        "All time of a transfer that is not in a block: opening and closing its file, and what lies \
-         between blocks.",
-    )?);
+    blocks.push(against_block(outcome, "Rate by block size", "MB/s", rate).block("Larger blocks pay the way to them less often. A line that falls is storage that cuts large \
+         blocks.")?);
+    blocks.push(against_block(outcome, "Mean latency by block size", "ms", latency).block("All time of a transfer that is not in a block: opening and closing its file, and what lies \
+         between blocks.")?);
     let seconds = || (0u32..).map(f64::from).zip(&outcome.seconds);
     let series = |name: &str, of: fn(&PerSecond) -> u64| Series {
         name: name.to_owned(),
         shape: LineShape::Area,
         points: seconds().map(|(at, second)| (at, float(of(second)) / 1e6)).collect(),
     };
-    let each = Plot {
-        title: "Moved in each second".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "MB".into(),
-        series: vec![series("read", |s| s.read.0), series("written", |s| s.written.0)],
-    };
-    blocks.push(plot_block(
-        &each,
-        "All clients together. A cache that fills or warms shows as a slope.",
-    )?);
+    let series = vec![series("read", |s| s.read.0), series("written", |s| s.written.0)];
+    let each = Plot::by_second("Moved in each second", "MB", series);
+    blocks.push(each.block("All clients together. A cache that fills or warms shows as a slope.")?);
     blocks.push(heat_block(&outcome.heat, "Blocks over time", None)?);
     Ok(Page {
         title: format!("{} on {}", runs.config.profile.name, runs.config.target.target),
         summary: format!(
-            "{}: {} clients, {}.",
+            "{}: {}, {}.",
             runs.config.profile.title,
-            runs.plan.clients,
+            count(runs.plan.clients, "client"),
             outcome.total_rate()
         ),
         blocks,
@@ -153,18 +140,9 @@ fn against_block(
     unit: &str,
     of: impl Fn(&TransferRow) -> f64,
 ) -> Plot {
-    let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let sizes: BTreeSet<u32> = outcome.rows.keys().map(|key| key.block).collect();
-    for (key, row) in outcome.rows.iter().filter(|(_, row)| row.transfers > 0) {
-        lines.entry(words(key)).or_default().push((f64::from(key.block) / 1024.0, of(row)));
-    }
-    let one = sizes.len() < 2;
-    let shape = if one { LineShape::Dots } else { LineShape::Line };
-    let series = lines.into_iter().map(|(name, points)| Series { name, shape, points });
-    Plot {
-        title: title.to_owned(),
-        x_label: "block size in KiB".into(),
-        y_label: unit.to_owned(),
-        series: series.collect(),
-    }
+    let rows = outcome.rows.iter().filter(|(_, row)| row.transfers > 0);
+    let points = rows.map(|(key, row)| (words(key), (f64::from(key.block) / 1024.0, of(row))));
+    let shape = if sizes.len() < 2 { LineShape::Dots } else { LineShape::Line };
+    Plot::new(title, "block size in KiB", unit, Series::by_name(shape, points))
 }

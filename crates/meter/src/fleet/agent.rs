@@ -55,22 +55,30 @@ impl Agent {
         let full = |path: &PathBuf| {
             path.canonicalize().map_err(|reason| NotAllowed { path: path.clone(), reason })
         };
+        // Resolved once at the start: a link that is changed later must not widen what is allowed.
         let allowed = allowed.iter().map(full).collect::<Result<_, _>>()?;
         let started = Instant::now();
         Ok(Self { token, allowed, worker, started, busy: AtomicBool::new(false) })
     }
 
-    /// Serves one controller until the connection ends, and then stops its workers.
+    /// Serves one controller until the connection ends, and then stops its workers. `proven` is
+    /// called once, when the peer has proven that it knows the token.
     ///
     /// # Errors
-    /// The peer did not prove that it knows the token, or has another version. A closed connection
-    /// is no error.
-    pub fn serve<R, W>(&self, from: R, to: W) -> Result<(), WireError>
+    /// The peer did not prove that it knows the token, or has another version, or `proven` failed.
+    /// A closed connection is no error.
+    pub fn serve<R, W>(
+        &self,
+        from: R,
+        to: W,
+        proven: impl FnOnce() -> Result<(), WireError>,
+    ) -> Result<(), WireError>
     where
         R: Read + Send + 'static,
         W: Write,
     {
         let (mut receiver, mut sender) = channel::accept(from, to, &self.token, about())?;
+        proven()?;
         let (events, incoming) = mpsc::channel();
         let asked = events.clone();
         // The thread ends with the connection, or with the process.
@@ -128,6 +136,8 @@ impl Agent {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
             return Err(format!("{} workers; take 1 to {MOST_WORKERS}", job.streams.len()));
         }
+        // The resolved path is what the worker gets, so that the check and the use see the same
+        // file.
         job.target = self.inside(&job.target)?;
         // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {

@@ -1,7 +1,7 @@
 //! Authenticated frames, and the handshake that makes their key.
 
 use super::messages::{About, Hello, Prove, VERSION, Welcome};
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::Sha256;
@@ -138,11 +138,7 @@ impl<W: Write> Sender<W> {
         let body = serde_json::to_vec(what).expect("messages have text keys only");
         let mac = seal(&self.key, self.number, &body).finalize().into_bytes();
         self.number += 1;
-        let length = u32::try_from(MAC + body.len()).expect("far smaller");
-        self.to.write_all(&length.to_be_bytes())?;
-        self.to.write_all(&mac)?;
-        self.to.write_all(&body)?;
-        Ok(self.to.flush()?)
+        write_frame(&mut self.to, &mac, &body)
     }
 }
 
@@ -167,9 +163,10 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, WireError> {
 }
 
 fn frame(from: &mut impl Read, largest: usize) -> Result<Vec<u8>, WireError> {
-    let mut length = [0; 4];
-    from.read_exact(&mut length)?;
-    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    let mut head = [0; 4];
+    from.read_exact(&mut head)?;
+    let length = usize::try_from(u32::from_be_bytes(head)).unwrap_or(usize::MAX);
+    // Before the memory is reserved: the length comes from a peer that may not have proven itself.
     if length > largest {
         return Err(nonsense("a frame that is too long"));
     }
@@ -180,9 +177,14 @@ fn frame(from: &mut impl Read, largest: usize) -> Result<Vec<u8>, WireError> {
 
 fn plain(to: &mut impl Write, what: &impl Serialize) -> Result<(), WireError> {
     let body = serde_json::to_vec(what).expect("messages have text keys only");
-    let length = u32::try_from(body.len()).expect("far smaller");
+    write_frame(to, &[], &body)
+}
+
+fn write_frame(to: &mut impl Write, mac: &[u8], body: &[u8]) -> Result<(), WireError> {
+    let length = u32::try_from(mac.len() + body.len()).expect("far smaller");
     to.write_all(&length.to_be_bytes())?;
-    to.write_all(&body)?;
+    to.write_all(mac)?;
+    to.write_all(body)?;
     Ok(to.flush()?)
 }
 
@@ -190,6 +192,7 @@ fn same(version: u32, program: &str) -> Result<(), WireError> {
     if version == VERSION && program == PROGRAM {
         return Ok(());
     }
+    // The text comes from an unproven peer and goes to a terminal.
     let theirs = program.chars().filter(|c| !c.is_control()).take(40).collect();
     Err(WireError::Version { theirs, their_version: version, ours: PROGRAM })
 }

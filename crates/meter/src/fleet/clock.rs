@@ -25,6 +25,7 @@ pub(super) type Exchange = (u64, u64, u64);
 pub(super) fn offset(exchanges: &[Exchange]) -> Option<Offset> {
     let (sent, theirs, back) = exchanges.iter().min_by_key(|(sent, _, back)| back - sent)?;
     let middle = sent + (back - sent) / 2;
+    // The clocks have different zeros, so the difference may be negative.
     let offset = i128::from(*theirs) - i128::from(middle);
     Some(Offset {
         offset_ns: i64::try_from(offset).ok()?,

@@ -115,6 +115,7 @@ pub fn connect(
         let sent = nanos(began.elapsed());
         sender.send(&AgentRequest::Clock).map_err(failed)?;
         let theirs = loop {
+            // The agent sends signs of life in between.
             if let AgentReply::Clock(theirs) = receiver.receive().map_err(failed)? {
                 break theirs;
             }
@@ -262,6 +263,7 @@ impl Bridge {
     }
 
     fn lose(&mut self, agent: usize, why: String) {
+        // The first reason is the cause; later ones follow from it.
         self.outcome.agents[agent].lost.get_or_insert(why);
         self.seen[agent].lost = true;
     }
@@ -282,6 +284,7 @@ impl Bridge {
                 self.said(agent, reply);
             }
             Ok((agent, Err(error))) => {
+                // An agent that has delivered all results may close its connection.
                 if self.seen[agent].done < self.seen[agent].workers {
                     self.lose(agent, error.to_string());
                 }

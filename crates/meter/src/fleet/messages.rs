@@ -49,29 +49,19 @@ pub struct About {
 
 /// What the workers of an agent measure: each runs streams on the same target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerJob {
-    /// A directory or file on the agent's machine.
+pub struct WorkerJob<S = Vec<u32>> {
+    /// A directory or file on the agent's machine; in a task its full path.
     pub target: String,
     /// The text of the profile's file.
     pub profile: String,
-    /// Number of streams of each worker.
-    pub streams: Vec<u32>,
+    /// Number of streams: of each worker, or of one.
+    pub streams: S,
     /// How all workers run their streams.
     pub options: WorkerOptions,
 }
 
 /// The part of a [`WorkerJob`] that one worker does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerTask {
-    /// A directory or file, by its full path.
-    pub target: String,
-    /// The profile's file, as text.
-    pub profile: String,
-    /// Number of streams.
-    pub streams: u32,
-    /// How the streams run.
-    pub options: WorkerOptions,
-}
+pub type WorkerTask = WorkerJob<u32>;
 
 /// All that a controller may choose about a worker's run. No option here destroys data, or writes
 /// outside the target's directory.

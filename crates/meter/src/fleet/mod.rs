@@ -16,7 +16,8 @@
 //! Frames are a length (4 bytes, big-endian), an HMAC-SHA256 (32 bytes) and JSON. Both sides prove
 //! that they know the token before anything else is sent, and every frame carries an HMAC over its
 //! direction, number and body under a key of this connection: nothing can be forged, repeated or
-//! left out. Frames are not encrypted: an eavesdropper can read what is measured.
+//! left out. Frames are not encrypted: an eavesdropper can read what is measured. By TCP, the time
+//! of a handshake and the number of connections in it are limited (`handshake`).
 //!
 //! A worker is a process of its own that runs its part of the streams and judges them by its own
 //! machine's clock. No verdict depends on equal clocks: clocks are compared so that all workers
@@ -29,6 +30,7 @@ mod agent;
 mod channel;
 mod clock;
 mod controller;
+mod handshake;
 mod messages;
 mod worker;
 
@@ -39,6 +41,7 @@ pub use controller::{
     AgentConnection, AgentOutcome, CONTROLLER_SILENCE, Fleet, FleetError, Seen, WorkerOutcome,
     connect, run,
 };
+pub use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
 pub use messages::{About, WorkerJob, WorkerOptions, WorkerTask};
 pub use worker::{PROGRESS, READY};
 

@@ -144,7 +144,7 @@ fn the_clock_offset_comes_from_the_shortest_exchange() {
 fn connection(allowed: &[PathBuf], program: &str) -> AgentConnection {
     let (here, there) = UnixStream::pair().unwrap();
     let agent = Agent::new(token(SECRET), allowed, vec![program.into()]).unwrap();
-    std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there));
+    std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there, || Ok(())));
     let from = Box::new(here.try_clone().unwrap());
     connect("a", from, Box::new(here), &token(SECRET), std::time::Instant::now()).unwrap()
 }
@@ -171,7 +171,7 @@ fn an_agent_uses_only_allowed_directories() {
 
 #[test]
 fn an_option_that_a_worker_does_not_have_is_no_message() {
-    let job = serde_json::to_value(WorkerJob::default()).unwrap();
+    let job = serde_json::to_value(WorkerJob::<Vec<u32>>::default()).unwrap();
     assert!(serde_json::from_value::<WorkerJob>(job.clone()).is_ok());
     for option in ["destroy", "out", "metrics"] {
         let mut with = job.clone();

@@ -63,6 +63,7 @@ impl WorkerProcess {
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
+        // The end of its input stops the worker.
         self.input = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -73,6 +74,7 @@ impl Drop for WorkerProcess {
 fn follow(number: usize, mut child: Child, replies: &Sender<AgentReply>) {
     let mut said = String::new();
     let output = child.stdout.take().map(|mut output| {
+        // Both outputs are read at once: a worker whose pipe is full would stop measuring.
         std::thread::spawn(move || {
             let mut text = Vec::new();
             let _ = output.read_to_end(&mut text);

@@ -60,6 +60,7 @@ pub fn background_writer(
     room: WhenFull,
 ) -> Result<(LogSink, BackgroundWriter), LogError> {
     let mut writer = LogWriter::create(path)?;
+    // One block is filled while the other is written.
     let blocks = blocks.max(2);
     let (full, to_write) = sync_channel::<Vec<Record>>(blocks);
     let (give_back, empty) = sync_channel(blocks);
@@ -90,11 +91,6 @@ impl LogSink {
     /// A sink that drops all records.
     pub fn none() -> Self {
         Self { block: Vec::new(), ways: None, room: WhenFull::Count, lost: 0, first_lost: None }
-    }
-
-    /// Whether records are kept.
-    pub fn keeps(&self) -> bool {
-        self.ways.is_some()
     }
 
     /// Hands a full block to the writer and takes an empty one. False if there is no room for this
@@ -138,6 +134,7 @@ impl BackgroundWriter {
         if let Some(ways) = sink.ways.take() {
             let _ = ways.full.send(std::mem::take(&mut sink.block));
         }
+        // The sender is dropped by now, which ends the thread's loop after the last block.
         let writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let records = writer.records();
         let lost = format!("{}", sink.lost);

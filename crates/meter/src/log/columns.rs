@@ -63,37 +63,20 @@ impl Columns {
         for (number, column) in COLUMNS.iter().enumerate() {
             let chunk = match column.holds {
                 Holds::Int32(of, _) => {
-                    let values = of(records);
-                    // Most columns are constant over a block, and are then encoded only once.
-                    let value = only(&values).map(|value| Value::Number(value.into()));
-                    self.once(number, records.len(), value, |encode| {
-                        encode.values::<Int32Type>(&values, None)
-                    })
+                    let value = |value: i32| Value::Number(value.into());
+                    self.once(number, &of(records), value, plain::<Int32Type>)
                 }
                 Holds::Int64(of, _) => {
-                    let values = of(records);
-                    let value = only(&values).map(Value::Number);
-                    self.once(number, records.len(), value, |encode| {
-                        encode.values::<Int64Type>(&values, None)
-                    })
+                    self.once(number, &of(records), Value::Number, plain::<Int64Type>)
                 }
-                Holds::Time(of, _) => {
-                    let values = of(records);
-                    let value = only(&values).map(Value::Time);
-                    self.once(number, records.len(), value, |encode| encode.times(&values))
-                }
+                Holds::Time(of, _) => self.once(number, &of(records), Value::Time, times),
                 Holds::Flag(of, _) => {
-                    let values = of(records);
-                    let value = only(&values).map(|flag| Value::Number(flag.into()));
-                    self.once(number, records.len(), value, |encode| {
-                        encode.values::<BoolType>(&values, None)
-                    })
+                    let value = |flag: bool| Value::Number(flag.into());
+                    self.once(number, &of(records), value, plain::<BoolType>)
                 }
                 Holds::Word(of, _) => {
-                    let values = of(records);
-                    let value = only(&values).map(Value::Word);
-                    self.once(number, records.len(), value, |encode| {
-                        encode.values::<ByteArrayType>(&words(&values), None)
+                    self.once(number, &of(records), Value::Word, |column, values| {
+                        plain::<ByteArrayType>(column, &words(values))
                     })
                 }
             }?;
@@ -102,20 +85,23 @@ impl Columns {
         Ok(())
     }
 
-    /// Encodes a column, unless all its `rows` have the `value` of the last constant column.
-    fn once(
+    /// Encodes a column. Most columns are constant over a block, often with the value of the block
+    /// before, and are then encoded only once.
+    fn once<T: Copy + PartialEq>(
         &mut self,
         number: usize,
-        rows: usize,
-        value: Option<Value>,
-        encode: impl FnOnce(Encode<'_>) -> Result<Chunk, ParquetError>,
+        values: &[T],
+        value: impl Fn(T) -> Value,
+        encode: impl FnOnce(Encode<'_>, &[T]) -> Result<Chunk, ParquetError>,
     ) -> Result<Chunk, ParquetError> {
+        let (value, rows) = (only(values).map(value), values.len());
         if let (Some(value), Some(alike)) = (value, &self.alike[number])
             && (alike.value, alike.rows) == (value, rows)
         {
             return Ok(alike.chunk.clone());
         }
-        let chunk = encode(Encode { column: &self.columns[number], how: &self.properties })?;
+        let one = Encode { column: &self.columns[number], how: &self.properties };
+        let chunk = encode(one, values)?;
         if let Some(value) = value {
             self.alike[number] = Some(Alike { value, rows, chunk: chunk.clone() });
         }
@@ -129,28 +115,31 @@ struct Encode<'a> {
     how: &'a WriterPropertiesPtr,
 }
 
-impl Encode<'_> {
-    /// Encodes values. `there` says for each row of an optional column whether it has a value.
-    fn values<T: DataType>(
-        self,
-        values: &[T::T],
-        there: Option<&[i16]>,
-    ) -> Result<Chunk, ParquetError> {
-        let mut memory = TrackedWrite::new(Vec::new());
-        let pages = Box::new(SerializedPageWriter::new(&mut memory));
-        let writer = get_column_writer(self.column.clone(), self.how.clone(), pages);
-        let mut writer = get_typed_column_writer::<T>(writer);
-        writer.write_batch(values, there, None)?;
-        let about = writer.close()?;
-        Ok(Chunk { bytes: memory.into_inner()?.into(), about })
-    }
+/// Encodes the values of a column without nulls.
+fn plain<T: DataType>(column: Encode<'_>, values: &[T::T]) -> Result<Chunk, ParquetError> {
+    optional::<T>(column, values, None)
+}
 
-    fn times(self, times: &[u64]) -> Result<Chunk, ParquetError> {
-        let there: Vec<i16> = times.iter().map(|time| i16::from(*time != NONE)).collect();
-        let known = times.iter().filter(|time| **time != NONE);
-        let known: Vec<i64> = known.copied().map(u64::cast_signed).collect();
-        self.values::<Int64Type>(&known, Some(&there))
-    }
+/// Encodes values. `there` says for each row of an optional column whether it has a value.
+fn optional<T: DataType>(
+    Encode { column, how }: Encode<'_>,
+    values: &[T::T],
+    there: Option<&[i16]>,
+) -> Result<Chunk, ParquetError> {
+    let mut memory = TrackedWrite::new(Vec::new());
+    let pages = Box::new(SerializedPageWriter::new(&mut memory));
+    let untyped = get_column_writer(column.clone(), how.clone(), pages);
+    let mut writer = get_typed_column_writer::<T>(untyped);
+    writer.write_batch(values, there, None)?;
+    let about = writer.close()?;
+    Ok(Chunk { bytes: memory.into_inner()?.into(), about })
+}
+
+fn times(column: Encode<'_>, times: &[u64]) -> Result<Chunk, ParquetError> {
+    let there: Vec<i16> = times.iter().map(|time| i16::from(*time != NONE)).collect();
+    let known = times.iter().filter(|time| **time != NONE).copied();
+    let known: Vec<i64> = known.map(u64::cast_signed).collect();
+    optional::<Int64Type>(column, &known, Some(&there))
 }
 
 /// The common value, if all are equal.
@@ -164,6 +153,7 @@ fn words(values: &[&'static str]) -> Vec<ByteArray> {
     let mut known: Vec<(&str, ByteArray)> = Vec::new();
     let shared = |word: &&'static str| {
         let place = known.iter().position(|(one, _)| one == word).unwrap_or_else(|| {
+            // Copies of a byte array share its memory; a group has thousands of rows.
             known.push((word, ByteArray::from(*word)));
             known.len() - 1
         });

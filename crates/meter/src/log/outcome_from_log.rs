@@ -1,8 +1,9 @@
 //! The outcome of a run as far as its log contains it: for the plots of a run that left nothing
 //! else, or for new plots. [`recount`](super::recount) decides what was late and does not use this.
 
-use super::{NONE, OperationKind, Record};
-use crate::streams::{Second, StreamStats, StreamsOutcome};
+use super::{NONE, Record};
+use crate::grown;
+use crate::streams::{Judged, StreamsOutcome};
 use std::time::Duration;
 use units::ByteCount;
 
@@ -22,32 +23,17 @@ impl OutcomeFromLog {
         let outcome = &mut self.outcome;
         let came = record.end != NONE && record.errno == 0;
         let response = record.end.saturating_sub(record.intended);
-        if outcome.streams.len() <= place.stream {
-            outcome.streams.resize(place.stream + 1, StreamStats::default());
-        }
+        // Even for a record that counts nothing, so that a stream without results is in the list.
+        grown(&mut outcome.streams, place.stream);
         // An operation that never completed lasts at least until it was due.
         let last = if record.end == NONE { record.intended } else { record.end };
         outcome.took = outcome.took.max(Duration::from_nanos(last));
         outcome.failed += u64::from(record.errno != 0);
         outcome.never += u64::from(record.end == NONE);
         if came {
-            let bytes = ByteCount(record.bytes.into());
-            let second = second(&mut outcome.seconds, place.end);
-            let moved = match record.kind {
-                OperationKind::Read => {
-                    second.bytes_read += bytes;
-                    &mut outcome.reads
-                }
-                OperationKind::Write => {
-                    second.bytes_written += bytes;
-                    &mut outcome.writes
-                }
-            };
-            moved.operations += 1;
-            moved.bytes += bytes;
-            moved.service.record(Duration::from_nanos(record.end.saturating_sub(record.start)));
-            outcome.response.record(Duration::from_nanos(response));
-            outcome.heat.count(place.end as u64, response);
+            let moved = (record.kind, ByteCount(record.bytes.into()));
+            let service = record.end.saturating_sub(record.start);
+            outcome.count_operation(place.end, moved, service, response);
         }
         // Transfers have no deadlines and therefore neither frames nor rounds.
         if record.deadline == NONE {
@@ -60,24 +46,13 @@ impl OutcomeFromLog {
         // As in the live tally, the time of an error message is no response time.
         let response = Duration::from_nanos(if came { response } else { 0 });
         let (late, by_meter) = (record.is_late(), record.is_late_by_meter());
-        outcome.frames += 1;
-        outcome.late += u64::from(late);
-        outcome.late_by_meter += u64::from(by_meter);
+        let own = Duration::from_nanos(record.meter);
         let stream = &mut outcome.streams[place.stream];
         stream.frames += 1;
         stream.late += u64::from(late);
         // Frames count in the second of their deadline, bytes above in that of their arrival.
-        let second = second(&mut outcome.seconds, place.deadline);
-        second.frames += 1;
-        second.late += u64::from(late);
-        second.late_by_meter += u64::from(by_meter);
-        second.longest_own = second.longest_own.max(Duration::from_nanos(record.meter));
-        second.longest_response = second.longest_response.max(response);
-        if outcome.round_times.len() <= place.round {
-            outcome.round_times.resize(place.round + 1, Duration::ZERO);
-        }
-        let round = &mut outcome.round_times[place.round];
-        *round = response.max(*round);
+        outcome.count_frame(place.deadline, &Judged { late, by_meter, own, response });
+        outcome.raise_round(place.round, response);
         outcome.rounds = outcome.round_times.len() as u64;
     }
 
@@ -91,8 +66,7 @@ impl OutcomeFromLog {
         // An operation that never completed was awaited at least until the last completion.
         for (round, second, intended) in self.waited {
             let waited = self.outcome.took.saturating_sub(Duration::from_nanos(intended));
-            let round = &mut self.outcome.round_times[round];
-            *round = waited.max(*round);
+            self.outcome.raise_round(round, waited);
             let second = &mut self.outcome.seconds[second].longest_response;
             *second = waited.max(*second);
         }
@@ -127,13 +101,6 @@ impl RecordPosition {
             deadline: seconds(record.deadline)?,
         })
     }
-}
-
-fn second(seconds: &mut Vec<Second>, number: usize) -> &mut Second {
-    if seconds.len() <= number {
-        seconds.resize(number + 1, Second::default());
-    }
-    &mut seconds[number]
 }
 
 /// The largest number of streams in a run.

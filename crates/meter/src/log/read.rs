@@ -28,6 +28,7 @@ pub fn read(path: &Path) -> Result<LogReader, LogError> {
     })?;
     let schema = inner.metadata().file_metadata().schema_descr();
     for (i, column) in COLUMNS.iter().enumerate() {
+        // By position: the conversion of the columns goes by position too.
         let has = (i < schema.num_columns()).then(|| schema.column(i).name().to_owned());
         if has.as_deref() != Some(column.name) {
             let other =
@@ -99,12 +100,10 @@ fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(
     let rows = records.len();
     match (holds, reader) {
         (Holds::Int32(_, put), ColumnReader::Int32ColumnReader(reader)) => {
-            let (values, _) = values(reader, rows)?;
-            records.iter_mut().zip(values).for_each(|(record, value)| put(record, value));
+            each(reader, records, *put)?;
         }
         (Holds::Int64(_, put), ColumnReader::Int64ColumnReader(reader)) => {
-            let (values, _) = values(reader, rows)?;
-            records.iter_mut().zip(values).for_each(|(record, value)| put(record, value));
+            each(reader, records, *put)?;
         }
         (Holds::Time(_, put), ColumnReader::Int64ColumnReader(reader)) => {
             let (values, there) = values(reader, rows)?;
@@ -117,8 +116,7 @@ fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(
             }
         }
         (Holds::Flag(_, put), ColumnReader::BoolColumnReader(reader)) => {
-            let (values, _) = values(reader, rows)?;
-            records.iter_mut().zip(values).for_each(|(record, value)| put(record, value));
+            each(reader, records, *put)?;
         }
         (Holds::Word(_, put), ColumnReader::ByteArrayColumnReader(reader)) => {
             let (values, _) = values(reader, rows)?;
@@ -132,6 +130,17 @@ fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(
         }
         _ => return Err(ParquetError::General("a column of another type".to_owned())),
     }
+    Ok(())
+}
+
+/// Puts the values of a column without nulls into the records.
+fn each<T: DataType>(
+    reader: ColumnReaderImpl<T>,
+    records: &mut [Record],
+    put: fn(&mut Record, T::T),
+) -> Result<(), ParquetError> {
+    let (values, _) = values(reader, records.len())?;
+    records.iter_mut().zip(values).for_each(|(record, value)| put(record, value));
     Ok(())
 }
 

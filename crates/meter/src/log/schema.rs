@@ -21,79 +21,48 @@ pub(super) enum Holds {
     Word(fn(&[Record]) -> Vec<&'static str>, fn(&mut Record, &[u8]) -> bool),
 }
 
-macro_rules! int32 {
-    ($field:ident) => {
+/// A column of a field: its name in the file, and both directions of the conversion.
+macro_rules! column {
+    ($name:literal, $holds:ident, $record:ident.$field:ident => $value:expr, $put:expr) => {
         Column {
-            name: stringify!($field),
-            holds: Holds::Int32(
-                |records| records.iter().map(|record| record.$field.cast_signed()).collect(),
-                |record, value| record.$field = value.cast_unsigned(),
+            name: $name,
+            holds: Holds::$holds(
+                |records| records.iter().map(|$record| $value).collect(),
+                $put,
             ),
         }
     };
-}
-
-macro_rules! int64 {
-    ($name:literal, $field:ident) => {
-        Column {
-            name: $name,
-            holds: Holds::Int64(
-                |records| records.iter().map(|record| record.$field.cast_signed()).collect(),
-                |record, value| record.$field = value.cast_unsigned(),
-            ),
-        }
+    ($name:literal, $holds:ident unsigned, $field:ident) => {
+        column!($name, $holds, record.$field => record.$field.cast_signed(), |record, value| {
+            record.$field = value.cast_unsigned();
+        })
     };
-}
-
-macro_rules! time {
-    ($name:literal, $field:ident) => {
-        Column {
-            name: $name,
-            holds: Holds::Time(
-                |records| records.iter().map(|record| record.$field).collect(),
-                |record, value| record.$field = value,
-            ),
-        }
+    ($name:literal, $holds:ident, $field:ident) => {
+        column!($name, $holds, record.$field => record.$field, |record, value| {
+            record.$field = value;
+        })
     };
 }
 
 /// All columns in the order of the file.
 pub(super) const COLUMNS: &[Column] = &[
-    int32!(stream),
-    int64!("frame", frame),
-    int32!(block),
-    Column {
-        name: "kind",
-        holds: Holds::Word(
-            |records| records.iter().map(|record| record.kind.word()).collect(),
-            set_kind,
-        ),
-    },
-    Column {
-        name: "random",
-        holds: Holds::Flag(
-            |records| records.iter().map(|record| record.random).collect(),
-            |record, value| record.random = value,
-        ),
-    },
-    int32!(file),
-    int64!("offset", offset),
-    int32!(bytes),
-    int64!("intended_ns", intended),
-    time!("start_ns", start),
-    time!("first_ns", first),
-    time!("end_ns", end),
-    time!("deadline_ns", deadline),
-    int64!("open_ns", open),
-    int64!("close_ns", close),
-    int64!("meter_ns", meter),
-    Column {
-        name: "errno",
-        holds: Holds::Int32(
-            |records| records.iter().map(|record| record.errno).collect(),
-            |record, value| record.errno = value,
-        ),
-    },
+    column!("stream", Int32 unsigned, stream),
+    column!("frame", Int64 unsigned, frame),
+    column!("block", Int32 unsigned, block),
+    column!("kind", Word, record.kind => record.kind.word(), set_kind),
+    column!("random", Flag, random),
+    column!("file", Int32 unsigned, file),
+    column!("offset", Int64 unsigned, offset),
+    column!("bytes", Int32 unsigned, bytes),
+    column!("intended_ns", Int64 unsigned, intended),
+    column!("start_ns", Time, start),
+    column!("first_ns", Time, first),
+    column!("end_ns", Time, end),
+    column!("deadline_ns", Time, deadline),
+    column!("open_ns", Int64 unsigned, open),
+    column!("close_ns", Int64 unsigned, close),
+    column!("meter_ns", Int64 unsigned, meter),
+    column!("errno", Int32, errno),
 ];
 
 fn set_kind(record: &mut Record, word: &[u8]) -> bool {
@@ -114,6 +83,7 @@ pub(super) fn message() -> String {
             Holds::Flag(..) => "REQUIRED BOOLEAN",
             Holds::Word(..) => "REQUIRED BYTE_ARRAY",
         };
+        // Without the annotation readers show bytes instead of text.
         let is = if matches!(column.holds, Holds::Word(..)) { " (UTF8)" } else { "" };
         format!("{kind} {}{is};", column.name)
     };

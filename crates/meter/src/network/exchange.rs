@@ -94,6 +94,7 @@ fn answer(stream: TcpStream) -> io::Result<()> {
         }
         body.clear();
         write!(body, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", length.unwrap_or(0))?;
+        // Head and body in one write, so that a small answer is one packet.
         body.resize(body.len() + length.unwrap_or(0), b'.');
         out.write_all(&body)?;
     }

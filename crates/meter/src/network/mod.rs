@@ -51,7 +51,7 @@ pub(crate) enum Limit {
     Link,
     /// The sender waited for the receiver's window.
     Window,
-    /// The queue before the link dropped packets, which were sent again.
+    /// The queue before the link dropped packets, which must be sent again.
     Losses,
     /// None of these: this machine's processors limit.
     Machine,
@@ -95,7 +95,7 @@ impl ConditionResult {
             Limit::Window
         } else if share >= FULL {
             Limit::Link
-        } else if self.counters.dropped > 0 && self.counters.sent_again > 0 {
+        } else if self.counters.dropped > 0 {
             Limit::Losses
         } else {
             Limit::Machine
@@ -109,7 +109,7 @@ impl Limit {
         match self {
             Self::Link => "link",
             Self::Window => "TCP window",
-            Self::Losses => "lost packets",
+            Self::Losses => "dropped packets",
             Self::Machine => "this machine",
         }
     }

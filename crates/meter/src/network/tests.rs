@@ -31,6 +31,8 @@ fn the_limit_follows_from_the_counters() {
     assert_eq!(measured(40_000_000, TcpCounters { window_ms: 900, ..none }), Limit::Window);
     let lost = TcpCounters { dropped: 9, sent_again: 8, ..none };
     assert_eq!(measured(40_000_000, lost), Limit::Losses);
+    let unseen = TcpCounters { dropped: 99, ..none };
+    assert_eq!(measured(40_000_000, unseen).word(), "dropped packets");
 }
 
 #[test]

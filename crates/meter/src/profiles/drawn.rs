@@ -153,6 +153,7 @@ impl Iterator for Draws {
         let mix = if write { &self.of.writes } else { &self.of.reads }.as_ref()?;
         let sequential = below(mix.sequential_per_million);
         let mut left = self.chance.u32(..MILLION);
+        // The shares add up to a million, so that the draw always meets a size.
         let size = mix.sizes.iter().find(|(_, of)| {
             let here = left < *of;
             left = left.saturating_sub(*of);

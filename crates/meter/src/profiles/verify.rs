@@ -19,6 +19,7 @@ impl Profile {
             wrong.push("definition 'pcm' needs fps".to_owned());
         }
         if let (Some(published), Some(rate)) = (self.bits_per_s, self.rate())
+            // Published rates are rounded.
             && published.abs_diff(rate.0) > published / ROUNDING
         {
             wrong.push(format!("bits_per_s = {published}, and bytes and fps give {}", rate.0));

@@ -118,6 +118,7 @@ impl Script {
         counts.map(move |clients| RampStep {
             clients,
             length,
+            // The numbers of clients stay below 2^16, so that no two steps share a seed.
             seed: seed << 16 ^ u64::from(clients),
         })
     }

@@ -44,8 +44,9 @@ impl Environment {
         // On a storage that hangs, the look-up of its mount would hang too, so it has a time limit.
         let stack = target
             .map(Path::to_owned)
-            .and_then(|target| in_time(PATIENCE, move || beneath(&target)));
-        let stack = stack.unwrap_or_default();
+            .and_then(|target| in_time(PATIENCE, move || beneath(&target)))
+            .unwrap_or_default();
+        // A clock before 1970 is wrong, but is no reason to lose a report.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             tenuto: env!("CARGO_PKG_VERSION"),

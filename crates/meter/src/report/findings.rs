@@ -2,7 +2,7 @@
 //! draw, and notes. It consists of values only; nothing is printed or written here.
 
 use super::{Block, Page, Plot, PlotError};
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The source: paper, and table or figure.
-    pub source: &'static str,
+    pub source: String,
     /// The method of the reproduction, in one paragraph.
     pub method: String,
     /// The tables that compare the figures.
@@ -29,7 +29,7 @@ pub struct Table {
     /// The heading for readers.
     pub title: &'static str,
     /// (name for programs, heading for readers); a heading that starts with `>` is aligned right.
-    pub columns: &'static [(&'static str, &'static str)],
+    pub columns: Vec<(&'static str, &'static str)>,
     /// Rows with one cell for each column.
     pub rows: Vec<Vec<Cell>>,
 }
@@ -47,12 +47,27 @@ pub enum Cell {
     Missing,
 }
 
-/// A plot drawn from numbers.
-#[derive(Clone, Debug)]
+/// A cell and the column that it is in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedCell {
+    column: (&'static str, &'static str),
+    cell: Cell,
+}
+
+/// A cell of [`Table::add`]: the column's name for programs, its heading for readers (aligned right
+/// if it starts with `>`), and the value.
+pub fn cell(name: &'static str, heading: &'static str, value: impl Into<Cell>) -> NamedCell {
+    NamedCell { column: (name, heading), cell: value.into() }
+}
+
+/// A plot drawn from numbers. Serialized as `{"name", "title", "x", "y", "series": [{"name",
+/// "points": [[x, y]]}], "explanation"}`.
+#[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     /// The name for files, one word: `rounds-raw`.
     pub name: &'static str,
     /// The numbers.
+    #[serde(flatten)]
     pub plot: Plot,
     /// What the plot shows, and how to read it.
     pub explanation: String,
@@ -70,8 +85,7 @@ impl Report {
             });
         }
         for figure in &self.figures {
-            let (svg, explanation) = (figure.plot.svg()?, figure.explanation.clone());
-            blocks.push(Block::Plot { svg, explanation });
+            blocks.push(figure.plot.block(&figure.explanation)?);
         }
         blocks.extend(self.notes.iter().cloned().map(Block::Text));
         let summary = format!("{}. {}", self.source, self.method);
@@ -84,9 +98,31 @@ impl Table {
     pub fn new(
         name: &'static str,
         title: &'static str,
-        columns: &'static [(&'static str, &'static str)],
+        columns: &[(&'static str, &'static str)],
     ) -> Self {
-        Self { name, title, columns, rows: Vec::new() }
+        Self { name, title, columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// A table of rows whose cells name their columns, the same ones in every row.
+    pub fn of<Row: IntoIterator<Item = NamedCell>>(
+        name: &'static str,
+        title: &'static str,
+        rows: impl IntoIterator<Item = Row>,
+    ) -> Self {
+        let mut table = Self::new(name, title, &[]);
+        rows.into_iter().for_each(|row| table.add(row));
+        table
+    }
+
+    /// Adds a row whose cells name their columns: those of the first row.
+    pub fn add(&mut self, row: impl IntoIterator<Item = NamedCell>) {
+        let (columns, cells): (Vec<_>, Vec<_>) =
+            row.into_iter().map(|NamedCell { column, cell }| (column, cell)).unzip();
+        if self.columns.is_empty() {
+            self.columns.clone_from(&columns);
+        }
+        assert_eq!(columns, self.columns, "the rows of {} have the same columns", self.name);
+        self.rows.push(cells);
     }
 
     /// Adds a row with one cell for each column.
@@ -142,9 +178,22 @@ impl From<u64> for Cell {
     }
 }
 
-impl From<Option<u64>> for Cell {
-    fn from(count: Option<u64>) -> Self {
-        count.map_or(Self::Missing, Self::Count)
+impl From<u32> for Cell {
+    fn from(count: u32) -> Self {
+        Self::Count(count.into())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(count: usize) -> Self {
+        Self::Count(count as u64)
+    }
+}
+
+/// No value is [`Cell::Missing`].
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, T::into)
     }
 }
 
@@ -152,7 +201,7 @@ impl From<Option<u64>> for Cell {
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rows: Vec<JsonRow<'_>> =
-            self.rows.iter().map(|cells| JsonRow(self.columns, cells)).collect();
+            self.rows.iter().map(|cells| JsonRow(&self.columns, cells)).collect();
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("name", self.name)?;
         map.serialize_entry("title", self.title)?;
@@ -180,38 +229,6 @@ impl Serialize for Cell {
     }
 }
 
-/// Serialized as `{"name", "title", "x", "y", "series": [{"name", "points": [[x, y]]}],
-/// "explanation"}`.
-impl Serialize for Figure {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(6))?;
-        map.serialize_entry("name", self.name)?;
-        map.serialize_entry("title", &self.plot.title)?;
-        map.serialize_entry("x", &self.plot.x_label)?;
-        map.serialize_entry("y", &self.plot.y_label)?;
-        map.serialize_entry("series", &AllSeries(&self.plot))?;
-        map.serialize_entry("explanation", &self.explanation)?;
-        map.end()
-    }
-}
-
-struct AllSeries<'a>(&'a Plot);
-
-impl Serialize for AllSeries<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct One<'a> {
-            name: &'a str,
-            points: &'a [(f64, f64)],
-        }
-        let mut list = serializer.serialize_seq(Some(self.0.series.len()))?;
-        for series in &self.0.series {
-            list.serialize_element(&One { name: &series.name, points: &series.points })?;
-        }
-        list.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,12 +237,12 @@ mod tests {
     #[test]
     fn a_report_is_a_page_and_an_object() {
         let mut table = Table::new("streams", "Streams", &[("by", "by"), ("ours", ">ours")]);
-        table.row(["bound".into(), 70.into()]);
+        table.row(["bound".into(), 70_u64.into()]);
         table.row(["rate".into(), Cell::Number(68.38, 1)]);
         table.row(["none".into(), Cell::Missing]);
         assert_eq!(table.cell("rate", "ours").unwrap().to_string(), "68.4");
         let report = Report {
-            source: "Somebody, table 1",
+            source: "Somebody, table 1".to_owned(),
             method: "Counted.".into(),
             tables: vec![table],
             notes: vec!["Take care.".into()],

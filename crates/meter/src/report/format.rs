@@ -1,6 +1,6 @@
 //! The format of figures in all reports of the meter, for readers and for programs.
 
-use super::{Block, HeatMap, Plot, PlotError, Square};
+use super::{Block, HeatMap, PlotError, Square};
 use crate::rounds::Spread;
 use crate::streams::{Heat, HeatCell, StreamsOutcome, Times};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(crate) fn time(time: Duration) -> String {
 /// The median, the 99th percentile and the maximum of times, in words.
 pub(crate) fn quantiles(times: &Times) -> String {
     let [half, p99] = [0.5, 0.99].map(|share| time(times.quantile(share)));
-    format!("half within {half}, 99 % within {p99}, all within {}", time(times.max()))
+    format!("50 % up to {half}, 99 % up to {p99}, longest {}", time(times.max()))
 }
 
 /// Bytes read and written by a run, with their rate.
@@ -41,7 +41,7 @@ pub(crate) fn late(outcome: &StreamsOutcome) -> String {
     };
     match outcome.below_best {
         0 => late,
-        below => format!("{late}, {below} smaller than they had to be"),
+        below => format!("{late}, {below} below the best rendition"),
     }
 }
 
@@ -58,20 +58,9 @@ pub(crate) fn times_json(times: &Times) -> Value {
     })
 }
 
-/// Mean, standard deviation and extremes, in seconds.
-pub(crate) fn spread_json(spread: Spread) -> Value {
-    let Spread { mean, sd, min, max } = spread;
-    json!({ "mean": mean, "sd": sd, "min": min, "max": max })
-}
-
 /// The spread of a run's round times, in seconds.
 pub(crate) fn round_spread(outcome: &StreamsOutcome) -> Spread {
     Spread::of(outcome.round_times.iter().copied())
-}
-
-/// A plot with a caption on how to read it.
-pub(crate) fn plot_block(plot: &Plot, explanation: &str) -> Result<Block, PlotError> {
-    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
 }
 
 /// A heat map of response times over time; cells above `limit` are late.

@@ -34,10 +34,7 @@ impl HeatMap {
     pub fn svg(&self) -> Result<String, PlotError> {
         let mut text = String::new();
         let drawn = self.draw(&mut text);
-        match drawn {
-            Ok(()) => Ok(text),
-            Err(reason) => Err(PlotError::new(&self.title, &*reason)),
-        }
+        drawn.map(|()| text).map_err(|reason| PlotError::new(&self.title, &*reason))
     }
 
     fn draw(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
@@ -78,6 +75,7 @@ impl HeatMap {
     fn extent(&self) -> (f64, f64, f64) {
         let right = self.cells.iter().map(|cell| cell.x.1).fold(1.0, f64::max);
         let ends = || self.cells.iter().flat_map(|cell| [cell.y.0, cell.y.1]).chain(self.limit);
+        // Zero has no place on a logarithmic axis.
         let low = ends().filter(|end| *end > 0.0).fold(f64::INFINITY, f64::min);
         let high = ends().fold(0.0, f64::max);
         if low.is_finite() && high > low {

@@ -16,15 +16,14 @@ mod run_plots;
 mod text;
 
 pub(crate) use environment::Environment;
-pub(crate) use format::{
-    heat_block, late, moved, plot_block, quantiles, round_spread, spread_json, time, times_json,
-};
+pub(crate) use format::{heat_block, late, moved, quantiles, round_spread, time, times_json};
 pub use renditions::renditions;
 pub(crate) use run_plots::{StreamDemand, in_time, run_plots};
 pub use text::{TextTable, facts};
 
-pub use findings::{Cell, Figure, Report, Table};
+pub use findings::{Cell, Figure, NamedCell, Report, Table, cell};
 pub use heat::{HeatMap, Square};
-pub use page::{Block, Finding, Page};
+pub use page::{Block, Finding, Page, VerdictKind};
 pub use plot::{LineShape, Plot, PlotError, Series, shares};
+pub(crate) use rounds::spread_spans;
 pub use rounds::{rounds_chart, spread_chart};

@@ -22,6 +22,8 @@ pub enum Block {
     Text(String),
     /// Preformatted lines.
     Code(String),
+    /// The result in one sentence, in the colour of its kind.
+    Verdict(VerdictKind, String),
     /// The main figures, side by side.
     Findings(Vec<Finding>),
     /// A table with a header. Columns in which all cells begin with a digit are aligned right.
@@ -38,6 +40,17 @@ pub enum Block {
         /// What the plot shows, and what a bad result looks like.
         explanation: String,
     },
+}
+
+/// The kind of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerdictKind {
+    /// What was asked of the storage was held.
+    Held,
+    /// It was not held.
+    NotHeld,
+    /// The measurement does not tell.
+    Unknown,
 }
 
 /// One main figure of a report.
@@ -58,7 +71,8 @@ impl Page {
         let summary = escape(&self.summary);
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
              <style>{STYLE}</style>\n<h1>{title}</h1>\n<p class=\"summary\">{summary}</p>\n"
         );
         for block in &self.blocks {
@@ -87,6 +101,14 @@ impl Block {
             Self::Heading(text) => writeln!(out, "<h2>{}</h2>", escape(text)),
             Self::Text(text) => writeln!(out, "<p>{}</p>", escape(text)),
             Self::Code(text) => writeln!(out, "<pre>{}</pre>", escape(text)),
+            Self::Verdict(kind, text) => {
+                let class = match kind {
+                    VerdictKind::Held => "held",
+                    VerdictKind::NotHeld => "not-held",
+                    VerdictKind::Unknown => "unknown",
+                };
+                writeln!(out, "<p class=\"verdict {class}\">{}</p>", escape(text))
+            }
             Self::Findings(findings) => {
                 let all: String = findings.iter().map(Finding::html).collect();
                 writeln!(out, "<div class=\"findings\">\n{all}</div>")
@@ -141,26 +163,38 @@ fn escape(text: &str) -> String {
 }
 
 /// The style sheet, for paper and telephones: what is wider than the page scrolls by itself, and a
-/// plot stays large enough to be read.
+/// plot stays large enough to be read. Where the reader prefers a dark screen, plots are shown with
+/// inverted brightness and the same hues; on paper everything is light.
 const STYLE: &str = "
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; background: #fff; overflow-wrap: break-word }
+body { --ink: #222; --paper: #fff; --dim: #555; --line: #ccc; --box: #f4f4f4; --accent: #0072b2;
+  --good: #00664b; --bad: #a33c00;
+  font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--ink); background: var(--paper); overflow-wrap: break-word }
+.verdict { font-size: 1.1em; font-weight: 600; padding: .5rem .9rem; border-left: 6px solid var(--dim);
+  background: var(--box) }
+.verdict.held { color: var(--good); border-color: var(--good) }
+.verdict.not-held { color: var(--bad); border-color: var(--bad) }
 h1 { line-height: 1.2; margin-bottom: .5rem } h2 { line-height: 1.3; margin-top: 2.5rem }
 .summary { font-size: 1.1em; margin-top: 0 }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0 }
-th, td { text-align: left; vertical-align: top; padding: .2rem .8rem; border-bottom: 1px solid #ccc }
-th { vertical-align: bottom; border-bottom: 2px solid #888 }
+th, td { text-align: left; vertical-align: top; padding: .2rem .8rem;
+  border-bottom: 1px solid var(--line) }
+th { vertical-align: bottom; border-bottom: 2px solid var(--dim) }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 figure { margin: 2rem 0 } svg { max-width: 100%; height: auto; display: block }
-figcaption { color: #555; margin-top: .4rem }
-pre { background: #f4f4f4; padding: .6rem; overflow-x: auto }
+figcaption { color: var(--dim); margin-top: .4rem }
+pre { background: var(--box); padding: .6rem; overflow-x: auto }
 .findings { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 1rem;
   margin: 1.5rem 0 }
-.findings div { border: 1px solid #ccc; border-top: 4px solid #0072b2; padding: .6rem .9rem }
-.findings p { margin: 0; color: #555; font-size: .95em }
-.findings .value { color: #222; font-size: 1.6rem; font-weight: 600; line-height: 1.3 }
+.findings div { border: 1px solid var(--line); border-top: 4px solid var(--accent); padding: .6rem .9rem }
+.findings p { margin: 0; color: var(--dim); font-size: .95em }
+.findings .value { color: var(--ink); font-size: 1.6rem; font-weight: 600; line-height: 1.3 }
 @media (max-width: 45rem) { svg { max-width: none; width: 44rem } }
+@media screen and (prefers-color-scheme: dark) {
+  body { --ink: #e6e6e6; --paper: #161616; --dim: #a8a8a8; --line: #444; --box: #262626;
+    --accent: #56b4e9; --good: #4dd2a5; --bad: #ff9d66 }
+  svg { filter: invert(.91) hue-rotate(180deg) } }
 @media print { body { max-width: none; margin: 0; font-size: 11pt }
   figure, tr, .findings div { break-inside: avoid } h2 { break-after: avoid } }
 ";
@@ -176,6 +210,7 @@ mod tests {
             title: "Films & <b>more</b>".into(),
             summary: "What happened.".into(),
             blocks: vec![
+                Block::Verdict(VerdictKind::NotHeld, "9 of 10 < late.".into()),
                 Block::Heading("Run".into()),
                 Block::Code("tenuto play \"x\"".into()),
                 Block::Findings(vec![Finding {
@@ -194,10 +229,12 @@ mod tests {
             ],
         };
         let html = page.html();
+        assert!(html.contains("prefers-color-scheme: dark"), "{html}");
         let body = &html[html.find("<h1>").unwrap()..];
         expect![[r#"
             <h1>Films &amp; &lt;b&gt;more&lt;/b&gt;</h1>
             <p class="summary">What happened.</p>
+            <p class="verdict not-held">9 of 10 &lt; late.</p>
             <h2>Run</h2>
             <pre>tenuto play &quot;x&quot;</pre>
             <div class="findings">

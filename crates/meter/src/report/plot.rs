@@ -1,29 +1,38 @@
 //! One plot as SVG text: lines over a grid, with a legend.
 
+use super::Block;
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A plot of series against common axes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Plot {
     /// The title above the plot.
     pub title: String,
     /// The label of the horizontal axis, with its unit.
+    #[serde(rename = "x")]
     pub x_label: String,
     /// The label of the vertical axis, with its unit.
+    #[serde(rename = "y")]
     pub y_label: String,
     /// The series in drawing order: the last is on top.
     pub series: Vec<Series>,
+    /// The least upper end of the vertical axis, so that plots can have the same one.
+    #[serde(skip)]
+    pub least_top: f64,
 }
 
 /// A named series of points.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Series {
     /// The name in the legend.
     pub name: String,
     /// How the points are joined.
+    #[serde(skip)]
     pub shape: LineShape,
     /// The points in order of `x`. Points that are not finite are left out.
     pub points: Vec<(f64, f64)>,
@@ -65,6 +74,16 @@ impl Series {
     pub fn new(name: impl Into<String>, shape: LineShape, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), shape, points }
     }
+
+    /// A series for each name, in the order of the names.
+    pub(crate) fn by_name(
+        shape: LineShape,
+        points: impl Iterator<Item = (String, (f64, f64))>,
+    ) -> Vec<Self> {
+        let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+        points.for_each(|(name, point)| lines.entry(name).or_default().push(point));
+        lines.into_iter().map(|(name, points)| Self::new(name, shape, points)).collect()
+    }
 }
 
 impl Plot {
@@ -76,7 +95,19 @@ impl Plot {
         series: Vec<Series>,
     ) -> Self {
         let (title, x_label, y_label) = (title.into(), x_label.into(), y_label.into());
-        Self { title, x_label, y_label, series }
+        Self { title, x_label, y_label, series, least_top: 0.0 }
+    }
+
+    /// Gives these plots, which are compared with each other, the same vertical axis.
+    #[must_use]
+    pub fn with_same_axis<const N: usize>(plots: [Self; N]) -> [Self; N] {
+        let top = plots.iter().map(|plot| plot.extent().1).fold(0.0, f64::max);
+        plots.map(|plot| Self { least_top: top, ..plot })
+    }
+
+    /// A plot over the seconds of a run.
+    pub(crate) fn by_second(title: &str, y_label: &str, series: Vec<Series>) -> Self {
+        Self::new(title, "seconds since the start", y_label, series)
     }
 
     /// The SVG text from `<svg` to `</svg>`. The same plot always gives the same text.
@@ -84,11 +115,14 @@ impl Plot {
         let mut text = String::new();
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         let drawn = self.draw(&area);
+        // The area borrows the text until here.
         drop(area);
-        match drawn {
-            Ok(()) => Ok(text),
-            Err(reason) => Err(PlotError::new(&self.title, &*reason)),
-        }
+        drawn.map(|()| text).map_err(|reason| PlotError::new(&self.title, &*reason))
+    }
+
+    /// The plot on a page, with a caption on how to read it.
+    pub(crate) fn block(&self, explanation: &str) -> Result<Block, PlotError> {
+        Ok(Block::Plot { svg: self.svg()?, explanation: explanation.to_owned() })
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
@@ -160,7 +194,8 @@ impl Plot {
             let most = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
             if most > 0.0 { most } else { 1.0 }
         };
-        (most(&mut points().map(|point| point.0)), most(&mut points().map(|point| point.1)) * 1.08)
+        let top = most(&mut points().map(|point| point.1)) * 1.08;
+        (most(&mut points().map(|point| point.0)), top.max(self.least_top))
     }
 }
 
@@ -168,6 +203,7 @@ impl Series {
     /// The points to join with straight lines.
     fn drawn(&self, right: f64) -> Vec<(f64, f64)> {
         let points = self.points.iter().copied();
+        // A figure without a value (0 / 0) leaves a gap instead of spoiling the axes.
         let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
         match self.shape {
             LineShape::Line | LineShape::Dots | LineShape::Spans => finite.collect(),
@@ -246,6 +282,7 @@ mod tests {
                 series(LineShape::Dots, &[(0.5, 0.5)]),
                 series(LineShape::Spans, &[(1.0, 0.5), (1.0, 0.7)]),
             ],
+            least_top: 0.0,
         };
         let svg = plot.svg().unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
@@ -260,6 +297,13 @@ mod tests {
     fn an_empty_plot_says_that_nothing_was_measured() {
         let svg = Plot::default().svg().unwrap();
         assert!(svg.contains("nothing was measured"), "{svg}");
+    }
+
+    #[test]
+    fn plots_that_are_compared_have_the_same_axis() {
+        let plot = |top| Plot::new("", "", "", vec![series(LineShape::Dots, &[(1.0, top)])]);
+        let [low, high] = Plot::with_same_axis([plot(20.0), plot(100.0)]);
+        assert_eq!((low.extent().1, high.extent().1), (108.0, 108.0));
     }
 
     #[test]

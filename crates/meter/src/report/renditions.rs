@@ -2,6 +2,7 @@
 
 use crate::viewer::{PlayReport, Totals};
 use units::BitRate;
+use units::show::count;
 
 /// The renditions that players received, as lines for readers; empty where the server names none.
 pub fn renditions(report: &PlayReport) -> Vec<(&'static str, String)> {
@@ -12,9 +13,13 @@ pub fn renditions(report: &PlayReport) -> Vec<(&'static str, String)> {
         return Vec::new();
     };
     let below = match below_best {
-        0 => "none smaller than it had to be".to_owned(),
-        1 => "1 piece smaller than it had to be".to_owned(),
-        more => format!("{more} pieces smaller than they had to be"),
+        0 => "all pieces of the best rendition".to_owned(),
+        more => count(more, "piece") + " below the best rendition",
+    };
+    // With one rendition there is nothing to switch to.
+    let switches = match (switches_up, switches_down) {
+        (0, 0) => String::new(),
+        (up, down) => format!("; switched up {}, down {}", count(up, "time"), count(down, "time")),
     };
     let media: f64 = report.renditions.iter().map(|rendition| rendition.media_s).sum();
     let each = report.renditions.iter().map(|rendition| {
@@ -30,11 +35,7 @@ pub fn renditions(report: &PlayReport) -> Vec<(&'static str, String)> {
     vec![
         (
             "renditions",
-            format!(
-                "{mean} on average, {:.1} % of the best; {switches_up} times up, {switches_down} \
-                 down; {below}",
-                share * 100.0
-            ),
+            format!("{mean} on average, {:.1} % of the best{switches}; {below}", share * 100.0),
         ),
         ("of these", each.collect::<Vec<_>>().join(", ")),
     ]

@@ -13,13 +13,8 @@ pub fn rounds_chart(
     explanation: String,
 ) -> Figure {
     let points = (1..).map(f64::from).zip(seconds).collect();
-    let round = Series { name: "round".to_owned(), shape: LineShape::Line, points };
-    let plot = Plot {
-        title,
-        x_label: "round".to_owned(),
-        y_label: "seconds".to_owned(),
-        series: vec![round, line_of(deadline)],
-    };
+    let round = Series::new("round", LineShape::Line, points);
+    let plot = Plot::new(title, "round", "seconds", vec![round, line_of(deadline)]);
     Figure { name, plot, explanation }
 }
 
@@ -33,25 +28,26 @@ pub fn spread_chart(
     deadline: Duration,
     explanation: &str,
 ) -> Figure {
-    let spans = |name: &str, ends: fn(&Spread) -> [f64; 2]| {
-        let ends = |(x, spread): &(f64, Spread)| ends(spread).map(|y| (*x, y));
-        let points = spreads.iter().flat_map(ends).collect();
-        Series { name: name.to_owned(), shape: LineShape::Spans, points }
-    };
-    let plot = Plot {
-        title: title.to_owned(),
-        x_label: x_label.to_owned(),
-        y_label: "seconds".to_owned(),
-        series: vec![
-            spans("least to most", |s| [s.min, s.max]),
-            spans("mean ± sd", |s| [s.mean - s.sd, s.mean + s.sd]),
-            line_of(deadline),
-        ],
-    };
+    let mut series = spread_spans(spreads, 1.0);
+    series.push(line_of(deadline));
+    let plot = Plot::new(title, x_label, "seconds", series);
     Figure { name, plot, explanation: explanation.to_owned() }
+}
+
+/// The range and the standard deviation of each spread at its x, in seconds times `scale`.
+pub(crate) fn spread_spans(spreads: &[(f64, Spread)], scale: f64) -> Vec<Series> {
+    let spans = |name, ends: fn(&Spread) -> [f64; 2]| {
+        let ends = |(x, spread): &(f64, Spread)| ends(spread).map(|y| (*x, y * scale));
+        Series::new(name, LineShape::Spans, spreads.iter().flat_map(ends).collect())
+    };
+    vec![
+        spans("least to most", |s| [s.min, s.max]),
+        // The distribution is skewed, so that one deviation below the mean may be below zero.
+        spans("mean \u{b1} sd", |s| [(s.mean - s.sd).max(0.0), s.mean + s.sd]),
+    ]
 }
 
 fn line_of(deadline: Duration) -> Series {
     let points = vec![(0.0, deadline.as_secs_f64())];
-    Series { name: "deadline".to_owned(), shape: LineShape::Limit, points }
+    Series::new("deadline", LineShape::Limit, points)
 }

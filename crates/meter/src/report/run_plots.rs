@@ -1,6 +1,6 @@
 //! The plots of one run, each with a caption on how to read it.
 
-use super::{Block, LineShape, Plot, PlotError, Series, heat_block, plot_block};
+use super::{Block, LineShape, Plot, PlotError, Series, heat_block};
 use crate::streams::{Second, StreamsOutcome};
 use std::time::Duration;
 use units::{BitRate, float};
@@ -21,42 +21,24 @@ pub(crate) fn run_plots(
 ) -> Result<Vec<Block>, PlotError> {
     let seconds = || (0u32..).map(f64::from).zip(&outcome.seconds);
     let longest = seconds().map(|(at, s)| (at, s.longest_response.as_secs_f64() * 1e3)).collect();
-    let mut series =
-        vec![Series { name: "longest response".into(), shape: LineShape::Step, points: longest }];
+    let mut series = vec![Series::new("longest response", LineShape::Step, longest)];
     series.extend(demand.map(in_time));
-    let response = Plot {
-        title: "The longest response of each second".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "milliseconds".into(),
-        series,
-    };
+    let response = Plot::by_second("The longest response of each second", "milliseconds", series);
     let count =
         |of: fn(&Second) -> u64| seconds().map(|(at, second)| (at, float(of(second)))).collect();
-    let frames = Plot {
-        title: "Frames due in each second".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "frames".into(),
-        series: vec![
-            Series { name: "due".into(), shape: LineShape::Area, points: count(|s| s.frames) },
-            Series { name: "late".into(), shape: LineShape::Area, points: count(|s| s.late) },
-        ],
-    };
+    let area = |name: &str, of| Series::new(name, LineShape::Area, count(of));
+    let due = vec![area("due", |s| s.frames), area("late", |s| s.late)];
+    let frames = Plot::by_second("Frames due in each second", "frames", due);
     let mut blocks = Vec::new();
     // Players have neither: a segment is requested when the buffer has room for it.
     if !outcome.round_times.is_empty() {
-        blocks.push(plot_block(&rounds(outcome, demand), ROUNDS)?);
+        blocks.push(rounds(outcome, demand).block(ROUNDS)?);
         let allowed = demand.map(|demand| demand.allowed);
         blocks.push(heat_block(&outcome.heat, "Responses over time", allowed)?);
     }
     blocks.extend([
-        plot_block(
-            &response,
-            "A peak is a moment when the storage, or this machine, stood still.",
-        )?,
-        plot_block(
-            &frames,
-            "Late frames are pictures that were not there when they were to be shown.",
-        )?,
+        response.block("A peak is a moment when the storage, or this machine, stood still.")?,
+        frames.block("Late frames are pictures that were not there when they were to be shown.")?,
     ]);
     Ok(blocks)
 }
@@ -72,22 +54,12 @@ fn rounds(outcome: &StreamsOutcome, demand: Option<StreamDemand>) -> Plot {
     let together = times.len().div_ceil(WIDE).max(1);
     let point = |(number, times): (u64, &[Duration])| {
         let longest = times.iter().max().copied().unwrap_or_default();
-        (number_of(number, together), longest.as_secs_f64() * 1e3)
+        (float(number * together as u64), longest.as_secs_f64() * 1e3)
     };
     let points = (0..).zip(times.chunks(together)).map(point).collect();
-    let mut series =
-        vec![Series { name: "longest response".into(), shape: LineShape::Step, points }];
+    let mut series = vec![Series::new("longest response", LineShape::Step, points)];
     series.extend(demand.map(in_time));
-    Plot {
-        title: "Round by round".into(),
-        x_label: "round: frame number".into(),
-        y_label: "milliseconds".into(),
-        series,
-    }
-}
-
-fn number_of(chunk: u64, together: usize) -> f64 {
-    float(chunk) * float(together as u64)
+    Plot::new("Round by round", "round: frame number", "milliseconds", series)
 }
 
 /// The number of columns of a plot.
@@ -95,5 +67,5 @@ const WIDE: usize = 600;
 
 pub(crate) fn in_time(demand: StreamDemand) -> Series {
     let points = vec![(0.0, demand.allowed.as_secs_f64() * 1e3)];
-    Series { name: "in time".into(), shape: LineShape::Limit, points }
+    Series::new("in time", LineShape::Limit, points)
 }

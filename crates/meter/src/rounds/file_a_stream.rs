@@ -47,8 +47,8 @@ impl FileAStream {
         assert!(!files.is_empty(), "at least one file");
         let at_once = u32::try_from(files.len()).unwrap_or(u32::MAX);
         let pool = QueuedPort::pool(at_once, block);
-        let files = files.iter().map(|file| file.queue_by(method, 1, &pool));
-        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let queue = |file: &FileDevice| file.queue_by(method, 1, &pool);
+        let files = files.iter().map(queue).collect::<Result<Vec<_>, _>>()?;
         let (under_way, done) = (VecDeque::new(), Vec::new());
         Ok(Self { files, len, pool, origin, under_way, done })
     }
@@ -70,6 +70,7 @@ impl Port for FileAStream {
         let (from, len) = whole_pages(offset % self.len.0, len);
         let buffer = self.pool.take(len).expect("a buffer for each read under way");
         self.files[file].submit(tag, from, buffer)?;
+        // After the submission, which may fail.
         self.under_way.push_back(file);
         Ok(())
     }

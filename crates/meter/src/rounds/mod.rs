@@ -22,7 +22,6 @@ mod file_a_stream;
 mod outcome;
 mod plan;
 mod search;
-mod together;
 
 pub use cut::Cut;
 pub use faster::Faster;
@@ -30,11 +29,11 @@ pub use file_a_stream::FileAStream;
 pub use outcome::{Round, RoundsOutcome, RoundsStreamStats, Spread};
 pub use plan::{Order, RoundPace, RoundsPlan};
 pub use search::{Capacity, most_streams, most_streams_by_halves};
-pub use together::run_together;
 
 use crate::target::{IoRequest, Port};
 use device::DeviceError;
 use outcome::RoundsTally;
+use std::sync::atomic::{AtomicBool, Ordering};
 use units::Moment;
 
 /// Reads as planned, and returns when each block arrived. After each round `go_on` receives the
@@ -88,6 +87,24 @@ pub fn run(
         }
     }
     Ok(tally.outcome(port.method()))
+}
+
+/// Runs each plan on its port in parallel, with a thread for each, until all are complete or told
+/// to stop: it shows whether disks that share a bus, memory and a processor slow each other down.
+/// Ports on real disks share one origin, so that their rounds begin together.
+pub fn run_together(
+    jobs: Vec<(RoundsPlan, Box<dyn Port + Send>)>,
+    stop: &AtomicBool,
+) -> Result<Vec<RoundsOutcome>, DeviceError> {
+    std::thread::scope(|scope| {
+        let start = |(plan, mut port): (RoundsPlan, Box<dyn Port + Send>)| {
+            let mut go_on = |_: &[Round]| !stop.load(Ordering::Relaxed);
+            scope.spawn(move || run(&plan, &mut *port, &mut go_on))
+        };
+        let started: Vec<_> = jobs.into_iter().map(start).collect();
+        let ended = started.into_iter().map(std::thread::ScopedJoinHandle::join);
+        ended.map(|run| run.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::RoundsPlan;
 use crate::target::IoCompletion;
+use serde::Serialize;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
@@ -45,7 +46,7 @@ pub struct RoundsStreamStats {
 }
 
 /// Statistics of times, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Arithmetic mean.
     pub mean: f64,
@@ -116,6 +117,7 @@ impl RoundsOutcome {
         let round = |number: usize| {
             let all = || parts.iter().map(|part| part.rounds[number]);
             let began = all().map(|round| round.began).min().unwrap_or_default();
+            // The slowest disk ends the round for all streams together.
             let ended = all().map(|round| round.began + round.took).max().unwrap_or_default();
             Round {
                 began,
@@ -191,8 +193,8 @@ impl RoundsTally {
     }
 
     pub(crate) fn arrived(&mut self, arrived: &IoCompletion) {
-        let stream = usize::try_from(arrived.tag).expect("tags are streams");
-        let stream = &mut self.outcome.streams[stream];
+        let number = usize::try_from(arrived.tag).expect("tags are streams");
+        let stream = &mut self.outcome.streams[number];
         if arrived.result.is_err() {
             self.round.failed += 1;
             return;

@@ -135,6 +135,7 @@ impl S3Client {
         let range = format!("bytes={offset}-{last}");
         let asked = self.agent.get(url.as_str()).header("Range", range).call();
         let mut answer = self.good("reading", key, asked)?;
+        // The head is here: from now on bytes of the object arrive.
         let began = Instant::now();
         let short = |reason| S3Error::Short { place: self.place(key), reason };
         if answer.status() != 206 {
@@ -262,8 +263,8 @@ impl S3Client {
             return Ok(answer);
         }
         // The body of an error says more than its status.
-        let said = answer.body_mut().read_to_string().unwrap_or_default();
-        let said = match beginning(&said).as_str() {
+        let text = answer.body_mut().read_to_string().unwrap_or_default();
+        let said = match beginning(&text).as_str() {
             "" => String::new(),
             said => format!(" {said}"),
         };

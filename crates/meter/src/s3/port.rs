@@ -59,6 +59,7 @@ impl PoolWorker for S3Worker {
                     client.read(&key, offset, memory).map(|began| first = Some(began))
                 }
                 OperationKind::Write => {
+                    // Equal content could be stored once only, which would measure that.
                     crate::target::stamp(memory, tag);
                     client.put(&key, memory)
                 }

@@ -40,6 +40,7 @@ impl TestObjects {
         let mut made = Self { access, address, folder, client, tls, objects: 0, each };
         let mut chance = fastrand::Rng::with_seed(SEED);
         for number in 0..objects {
+            // Before the object is complete, so that dropping also removes one that was begun.
             made.objects = number + 1;
             let before = u64::from(number) * each.0;
             made.fill(number, &mut chance, &mut |done| go_on(before + done))?;

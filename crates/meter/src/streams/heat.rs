@@ -47,6 +47,7 @@ impl Heat {
 
     /// The cells with at least one time, in at most `columns` columns of whole seconds.
     pub fn warm(&self, columns: usize) -> Vec<HeatCell> {
+        // Whole seconds to a column, so that no count has to be divided between two columns.
         let wide = self.seconds.len().div_ceil(columns.max(1)).max(1);
         let mut all = Vec::new();
         for (column, seconds) in self.seconds.chunks(wide).enumerate() {
@@ -65,6 +66,7 @@ impl Heat {
 }
 
 fn band(nanos: u64) -> usize {
+    // Zero has no logarithm, and belongs to the first band anyway.
     let power = nanos.max(1).ilog2();
     if power < FIRST {
         return 0;

@@ -1,6 +1,4 @@
 //! A stream as its viewer sees it: frames in their order, whatever the order of their arrival.
-//!
-//! Times are nanoseconds; [`Viewer::so_far`] has them as durations.
 
 use super::StreamStats;
 use std::collections::BTreeMap;
@@ -10,17 +8,13 @@ use units::Moment;
 /// A stream and the state of its account in frame order.
 #[derive(Default)]
 pub(super) struct Viewer {
-    frames: u64,
-    late: u64,
+    stats: StreamStats,
     /// Frames that arrived before an earlier frame.
     early: BTreeMap<u64, FrameArrival>,
     /// The current or last outage: its start, and the arrival of the missing frame.
     outage: Option<(Moment, Moment)>,
-    longest_outage: u64,
-    aggregate: u64,
     /// The sum of lateness over the late frames directly before.
-    run: u64,
-    longest_run: u64,
+    run: Duration,
 }
 
 /// The arrival of a frame.
@@ -33,50 +27,46 @@ pub(super) struct FrameArrival {
 impl Viewer {
     /// The frame that is shown next.
     pub(super) fn next(&self) -> u64 {
-        self.frames
+        self.stats.frames
     }
 
     /// Keeps a frame that arrived before its turn.
     pub(super) fn waits(&mut self, frame: u64, came: FrameArrival) {
+        // The client's buffer bounds how many frames can be early.
         self.early.insert(frame, came);
     }
 
     /// The next frame to be shown, if it arrived before its turn.
     pub(super) fn next_early(&mut self) -> Option<FrameArrival> {
         // Most frames arrive in order.
-        if self.early.is_empty() { None } else { self.early.remove(&self.frames) }
+        if self.early.is_empty() { None } else { self.early.remove(&self.stats.frames) }
     }
 
     /// Shows the next frame, whose time is `due`.
     pub(super) fn shows(&mut self, due: Moment, came: FrameArrival) {
-        self.frames += 1;
+        let stats = &mut self.stats;
+        stats.frames += 1;
         if !came.late {
-            self.run = 0;
+            self.run = Duration::ZERO;
             return;
         }
         // A failed frame can arrive before its time; it is late without drift.
-        let drift = came.at.0.saturating_sub(due.0);
-        self.late += 1;
-        self.aggregate += drift;
+        let drift = came.at.since(due);
+        stats.late += 1;
+        stats.aggregate_drift += drift;
         self.run += drift;
-        self.longest_run = self.longest_run.max(self.run);
+        stats.consecutive_drift = stats.consecutive_drift.max(self.run);
         let (from, until) = match self.outage {
             // Due before the missing frame arrived: for the viewer it is one outage, not two.
             Some((from, until)) if due <= until => (from, until.max(came.at)),
             _ => (due, came.at),
         };
         self.outage = Some((from, until));
-        self.longest_outage = self.longest_outage.max(until.0.saturating_sub(from.0));
+        stats.longest_outage = stats.longest_outage.max(until.since(from));
     }
 
     /// The statistics so far.
     pub(super) fn so_far(&self) -> StreamStats {
-        StreamStats {
-            frames: self.frames,
-            late: self.late,
-            longest_outage: Duration::from_nanos(self.longest_outage),
-            aggregate_drift: Duration::from_nanos(self.aggregate),
-            consecutive_drift: Duration::from_nanos(self.longest_run),
-        }
+        self.stats
     }
 }

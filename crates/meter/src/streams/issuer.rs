@@ -86,6 +86,8 @@ impl<'a> Issuer<'a> {
             streams: vec![StreamState::default(); index(plan.streams)],
             ready: VecDeque::new(),
             under_way: vec![None; index(plan.at_once)],
+            // Reversed, so that the lowest tags are used first and a short queue stays in few cache
+            // lines.
             free: (0..index(plan.at_once)).rev().collect(),
             watch: ClockCache { at: origin, good_for: 1, left: 1 },
             unable_until: Moment::ZERO,
@@ -93,6 +95,7 @@ impl<'a> Issuer<'a> {
     }
 
     pub(super) fn is_done(&self) -> bool {
+        // All three: a frame may be not yet due, waiting for room, or in flight.
         self.round >= self.plan.frames()
             && self.ready.is_empty()
             && self.free.len() == self.under_way.len()
@@ -215,6 +218,7 @@ impl ClockCache {
             // A clock reading costs as much as submitting to a fast device, so several operations
             // share one.
             let quick = self.look(port).since(before) < AT_ONCE;
+            // Doubled step by step: a target that suddenly blocks is noticed after one reading.
             self.good_for = if quick { (self.good_for * 2).min(MOST_A_READING) } else { 1 };
             self.left = self.good_for;
         }

@@ -27,11 +27,11 @@ mod issuer;
 mod outcome;
 mod pacer;
 mod plan;
-mod seconds;
 mod tally;
 mod times;
 
 pub use heat::{Heat, HeatCell};
+pub(crate) use outcome::Judged;
 pub use outcome::{Moved, Second, StreamStats, StreamsOutcome};
 pub use plan::{Ask, PlanError, StreamsPlan};
 pub use times::Times;
@@ -78,6 +78,8 @@ pub fn run(
         // Submit first: time spent before would be lateness of the meter.
         issuer.ask(port)?;
         let now = port.now();
+        // The end is the last deadline: what has not arrived by then is late, however long it is
+        // waited for.
         if issuer.is_done() || now >= end {
             break;
         }

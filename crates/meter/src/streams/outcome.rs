@@ -1,6 +1,8 @@
 //! The outcome of a run of streams.
 
 use super::{Heat, Times};
+use crate::grown;
+use crate::log::OperationKind;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -63,7 +65,7 @@ pub struct StreamStats {
     pub late: u64,
     /// The longest time in which the frame to be shown was missing.
     pub longest_outage: Duration,
-    /// Aggregate drift factor: the sum of the times by which frames were late. An early frame
+    /// Accumulated drift factor: the sum of the times by which frames were late. An early frame
     /// waits in the buffer and is not early for the viewer.
     pub aggregate_drift: Duration,
     /// Consecutive drift factor: the largest such sum over consecutive late frames.
@@ -103,9 +105,62 @@ pub struct Moved {
     pub service: Times,
 }
 
+/// The verdict on a frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Judged {
+    pub(crate) late: bool,
+    /// Whether the meter's own lateness explains the miss.
+    pub(crate) by_meter: bool,
+    /// The meter's own lateness.
+    pub(crate) own: Duration,
+    /// The response time; the time waited, if the frame never arrived; zero if it failed.
+    pub(crate) response: Duration,
+}
+
 impl StreamsOutcome {
+    /// Counts a completed operation in the second of its end; times are in nanoseconds.
+    pub(crate) fn count_operation(
+        &mut self,
+        second: usize,
+        (kind, bytes): (OperationKind, ByteCount),
+        service: u64,
+        response: u64,
+    ) {
+        let in_second = grown(&mut self.seconds, second);
+        let (in_second, moved) = match kind {
+            OperationKind::Read => (&mut in_second.bytes_read, &mut self.reads),
+            OperationKind::Write => (&mut in_second.bytes_written, &mut self.writes),
+        };
+        *in_second += bytes;
+        moved.operations += 1;
+        moved.bytes += bytes;
+        moved.service.record_nanos(service);
+        self.response.record_nanos(response);
+        self.heat.count(second as u64, response);
+    }
+
+    /// Counts a frame in the second of its deadline.
+    pub(crate) fn count_frame(&mut self, second: usize, judged: &Judged) {
+        self.frames += 1;
+        self.late += u64::from(judged.late);
+        self.late_by_meter += u64::from(judged.by_meter);
+        let second = grown(&mut self.seconds, second);
+        second.frames += 1;
+        second.late += u64::from(judged.late);
+        second.late_by_meter += u64::from(judged.by_meter);
+        second.longest_own = second.longest_own.max(judged.own);
+        second.longest_response = second.longest_response.max(judged.response);
+    }
+
+    /// Raises the time of a round to that of one of its frames.
+    pub(crate) fn raise_round(&mut self, round: usize, response: Duration) {
+        let longest = grown(&mut self.round_times, round);
+        *longest = response.max(*longest);
+    }
+
     /// Whether at most one in a thousand frames was late because of the meter.
     pub fn valid(&self) -> bool {
+        // In whole numbers, so that a run without frames is valid.
         self.late_by_meter * 1000 <= self.frames
     }
 

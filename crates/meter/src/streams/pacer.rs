@@ -97,6 +97,7 @@ impl Pacer {
     ) -> Result<Moment, DeviceError> {
         let mut last = now;
         while last < until {
+            // A wait until a moment that has passed only collects completions.
             port.wait(last, done)?;
             if !done.is_empty() {
                 break;
@@ -104,6 +105,7 @@ impl Pacer {
             std::hint::spin_loop();
             let now = port.now();
             let between = now.0.saturating_sub(last.0);
+            // A longer gap is no polling: the thread was not running.
             if between < TAKEN {
                 self.window.watched += between;
                 self.watched += between;

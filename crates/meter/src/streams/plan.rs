@@ -67,7 +67,10 @@ pub enum PlanError {
         why: &'static str,
     },
     /// The target is too small.
-    #[error("{size} is too small for {streams} streams; {needed} hold a frame of each")]
+    #[error(
+        "{size} is too small for {}; {needed} hold a frame of each",
+        units::show::count(*streams, "stream")
+    )]
     TooSmall {
         /// The size of the target.
         size: ByteCount,
@@ -103,6 +106,7 @@ impl StreamsPlan {
             return Err(refused(why));
         }
         let fps = profile.fps.ok_or_else(|| refused("it has no fps"))?;
+        // Checked before the files are made, which may take minutes.
         if duration < fps.moment(1) {
             return Err(PlanError::TooShort(duration));
         }
@@ -216,6 +220,7 @@ impl StreamsPlan {
     pub(crate) fn end(&self, origin: Moment) -> Moment {
         let last = self.frames() - 1;
         let intended = |stream| self.intended(origin, stream, last);
+        // Phases are random, so that the stream with the last frame has to be searched.
         let all = (0..self.streams).map(intended).max().unwrap_or(origin);
         // A frame that arrives at its deadline is in time, so the run ends just behind it.
         all + self.allowed() + Duration::from_nanos(1)
@@ -225,6 +230,7 @@ impl StreamsPlan {
 /// A pseudo-random number for a stream and frame; `salt` distinguishes draws for different
 /// purposes. The mixing is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 fn drawn(stream: u32, frame: u64, salt: u64) -> u64 {
+    // The fields do not overlap: a frame number of 38 bits is 300 years at 25 a second.
     let mixed = u64::from(stream) << 40 ^ frame << 2 ^ salt;
     let mut z = mixed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -5,9 +5,9 @@
 
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
-use super::seconds::Seconds;
-use super::{StreamsOutcome, StreamsPlan, StreamsProgress};
-use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
+use super::{Judged, StreamsOutcome, StreamsPlan, StreamsProgress};
+use crate::grown;
+use crate::log::{NONE, Record, RecordSink, errno};
 use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,22 +19,9 @@ pub(super) struct StreamsTally<'a> {
     /// [`StreamsPlan::allowed`] in nanoseconds.
     allowed: u64,
     outcome: StreamsOutcome,
-    seconds: Seconds,
     late_rounds: Vec<bool>,
     viewers: Vec<Viewer>,
     log: &'a mut dyn RecordSink,
-}
-
-/// The verdict on a frame. Times are nanoseconds.
-#[derive(Default)]
-pub(super) struct Judged {
-    pub(super) late: bool,
-    /// Whether the meter's own lateness explains the miss.
-    pub(super) by_meter: bool,
-    /// The meter's own lateness.
-    pub(super) own: u64,
-    /// The response time; the time waited, if the frame never arrived; zero if it failed.
-    pub(super) response: u64,
 }
 
 impl<'a> StreamsTally<'a> {
@@ -44,7 +31,6 @@ impl<'a> StreamsTally<'a> {
             origin,
             allowed: nanos(plan.allowed()),
             outcome: StreamsOutcome::default(),
-            seconds: Seconds::default(),
             late_rounds: Vec::new(),
             viewers: (0..plan.streams).map(|_| Viewer::default()).collect(),
             log,
@@ -56,6 +42,7 @@ impl<'a> StreamsTally<'a> {
     pub(super) fn arrived(&mut self, asked: &IssuedRead, arrival: &IoCompletion, overslept: u64) {
         let (at, ok) = (arrival.at, arrival.result.is_ok());
         let deadline = Moment(asked.intended.0 + self.allowed);
+        // A failed operation delivered nothing, so that its frame is late even if it failed early.
         let late = !ok || at > deadline;
         // From the intended start: a storage that stalls is charged for the requests that it held
         // back.
@@ -63,17 +50,10 @@ impl<'a> StreamsTally<'a> {
         let end = self.nanos(at);
         self.outcome.issue.record_nanos(asked.own);
         if ok {
-            let (kind, bytes) = (asked.ask.kind, self.plan.frame);
-            let moved = match kind {
-                OperationKind::Read => &mut self.outcome.reads,
-                OperationKind::Write => &mut self.outcome.writes,
-            };
-            moved.operations += 1;
-            moved.bytes += bytes;
             // From the real start: what the storage took for this one request.
-            moved.service.record_nanos(at.0.saturating_sub(asked.start.0));
-            self.outcome.response.record_nanos(response);
-            self.seconds.moved(end, kind, bytes.0, response);
+            let service = at.0.saturating_sub(asked.start.0);
+            let moved = (asked.ask.kind, self.plan.frame);
+            self.outcome.count_operation(second_of(end), moved, service, response);
         } else {
             self.outcome.failed += 1;
         }
@@ -83,7 +63,6 @@ impl<'a> StreamsTally<'a> {
         // The meter's share: late when issuing, or late when noticing the completion.
         let meter = asked.inherited + overslept;
         let by_meter = late && ok && at.0.saturating_sub(deadline.0) <= meter;
-        self.outcome.late_by_meter += u64::from(by_meter);
         self.log.keep(&Record {
             first: arrival.first.map_or(NONE, |first| self.nanos(first)),
             end,
@@ -94,8 +73,9 @@ impl<'a> StreamsTally<'a> {
             ..self.record(asked)
         });
         // The time of a failure is no response time.
-        let response = if ok { response } else { 0 };
-        self.judge(asked.frame, deadline, &Judged { late, by_meter, own: meter, response });
+        let response = Duration::from_nanos(if ok { response } else { 0 });
+        let own = Duration::from_nanos(meter);
+        self.judge(asked.frame, deadline, &Judged { late, by_meter, own, response });
         // Frames arrive in any order, but a viewer shows them one after another.
         let came = FrameArrival { at, late };
         let viewer = &mut self.viewers[index(asked.stream)];
@@ -113,7 +93,8 @@ impl<'a> StreamsTally<'a> {
     /// Adds polling time that ended at `at`.
     pub(super) fn watched(&mut self, at: Moment, nanos: u64) {
         if nanos > 0 {
-            self.seconds.watched(self.nanos(at), nanos);
+            let second = second_of(self.nanos(at));
+            grown(&mut self.outcome.seconds, second).spun += Duration::from_nanos(nanos);
         }
     }
 
@@ -149,20 +130,13 @@ impl<'a> StreamsTally<'a> {
     }
 
     fn judge(&mut self, frame: u64, deadline: Moment, judged: &Judged) {
-        self.outcome.frames += 1;
-        self.outcome.late += u64::from(judged.late);
-        self.seconds.judged(self.nanos(deadline), judged);
+        let second = second_of(self.nanos(deadline));
+        self.outcome.count_frame(second, judged);
         let round = usize::try_from(frame).unwrap_or(usize::MAX);
-        if self.late_rounds.len() <= round {
-            // Frames of a later round may arrive first, so rounds in between are added as not late.
-            self.late_rounds.resize(round + 1, false);
-            self.outcome.round_times.resize(round + 1, Duration::ZERO);
-        }
-        let longest = &mut self.outcome.round_times[round];
-        *longest = Duration::from_nanos(judged.response).max(*longest);
+        self.outcome.raise_round(round, judged.response);
+        let late = grown(&mut self.late_rounds, round);
         // A round counts once, however many of its streams are late.
-        if judged.late && !judged.by_meter && !self.late_rounds[round] {
-            self.late_rounds[round] = true;
+        if judged.late && !judged.by_meter && !std::mem::replace(late, true) {
             self.outcome.late_rounds += 1;
         }
     }
@@ -200,7 +174,7 @@ impl<'a> StreamsTally<'a> {
                         // The time waited so far is a lower bound of the response: so a storage
                         // that hangs is visible in the figures.
                         let intended = self.plan.intended(self.origin, stream, frame);
-                        let response = now.0.saturating_sub(intended.0);
+                        let response = now.since(intended);
                         let judged = Judged { late: true, response, ..Judged::default() };
                         self.judge(frame, due, &judged);
                         let record = match waiting.get(&(stream, frame)) {
@@ -218,12 +192,15 @@ impl<'a> StreamsTally<'a> {
         StreamsOutcome {
             rounds: self.late_rounds.len() as u64,
             streams: viewers.iter().map(Viewer::so_far).collect(),
-            seconds: self.seconds.all(),
-            heat: self.seconds.heat,
             took: now.since(self.origin),
             complete,
             method,
             ..self.outcome
         }
     }
+}
+
+/// The second of the run that a time in nanoseconds is in.
+fn second_of(nanos: u64) -> usize {
+    usize::try_from(nanos / 1_000_000_000).unwrap_or(usize::MAX)
 }

@@ -30,7 +30,7 @@ impl Times {
         self.record_nanos(units::nanos(time));
     }
 
-    pub(super) fn record_nanos(&mut self, nanos: u64) {
+    pub(crate) fn record_nanos(&mut self, nanos: u64) {
         let nanos = nanos.min(LONGEST);
         self.counts[place(nanos)] += 1;
         self.longest = self.longest.max(nanos);
@@ -52,6 +52,7 @@ impl Times {
     /// The time that this share (0 to 1) did not exceed; zero where there are none.
     #[expect(clippy::cast_precision_loss, reason = "a share of a count")]
     pub fn quantile(&self, share: f64) -> Duration {
+        // A share from a caller's arithmetic may be slightly outside of the range.
         let least = share.clamp(0.0, 1.0) * self.count() as f64;
         let mut so_far = 0;
         let reached = self.counts.iter().position(|count| {

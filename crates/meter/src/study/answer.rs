@@ -7,9 +7,10 @@
 //! [`Median::sure`] is lower.
 
 use super::{Claim, Done, Study, StudyFigure};
+use serde::Serialize;
 
 /// The median of some values, and the interval of the population's median.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Median {
     /// The median of the values.
     pub median: f64,
@@ -64,16 +65,16 @@ pub fn answers(study: &Study, done: &Done) -> Vec<ClaimResult> {
 
 fn answer(claim: &'static Claim, done: &Done) -> ClaimResult {
     let place = |name| done.settings.iter().position(|setting| setting.name == name);
-    let (Some(from), Some(to)) = (place(claim.from), place(claim.to)) else {
+    let (Some(from), Some(to)) = (place(claim.change.from), place(claim.change.to)) else {
         return ClaimResult { claim, ratio: None, verdict: ClaimVerdict::NotMeasured };
     };
-    let ratio = ratio(done, claim.figure, from, to);
+    let ratio = ratio(done, claim.change.figure, from, to);
     let verdict = match ratio {
         None => ClaimVerdict::NotMeasured,
         Some(ratio) if ratio.sure < SURE || (ratio.low <= 1.0 && ratio.high >= 1.0) => {
             ClaimVerdict::NotShown
         }
-        Some(ratio) if (ratio.low > 1.0) == claim.more => ClaimVerdict::Yes,
+        Some(ratio) if (ratio.low > 1.0) == claim.change.more => ClaimVerdict::Yes,
         Some(_) => ClaimVerdict::Opposite,
     };
     ClaimResult { claim, ratio, verdict }
@@ -88,6 +89,7 @@ pub fn ratio(done: &Done, figure: StudyFigure, from: usize, to: usize) -> Option
     let repeats = done.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0);
     let ratios = (0..repeats).filter_map(|repeat| {
         let (before, after) = (value(from, repeat)?, value(to, repeat)?);
+        // A ratio to nothing says nothing.
         (before > 0.0).then_some(after / before)
     });
     median(ratios.collect())

@@ -55,7 +55,14 @@ pub struct Claim {
     pub says: &'static str,
     /// The section and the figures of EBU TECH 3362.
     pub place: &'static str,
-    /// The figure that the finding is about.
+    /// The change that the finding is about.
+    pub change: Change,
+}
+
+/// The change of a figure between two settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// The figure that changes.
     pub figure: StudyFigure,
     /// The name of the first setting.
     pub from: &'static str,

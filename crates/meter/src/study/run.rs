@@ -132,10 +132,12 @@ pub fn run(
     let StudyPlan { mut scale, length, repeats, seed } = *plan;
     scale.size = target.size(scale.size);
     let mut settings = (study.settings)(&scale);
+    // Before any file is made.
     target.fits(&settings)?;
     for setting in &settings {
         setting.mix.check(scale.clients)?;
     }
+    // The files of the largest setting fill the disk too, so a level that they pass is left out.
     let still = settings.iter().map(Setting::bytes).max().unwrap_or_default();
     let used = target.used_percent(still)?;
     settings.retain(|setting| match setting.layout {

@@ -30,8 +30,6 @@ pub struct Setting {
     pub layout: FileLayout,
     /// The state of the page cache.
     pub cache: Cache,
-    /// The first byte of each file that is used.
-    pub from: u64,
     /// Bytes of each file, of which `mix` may use a part.
     pub whole: u64,
     /// Number of directories, or simulated disks, over which files are distributed.
@@ -76,6 +74,7 @@ impl Scale {
             files,
             own_file: false,
             each: ByteCount(each),
+            from: 0,
             replace: false,
             drawn: None,
         }
@@ -94,7 +93,6 @@ impl Setting {
             most: None,
             layout: FileLayout::InOneGo,
             cache: Cache::Passed,
-            from: 0,
             nodes: 1,
         }
     }

@@ -2,8 +2,9 @@
 
 use super::setting::MIB;
 use super::{Cache, FileLayout, Scale, Setting};
-use crate::transfers::Length;
+use crate::transfers::{Length, TransferMix};
 use units::ByteCount;
+use units::show::count;
 
 pub(super) fn cache(scale: &Scale) -> Vec<Setting> {
     let mut mix = scale.reads(1);
@@ -48,7 +49,8 @@ pub(super) fn position(scale: &Scale) -> Vec<Setting> {
     [("first tenth", 0), ("25 %", 25), ("50 %", 50), ("75 %", 75), ("last tenth", 100)]
         .map(|(name, percent): (&str, u32)| {
             let from = units::align_down((all - part) / 100 * u64::from(percent), 4096);
-            Setting { x: Some(percent.into()), from, whole: all, ..Setting::new(name, mix.clone()) }
+            let mix = TransferMix { from, ..mix.clone() };
+            Setting { x: Some(percent.into()), whole: all, ..Setting::new(name, mix) }
         })
         .into()
 }
@@ -127,7 +129,7 @@ pub(super) fn nodes(scale: &Scale) -> Vec<Setting> {
     let setting = |(line, write): (&'static str, u8), nodes: u32| {
         let mut mix = scale.reads(files);
         (mix.write_percent, mix.own_file) = (write, true);
-        let name = format!("{line}, {nodes} node{}", if nodes == 1 { "" } else { "s" });
+        let name = format!("{line}, {}", count(nodes, "node"));
         Setting { x: Some(nodes.into()), line, nodes, ..Setting::new(name, mix) }
     };
     let lines = [("reads", 0), ("writes", 100)];

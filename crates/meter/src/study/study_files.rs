@@ -5,14 +5,12 @@
 //! ```
 
 use super::{Cache, FileLayout, Setting, StudyError, StudyTarget};
-use crate::target::{
-    Anew, FillLevel, IoCompletion, IoRequest, Port, SimulatedPort, TestFiles, Use, files_port,
-};
+use crate::target::{Anew, FillLevel, Port, SimulatedPort, TestFiles, Use, files_port};
 use device::{DeviceError, OpenMode, Pool, RawFile, SimulatedDisk};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use units::{ByteCount, Moment};
+use std::time::Instant;
+use units::ByteCount;
 
 /// The files of a study.
 pub(super) struct StudyFiles<'a> {
@@ -53,7 +51,7 @@ impl<'a> StudyFiles<'a> {
     ) -> Result<Box<dyn Port>, StudyError> {
         let target = self.target;
         if let StudyTarget::Simulated(model) = target {
-            return Ok(within(simulated(model, setting), setting.from));
+            return Ok(Box::new(simulated(model, setting)));
         }
         let paths = match target {
             StudyTarget::One { path, .. } => vec![path.clone()],
@@ -75,7 +73,7 @@ impl<'a> StudyFiles<'a> {
             at_once: self.clients,
             largest: ByteCount(setting.mix.largest_block().into()),
         };
-        Ok(within(files_port(how, Instant::now())?, setting.from))
+        Ok(Box::new(files_port(how, Instant::now())?))
     }
 
     /// The number of extents of a setting's files; `None` if they do not exist or the file system
@@ -183,39 +181,3 @@ fn read_all(path: &Path, bytes: u64) -> Result<(), DeviceError> {
 }
 
 const PIECE: u64 = 1 << 20;
-
-fn within(port: impl Port + 'static, from: u64) -> Box<dyn Port> {
-    if from == 0 { Box::new(port) } else { Box::new(Within { port, from }) }
-}
-
-/// A port to a part of each file, which appears as the whole file.
-struct Within<P> {
-    port: P,
-    from: u64,
-}
-
-impl<P: Port> Port for Within<P> {
-    fn now(&self) -> Moment {
-        self.port.now()
-    }
-
-    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
-        self.port.begin(IoRequest { offset: self.from + request.offset, ..request })
-    }
-
-    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
-        self.port.wait(until, done)
-    }
-
-    fn held_until(&self) -> Moment {
-        self.port.held_until()
-    }
-
-    fn settle(&mut self, at_most: Duration) -> u32 {
-        self.port.settle(at_most)
-    }
-
-    fn method(&self) -> String {
-        self.port.method()
-    }
-}

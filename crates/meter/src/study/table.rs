@@ -1,6 +1,6 @@
 //! The table of studies.
 
-use super::{Claim, Study, StudyFigure, settings};
+use super::{Change, Claim, Study, StudyFigure, settings};
 
 /// All studies in the order of the paper.
 pub const ALL: &[Study] = &[
@@ -30,18 +30,12 @@ pub(super) const CACHE: Study = Study {
         Claim {
             says: "what is in the cache is read faster than what is on disk",
             place: "6.4, figure 27",
-            figure: StudyFigure::Rate,
-            from: "cold",
-            to: "warm",
-            more: true,
+            change: rise(StudyFigure::Rate, "cold", "warm"),
         },
         Claim {
             says: "blocks of a file that is not in the cache take longer",
             place: "6.4, figure 28",
-            figure: StudyFigure::Block,
-            from: "warm",
-            to: "cold",
-            more: true,
+            change: rise(StudyFigure::Block, "warm", "cold"),
         },
     ],
     settings: settings::cache,
@@ -58,26 +52,17 @@ pub(super) const BLOCK_SIZE: Study = Study {
         Claim {
             says: "larger blocks are moved faster",
             place: "6.2, figure 21",
-            figure: StudyFigure::Rate,
-            from: "4KiB",
-            to: "1MiB",
-            more: true,
+            change: rise(StudyFigure::Rate, "4KiB", "1MiB"),
         },
         Claim {
             says: "large blocks take longer to come",
             place: "6.2, figure 22",
-            figure: StudyFigure::Block,
-            from: "4KiB",
-            to: "1MiB",
-            more: true,
+            change: rise(StudyFigure::Block, "4KiB", "1MiB"),
         },
         Claim {
             says: "latency as defined rises with the block size",
             place: "6.2, figure 22; its tool's own filling of the buffer was in that",
-            figure: StudyFigure::Latency,
-            from: "4KiB",
-            to: "1MiB",
-            more: true,
+            change: rise(StudyFigure::Latency, "4KiB", "1MiB"),
         },
     ],
     settings: settings::block_size,
@@ -97,10 +82,7 @@ pub(super) const FILL_LEVEL: Study = Study {
     claims: &[Claim {
         says: "performance drops as a disk is filled from its edge inwards",
         place: "6.8, figure 38 (a drawing)",
-        figure: StudyFigure::Total,
-        from: "as it is",
-        to: "95 %",
-        more: false,
+        change: fall(StudyFigure::Total, "as it is", "95 %"),
     }],
     settings: settings::fill_level,
 };
@@ -117,10 +99,7 @@ pub(super) const POSITION: Study = Study {
     claims: &[Claim {
         says: "the outer tracks of a disk are faster than the inner ones",
         place: "6.8, figures 37 and 38 (drawings)",
-        figure: StudyFigure::Rate,
-        from: "first tenth",
-        to: "last tenth",
-        more: false,
+        change: fall(StudyFigure::Rate, "first tenth", "last tenth"),
     }],
     settings: settings::position,
 };
@@ -139,10 +118,7 @@ pub(super) const FRAGMENTATION: Study = Study {
     claims: &[Claim {
         says: "fragments make reading slower: 24 MB/s were lost in days of use",
         place: "6.7, figures 35 and 36",
-        figure: StudyFigure::Total,
-        from: "in one go",
-        to: "pieces of 64KiB",
-        more: false,
+        change: fall(StudyFigure::Total, "in one go", "pieces of 64KiB"),
     }],
     settings: settings::fragmentation,
 };
@@ -160,18 +136,12 @@ pub(super) const BUFFERING: Study = Study {
         Claim {
             says: "with direct I/O the rate is lower",
             place: "6.1, figures 17 and 18",
-            figure: StudyFigure::Total,
-            from: "page cache",
-            to: "direct",
-            more: false,
+            change: fall(StudyFigure::Total, "page cache", "direct"),
         },
         Claim {
             says: "with direct I/O the rate is more constant",
             place: "6.1, figures 17 and 18",
-            figure: StudyFigure::Unevenness,
-            from: "page cache",
-            to: "direct",
-            more: false,
+            change: fall(StudyFigure::Unevenness, "page cache", "direct"),
         },
     ],
     settings: settings::buffering,
@@ -190,18 +160,12 @@ pub(super) const SHARING: Study = Study {
         Claim {
             says: "many files are slower than one",
             place: "6.3, figures 23 and 25; 7.1, figures 56 and 58",
-            figure: StudyFigure::Total,
-            from: "one file",
-            to: "a file each",
-            more: false,
+            change: fall(StudyFigure::Total, "one file", "a file each"),
         },
         Claim {
             says: "with many files latency is higher",
             place: "6.3, figures 24 and 26; 7.1, figures 57 and 59",
-            figure: StudyFigure::Block,
-            from: "one file",
-            to: "a file each",
-            more: true,
+            change: rise(StudyFigure::Block, "one file", "a file each"),
         },
     ],
     settings: settings::sharing,
@@ -220,18 +184,12 @@ pub(super) const RANDOM: Study = Study {
         Claim {
             says: "the more random access, the lower the rate",
             place: "6.1, figure 20",
-            figure: StudyFigure::Total,
-            from: "0 %, blocks of 1MiB",
-            to: "100 %, blocks of 1MiB",
-            more: false,
+            change: fall(StudyFigure::Total, "0 %, blocks of 1MiB", "100 %, blocks of 1MiB"),
         },
         Claim {
             says: "so it is with small blocks",
             place: "6.1, figure 20",
-            figure: StudyFigure::Total,
-            from: "0 %, blocks of 64KiB",
-            to: "100 %, blocks of 64KiB",
-            more: false,
+            change: fall(StudyFigure::Total, "0 %, blocks of 64KiB", "100 %, blocks of 64KiB"),
         },
     ],
     settings: settings::random,
@@ -249,18 +207,12 @@ pub(super) const LENGTH: Study = Study {
         Claim {
             says: "the more data is asked for, the higher the rate",
             place: "6.1, figure 19",
-            figure: StudyFigure::Total,
-            from: "64KiB, blocks of 64KiB",
-            to: "10MiB, blocks of 64KiB",
-            more: true,
+            change: rise(StudyFigure::Total, "64KiB, blocks of 64KiB", "10MiB, blocks of 64KiB"),
         },
         Claim {
             says: "so it is with large blocks",
             place: "6.1, figure 19",
-            figure: StudyFigure::Total,
-            from: "64KiB, blocks of 1MiB",
-            to: "10MiB, blocks of 1MiB",
-            more: true,
+            change: rise(StudyFigure::Total, "64KiB, blocks of 1MiB", "10MiB, blocks of 1MiB"),
         },
     ],
     settings: settings::length,
@@ -277,10 +229,7 @@ pub(super) const WRITES: Study = Study {
     claims: &[Claim {
         says: "edit writes are slower than complete files",
         place: "7.4, figures 69 and 70",
-        figure: StudyFigure::Total,
-        from: "whole files",
-        to: "edit writes",
-        more: false,
+        change: fall(StudyFigure::Total, "whole files", "edit writes"),
     }],
     settings: settings::writes,
 };
@@ -297,35 +246,33 @@ pub(super) const NODES: Study = Study {
         Claim {
             says: "two nodes read up to 2.3 times as much",
             place: "7.5, figure 71",
-            figure: StudyFigure::Total,
-            from: "reads, 1 node",
-            to: "reads, 2 nodes",
-            more: true,
+            change: rise(StudyFigure::Total, "reads, 1 node", "reads, 2 nodes"),
         },
         Claim {
             says: "with two nodes latency is lower: 54 ms instead of 71 ms",
             place: "7.5, figure 72",
-            figure: StudyFigure::Block,
-            from: "reads, 1 node",
-            to: "reads, 2 nodes",
-            more: false,
+            change: fall(StudyFigure::Block, "reads, 1 node", "reads, 2 nodes"),
         },
         Claim {
             says: "two nodes write up to 2.3 times as much",
             place: "7.5, figure 73",
-            figure: StudyFigure::Total,
-            from: "writes, 1 node",
-            to: "writes, 2 nodes",
-            more: true,
+            change: rise(StudyFigure::Total, "writes, 1 node", "writes, 2 nodes"),
         },
         Claim {
             says: "so it is with latency of writes",
             place: "7.5, figure 74",
-            figure: StudyFigure::Block,
-            from: "writes, 1 node",
-            to: "writes, 2 nodes",
-            more: false,
+            change: fall(StudyFigure::Block, "writes, 1 node", "writes, 2 nodes"),
         },
     ],
     settings: settings::nodes,
 };
+
+/// The figure is larger at `to` than at `from`.
+const fn rise(figure: StudyFigure, from: &'static str, to: &'static str) -> Change {
+    Change { figure, from, to, more: true }
+}
+
+/// The figure is smaller at `to` than at `from`.
+const fn fall(figure: StudyFigure, from: &'static str, to: &'static str) -> Change {
+    Change { figure, from, to, more: false }
+}

@@ -102,11 +102,16 @@ fn claims_name_existing_settings() {
         let named = |name: &str| settings.iter().filter(|setting| setting.name == name).count();
         assert!(!study.claims.is_empty() && settings.len() > 1, "{}", study.name);
         for claim in study.claims {
-            assert_eq!((named(claim.from), named(claim.to)), (1, 1), "{}: {claim:?}", study.name);
+            assert_eq!(
+                (named(claim.change.from), named(claim.change.to)),
+                (1, 1),
+                "{}: {claim:?}",
+                study.name
+            );
         }
         for setting in &settings {
             assert_eq!(setting.mix.check(3), Ok(()), "{}: {}", study.name, setting.name);
-            assert!(setting.from + setting.mix.each.0 <= setting.whole, "{setting:?}");
+            assert!(setting.mix.from + setting.mix.each.0 <= setting.whole, "{setting:?}");
         }
         assert_eq!(Study::named(study.name).unwrap().about, study.about);
     }

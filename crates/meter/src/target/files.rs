@@ -111,7 +111,7 @@ impl PoolWorker for SharedFiles {
 
     fn method(&self) -> String {
         let cache = if self.direct { "direct" } else { "through the page cache" };
-        format!("threads, {cache}, {} files", self.files.paths.len())
+        format!("threads, {cache}, {}", units::show::count(self.files.paths.len(), "file"))
     }
 }
 

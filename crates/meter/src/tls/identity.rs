@@ -70,6 +70,7 @@ impl Identity {
         })?;
         let (key, key_pem) = key(&self.key).map_err(of_key)?;
         let provider = ring::default_provider();
+        // A handshake with another key fails with a message that names neither file.
         match CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider) {
             Ok(_) => Ok(Proof { chain, key, key_pem }),
             Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {

@@ -60,6 +60,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
             if little { bytes.rev().fold(0, add) } else { bytes.fold(0, add) }
         };
         let word = |from| u32::try_from(part(from, 4)).unwrap_or(u32::MAX);
+        // The name of a process or a message may follow the head.
         let length = HEAD + usize::try_from(part(46, 2)).unwrap_or(usize::MAX);
         if rest.len() < length {
             return Err(wrong("what follows an event is missing"));

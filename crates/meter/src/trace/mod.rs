@@ -160,6 +160,7 @@ fn wanted(name: &str, only: Option<&str>) -> bool {
 fn seconds(text: &str) -> Option<Duration> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    // More digits than nanoseconds have would be cut without notice.
     if whole.is_empty() || part.len() > 9 || !digits(whole) || !digits(part) {
         return None;
     }

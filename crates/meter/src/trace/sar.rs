@@ -40,6 +40,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         if fields.is_empty() || titled || head.is_empty() {
             continue;
         }
+        // The line of a restart has a time and no figures.
         if text.contains("RESTART") {
             continue;
         }

@@ -96,6 +96,8 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         });
         let at = at.transpose()?;
         if let Some(part) = rest.strip_suffix("<unfinished ...>") {
+            // A process has at most one call in progress, so its number is enough to join the
+            // parts.
             waiting.insert(front.process.to_owned(), (at, part.trim_end().to_owned()));
             continue;
         }

@@ -41,8 +41,8 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         let handles = all("nfs.fh.hash");
         let mut add = |handle: Option<usize>, (offset, bytes), write| {
             // Where the owner of the handle is ambiguous, the last one is the most likely.
-            let handle = handle.and_then(|number| handles.get(number)).or(handles.last());
-            let handle = handle.copied().unwrap_or_default();
+            let own = handle.and_then(|number| handles.get(number));
+            let handle = own.or(handles.last()).copied().unwrap_or_default();
             if bytes > 0 && wanted(handle, only) {
                 let file = files.number(handle);
                 operations.push(Operation { at: Some(at), file, offset, bytes, write });

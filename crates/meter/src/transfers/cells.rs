@@ -20,6 +20,7 @@ impl Cells {
     /// The cells of a file of `length` bytes. There is at least one.
     pub(crate) fn new(length: u64, cell: u64, key: u64) -> Self {
         let count = (length / cell).max(1);
+        // At least one bit in each half: the network needs two halves.
         let bits = u64::BITS - (count - 1).leading_zeros();
         Self { count, cell, half: bits.div_ceil(2).max(1), key, taken: 0 }
     }
@@ -56,6 +57,7 @@ impl Cells {
         let mask = (1 << self.half) - 1;
         let (mut left, mut right) = (place >> self.half, place & mask);
         for turn in 0..4 {
+            // The turns need two bits; the number of the round begins above them.
             let salt = self.key ^ round << 3 ^ turn;
             let hashed = (right ^ salt.rotate_left(17))
                 .wrapping_add(salt)

@@ -71,6 +71,7 @@ impl Glibc {
             last.pop_front();
         }
         let mut rand = Self(last);
+        // As `srandom` does: the first numbers would still show the linear seed.
         for _ in 0..310 {
             rand.roll();
         }

@@ -62,6 +62,7 @@ impl TransferDraw {
             let seed = seed_of(client);
             if mix.ms_meter { Dice::ms_meter(seed) } else { Dice::honest(seed) }
         };
+        // A random block takes a cell as well, and may be longer than the transfer.
         let longest = mix.length.most().max(mix.largest_block().into());
         let cell = units::align_up(longest, PAGE);
         let of_file = |file: u32| Cells::new(mix.each.0, cell, seed ^ u64::from(file) << 32);
@@ -108,6 +109,8 @@ impl TransferDraw {
         };
         let number = dice.below(mix.blocks.len() as u64);
         let mut block = mix.blocks[usize::try_from(number).expect("below the blocks")];
+        // The published tool halves a block that is not smaller than its transfer; frames have one
+        // size.
         while u64::from(block) >= length && block / 2 >= SMALLEST_BLOCK && !whole_frames(mix) {
             block /= 2;
         }

@@ -28,6 +28,8 @@ pub struct TransferMix {
     pub own_file: bool,
     /// Bytes of each file.
     pub each: ByteCount,
+    /// The first byte of each file that is used; the `each` bytes from there count as the file.
+    pub from: u64,
     /// A write creates a new file, which replaces the old one when it is complete.
     pub replace: bool,
     /// The trace's mix, from which operations are drawn as fast as possible, each as a transfer of
@@ -98,6 +100,7 @@ impl TransferMix {
             files,
             own_file: false,
             each,
+            from: 0,
             replace: false,
             drawn: profile.drawn.clone(),
         }
@@ -111,6 +114,7 @@ impl TransferMix {
             return Err(MixError::Block(ByteCount(u64::from(*block))));
         }
         let length = ByteCount(self.length.most().max(u64::from(self.largest_block())));
+        // A page more, because positions are aligned to pages.
         if self.each.0 < length.0 + PAGE {
             return Err(MixError::TooSmall { each: self.each, length });
         }

@@ -22,7 +22,6 @@
 //! [`TransferRow::meter`] has that part. There are no deadlines, so that nothing is late.
 
 mod cells;
-mod client;
 mod dice;
 mod draw;
 mod mix;

@@ -145,6 +145,7 @@ impl TransferRow {
 }
 
 fn mean(sum: Duration, count: u64) -> Duration {
+    // Durations divide by 32 bits only, and a long run has more transfers.
     let nanos = sum.as_nanos() / u128::from(count.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

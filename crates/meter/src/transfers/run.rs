@@ -1,9 +1,7 @@
 //! The run of transfers: clients that start, continue and end them.
 
-use super::client::{Moving, TransferClient};
-use super::{
-    PerClient, PerSecond, Transfer, TransferDraw, TransferMix, TransferRowKey, TransfersOutcome,
-};
+use super::{PerClient, Transfer, TransferDraw, TransferMix, TransferRowKey, TransfersOutcome};
+use crate::grown;
 use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
@@ -35,6 +33,37 @@ pub struct TransfersProgress {
     pub transfers: u64,
     /// Number of bytes read and written.
     pub bytes: ByteCount,
+}
+
+/// The state of a client.
+#[derive(Clone, Debug)]
+enum TransferClient {
+    /// It waits until a moment and then begins this transfer.
+    Waits(Moment, Transfer),
+    /// A block of a transfer is in flight.
+    Moves(Moving),
+    /// It has made all its transfers.
+    Done,
+}
+
+/// A transfer in progress.
+#[derive(Clone, Debug)]
+struct Moving {
+    transfer: Transfer,
+    /// The number of the transfer among the client's.
+    number: u64,
+    /// The moment at which it began.
+    began: Moment,
+    /// The block in flight, its offset, and the time of its request.
+    block: u32,
+    offset: u64,
+    asked: Moment,
+    /// The total time of the completed blocks.
+    data: Duration,
+    open: Duration,
+    meter: Duration,
+    /// The time at which the block before was complete.
+    over: Moment,
 }
 
 struct TransfersRun<'a> {
@@ -90,6 +119,7 @@ impl TransfersRun<'_> {
         go_on: &mut dyn FnMut(TransfersProgress) -> bool,
     ) -> Result<bool, DeviceError> {
         for client in 0..self.plan.clients {
+            // All first transfers are drawn before the clock matters, so that drawing delays none.
             self.next(client, self.origin);
         }
         let mut done = Vec::new();
@@ -175,7 +205,7 @@ impl TransfersRun<'_> {
             tag: client.into(),
             kind: transfer.kind,
             file: transfer.file,
-            offset: moving.offset,
+            offset: self.plan.mix.from + moving.offset,
             len: transfer.bytes_of(moving.block).into(),
             handle: Handle::Own {
                 client,
@@ -252,19 +282,14 @@ impl TransfersRun<'_> {
 
     fn count_second(&mut self, at: Moment, kind: OperationKind, bytes: ByteCount, took: Duration) {
         let number = usize::try_from(at.since(self.origin).as_secs()).unwrap_or(usize::MAX);
-        let seconds = &mut self.outcome.seconds;
-        if seconds.len() <= number {
-            seconds.resize(number + 1, PerSecond::default());
-        }
-        let second = &mut seconds[number];
+        let second = grown(&mut self.outcome.seconds, number);
         match kind {
             OperationKind::Read => second.read += bytes,
             OperationKind::Write => second.written += bytes,
         }
         second.blocks += 1;
         second.longest = second.longest.max(took);
-        let nanos = units::nanos(took);
-        self.outcome.heat.count(at.since(self.origin).as_secs(), nanos);
+        self.outcome.heat.count(number as u64, units::nanos(took));
     }
 
     /// Logs the block in flight; `None` if it was not complete at the end of the run.
@@ -325,6 +350,7 @@ fn fill_of_a_byte(port: &dyn Port) -> f64 {
     let mut rand = super::Glibc::new(1);
     let began = port.now();
     let sum = (0..SAMPLE).fold(0u32, |sum, _| sum.wrapping_add(rand.roll() & 0xff));
+    // Otherwise the compiler removes a loop whose result is not used.
     std::hint::black_box(sum);
     port.now().since(began).as_secs_f64() / f64::from(SAMPLE)
 }

@@ -3,11 +3,11 @@
 //! A server may close an idle connection at any moment. A request on a reused connection that was
 //! closed before the first byte of a response is therefore repeated once on a new connection.
 
-use super::ViewerError;
 use super::hosts::Network;
-use super::http::{Head, ResponseReader};
+use super::http::{Head, NotHttp, ResponseReader};
 use super::source::FetchRequest;
 use super::wire::Wire;
+use super::{RequestError, ViewerError};
 use crate::tls::explain_io;
 use mio::Token;
 use std::io::{self, Read, Write};
@@ -54,6 +54,7 @@ impl HttpConnection {
         let address = network.hosts.resolve(&request.url.host_and_port())?;
         let name = request.url.secure.then(|| request.url.host().to_owned());
         let peer = Some((address, name));
+        // A redirect may lead to another host in the middle of a title.
         if self.peer != peer {
             self.close();
         }
@@ -83,10 +84,10 @@ impl HttpConnection {
         scratch: &mut [u8],
         sink: &mut dyn FnMut(&Head, &[u8]),
     ) -> Result<Option<Head>, ViewerError> {
-        let lost = |reason: String| ViewerError::Lost { url: request.url.to_string(), reason };
+        let lost = |reason: &str| request.url.failed(RequestError::Lost(reason.to_owned()));
         let failed = |error: &io::Error| match explain_io(error) {
-            Some(reason) => ViewerError::Tls { url: request.url.to_string(), reason },
-            None => lost(error.to_string()),
+            Some(reason) => request.url.failed(RequestError::Tls(reason)),
+            None => lost(&error.to_string()),
         };
         if let Err(error) = self.send(network) {
             return self.again(network, request, &failed(&error));
@@ -96,20 +97,17 @@ impl HttpConnection {
             match stream.read(scratch) {
                 // The server closed an idle connection, so the request is sent again on a new one.
                 Ok(0) if self.reader.is_untouched() => {
-                    return self.again(network, request, &lost("closed before an answer".into()));
+                    return self.again(network, request, &lost("closed before an answer"));
                 }
                 Ok(0) => {
                     self.close();
                     // A response without a length ends with the connection.
-                    self.reader.closed().map_err(|error| lost(error.0.to_owned()))?;
+                    self.reader.closed().map_err(|error| lost(error.0))?;
                 }
                 Ok(len) => {
-                    self.reader.push(&scratch[..len], sink).map_err(|error| {
-                        ViewerError::NotHttp {
-                            url: request.url.to_string(),
-                            reason: error.0.to_owned(),
-                        }
-                    })?;
+                    let not_http =
+                        |error: NotHttp| request.url.failed(RequestError::NotHttp(error.0));
+                    self.reader.push(&scratch[..len], sink).map_err(not_http)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -138,6 +136,7 @@ impl HttpConnection {
         request: &FetchRequest,
         lost: &ViewerError,
     ) -> Result<Option<Head>, ViewerError> {
+        // On a fresh connection the server refuses on purpose, and repeating would hide that.
         let retry = self.used && self.reader.is_untouched();
         self.close();
         if !retry {

@@ -25,11 +25,11 @@ use super::rendition_account::shown;
 use super::run::PlayRun;
 use super::session::{Session, SessionState};
 use crate::log::{NONE, OperationKind, Record, RecordSink};
-use crate::streams::{Second, StreamStats, StreamsOutcome};
+use crate::streams::{Judged, StreamStats, StreamsOutcome};
 use player::PlayerReport;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::{ByteCount, Moment, nanos};
 
 /// The result of a run of viewers.
 #[derive(Clone, Debug)]
@@ -113,10 +113,8 @@ impl ViewersTally<'_> {
             stream.frames += 1;
             stream.late += 1;
             self.late_rounds.insert(number);
-            self.second(Moment::ZERO + self.outcome.took, |second| {
-                second.frames += 1;
-                second.late += 1;
-            });
+            let missed = Judged { late: true, ..Judged::default() };
+            self.outcome.count_frame(second(Moment::ZERO + self.outcome.took), &missed);
         }
         self.outcome.never += missing;
         self.outcome.failed += u64::from(fate == Fate::Failed);
@@ -125,8 +123,6 @@ impl ViewersTally<'_> {
             stream.aggregate_drift = last.drift.aggregate();
             stream.consecutive_drift = last.drift.consecutive();
         }
-        self.outcome.frames += stream.frames;
-        self.outcome.late += stream.late;
         self.outcome.rounds = self.outcome.rounds.max(stream.frames);
         self.outcome.streams.push(stream);
     }
@@ -135,18 +131,14 @@ impl ViewersTally<'_> {
     fn shown(&mut self, piece: Rendered) -> bool {
         let stood = piece.at.since(piece.due);
         let late = stood > self.dead_band;
+        // The time in which the picture stood: lateness before or after it did not matter.
         let own = self.own.longest(piece.due, piece.at);
         let by_meter = late && stood <= own;
-        self.outcome.late_by_meter += u64::from(by_meter);
         if late && !by_meter {
             self.late_rounds.insert(piece.piece as u64);
         }
-        self.second(piece.due, |second| {
-            second.frames += 1;
-            second.late += u64::from(late);
-            second.late_by_meter += u64::from(by_meter);
-            second.longest_own = second.longest_own.max(own);
-        });
+        let judged = Judged { late, by_meter, own, response: Duration::ZERO };
+        self.outcome.count_frame(second(piece.due), &judged);
         late
     }
 
@@ -154,16 +146,14 @@ impl ViewersTally<'_> {
         for fetched in &session.fetched {
             let took = fetched.end.since(fetched.asked);
             let service = fetched.end.since(fetched.sent);
-            self.outcome.reads.operations += 1;
-            self.outcome.reads.bytes += ByteCount(fetched.bytes);
-            self.outcome.reads.service.record(service);
-            self.outcome.response.record(took);
-            self.second(fetched.end, |second| {
-                second.longest_response = second.longest_response.max(took);
-                second.bytes_read += ByteCount(fetched.bytes);
-            });
-            let due = rendered.iter().find(|shown| shown.piece == fetched.piece);
-            let due = due.filter(|shown| fetched.track == 0 && shown.piece > 0);
+            let (end, read) = (second(fetched.end), ByteCount(fetched.bytes));
+            let moved = (OperationKind::Read, read);
+            self.outcome.count_operation(end, moved, nanos(service), nanos(took));
+            let longest = &mut self.outcome.seconds[end].longest_response;
+            *longest = took.max(*longest);
+            // The first piece has no picture before it whose end could be its deadline.
+            let has_deadline = fetched.track == 0 && fetched.piece > 0;
+            let due = rendered.iter().find(|shown| has_deadline && shown.piece == fetched.piece);
             log.keep(&Record {
                 stream: session.number,
                 file: u32::try_from(fetched.track).unwrap_or(u32::MAX),
@@ -178,14 +168,6 @@ impl ViewersTally<'_> {
                 ..Record::default()
             });
         }
-    }
-
-    fn second(&mut self, at: Moment, change: impl FnOnce(&mut Second)) {
-        let number = second(at);
-        if self.outcome.seconds.len() <= number {
-            self.outcome.seconds.resize(number + 1, Second::default());
-        }
-        change(&mut self.outcome.seconds[number]);
     }
 }
 

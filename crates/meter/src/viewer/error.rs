@@ -8,13 +8,13 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
     /// No address was given.
-    #[error("no address was given; try http://127.0.0.1:8080/ for all titles of a local server")]
+    #[error("no address was given")]
     NoUrl,
     /// The number of viewers is zero.
-    #[error("with no viewers there is nothing to measure; give --viewers 1 or more")]
+    #[error("the number of viewers is zero")]
     NoViewers,
     /// The server has no titles.
-    #[error("{url} offers no titles; put some in with 'tenuto ingest STORE FILE...'")]
+    #[error("{url} offers no titles")]
     NoTitles {
         /// The server's address.
         url: String,
@@ -23,7 +23,7 @@ pub enum PlayError {
     #[error(transparent)]
     Viewer(#[from] ViewerError),
     /// The media could not be saved.
-    #[error("cannot write {}: {source}; choose another place with --save", path.display())]
+    #[error("cannot write {}: {source}", path.display())]
     Save {
         /// The path of the file.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum PlayError {
         source: io::Error,
     },
     /// The machine lacks resources for the number of viewers.
-    #[error("{what}: {source}; try fewer viewers, or raise the limit with 'ulimit -n'")]
+    #[error("{what}: {source}")]
     System {
         /// The operation.
         what: &'static str,
@@ -55,16 +55,8 @@ pub enum ViewerError {
     /// The client certificate cannot be loaded.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The TLS handshake failed.
-    #[error("{url}: no secure connection: {reason}")]
-    Tls {
-        /// The address of the request.
-        url: String,
-        /// The reason and the remedy.
-        reason: String,
-    },
     /// The host is unknown.
-    #[error("cannot find the host '{host}': {reason}; check the name")]
+    #[error("cannot find the host '{host}': {reason}")]
     Host {
         /// The host as the user gave it.
         host: String,
@@ -72,97 +64,130 @@ pub enum ViewerError {
         reason: String,
     },
     /// The connection was refused or timed out.
-    #[error(
-        "cannot connect to {address}: {reason}; is 'tenuto serve' running there, with this address \
-         after --listen?"
-    )]
+    #[error("cannot connect to {address}: {reason}")]
     Connect {
         /// The host and port.
         address: String,
         /// The kernel's error.
         reason: String,
     },
-    /// The connection was lost.
-    #[error("{url}: the connection was lost ({reason}); look at the server's log")]
-    Lost {
+    /// A request failed.
+    #[error("{url}: {error}")]
+    Request {
         /// The address of the request.
         url: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The server sent nothing.
-    #[error("{url}: nothing came for {seconds} s; the server hangs, or the network does")]
-    Silent {
-        /// The address of the request.
-        url: String,
-        /// The time without a byte.
-        seconds: u64,
-    },
-    /// The server answered 404.
-    #[error("{url}: not found (404); 'tenuto ls STORE' or the server's /titles say what there is")]
-    NotFound {
-        /// The address of the request.
-        url: String,
-    },
-    /// The server answered with another error status.
-    #[error("{url}: the server answered {status}{}", what(body))]
-    Status {
-        /// The address of the request.
-        url: String,
-        /// The HTTP status.
-        status: u16,
-        /// The beginning of the response body.
-        body: String,
-    },
-    /// The response is not HTTP.
-    #[error("{url}: the answer is not HTTP ({reason}); is this a web server's port?")]
-    NotHttp {
-        /// The address of the request.
-        url: String,
-        /// The reason.
-        reason: String,
-    },
-    /// A playlist was expected.
-    #[error(
-        "{url}: not a playlist that can be played ({reason}); give the address of a .m3u8, .mpd or \
-         .mp4, or of a server's root"
-    )]
-    NotAPlaylist {
-        /// The address of the request.
-        url: String,
-        /// The reason.
-        reason: String,
-    },
-    /// A DASH manifest was expected.
-    #[error(
-        "{url}: not a DASH manifest that can be played ({reason}); give an MPD of type static, or \
-         the title's HLS playlist or MP4 file"
-    )]
-    NotAManifest {
-        /// The address of the request.
-        url: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The renditions have different segment boundaries.
-    #[error(
-        "{url}: this rendition is cut into other pieces than the one before it, so that no player \
-         could change between them piece by piece; measure with --switching never"
-    )]
-    CutElsewhere {
-        /// The address of the playlist or manifest.
-        url: String,
-    },
-    /// An MP4 file was expected.
-    #[error("{url}: not an MP4 file that can be played ({reason})")]
-    NotMp4 {
-        /// The address of the request.
-        url: String,
-        /// The reason.
-        reason: String,
+        /// The failure.
+        error: RequestError,
     },
 }
 
-fn what(body: &str) -> String {
-    if body.is_empty() { String::new() } else { format!(": {body}") }
+/// The failure of one request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The TLS handshake failed, for this reason.
+    #[error("no secure connection: {0}")]
+    Tls(String),
+    /// The connection was lost, for this reason.
+    #[error("the connection was lost ({0})")]
+    Lost(String),
+    /// The server sent nothing for so many seconds.
+    #[error("the server sent nothing for {0} s")]
+    Silent(u64),
+    /// The server answered 404.
+    #[error("not found (404){}", what(message))]
+    NotFound {
+        /// The error message of the server, if it sent one.
+        message: String,
+        /// The hint of the server.
+        hint: Option<String>,
+    },
+    /// The server answered with another error status.
+    #[error("the server answered {status}{}", what(message))]
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// The error message of the server, or the beginning of the response body.
+        message: String,
+        /// The hint of the server.
+        hint: Option<String>,
+    },
+    /// The response is not HTTP, for this reason.
+    #[error("the answer is not HTTP ({0})")]
+    NotHttp(&'static str),
+    /// A playlist was expected, and this is none for this reason.
+    #[error("not a playlist that can be played ({0})")]
+    NotAPlaylist(&'static str),
+    /// A DASH manifest was expected, and this is none for this reason.
+    #[error("not a DASH manifest that can be played ({0})")]
+    NotAManifest(String),
+    /// The renditions have different segment boundaries.
+    #[error("the segments of this rendition have other boundaries than those of the one before it")]
+    CutElsewhere,
+    /// An MP4 file was expected, and this is none for this reason.
+    #[error("not an MP4 file that can be played ({0})")]
+    NotMp4(&'static str),
+}
+
+impl PlayError {
+    /// The error in one sentence, and what to do about it.
+    pub fn message_and_hint(&self) -> (String, Option<String>) {
+        let hint = match self {
+            Self::Viewer(error) => return error.message_and_hint(),
+            Self::NoUrl => "give http://127.0.0.1:8080/ for all titles of a local server",
+            Self::NoViewers => "give --viewers 1 or more",
+            Self::NoTitles { .. } => "add titles with `tenuto ingest STORE FILE...`",
+            Self::Save { .. } => "choose another place with --save",
+            Self::System { .. } => "try fewer viewers, or raise the limit with `ulimit -n`",
+        };
+        (self.to_string(), Some(hint.to_owned()))
+    }
+}
+
+impl ViewerError {
+    /// The error in one sentence, and what to do about it.
+    pub fn message_and_hint(&self) -> (String, Option<String>) {
+        let text = self.to_string();
+        let hint = match self {
+            // The reasons of certificates end with `; do this`.
+            Self::Trust(_)
+            | Self::Identity(_)
+            | Self::Request { error: RequestError::Tls(_), .. } => {
+                let (message, hint) = units::split_hint(&text);
+                return (message.to_owned(), hint.map(str::to_owned));
+            }
+            Self::Request { error, .. } => error.hint(),
+            Self::Url { .. } => None,
+            Self::Host { .. } => Some("check the name"),
+            Self::Connect { .. } => {
+                Some("start `tenuto serve` there, with this address after --listen")
+            }
+        };
+        (text, hint.map(str::to_owned))
+    }
+}
+
+impl RequestError {
+    fn hint(&self) -> Option<&str> {
+        Some(match self {
+            Self::NotFound { hint: Some(hint), .. } | Self::Status { hint: Some(hint), .. } => hint,
+            Self::NotFound { .. } => {
+                "`tenuto ls STORE`, or /titles of the server, lists the titles"
+            }
+            Self::Tls(_) | Self::Status { .. } | Self::NotMp4(_) => return None,
+            Self::Lost(_) => "look at the log of the server",
+            Self::Silent(_) => "look at the log of the server, and test the network",
+            Self::NotHttp(_) => "give the port of a web server",
+            Self::NotAPlaylist(_) => {
+                "give the address of a .m3u8, .mpd or .mp4, or of the root of a server"
+            }
+            Self::NotAManifest(_) => {
+                "give an MPD of type static, or the HLS playlist or MP4 file of the title"
+            }
+            Self::CutElsewhere => "measure with --switching never",
+        })
+    }
+}
+
+fn what(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
 }

@@ -1,5 +1,6 @@
 //! The times of fetched pieces, and the meter's own lateness in noticing them.
 
+use crate::grown;
 use crate::streams::Times;
 use std::time::Duration;
 use units::Moment;
@@ -42,11 +43,8 @@ impl OwnLateness {
 
     /// Notes that the thread was busy for `length` until `now`, and noticed nothing new.
     pub(crate) fn busy(&mut self, now: Moment, length: Duration) {
-        let second = second(now);
-        if self.seconds.len() <= second {
-            self.seconds.resize(second + 1, Duration::ZERO);
-        }
-        self.seconds[second] = self.seconds[second].max(length);
+        let longest = grown(&mut self.seconds, second(now));
+        *longest = length.max(*longest);
     }
 
     /// The longest lateness in the seconds between two moments.

@@ -57,6 +57,7 @@ impl Hosts {
         })?;
         let mut reason = "it has no address".to_owned();
         for address in addresses {
+            // The first address may be of a protocol that this machine cannot use.
             match std::net::TcpStream::connect_timeout(&address, CONNECT) {
                 Ok(_) => {
                     self.known.insert(host_and_port.to_owned(), address);

@@ -120,6 +120,7 @@ impl ResponseReader {
 
     fn push_head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], NotHttp> {
         let before = self.pending.len();
+        // One byte more than allowed tells a head that is too long from one that just fits.
         let take = bytes.len().min(MAX_HEAD + 1 - before);
         self.pending.extend_from_slice(&bytes[..take]);
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -158,9 +159,9 @@ impl ResponseReader {
 fn after_line(state: BodyState, line: &[u8]) -> Result<BodyState, NotHttp> {
     match state {
         BodyState::ChunkSize => {
-            let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
-            let size = std::str::from_utf8(size.trim_ascii()).ok();
-            match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
+            let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
+            let text = std::str::from_utf8(digits.trim_ascii()).ok();
+            match text.and_then(|text| u64::from_str_radix(text, 16).ok()) {
                 Some(0) => Ok(BodyState::Trailer),
                 Some(size) => Ok(BodyState::Chunk(size)),
                 None => Err(NotHttp("a chunk without a size")),
@@ -200,6 +201,7 @@ fn read_head(response: &httparse::Response<'_, '_>) -> Result<(Head, BodyState),
     if matches!(status, 204 | 304) {
         body = BodyState::Done;
     }
+    // The end of such a body is the end of its connection.
     head.keep_alive &= body != BodyState::UntilClosed;
     Ok((head, body))
 }

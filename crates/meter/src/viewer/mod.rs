@@ -10,6 +10,7 @@
 //!
 //! Nothing is decoded: a picture that arrives in time counts as seen.
 
+mod boxes;
 mod connection;
 mod counted;
 mod dash;
@@ -32,7 +33,7 @@ mod url;
 mod wire;
 
 pub use counted::Counted;
-pub use error::{PlayError, ViewerError};
+pub use error::{PlayError, RequestError, ViewerError};
 pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions, View};
 pub use outcome::{
     Distribution, DriftReport, Parameters, PlayReport, RefusalReport, RenditionReport, Totals,

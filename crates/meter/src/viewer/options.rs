@@ -194,14 +194,8 @@ impl FromStr for Choice {
     type Err = ParseChoiceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "in-turn" => Ok(Self::RoundRobin),
-            "random" => Ok(Self::Random),
-            _ => Err(ParseChoiceError {
-                given: text.to_owned(),
-                wanted: "a way to choose titles: 'in-turn' or 'random'",
-            }),
-        }
+        let choices = [("in-turn", Self::RoundRobin), ("random", Self::Random)];
+        chosen(text, &choices, "a way to choose titles: 'in-turn' or 'random'")
     }
 }
 
@@ -219,15 +213,18 @@ impl FromStr for Form {
     type Err = ParseChoiceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "hls" => Ok(Self::Hls),
-            "mp4" => Ok(Self::Progressive),
-            _ => Err(ParseChoiceError {
-                given: text.to_owned(),
-                wanted: "a form to play: 'hls' or 'mp4'",
-            }),
-        }
+        let forms = [("hls", Self::Hls), ("mp4", Self::Progressive)];
+        chosen(text, &forms, "a form to play: 'hls' or 'mp4'")
     }
+}
+
+fn chosen<T: Copy>(
+    given: &str,
+    choices: &[(&str, T)],
+    wanted: &'static str,
+) -> Result<T, ParseChoiceError> {
+    let found = choices.iter().find(|(name, _)| *name == given).map(|(_, choice)| *choice);
+    found.ok_or_else(|| ParseChoiceError { given: given.to_owned(), wanted })
 }
 
 /// The longest stall that does not count: a third of a frame at 30 per second. One process plays

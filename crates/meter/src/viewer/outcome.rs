@@ -173,6 +173,9 @@ pub struct ViewerReport {
     /// The error, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What to do about the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// Time from arrival to the response of the manifest request.
     pub answer_ms: Option<f64>,
     /// Time from arrival to first picture.

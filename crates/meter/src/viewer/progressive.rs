@@ -11,8 +11,10 @@
 //! boxes are no obstacle. Edit lists are not applied: they shift by less than a piece. A fragmented
 //! file has no sample tables: a constant rate is assumed over its duration.
 
+use super::boxes::{box_header, boxes, find, ticks, u32_at, u64_at};
 use super::source::{Piece, TrackSource};
 use super::url::Url;
+use crate::grown;
 use player::TrackTimeline;
 use std::ops::Range;
 use std::time::Duration;
@@ -122,7 +124,7 @@ fn last(count: usize) -> u32 {
 fn needs(moov: &[u8], total: u64) -> Result<(Vec<u64>, Duration), &'static str> {
     let mut needs: Vec<u64> = Vec::new();
     let mut duration = Duration::ZERO;
-    for (_, trak) in boxes(moov).filter(|(kind, _)| kind == b"trak") {
+    for (_, trak, _) in boxes(moov).filter(|(kind, ..)| kind == b"trak") {
         duration = duration.max(track_needs(trak, &mut needs)?);
     }
     // Without sample tables, bytes are assumed to be spread evenly over the duration.
@@ -168,9 +170,8 @@ fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static s
     };
     let samples = u32_at(stsz, 8).ok_or(CUT)?;
     let same_size = u32_at(stsz, 4).ok_or(CUT)?;
-    let mut times = Runs::of(stts, 2);
-    let mut in_chunk = SamplesPerChunk::new(stsc);
-    let (mut chunk, mut left_in_chunk, mut at, mut ticks) = (0, 0, 0u64, 0u64);
+    let (mut times, mut in_chunk) = (runs(stts), samples_of_chunks(stsc));
+    let (mut chunk, mut left_in_chunk, mut at, mut decoded) = (0, 0, 0u64, 0u64);
     for sample in 0..samples as usize {
         if left_in_chunk == 0 {
             let offset = if wide {
@@ -179,7 +180,7 @@ fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static s
                 u32_at(chunks, 8 + 4 * chunk).map(u64::from)
             };
             at = offset.ok_or(CUT)?;
-            left_in_chunk = in_chunk.of(chunk).filter(|count| *count > 0).ok_or(CUT)?;
+            left_in_chunk = in_chunk.next().filter(|count| *count > 0).ok_or(CUT)?;
             chunk += 1;
         }
         left_in_chunk -= 1;
@@ -187,73 +188,30 @@ fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static s
             if same_size > 0 { same_size } else { u32_at(stsz, 12 + 4 * sample).ok_or(CUT)? };
         at = at.saturating_add(u64::from(size));
         // A sample that begins exactly on a boundary belongs to the piece after it.
-        let piece = count_of_pieces(time(ticks, timescale) + Duration::from_nanos(1))? - 1;
-        if needs.len() <= piece {
-            needs.resize(piece + 1, 0);
-        }
-        needs[piece] = needs[piece].max(at);
-        ticks += u64::from(times.next().ok_or(CUT)?);
+        let piece = count_of_pieces(ticks(decoded, timescale) + Duration::from_nanos(1))? - 1;
+        let need = grown(needs, piece);
+        *need = at.max(*need);
+        decoded += u64::from(times.next().ok_or(CUT)?);
     }
-    Ok(time(ticks, timescale))
+    Ok(ticks(decoded, timescale))
 }
 
-fn time(ticks: u64, timescale: u32) -> Duration {
-    let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(timescale.max(1));
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+/// The values of a run-length table (`stts`): pairs of count and value.
+fn runs(table: &[u8]) -> impl Iterator<Item = u32> {
+    let pair = |at| u32_at(table, at).zip(u32_at(table, at + 4));
+    let pairs = (8..).step_by(8).map_while(pair);
+    pairs.flat_map(|(count, value)| std::iter::repeat_n(value, count as usize))
 }
 
-/// Values of a run-length table (`stts`): pairs of count and value.
-struct Runs<'a> {
-    table: &'a [u8],
-    at: usize,
-    left: u32,
-    value: u32,
-    step: usize,
-}
-
-impl<'a> Runs<'a> {
-    fn of(table: &'a [u8], words: usize) -> Self {
-        Self { table, at: 8, left: 0, value: 0, step: 4 * words }
-    }
-}
-
-impl Iterator for Runs<'_> {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        while self.left == 0 {
-            self.left = u32_at(self.table, self.at)?;
-            self.value = u32_at(self.table, self.at + 4)?;
-            self.at += self.step;
-        }
-        self.left -= 1;
-        Some(self.value)
-    }
-}
-
-/// The table `stsc`: the number of samples per chunk, from certain chunks on.
-struct SamplesPerChunk<'a> {
-    table: &'a [u8],
-    at: usize,
-    now: Option<u32>,
-}
-
-impl<'a> SamplesPerChunk<'a> {
-    fn new(table: &'a [u8]) -> Self {
-        Self { table, at: 8, now: None }
-    }
-
-    /// The bytes of `chunk`, counted from zero; chunks are requested in ascending order.
-    fn of(&mut self, chunk: usize) -> Option<u32> {
-        while let Some(first) = u32_at(self.table, self.at) {
-            if first as usize > chunk + 1 {
-                break;
-            }
-            self.now = u32_at(self.table, self.at + 4);
-            self.at += 12;
-        }
-        self.now
-    }
+/// The number of samples of each chunk in order (`stsc`): from certain chunks on it is another.
+fn samples_of_chunks(table: &[u8]) -> impl Iterator<Item = u32> {
+    let first = |row: usize| u32_at(table, 8 + 12 * row);
+    let row = move |row| Some((first(row)?, u32_at(table, 12 + 12 * row)?, first(row + 1)));
+    (0..).map_while(row).flat_map(|(first, samples, next)| {
+        // The last row holds for all chunks to the end of the file.
+        let chunks = next.map_or(u32::MAX, |next| next.saturating_sub(first));
+        std::iter::repeat_n(samples, chunks as usize)
+    })
 }
 
 /// The duration from `mvex/mehd`, else from `mvhd`.
@@ -265,50 +223,14 @@ fn movie_duration(moov: &[u8]) -> Option<Duration> {
         _ => u32_at(table, at_32).map(u64::from),
     };
     let fragments = find(moov, &[b"mvex", b"mehd"]).and_then(|mehd| long(mehd, 4, 4));
-    let ticks = fragments.filter(|ticks| *ticks > 0).or_else(|| long(mvhd, 16, 24))?;
-    (ticks > 0).then(|| time(ticks, timescale))
+    let length = fragments.filter(|length| *length > 0).or_else(|| long(mvhd, 16, 24))?;
+    (length > 0).then(|| ticks(length, timescale))
 }
 
 /// The timescale in `mvhd` or `mdhd`: after version, flags and two times.
-fn timescale(header: &[u8]) -> Option<u32> {
+fn timescale(header: &[u8]) -> Option<u64> {
     let at = if header.first() == Some(&1) { 20 } else { 12 };
-    u32_at(header, at).filter(|timescale| *timescale > 0)
-}
-
-/// The content of the first box at `path`.
-fn find<'a>(bytes: &'a [u8], path: &[&[u8; 4]]) -> Option<&'a [u8]> {
-    let Some((first, rest)) = path.split_first() else { return Some(bytes) };
-    let (_, content) = boxes(bytes).find(|(kind, _)| kind == *first)?;
-    find(content, rest)
-}
-
-/// The boxes side by side in `bytes`, up to the first invalid one.
-fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
-    std::iter::from_fn(move || {
-        let (kind, header, size) = box_header(bytes, bytes.len() as u64)?;
-        let (this, rest) = bytes.split_at_checked(usize::try_from(size).ok()?)?;
-        bytes = rest;
-        Some((kind, &this[header..]))
-    })
-}
-
-/// The type, the length of the header, and the length of the whole box, which is at most `left`.
-fn box_header(bytes: &[u8], left: u64) -> Option<([u8; 4], usize, u64)> {
-    let kind: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
-    let (header, size) = match u32_at(bytes, 0)? {
-        0 => (8, left),
-        1 => (16, u64_at(bytes, 8)?),
-        size => (8, u64::from(size)),
-    };
-    (size >= header as u64).then_some((kind, header, size))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+    u32_at(header, at).filter(|timescale| *timescale > 0).map(u64::from)
 }
 
 /// Play-out time of one range request: about as much as browsers request at a time.

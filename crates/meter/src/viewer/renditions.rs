@@ -92,6 +92,7 @@ pub(super) struct ReceivedSegment {
 /// The account of one viewer's segments, in the order of arrival.
 pub(super) fn of_viewer(pieces: &[ReceivedSegment], best: BitRate) -> RenditionStats {
     let mut shown = RenditionStats::default();
+    // From here on the player knew that the best rendition is possible.
     let first_of_best = pieces.iter().position(|got| got.rate >= best);
     for (number, got) in pieces.iter().enumerate() {
         let settled = match first_of_best {

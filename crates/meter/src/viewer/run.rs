@@ -104,6 +104,7 @@ impl<'a> EventLoop<'a> {
                 options,
                 network: Network { registry, hosts, begun: Instant::now(), opened: Vec::new() },
                 scratch: vec![0; SCRATCH],
+                now: Moment::ZERO,
                 saver: options.save.as_deref().map(Saver::new),
                 fatal: None,
             },
@@ -148,7 +149,8 @@ impl<'a> EventLoop<'a> {
                 break;
             }
             self.own.woke(now, now.since(at));
-            self.sessions[number].tick(now, &mut self.shared);
+            self.shared.now = now;
+            self.sessions[number].tick(&mut self.shared);
             self.touched(number);
             // The session took time, so that more timers may have expired.
             now = self.now();
@@ -166,8 +168,8 @@ impl<'a> EventLoop<'a> {
 
     fn ready(&mut self, token: usize) {
         let (number, lane) = (token / LANES, token % LANES);
-        let now = self.now();
-        self.sessions[number].ready(now, lane, &mut self.shared);
+        self.shared.now = self.now();
+        self.sessions[number].ready(lane, &mut self.shared);
         self.touched(number);
     }
 
@@ -234,6 +236,7 @@ impl<'a> EventLoop<'a> {
         for session in &mut self.sessions {
             session.leave(now);
         }
+        // A viewer who had not arrived by the end of the run has no experience to report.
         self.sessions.retain(|session| session.state != SessionState::Absent);
         match self.shared.fatal.take() {
             Some(fatal) => Err(fatal),

@@ -21,8 +21,8 @@ impl Saver {
     pub(crate) fn open(&mut self, tracks: usize) -> Result<(), PlayError> {
         for track in self.files.len()..tracks {
             let path = if tracks == 1 { self.wanted.clone() } else { named(&self.wanted, track) };
-            let file = File::create(&path);
-            let file = file.map_err(|source| PlayError::Save { path: path.clone(), source })?;
+            let file = File::create(&path)
+                .map_err(|source| PlayError::Save { path: path.clone(), source })?;
             self.files.push((path, file));
         }
         Ok(())

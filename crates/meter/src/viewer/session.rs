@@ -16,9 +16,8 @@ mod manifest_loader;
 mod renditions;
 mod requests;
 
-pub(crate) use manifest_loader::beginning;
+pub(crate) use manifest_loader::error_status;
 
-use super::ViewerError;
 use super::dash::Manifest;
 use super::fetched::Fetched;
 use super::hosts::Network;
@@ -28,10 +27,10 @@ use super::renditions::OfferedRenditions;
 use super::save::Saver;
 use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
-use super::{PlayError, PlayOptions};
+use super::{PlayError, PlayOptions, RequestError, ViewerError};
 use player::{Action, Fetch, Player, PlayerReport, Timeline};
 use renditions::Ladder;
-use requests::{Lane, LaneRequest, RequestPurpose};
+use requests::{Lane, RequestPurpose};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -44,6 +43,8 @@ pub(crate) struct PlayContext<'a> {
     pub(crate) options: &'a PlayOptions,
     pub(crate) network: Network<'a>,
     pub(crate) scratch: Vec<u8>,
+    /// The moment of the event that is handled: all of its effects have this one time.
+    pub(crate) now: Moment,
     /// The files of the first viewer's media; the media of others is dropped.
     pub(crate) saver: Option<Saver>,
     /// An error that ends the run.
@@ -132,28 +133,30 @@ impl Session {
     }
 
     /// Handles the passage of time: arrival, retries, the player's decisions, time limits.
-    pub(crate) fn tick(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
+    pub(crate) fn tick(&mut self, shared: &mut PlayContext<'_>) {
         match self.state {
-            SessionState::Absent => self.ask_admission(now, shared),
-            SessionState::WaitingToRetry(until) if until <= now => self.ask_admission(now, shared),
+            SessionState::Absent => self.ask_admission(shared),
+            SessionState::WaitingToRetry(until) if until <= shared.now => {
+                self.ask_admission(shared);
+            }
             _ => {}
         }
         for lane in 0..self.lanes.len() {
-            if self.lanes[lane].again.as_ref().is_some_and(|(at, _)| *at <= now) {
+            if self.lanes[lane].again.as_ref().is_some_and(|(at, _)| *at <= shared.now) {
                 let (_, job) = self.lanes[lane].again.take().expect("seen above");
-                self.ask(now, lane, job, shared);
+                self.send(lane, job, shared);
             }
         }
         if let Some(lane) = self
             .lanes
             .iter()
-            .find(|lane| lane.job.is_some() && lane.heard + shared.options.patience <= now)
+            .find(|lane| lane.job.is_some() && lane.heard + shared.options.patience <= shared.now)
         {
-            let url = lane.job.as_ref().map_or(String::new(), |job| job.request.url.to_string());
-            let seconds = shared.options.patience.as_secs();
-            self.fail(now, ViewerError::Silent { url, seconds });
+            let silent = RequestError::Silent(shared.options.patience.as_secs());
+            let url = &lane.job.as_ref().expect("it has one, as found above").request.url;
+            self.fail(shared.now, url.failed(silent));
         }
-        self.go_on(now, shared);
+        self.go_on(shared);
     }
 
     /// The moment at which `tick` must be called next; `None` if only the network can change
@@ -197,30 +200,32 @@ impl Session {
             && self.last.as_ref().is_none_or(|last| last.pieces == 0)
     }
 
-    fn ask_admission(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
+    fn ask_admission(&mut self, shared: &mut PlayContext<'_>) {
         self.state = SessionState::LoadingManifest;
         self.attempts += 1;
-        self.admission_asked = now;
+        // Each attempt anew: the wait that a refusal asked for is no start-up time.
+        self.admission_asked = shared.now;
+        // A range request for a playlist is answered in part by some servers.
         let listed = [".m3u8", ".mpd"].iter().any(|end| self.url.path().ends_with(end));
         let range = (!listed).then(MoovFinder::start);
         let request = FetchRequest { url: self.url.clone(), range };
-        self.ask(now, 0, LaneRequest::new(RequestPurpose::Admission, request), shared);
+        self.ask(0, RequestPurpose::Admission, request, shared);
     }
 
     /// Carries out the player's decisions.
-    fn go_on(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
-        while let Some(action) = self.player.as_mut().and_then(|player| player.poll(now)) {
+    fn go_on(&mut self, shared: &mut PlayContext<'_>) {
+        while let Some(action) = self.player.as_mut().and_then(|player| player.poll(shared.now)) {
             match action {
                 Action::Fetch(fetch) => {
-                    if let Err(error) = self.fetch(now, fetch, shared) {
-                        self.fail(now, error);
+                    if let Err(error) = self.fetch(fetch, shared) {
+                        self.fail(shared.now, error);
                     }
                 }
                 Action::Stalled => self.stalls += 1,
                 Action::Started | Action::Resumed => {}
                 Action::Ended => {
                     self.state = SessionState::Done(ViewerOutcome::Admitted);
-                    self.last = self.player.as_mut().map(|player| player.report(now));
+                    self.last = self.player.as_mut().map(|player| player.report(shared.now));
                     self.close();
                 }
             }
@@ -228,27 +233,21 @@ impl Session {
     }
 
     /// Fetches a piece for the player, in the rendition of its choice.
-    fn fetch(
-        &mut self,
-        now: Moment,
-        fetch: Fetch,
-        shared: &mut PlayContext<'_>,
-    ) -> Result<(), ViewerError> {
+    fn fetch(&mut self, fetch: Fetch, shared: &mut PlayContext<'_>) -> Result<(), ViewerError> {
         match (&self.ladder, &self.player) {
             (Some(ladder), Some(player)) if fetch.track == 0 => {
                 // The length in the playlist, at any playback speed.
                 let piece = self.tracks[0].timeline.mean();
                 let number = ladder.renditions.next(player.ahead(0), piece);
-                self.fetch_in(now, fetch, number, shared)
+                self.fetch_in(fetch, number, shared)
             }
-            _ => self.fetch_piece(now, fetch, shared),
+            _ => self.fetch_piece(fetch, shared),
         }
     }
 
     /// Fetches the segment in this rendition, once its segments are located.
     fn fetch_in(
         &mut self,
-        now: Moment,
         fetch: Fetch,
         number: usize,
         shared: &mut PlayContext<'_>,
@@ -256,19 +255,17 @@ impl Session {
         if let Some(ladder) = &mut self.ladder {
             let track = &mut self.tracks[0];
             if let Some(request) = ladder.wanted(number, &track.timeline)? {
-                let what = RequestPurpose::Rendition(fetch, number);
-                self.ask(now, 0, LaneRequest::new(what, request), shared);
+                self.ask(0, RequestPurpose::Rendition(fetch, number), request, shared);
                 return Ok(());
             }
             ladder.change_to(number, track, &mut self.lanes[0].init);
         }
-        self.fetch_piece(now, fetch, shared)
+        self.fetch_piece(fetch, shared)
     }
 
     /// Fetches the segment of a located track, its header first.
     fn fetch_piece(
         &mut self,
-        now: Moment,
         fetch: Fetch,
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
@@ -277,7 +274,7 @@ impl Session {
         // The first two seconds of a progressive file may already have been read with its front.
         if piece.range.as_ref().is_some_and(std::ops::Range::is_empty) {
             if let Some(player) = &mut self.player {
-                player.arrived(now, fetch);
+                player.arrived(shared.now, fetch);
             }
             return Ok(());
         }
@@ -287,7 +284,7 @@ impl Session {
             _ => (RequestPurpose::Piece(fetch), piece),
         };
         let request = track.request(piece)?;
-        self.ask(now, fetch.track, LaneRequest::new(what, request), shared);
+        self.ask(fetch.track, what, request, shared);
         Ok(())
     }
 

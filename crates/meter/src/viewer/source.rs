@@ -1,7 +1,7 @@
 //! The pieces of a title and their times, parsed from HLS playlists.
 
-use super::ViewerError;
 use super::url::Url;
+use super::{RequestError, ViewerError};
 use m3u8_rs::{AlternativeMediaType, MasterPlaylist, MediaPlaylist, Playlist, VariantStream};
 use player::{Rendition, TrackTimeline};
 use std::ops::Range;
@@ -13,6 +13,13 @@ use units::BitRate;
 pub(crate) struct FetchRequest {
     pub(crate) url: Url,
     pub(crate) range: Option<Range<u64>>,
+}
+
+impl FetchRequest {
+    /// The request for all of an address.
+    pub(crate) fn whole(url: Url) -> Self {
+        Self { url, range: None }
+    }
 }
 
 /// The pieces of one track.
@@ -91,10 +98,7 @@ pub(crate) fn looks_like_a_playlist(bytes: &[u8]) -> bool {
 
 /// Parses a playlist that was fetched from `url`.
 pub(crate) fn read_playlist(url: &Url, bytes: &[u8]) -> Result<Listing, ViewerError> {
-    let error = |reason: &str| ViewerError::NotAPlaylist {
-        url: url.to_string(),
-        reason: reason.to_owned(),
-    };
+    let error = |reason| url.failed(RequestError::NotAPlaylist(reason));
     if !looks_like_a_playlist(bytes) {
         return Err(error("it does not begin with #EXTM3U"));
     }
@@ -133,6 +137,7 @@ fn offers(url: &Url, master: &MasterPlaylist) -> Result<Option<Offers>, ViewerEr
         .filter(|media| media.media_type == AlternativeMediaType::Audio)
         .filter(|media| Some(&media.group_id) == first.audio.as_ref())
         .collect();
+    // The sort is stable, so that without a default the first one named is used.
     audio.sort_by_key(|media| !media.default);
     // Without its own address the audio is part of the variant.
     let reference = audio.first().and_then(|media| media.uri.as_ref());

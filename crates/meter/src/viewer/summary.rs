@@ -1,6 +1,5 @@
 //! The report of a run, summarised from its sessions.
 
-use super::PlayOptions;
 use super::outcome::{
     Distribution, DriftReport, Parameters, PlayReport, Totals, ViewerOutcome, ViewerReport,
 };
@@ -8,6 +7,7 @@ use super::rendition_account::shown;
 use super::renditions::RenditionStats;
 use super::run::PlayRun;
 use super::session::{Session, SessionState};
+use super::{PlayOptions, ViewerError};
 use player::{Drift, PlaybackState, PlayerReport};
 use std::time::Duration;
 use units::Moment;
@@ -107,6 +107,7 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
     let SessionState::Done(outcome) = session.state else { panic!("everybody has been sent home") };
     let last = session.last.as_ref();
     let startup = last.and_then(|last| last.startup);
+    let (error, hint) = session.error.as_ref().map(ViewerError::message_and_hint).unzip();
     ViewerReport {
         viewer: session.number,
         url: session.url.to_string(),
@@ -114,7 +115,8 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
         outcome,
         attempts: session.attempts,
         refusal: session.refusal.clone(),
-        error: session.error.as_ref().map(ToString::to_string),
+        error,
+        hint: hint.flatten(),
         answer_ms: session.answered.map(|at| ms(at.since(session.arrived))),
         startup_ms: startup.map(ms),
         stage: last.map_or("none", |last| stage(last.state)).to_owned(),

@@ -6,7 +6,7 @@ use super::http::ResponseReader;
 use super::options::Form;
 use super::source::FetchRequest;
 use super::url::Url;
-use super::{PlayError, PlayOptions, ViewerError};
+use super::{PlayError, PlayOptions, RequestError, ViewerError};
 use crate::tls::explain_io;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::{ClientConnection, StreamOwned};
@@ -43,10 +43,8 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
 /// The references in the response of `/titles`, or built from its titles' names. Titles that are
 /// files without media are left out.
 fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError> {
-    let error = || ViewerError::NotAPlaylist {
-        url: url.to_string(),
-        reason: "the server's list of titles is not understood".to_owned(),
-    };
+    let unclear = RequestError::NotAPlaylist("the server's list of titles is not understood");
+    let error = || url.failed(unclear.clone());
     let value: Value = serde_json::from_slice(body).map_err(|_| error())?;
     let list = value.get("titles").unwrap_or(&value).as_array().ok_or_else(error)?;
     let text = |title: &Value, key| title.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -72,22 +70,23 @@ impl<T: Read + Write> ReadWrite for T {}
 
 /// Fetches one small response and waits for it.
 fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, ViewerError> {
-    let lost = |error: std::io::Error| match explain_io(&error) {
-        Some(reason) => ViewerError::Tls { url: url.to_string(), reason },
-        None => ViewerError::Lost { url: url.to_string(), reason: error.to_string() },
+    let lost = |error: std::io::Error| {
+        url.failed(match explain_io(&error) {
+            Some(reason) => RequestError::Tls(reason),
+            None => RequestError::Lost(error.to_string()),
+        })
     };
     let socket = TcpStream::connect(hosts.resolve(&url.host_and_port())?).map_err(lost)?;
     socket.set_read_timeout(Some(patience)).map_err(lost)?;
     let mut stream: Box<dyn ReadWrite> = match hosts.secure(url)? {
         None => Box::new(socket),
         Some((config, name)) => {
-            let session = ClientConnection::new(config, name);
-            let session = session.map_err(|error| lost(std::io::Error::other(error)))?;
+            let failed = |error| lost(std::io::Error::other(error));
+            let session = ClientConnection::new(config, name).map_err(failed)?;
             Box::new(StreamOwned::new(session, socket))
         }
     };
-    let request = FetchRequest { url: url.clone(), range: None };
-    stream.write_all(&render(&request)).map_err(lost)?;
+    stream.write_all(&render(&FetchRequest::whole(url.clone()))).map_err(lost)?;
     let mut reader = ResponseReader::default();
     let mut body = Vec::new();
     let mut scratch = vec![0; 16 * 1024];
@@ -97,29 +96,18 @@ fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, View
             0 => reader.closed(),
             _ => reader.push(&scratch[..len], &mut |_, bytes| body.extend_from_slice(bytes)),
         };
-        read.map_err(|error| ViewerError::NotHttp {
-            url: url.to_string(),
-            reason: error.0.to_owned(),
-        })?;
+        read.map_err(|error| url.failed(RequestError::NotHttp(error.0)))?;
         if let Some(head) = reader.take_complete() {
             break head;
         }
         // The list comes from a foreign server.
         if body.len() > MAX_LIST {
-            return Err(ViewerError::NotHttp {
-                url: url.to_string(),
-                reason: "an endless list of titles".to_owned(),
-            });
+            return Err(url.failed(RequestError::NotHttp("an endless list of titles")));
         }
     };
     match head.status {
         200 => Ok(body),
-        404 => Err(ViewerError::NotFound { url: url.to_string() }),
-        status => Err(ViewerError::Status {
-            url: url.to_string(),
-            status,
-            body: super::session::beginning(&body),
-        }),
+        status => Err(url.failed(super::session::error_status(status, &body))),
     }
 }
 

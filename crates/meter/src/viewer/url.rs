@@ -1,6 +1,6 @@
 //! Addresses with `http` and `https`: the part of RFC 3986 that playlists and redirects need.
 
-use super::ViewerError;
+use super::{RequestError, ViewerError};
 
 /// An address with `http` or `https`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +63,11 @@ impl Url {
         Self::of(self.secure, &rest).ok_or_else(error)
     }
 
+    /// The error of a request to this address.
+    pub(crate) fn failed(&self, error: RequestError) -> ViewerError {
+        ViewerError::Request { url: self.to_string(), error }
+    }
+
     /// Adds parameters to the query.
     pub(crate) fn with_query(mut self, query: &str) -> Self {
         if !query.is_empty() {
@@ -79,6 +84,7 @@ impl Url {
 
     /// The host and port to be resolved, as `HOST:PORT`.
     pub(crate) fn host_and_port(&self) -> String {
+        // The address in brackets has colons of its own (IPv6).
         let after_host = self.authority.rfind(']').unwrap_or(0);
         if self.authority[after_host..].contains(':') {
             self.authority.clone()

@@ -74,6 +74,7 @@ impl Wire {
         let connected = match self.connected {
             Some(at) => at,
             None => {
+                // A refused connection also becomes writable.
                 if let Some(error) = self.socket.take_error()? {
                     return Err(error);
                 }
@@ -131,6 +132,7 @@ impl Tls {
             };
             (self.from, self.to) = (0, len);
         }
+        // TLS may take only a part: its buffer is bounded, and the rest is offered again.
         let taken = self.session.read_tls(&mut &self.sealed[self.from..self.to])?;
         self.from += taken;
         if let Err(error) = self.session.process_new_packets() {

@@ -12,7 +12,8 @@ mod test_server;
 
 use meter::log::Record;
 use meter::viewer::{
-    Arrivals, Form, PlayError, PlayOptions, PlayReport, ViewerError, ViewerOutcome, count,
+    Arrivals, Form, PlayError, PlayOptions, PlayReport, RequestError, ViewerError, ViewerOutcome,
+    count,
 };
 use player::PlayerOptions;
 use std::path::PathBuf;
@@ -247,7 +248,13 @@ fn a_silent_server_causes_an_error() {
     });
     let patience = Duration::from_millis(300);
     let error = play(&PlayOptions { patience, ..options(&server, "/t/film/master.m3u8", 1) });
-    assert!(matches!(error, Err(PlayError::Viewer(ViewerError::Silent { .. }))), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            Err(PlayError::Viewer(ViewerError::Request { error: RequestError::Silent(_), .. }))
+        ),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -284,15 +291,17 @@ fn a_run_that_cannot_play_reports_the_remedy() {
     let server = TestServer::open(|_, _| None);
     let text = |url: String| {
         let urls = vec![url];
-        play(&PlayOptions { urls, ..PlayOptions::default() }).unwrap_err().to_string()
+        let error = play(&PlayOptions { urls, ..PlayOptions::default() }).unwrap_err();
+        let (message, hint) = error.message_and_hint();
+        format!("{message}\n{}", hint.unwrap_or_default())
     };
     let nobody = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}/t/x/master.m3u8", listener.local_addr().unwrap())
     };
     let cases = [
-        (nobody, "is 'tenuto serve' running there"),
-        (server.url("/t/nothing/master.m3u8"), "not found (404); 'tenuto ls STORE'"),
+        (nobody, "start `tenuto serve` there"),
+        (server.url("/t/nothing/master.m3u8"), "not found (404)\n`tenuto ls STORE`"),
         (server.url("/page.m3u8"), "does not begin with #EXTM3U"),
         (server.url("/page"), "not an MP4 file that can be played"),
         (server.url("/broken.m3u8"), "the server answered 500: on fire"),

@@ -123,7 +123,10 @@ fn renditions_with_different_boundaries_are_reported() {
     let viewer = &counted.report.viewers[0];
     let told = viewer.error.as_ref().unwrap();
     assert_eq!(viewer.outcome, ViewerOutcome::Failed);
-    assert!(told.contains("high.m3u8: this rendition is cut into other pieces"), "{told}");
+    assert!(
+        told.contains("high.m3u8: the segments of this rendition have other boundaries"),
+        "{told}"
+    );
 }
 
 /// A header of 700 bytes, an index of two pieces of four seconds, and the pieces.

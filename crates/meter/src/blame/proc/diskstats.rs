@@ -4,6 +4,8 @@
 //!   8 0 sda reads merged sectors ms  writes merged sectors ms  in_flight busy_ms weighted_ms ...
 //! ```
 
+use super::numbers;
+
 /// Counters of one block device (`/proc/diskstats`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Disk {
@@ -26,15 +28,11 @@ pub(in crate::blame) fn diskstats(text: &str) -> Vec<Disk> {
 }
 
 fn disk(line: &str) -> Option<Disk> {
+    // The first two are the device number, which changes with the order of attachment.
     let mut fields = line.split_whitespace().skip(2);
     let name = fields.next()?.to_owned();
-    let numbers: Option<Vec<u64>> = fields.map(|field| field.parse().ok()).collect();
-    let numbers = numbers?;
     let [reads, _, read, read_ms, writes, _, written, write_ms, _, busy_ms, weighted_ms] =
-        *numbers.get(..11)?
-    else {
-        return None;
-    };
+        numbers(fields)?;
     Some(Disk {
         name,
         requests: reads + writes,

@@ -6,6 +6,8 @@
 //!     READ: ops transmissions timeouts bytes_sent bytes_received queue_ms rtt_ms execute_ms errors
 //! ```
 
+use super::numbers;
+
 /// Counters of reads and writes of one NFS mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct NfsMount {
@@ -25,6 +27,7 @@ pub(in crate::blame) fn mountstats(text: &str, mount: &str) -> Option<NfsMount> 
     let wanted = format!(" mounted on {mount} with fstype nfs");
     let mut lines = text.lines().skip_while(|line| !(head(line) && line.contains(&wanted)));
     lines.next()?;
+    // The section of a mount ends where the next device begins.
     let operations = lines.take_while(|line| !head(line)).filter_map(operation);
     Some(operations.fold(NfsMount::default(), |sum, one| NfsMount {
         requests: sum.requests + one.requests,
@@ -39,10 +42,7 @@ fn operation(line: &str) -> Option<NfsMount> {
     if !["READ", "WRITE"].contains(&name) {
         return None;
     }
-    let fields: Vec<u64> = rest.split_whitespace().map_while(|field| field.parse().ok()).collect();
-    let [requests, sent, _, _, _, queue_ms, server_ms, _] = *fields.get(..8)? else {
-        return None;
-    };
+    let [requests, sent, _, _, _, queue_ms, server_ms, _] = numbers(rest.split_whitespace())?;
     Some(NfsMount { requests, again: sent.saturating_sub(requests), queue_ms, server_ms })
 }
 

@@ -1,5 +1,7 @@
 //! `/proc/net/dev`: counters of network interfaces since they were attached.
 
+use super::numbers;
+
 /// Counters of one network interface (`/proc/net/dev`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Interface {
@@ -17,16 +19,9 @@ pub(in crate::blame) fn net_dev(text: &str) -> Vec<Interface> {
 fn interface(line: &str) -> Option<Interface> {
     // The name may touch the first number, as in `eth0:123`.
     let (name, rest) = line.split_once(':')?;
-    let numbers: Option<Vec<u64>> =
-        rest.split_whitespace().map(|field| field.parse().ok()).collect();
-    let numbers = numbers?;
-    let at = |field: usize| numbers.get(field).copied();
-    Some(Interface {
-        name: name.trim().to_owned(),
-        received: at(0)?,
-        sent: at(8)?,
-        dropped: at(3)? + at(11)?,
-    })
+    // Bytes, packets, errors, drops and four more of received packets; the same of sent ones.
+    let [received, _, _, lost, _, _, _, _, sent, _, _, unsent] = numbers(rest.split_whitespace())?;
+    Some(Interface { name: name.trim().to_owned(), received, sent, dropped: lost + unsent })
 }
 
 #[cfg(test)]

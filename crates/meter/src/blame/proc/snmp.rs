@@ -24,6 +24,7 @@ pub(in crate::blame) fn tcp(snmp: &str, netstat: &str) -> Option<Tcp> {
 }
 
 fn counter(text: &str, family: &str, name: &str) -> Option<u64> {
+    // The first line of a family has the names, the second the numbers.
     let mut lines = text.lines().filter(|line| line.split_whitespace().next() == Some(family));
     let (names, numbers) = (lines.next()?, lines.next()?);
     let mut pairs = names.split_whitespace().zip(numbers.split_whitespace());

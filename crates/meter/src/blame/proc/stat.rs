@@ -5,6 +5,8 @@
 //!   cpu0 ...                                                                 each
 //! ```
 
+use super::numbers;
+
 /// Clock ticks of one processor by use (`/proc/stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Ticks {
@@ -28,12 +30,8 @@ pub(in crate::blame) fn stat(text: &str) -> Vec<Ticks> {
 }
 
 fn ticks(line: &str) -> Option<Ticks> {
-    let fields: Option<Vec<u64>> =
-        line.split_whitespace().skip(1).map(|field| field.parse().ok()).collect();
-    let fields = fields?;
-    let [user, nice, system, idle, iowait, irq, softirq, steal] = *fields.get(..8)? else {
-        return None;
-    };
+    let [user, nice, system, idle, iowait, irq, softirq, steal] =
+        numbers(line.split_whitespace().skip(1))?;
     let busy = user + nice + system + irq + softirq;
     Some(Ticks { busy, softirq, steal, all: busy + idle + iowait + steal })
 }

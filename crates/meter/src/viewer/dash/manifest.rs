@@ -18,6 +18,7 @@ pub(super) fn tracks(
     text: &str,
     rank: Option<usize>,
 ) -> Result<(Vec<Rendition>, Vec<Vec<Part>>), String> {
+    // Manifests come from foreign servers; the tree takes many times the memory of the text.
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|error| format!("it is no XML that can be read: {error}"))?;
@@ -47,10 +48,9 @@ pub(super) fn tracks(
             tracks = chosen.iter().map(|(kind, _)| (*kind, Vec::new())).collect();
         }
         for (track, (kind, parts)) in tracks.iter_mut().enumerate() {
-            let set = chosen.iter().find(|(of, _)| of == kind).map(|(_, set)| *set);
-            let set = set.ok_or_else(|| {
-                format!("period {} has no {}, but the first has", number + 1, kind.word())
-            })?;
+            let none =
+                || format!("period {} has no {}, but the first has", number + 1, kind.word());
+            let (_, set) = *chosen.iter().find(|(of, _)| of == kind).ok_or_else(none)?;
             let ladder = ladder(set)?;
             let of_first = if track == 0 { rank } else { None };
             if track == 0 && number == 0 {

@@ -25,10 +25,10 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-use super::ViewerError;
 use super::session::LANES;
 use super::source::{FetchRequest, Init, Piece, TrackSource};
 use super::url::Url;
+use super::{RequestError, ViewerError};
 use player::{Rendition, TrackTimeline};
 use std::ops::Range;
 use std::time::Duration;
@@ -85,7 +85,7 @@ pub(crate) fn read_manifest(
 }
 
 fn not_playable(url: &Url, reason: String) -> ViewerError {
-    ViewerError::NotAManifest { url: url.to_string(), reason }
+    url.failed(RequestError::NotAManifest(reason))
 }
 
 impl Manifest {

@@ -4,8 +4,9 @@
 
 use super::manifest::children;
 use super::template::{Names, fill};
-use super::time::{ticks, to_ticks};
+use super::time::to_ticks;
 use super::{MOST_PIECES, Part, Pieces};
+use crate::viewer::boxes::ticks;
 use crate::viewer::source::Piece;
 use crate::viewer::url::Url;
 use roxmltree::Node;
@@ -123,8 +124,8 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
     fn list(&self) -> Result<Vec<(Piece, Duration)>, String> {
         let scale = self.scale()?;
         let named = |level: &Node<'x, 'i>| children(*level, "SegmentURL").next().is_some();
-        let level = self.levels.iter().find(|level| named(level));
-        let level = level.ok_or("its SegmentList names no SegmentURL")?;
+        let none = "its SegmentList names no SegmentURL";
+        let level = self.levels.iter().find(|level| named(level)).ok_or(none)?;
         let urls: Vec<_> = children(*level, "SegmentURL").collect();
         let times = match (self.times(scale)?, self.number("duration")?) {
             (Some(times), _) => times,
@@ -151,8 +152,8 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
     }
 
     fn base(&self) -> Result<Pieces, String> {
-        let index = self.text("indexRange");
-        let index = index.ok_or("its SegmentBase has no indexRange, which is needed")?;
+        let none = "its SegmentBase has no indexRange, which is needed";
+        let index = self.text("indexRange").ok_or(none)?;
         Ok(Pieces::Indexed { reference: self.reference("")?, index: range(index)? })
     }
 
@@ -186,6 +187,7 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
                     until.saturating_sub(at).div_ceil(length)
                 }
             };
+            // Before the loop: one row can ask for 2^63 segments.
             bounded(count.saturating_add(times.len() as u64))?;
             for _ in 0..count {
                 times.push((at, length));

@@ -6,28 +6,28 @@
 //!   └──────────────── the box ────────────────┘ first offset ▶ piece ▶ piece ▶ ...
 //! ```
 
-use super::time::ticks;
+use crate::viewer::boxes::{boxes, ticks, u32_at, u64_at};
 use std::ops::Range;
 use std::time::Duration;
 
 /// The positions and durations of segments. `bytes` start at `at` in the file; other boxes may
 /// precede the index.
 pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>, &'static str> {
-    let (content, end) = find(bytes).ok_or("there is no sidx box where its manifest says")?;
-    let mut reader = SidxReader(content);
+    let found = boxes(bytes).find(|(kind, ..)| kind == b"sidx");
+    let (_, content, end) = found.ok_or("there is no sidx box where its manifest says")?;
+    let word = |at| u32_at(content, at).map(u64::from);
     let pieces = (|| {
-        let version = reader.number(4)? >> 24;
-        reader.number(4)?;
-        let scale = reader.number(4)?;
-        // Version 1 has 64-bit times and offsets.
-        let wide = if version == 0 { 4 } else { 8 };
-        reader.number(wide)?;
-        let mut next = at.checked_add(end)?.checked_add(reader.number(wide)?)?;
-        let count = reader.number(4)? & 0xffff;
+        let scale = word(8)?;
+        // Version 1 has 64-bit times and offsets, so that the table begins later.
+        let (offset, table) = match word(0)? >> 24 {
+            0 => (word(16)?, 20),
+            _ => (u64_at(content, 20)?, 28),
+        };
+        let mut next = at.checked_add(end as u64)?.checked_add(offset)?;
+        let count = usize::try_from(word(table)? & 0xffff).ok()?;
         let mut pieces = Vec::new();
-        for _ in 0..count {
-            let (size, duration) = (reader.number(4)?, reader.number(4)?);
-            reader.number(4)?;
+        for row in (0..count).map(|row| table + 4 + 12 * row) {
+            let (size, duration, _) = (word(row)?, word(row + 4)?, word(row + 8)?);
             // The top bit marks a reference to another index.
             if size >> 31 == 1 {
                 return Some(None);
@@ -43,31 +43,6 @@ pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>,
         Some(None) => Err("its sidx box leads to more of them, which is not supported"),
         Some(Some(pieces)) if pieces.is_empty() => Err("its sidx box names no segments"),
         Some(Some(pieces)) => Ok(pieces),
-    }
-}
-
-/// The content of the box, and the position of its end.
-fn find(bytes: &[u8]) -> Option<(&[u8], u64)> {
-    let mut at = 0;
-    loop {
-        let header = bytes.get(at..at + 8)?;
-        let size = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
-        let end = at.checked_add(usize::try_from(size).ok()?)?;
-        if &header[4..] == b"sidx" {
-            return Some((bytes.get(at + 8..end)?, end as u64));
-        }
-        // A box of size zero or without an end also ends the search.
-        at = (end >= at + 8).then_some(end)?;
-    }
-}
-
-struct SidxReader<'a>(&'a [u8]);
-
-impl SidxReader<'_> {
-    fn number(&mut self, len: usize) -> Option<u64> {
-        let (number, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 }
 

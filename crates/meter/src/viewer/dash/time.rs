@@ -28,12 +28,6 @@ fn parts(mut text: &str, units: &[(char, f64)]) -> Option<f64> {
     text.is_empty().then_some(sum)
 }
 
-/// The duration of `count` ticks at `scale` ticks per second.
-pub(super) fn ticks(count: u64, scale: u64) -> Duration {
-    let nanos = u128::from(count) * 1_000_000_000 / u128::from(scale.max(1));
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
 /// The number of ticks of `scale` that begin in this time.
 pub(super) fn to_ticks(time: Duration, scale: u64) -> u64 {
     let ticks = (time.as_nanos() * u128::from(scale)).div_ceil(1_000_000_000);
@@ -43,6 +37,7 @@ pub(super) fn to_ticks(time: Duration, scale: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::viewer::boxes::ticks;
 
     #[test]
     fn durations_are_parsed() {

@@ -8,9 +8,8 @@
 //! ```
 
 use super::renditions::{Ladder, list_of_lists};
-use super::requests::{LaneRequest, RequestPurpose, SHORTEST_RETRY};
+use super::requests::{Reply, RequestPurpose, SHORTEST_RETRY};
 use super::{PlayContext, Session, SessionState};
-use crate::viewer::ViewerError;
 use crate::viewer::dash::{looks_like_a_manifest, read_manifest};
 use crate::viewer::http::Head;
 use crate::viewer::outcome::{RefusalReport, ViewerOutcome};
@@ -19,6 +18,8 @@ use crate::viewer::renditions::OfferedRenditions;
 use crate::viewer::source::{
     FetchRequest, Listing, TrackSource, looks_like_a_playlist, read_playlist,
 };
+use crate::viewer::url::Url;
+use crate::viewer::{RequestError, ViewerError};
 use player::{Player, Timeline};
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,30 +30,33 @@ impl Session {
     /// Handles a successful response that contains no media.
     pub(super) fn document_received(
         &mut self,
-        now: Moment,
-        job: LaneRequest,
-        head: &Head,
-        body: &[u8],
+        reply: &Reply<'_>,
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
-        let url = job.request.url.clone();
+        let Reply { job, head, body } = reply;
+        let url = &job.request.url;
         match job.what {
             RequestPurpose::Playlist(number) => {
-                self.playlist(now, number, read_playlist(&url, body)?, shared)
+                self.playlist(number, read_playlist(url, body)?, shared)
             }
-            RequestPurpose::Index(track) => self.index(now, track, &job, head, body, shared),
+            RequestPurpose::Index(track) => {
+                if let Some(manifest) = &mut self.manifest {
+                    manifest.found(track, reply.wanted())?;
+                }
+                self.seek_index(track, shared)
+            }
             _ if looks_like_a_playlist(body) || looks_like_a_manifest(body) => {
-                self.answered = Some(now);
+                self.answered = Some(shared.now);
                 if is_part(head) {
                     // By its address it was taken for a file and fetched in part.
-                    let request = FetchRequest { url, range: None };
-                    self.ask(now, 0, LaneRequest::new(RequestPurpose::Admission, request), shared);
+                    let whole = FetchRequest::whole(url.clone());
+                    self.ask(0, RequestPurpose::Admission, whole, shared);
                     return Ok(());
                 }
                 if looks_like_a_manifest(body) {
-                    return self.manifest(now, &job, body, shared);
+                    return self.manifest(url, body, shared);
                 }
-                match read_playlist(&url, body)? {
+                match read_playlist(url, body)? {
                     Listing::Track(track) => self.start(vec![track], shared),
                     Listing::Offers(mut offers) => {
                         let audio = offers.audio.take();
@@ -62,13 +66,8 @@ impl Session {
                         self.ladder = Some(ladder);
                         self.awaited = lists.len();
                         for (track, url) in lists.into_iter().enumerate() {
-                            let request = FetchRequest { url, range: None };
-                            self.ask(
-                                now,
-                                track,
-                                LaneRequest::new(RequestPurpose::Playlist(track), request),
-                                shared,
-                            );
+                            let whole = FetchRequest::whole(url);
+                            self.ask(track, RequestPurpose::Playlist(track), whole, shared);
                         }
                     }
                 }
@@ -76,28 +75,29 @@ impl Session {
             }
             RequestPurpose::Admission if job.request.range.is_none() => {
                 if url.path().ends_with(".mpd") {
-                    read_manifest(&url, body, None).map(drop)
+                    read_manifest(url, body, None).map(drop)
                 } else {
-                    read_playlist(&url, body).map(drop)
+                    read_playlist(url, body).map(drop)
                 }
             }
             _ => {
-                self.answered.get_or_insert(now);
-                self.boxes(now, job, head, body, shared)
+                self.answered.get_or_insert(shared.now);
+                self.boxes(reply, shared)
             }
         }
     }
 
     fn playlist(
         &mut self,
-        now: Moment,
         number: usize,
         listing: Listing,
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
         let Listing::Track(track) = listing else { return Err(list_of_lists(&self.url)) };
         if let Some(ladder) = self.ladder.as_mut().filter(|_| number == 0) {
-            ladder.renditions.playlist_received(ladder.now(), now.since(self.lanes[0].asked));
+            ladder
+                .renditions
+                .playlist_received(ladder.now(), shared.now.since(self.lanes[0].asked));
         }
         // Both lanes load in parallel, so that the second track may arrive first.
         let at = self.tracks.len().min(number);
@@ -112,12 +112,10 @@ impl Session {
 
     fn manifest(
         &mut self,
-        now: Moment,
-        job: &LaneRequest,
+        url: &Url,
         body: &[u8],
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
-        let url = &job.request.url;
         let best = read_manifest(url, body, None)?;
         let ladder = Ladder::of_manifest(shared.options.switching, url, body, &best);
         let first = ladder.now();
@@ -127,19 +125,18 @@ impl Session {
         let tracks = manifest.tracks();
         self.awaited = tracks;
         self.manifest = Some(manifest);
-        (0..tracks).try_for_each(|track| self.seek_index(now, track, shared))
+        (0..tracks).try_for_each(|track| self.seek_index(track, shared))
     }
 
     /// Fetches a track's next index, or starts the player when all tracks are complete.
     fn seek_index(
         &mut self,
-        now: Moment,
         track: usize,
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
         let Some(manifest) = &self.manifest else { return Ok(()) };
         if let Some(request) = manifest.wanted(track)? {
-            self.ask(now, track, LaneRequest::new(RequestPurpose::Index(track), request), shared);
+            self.ask(track, RequestPurpose::Index(track), request, shared);
             return Ok(());
         }
         self.awaited -= 1;
@@ -151,35 +148,14 @@ impl Session {
         Ok(())
     }
 
-    fn index(
-        &mut self,
-        now: Moment,
-        track: usize,
-        job: &LaneRequest,
-        head: &Head,
-        body: &[u8],
-        shared: &mut PlayContext<'_>,
-    ) -> Result<(), ViewerError> {
-        if let Some(manifest) = &mut self.manifest {
-            manifest.found(track, wanted_of(job, head, body))?;
-        }
-        self.seek_index(now, track, shared)
-    }
-
     /// Handles a part of a progressive file's boxes.
     fn boxes(
         &mut self,
-        now: Moment,
-        job: LaneRequest,
-        head: &Head,
-        body: &[u8],
+        Reply { job, head, body }: &Reply<'_>,
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
-        let url = job.request.url.clone();
-        let error = |reason: &str| {
-            let (url, reason) = (url.to_string(), reason.to_owned());
-            ViewerError::NotMp4 { url, reason }
-        };
+        let url = &job.request.url;
+        let error = |reason| url.failed(RequestError::NotMp4(reason));
         // A server without byte ranges sends the whole of a small file, which also works.
         let whole = (0..body.len() as u64, Some(body.len() as u64));
         let (range, total) = head.range.clone().unwrap_or(whole);
@@ -188,11 +164,11 @@ impl Session {
         self.save(0, Some(range.start), body, shared);
         match self.finder.look(range.start, body, total).map_err(error)? {
             MoovSearch::Need(range) => {
-                let request = FetchRequest { url: job.request.url, range: Some(range) };
-                self.ask(now, 0, LaneRequest::new(RequestPurpose::Boxes, request), shared);
+                let request = FetchRequest { url: url.clone(), range: Some(range) };
+                self.ask(0, RequestPurpose::Boxes, request, shared);
             }
             MoovSearch::Moov(moov) => {
-                let track = self.finder.pieces(&job.request.url, &moov, total).map_err(error)?;
+                let track = self.finder.pieces(url, &moov, total).map_err(error)?;
                 self.start(vec![track], shared);
             }
         }
@@ -233,18 +209,6 @@ impl Session {
     }
 }
 
-/// The requested bytes: a server without byte ranges sends the whole file.
-pub(super) fn wanted_of<'a>(job: &LaneRequest, head: &Head, body: &'a [u8]) -> &'a [u8] {
-    let Some(wanted) = &job.request.range else { return body };
-    let came = head.range.as_ref().map_or(0, |(range, _)| range.start);
-    let index = wanted
-        .start
-        .checked_sub(came)
-        .and_then(|skipped| body.get(usize::try_from(skipped).ok()?..))
-        .unwrap_or_default();
-    &index[..index.len().min(usize::try_from(wanted.end - wanted.start).unwrap_or(0))]
-}
-
 /// Whether more of the index follows the received bytes.
 fn is_part(head: &Head) -> bool {
     let range = head.range.as_ref();
@@ -264,8 +228,23 @@ fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport {
     }
 }
 
+/// The failure of a request whose response has this error status.
+pub(crate) fn error_status(status: u16, body: &[u8]) -> RequestError {
+    // A Tenuto server explains an error in JSON; of other bodies the first line is shown.
+    let json = serde_json::from_slice::<Value>(body).ok();
+    let field = |name: &str| Some(json.as_ref()?[name].as_str()?.to_owned());
+    let (message, hint) = (field("message"), field("hint"));
+    match status {
+        404 => RequestError::NotFound { message: message.unwrap_or_default(), hint },
+        _ => {
+            let message = message.unwrap_or_else(|| beginning(body));
+            RequestError::Status { status, message, hint }
+        }
+    }
+}
+
 /// The first line of a response, for error messages.
-pub(crate) fn beginning(body: &[u8]) -> String {
+fn beginning(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
     text.lines().next().unwrap_or_default().trim().to_owned()
 }

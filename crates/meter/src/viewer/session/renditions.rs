@@ -9,10 +9,10 @@
 //! The list of a rendition's pieces is fetched when one of them is needed for the first time, as in
 //! players. [`player::RenditionSelector`] chooses the rendition.
 
-use crate::viewer::ViewerError;
 use crate::viewer::dash::{Manifest, read_manifest};
 use crate::viewer::source::{FetchRequest, Listing, Offers, TrackSource, read_playlist};
 use crate::viewer::url::Url;
+use crate::viewer::{RequestError, ViewerError};
 use player::{AbrRule, RenditionSelector, TrackTimeline};
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ impl Ladder {
         }
         let (url, text) = match &self.places {
             ListingSource::Lists(lists) => {
-                return Ok(Some(FetchRequest { url: lists[number].clone(), range: None }));
+                return Ok(Some(FetchRequest::whole(lists[number].clone())));
             }
             ListingSource::Manifest { url, text } => (url, text),
         };
@@ -158,7 +158,7 @@ impl Ladder {
         like: &TrackTimeline,
     ) -> Result<(), ViewerError> {
         if !source.timeline.has_same_bounds(like, WITHIN) {
-            return Err(ViewerError::CutElsewhere { url: url.to_string() });
+            return Err(url.failed(RequestError::CutElsewhere));
         }
         self.known[number] = Some(KnownRendition { source, init: None });
         Ok(())
@@ -166,8 +166,7 @@ impl Ladder {
 }
 
 pub(super) fn list_of_lists(url: &Url) -> ViewerError {
-    let reason = "a variant leads to another list of variants".to_owned();
-    ViewerError::NotAPlaylist { url: url.to_string(), reason }
+    url.failed(RequestError::NotAPlaylist("a variant leads to another list of variants"))
 }
 
 /// The tolerance for boundaries: playlists round the lengths of segments, some to tenths of a

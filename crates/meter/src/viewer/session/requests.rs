@@ -1,12 +1,12 @@
 //! A viewer's requests on its lanes: sent, answered, repeated after a 503, redirected.
 
-use super::manifest_loader::{beginning, wanted_of};
+use super::manifest_loader::error_status;
 use super::{LANES, PlayContext, Session};
-use crate::viewer::ViewerError;
 use crate::viewer::connection::HttpConnection;
 use crate::viewer::fetched::Fetched;
 use crate::viewer::http::Head;
 use crate::viewer::source::FetchRequest;
+use crate::viewer::{RequestError, ViewerError};
 use mio::Token;
 use player::{Download, Fetch};
 use std::time::Duration;
@@ -40,9 +40,24 @@ pub(super) struct LaneRequest {
     pub(super) put_off: u8,
 }
 
-impl LaneRequest {
-    pub(super) fn new(what: RequestPurpose, request: FetchRequest) -> Self {
-        Self { what, request, redirects: 0, put_off: 0 }
+/// A complete response with the request that it answers.
+pub(super) struct Reply<'a> {
+    pub(super) job: LaneRequest,
+    pub(super) head: &'a Head,
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> Reply<'a> {
+    /// The requested bytes: a server without byte ranges sends the whole file.
+    pub(super) fn wanted(&self) -> &'a [u8] {
+        let Some(wanted) = &self.job.request.range else { return self.body };
+        let came = self.head.range.as_ref().map_or(0, |(range, _)| range.start);
+        let bytes = wanted
+            .start
+            .checked_sub(came)
+            .and_then(|skipped| self.body.get(usize::try_from(skipped).ok()?..))
+            .unwrap_or_default();
+        &bytes[..bytes.len().min(usize::try_from(wanted.end - wanted.start).unwrap_or(0))]
     }
 }
 
@@ -65,7 +80,7 @@ pub(super) enum RequestPurpose {
 
 impl Session {
     /// Handles a lane's socket that is readable or writable.
-    pub(crate) fn ready(&mut self, now: Moment, lane_number: usize, shared: &mut PlayContext<'_>) {
+    pub(crate) fn ready(&mut self, lane_number: usize, shared: &mut PlayContext<'_>) {
         let Some(lane) = self.lanes.get_mut(lane_number) else { return };
         let Some(job) = lane.job.clone() else { return };
         // Only the first viewer's media is saved; the others discard theirs as they come.
@@ -79,8 +94,8 @@ impl Session {
             &job.request,
             &mut shared.scratch,
             &mut |head, part| {
-                *heard = now;
-                first.get_or_insert(now);
+                *heard = shared.now;
+                first.get_or_insert(shared.now);
                 if head.status < 300 {
                     bytes += part.len() as u64;
                 }
@@ -103,27 +118,39 @@ impl Session {
             self.bytes += bytes;
         }
         if too_large {
-            let url = job.request.url.to_string();
-            let reason = "the answer is too large; does the server serve byte ranges?".to_owned();
-            return self.fail(now, ViewerError::NotAPlaylist { url, reason });
+            let reason = "the answer is too large; does the server serve byte ranges?";
+            return self
+                .fail(shared.now, job.request.url.failed(RequestError::NotAPlaylist(reason)));
         }
         match answer {
             Ok(None) => {}
             Ok(Some(head)) => {
                 lane.job = None;
                 let body = std::mem::take(&mut lane.body);
-                if let Err(error) = self.answer(now, lane_number, job, &head, &body, shared) {
-                    self.fail(now, error);
+                if let Err(error) =
+                    self.answer(lane_number, Reply { job, head: &head, body: &body }, shared)
+                {
+                    self.fail(shared.now, error);
                 }
-                self.go_on(now, shared);
+                self.go_on(shared);
             }
-            Err(error) => self.fail(now, error),
+            Err(error) => self.fail(shared.now, error),
         }
     }
 
+    /// Makes a request on a lane, whose last request is answered.
     pub(super) fn ask(
         &mut self,
-        now: Moment,
+        lane: usize,
+        what: RequestPurpose,
+        request: FetchRequest,
+        shared: &mut PlayContext<'_>,
+    ) {
+        self.send(lane, LaneRequest { what, request, redirects: 0, put_off: 0 }, shared);
+    }
+
+    pub(super) fn send(
+        &mut self,
         lane_number: usize,
         job: LaneRequest,
         shared: &mut PlayContext<'_>,
@@ -134,8 +161,8 @@ impl Session {
                 connection: HttpConnection::new(token),
                 job: None,
                 body: Vec::new(),
-                heard: now,
-                asked: now,
+                heard: shared.now,
+                asked: shared.now,
                 first: None,
                 came: 0,
                 again: None,
@@ -143,88 +170,82 @@ impl Session {
             });
         }
         let lane = &mut self.lanes[lane_number];
-        lane.heard = now;
+        lane.heard = shared.now;
         // The time of a request runs from the first attempt, redirects and waits included.
         if job.redirects == 0 && job.put_off == 0 {
-            lane.asked = now;
+            lane.asked = shared.now;
         }
         (lane.first, lane.came) = (None, 0);
         lane.body.clear();
         let asked = lane.connection.ask(&mut shared.network, &job.request);
         lane.job = Some(job);
         if let Err(error) = asked {
-            self.fail(now, error);
+            self.fail(shared.now, error);
         }
     }
 
     fn answer(
         &mut self,
-        now: Moment,
         lane: usize,
-        mut job: LaneRequest,
-        head: &Head,
-        body: &[u8],
+        mut reply: Reply<'_>,
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
-        let url = || job.request.url.to_string();
+        let Reply { ref mut job, head, body } = reply;
         match (head.status, &head.location) {
-            (200 | 206, _) => self.good_answer(now, lane, job, head, body, shared),
+            (200 | 206, _) => self.good_answer(lane, reply, shared),
             (301 | 302 | 303 | 307 | 308, Some(to)) if job.redirects < MAX_REDIRECTS => {
                 job.request.url = job.request.url.join(to)?;
                 job.redirects += 1;
-                self.ask(now, lane, job, shared);
+                self.send(lane, reply.job, shared);
                 Ok(())
             }
             // Before the admission a 503 is the verdict on the viewer; later the server is only
             // busy.
             (503, _) if job.what == RequestPurpose::Admission => {
-                self.refused(now, head, body, shared.options.retry);
+                self.refused(shared.now, head, body, shared.options.retry);
                 Ok(())
             }
             (503, _) if job.put_off < MAX_PUT_OFF => {
                 self.put_off += 1;
                 job.put_off += 1;
-                let wait = Duration::from_secs(head.retry_after.unwrap_or(1));
                 // No server may make the viewer ask without a pause, or wait for ever.
-                let wait = wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
-                self.lanes[lane].again = Some((now + wait, job));
+                let wait = Duration::from_secs(head.retry_after.unwrap_or(1))
+                    .clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
+                self.lanes[lane].again = Some((shared.now + wait, reply.job));
                 Ok(())
             }
-            (404, _) => Err(ViewerError::NotFound { url: url() }),
-            (status, _) => Err(ViewerError::Status { url: url(), status, body: beginning(body) }),
+            (status, _) => Err(job.request.url.failed(error_status(status, body))),
         }
     }
 
     fn good_answer(
         &mut self,
-        now: Moment,
         lane: usize,
-        job: LaneRequest,
-        head: &Head,
-        body: &[u8],
+        reply: Reply<'_>,
         shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
+        let Reply { ref job, body, .. } = reply;
         match job.what {
             RequestPurpose::Admission
             | RequestPurpose::Playlist(_)
             | RequestPurpose::Index(_)
             | RequestPurpose::Boxes => {
-                self.document_received(now, job, head, body, shared)?;
+                self.document_received(&reply, shared)?;
             }
             RequestPurpose::Rendition(fetch, number) => {
-                let took = now.since(self.lanes[lane].asked);
+                let took = shared.now.since(self.lanes[lane].asked);
                 if let Some(ladder) = &mut self.ladder {
-                    let answer = wanted_of(&job, head, body);
-                    ladder.found(number, &job.request.url, answer, &self.tracks[0].timeline)?;
+                    let like = &self.tracks[0].timeline;
+                    ladder.found(number, &job.request.url, reply.wanted(), like)?;
                     ladder.renditions.playlist_received(number, took);
                 }
-                self.fetch_in(now, fetch, number, shared)?;
+                self.fetch_in(fetch, number, shared)?;
             }
             RequestPurpose::Init(fetch) => {
                 let init = self.tracks[fetch.track].init(fetch.piece);
                 self.lanes[lane].init = init.map(|(number, _)| number);
                 self.save(fetch.track, None, body, shared);
-                self.fetch_piece(now, fetch, shared)?;
+                self.fetch_piece(fetch, shared)?;
             }
             RequestPurpose::Piece(fetch) => {
                 let Lane { asked, first, came: bytes, ref connection, .. } = self.lanes[lane];
@@ -234,11 +255,12 @@ impl Session {
                 let mut rendition = 0;
                 if let Some(ladder) = self.ladder.as_mut().filter(|_| track == 0) {
                     rendition = ladder.now();
-                    let (took, waited) = (now.since(sent), first.unwrap_or(now).since(sent));
+                    let (took, waited) =
+                        (shared.now.since(sent), first.unwrap_or(shared.now).since(sent));
                     let transfer = Download { bytes: ByteCount(bytes), took, waited };
                     ladder.renditions.piece_received(rendition, &transfer);
                 }
-                let end = now;
+                let end = shared.now;
                 let got = Fetched { track, piece, rendition, asked, sent, first, end, bytes };
                 self.fetched.push(got);
                 // Without a reference of its own a piece is a range of the file that is being
@@ -247,7 +269,7 @@ impl Session {
                 let offset = job.request.range.as_ref().map(|range| range.start);
                 self.save(track, offset.filter(|_| whole), body, shared);
                 if let Some(player) = &mut self.player {
-                    player.arrived(now, fetch);
+                    player.arrived(shared.now, fetch);
                 }
             }
         }
