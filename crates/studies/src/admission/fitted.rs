@@ -1,9 +1,10 @@
 //! The two disks of Makaroff, Coutu and Liu as parameters: what their Table 2 says they did, rather
 //! than what their data sheets say they were.
 //!
-//! Both are fits, not portraits. The paper gives no geometry; what it gives is how many 64 KiB
-//! blocks the disks read in a slot of 500 ms, at worst and in use. Their sources stand in the
-//! parameter files, `disks/*.toml`.
+//! Both are fits, not portraits. The paper gives capacities and speeds of rotation (18 GB at 10,000
+//! rpm, 9 GB at 5,400 rpm), no zones and no seek times; and it gives how many 64 KiB blocks the
+//! disks read in a slot of 500 ms, at worst and in use. Their sources stand in the parameter files,
+//! `disks/*.toml`.
 
 use disk::{DiskModel, Parameters};
 

@@ -51,6 +51,7 @@ pub fn long_run(
             offered += arrivals.asked - asked;
         }
     }
+    // A run that is no longer than the warm-up has the load zero: 0 / 0 would be no number.
     let measured = length.saturating_sub(WARM_UP).as_secs_f64().max(f64::MIN_POSITIVE);
     let load = sold.as_secs_f64() / measured;
     LongRunResult { load, by_time, offered: offered / measured, counters: server.counters() }
@@ -94,6 +95,8 @@ impl<'a> ViewerArrivals<'a> {
         end: Duration,
         random: &mut RandomSource,
     ) {
+        // The time of the next viewer is kept from call to call, so that the steps of a run do not
+        // change its arrivals.
         while self.next < end.as_secs_f64() {
             server.run_until(Moment::ZERO + Duration::from_secs_f64(self.next));
             let schedule = self.wants(server.rules(), random);

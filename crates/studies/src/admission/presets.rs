@@ -67,6 +67,15 @@ impl Setup {
 
     /// Trains, and is ready to judge.
     pub fn study(&self, clock: Option<fn() -> Duration>) -> Study {
+        self.study_telling(clock, &mut |_| {})
+    }
+
+    /// As [`Setup::study`]; `progress` is called with the part of the training that is done.
+    pub(crate) fn study_telling(
+        &self,
+        clock: Option<fn() -> Duration>,
+        progress: &mut dyn FnMut(f64),
+    ) -> Study {
         let model = self.disk.clone().unwrap_or_else(|| match self.preset {
             Preset::Paper => fitted::small(),
             Preset::Large => fitted::large(),
@@ -79,7 +88,7 @@ impl Setup {
             _ => fitted::pathological(&model, BLOCK, slot, 0.5),
         };
         let kind = if self.preset == Preset::Library { ClipKind::FEATURE } else { ClipKind::SHORT };
-        let workload = Workload { gap: self.gap, repeated: false, read_size: self.read_size, slot };
+        let workload = Workload { gap: self.gap, read_size: self.read_size, slot };
         let mut study = Study {
             // As much as the disk could transfer at best, until it is known better.
             expected: model.mean_rate().0 as f64 / 8.0 * slot.as_secs_f64() / BLOCK as f64 * 0.8,
@@ -96,7 +105,8 @@ impl Setup {
         };
         // Scenarios of feature films take much longer to run.
         let rounds = if self.preset == Preset::Library { TRAINING / 4 } else { TRAINING };
-        let least = study.learn(rounds);
+        let least = study.learn(rounds, progress);
+        // A mean that was observed may be below the guarantee by chance; the guarantee is certain.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "blocks")]
         let observed = (least as u32).max(min_read);
         study.tested = self.tested(min_read, observed);
@@ -114,6 +124,8 @@ impl Setup {
         };
         let counted = [PolicyKind::SimpleMaximum, PolicyKind::InstantaneousMaximum];
         let averaged = [PolicyKind::Average, PolicyKind::VbrSim];
+        // The order is that of the rows in all results. The reproduction of the figures names its
+        // two rows of vbrSim by number (`CALIBRATED`, `OBSERVED`).
         let mut all: Vec<PolicyUnderTest> = Vec::new();
         all.extend(counted.map(|policy| blocks(policy, min_read, "minRead")));
         all.extend(averaged.map(|policy| blocks(policy, min_read, "minRead")));

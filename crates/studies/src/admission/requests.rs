@@ -13,7 +13,7 @@
 //! until its last was shown.
 
 use super::random::RandomSource;
-use super::titles::{BLOCK, Title, TitleSource, Track, float, whole};
+use super::titles::{BLOCK, Title, TitleSource, Track, whole};
 use disk::Costs;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -38,21 +38,23 @@ impl View {
     pub const PLAIN: Self =
         Self { start: 0.0, stop: f64::INFINITY, speed: 1.0, skip: 0, backwards: false };
 
-    /// As the paper's scenarios are drawn: half of the viewers see a part; 8 % at half speed, 4 %
-    /// at a quarter more, 8 % skipping one to three groups, 5 % backwards.
+    /// The kinds of requests of the paper's scenarios, in shares that are assumed, because the
+    /// paper states none: half of the viewers see a part; 8 % at half speed, 4 % at a quarter more,
+    /// 8 % skipping one to three groups, 5 % backwards.
     pub(crate) fn draw(title: &Title, random: &mut RandomSource) -> Self {
         let track = &title.tracks[0];
         let groups = track.groups.len();
         let mut view = Self::PLAIN;
         if random.happens(0.5) && groups > LEAST_GROUPS {
-            let first = whole(random.between(0.0, 0.5) * float(groups));
-            let left = float(groups - first);
-            let least = float(first) + (0.3 * left).max(float(LEAST_GROUPS));
-            let drawn = whole(random.between(least, float(groups + 1)));
+            let first = whole(random.between(0.0, 0.5) * groups as f64);
+            let left = (groups - first) as f64;
+            let least = first as f64 + (0.3 * left).max(LEAST_GROUPS as f64);
+            let drawn = whole(random.between(least, (groups + 1) as f64));
             let last = drawn.clamp((first + LEAST_GROUPS).min(groups), groups);
             view.start = track.at[track.groups[first]];
             view.stop = track.groups.get(last).map_or(f64::INFINITY, |frame| track.at[*frame]);
         }
+        // One number decides all four, so that their shares exclude each other.
         match random.part() {
             u if u < 0.08 => view.speed = 0.5,
             u if u < 0.12 => view.speed = 1.25,
@@ -75,6 +77,7 @@ impl View {
         let mut at = 0.0;
         let placed = |group| {
             let now = at;
+            // Groups that are left out take no time: the next one shown follows at once.
             at += (time(group + 1) - time(group)) / self.speed;
             (group, now)
         };
@@ -170,6 +173,8 @@ fn time(reads: &mut [Read], costs: &Costs) {
         // Two short reads must not count as one visit: see `Costs::shortest_following`.
         let long = u64::from(read.transfer.min(next.transfer)) >= shortest;
         if goes_on && long {
+            // The distance has eight bits. Reads further apart are charged as two visits, which is
+            // never too little.
             reads[at - 1].followed_after = u8::try_from(next.shown - read.shown).ok();
         }
     }
@@ -202,6 +207,7 @@ impl<'a> Joiner<'a> {
             // A frame on the border of two slots is shown in the later.
             u32::try_from(whole((shown + ahead / view.speed) / slot + 1e-9)).unwrap_or(u32::MAX)
         };
+        // The 1e-9 is for sums of frame times, which may end just below the border of a slot.
         let last = (shown + (track.at[end - 1] - track.at[first]) / view.speed) / slot + 1e-9;
         self.slots = self.slots.max(u32::try_from(whole(last)).unwrap_or(u32::MAX - 1) + 1);
         let mut frame = first;
@@ -309,6 +315,8 @@ pub(crate) struct Draw {
 
 impl Draw {
     pub(crate) fn new(source: &dyn TitleSource, repeated: bool, random: &mut RandomSource) -> Self {
+        // Shuffled once: unique requests come in random order, and no title comes again before all
+        // others.
         let mut order: Vec<usize> = (0..source.len()).collect();
         for i in (1..order.len()).rev() {
             order.swap(i, random.below(i + 1));

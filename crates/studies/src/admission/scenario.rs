@@ -39,8 +39,6 @@ pub struct Arrival {
 pub struct Workload {
     /// Mean time between arrivals.
     pub gap: Duration,
-    /// Whether titles are asked for again before all have been asked for.
-    pub repeated: bool,
     /// Bytes of the largest read of the server that is not like the paper's.
     pub read_size: u64,
     /// The scheduling period.
@@ -57,15 +55,18 @@ impl Scenario {
         seed: u64,
     ) -> Self {
         let mut random = RandomSource::new(seed, REQUESTS);
-        let mut draw = Draw::new(source, workload.repeated, &mut random);
+        let mut draw = Draw::new(source, false, &mut random);
         let (mut arrivals, mut requested, mut at) = (Vec::new(), 0.0, Moment::ZERO);
         let slot = workload.slot.as_secs_f64();
+        // At least one request, because the load of an empty scenario is undefined.
         while arrivals.is_empty() || (requested < target && arrivals.len() < MOST_ARRIVALS) {
             let (request, title) = draw.next(source, &mut random);
             at = at + Duration::from_secs_f64(random.exponential(workload.gap.as_secs_f64()));
             let schedule =
                 |size| Arc::new(ReadSchedule::new(&title, &request.view, size, slot, costs));
             let blocks = schedule(BLOCK);
+            // CABR is counted in blocks, whatever the read size of the server: the load axis is the
+            // same for all.
             let rate = blocks.rate();
             // Whichever comes nearer to the target: with this one or without.
             if requested + rate / 2.0 > target && !arrivals.is_empty() {
@@ -106,6 +107,8 @@ pub(crate) fn could_be_delivered(scenario: &Scenario, rules: &Rules) -> bool {
         }
         let Some(arrival) = arrivals.next() else { return true };
         let begins = rules.first_slot(arrival.at);
+        // Reads of one block: a long read is due with its first block, and would count later blocks
+        // too early in a bound that no scheduler may exceed.
         for read in &arrival.blocks.reads {
             let slot_due = super::disk_server::due_slot(read, begins);
             let at = usize::try_from(slot_due.0).unwrap_or(usize::MAX);

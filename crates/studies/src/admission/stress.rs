@@ -74,10 +74,12 @@ impl Stress {
         while now < RUN_SECONDS {
             now += random.exponential(gap);
             server.run_until(Moment::ZERO + Duration::from_secs_f64(now));
+            // Viewers who have seen everything can neither leave nor seek.
             inside.retain(|(viewer, _)| server.watches(*viewer));
             one_event(&mut server, &rules, &disk.titles, &mut inside, &mut random);
         }
         server.finish();
+        // Nobody is left, so that a booking that remains was never undone.
         assert!(server.is_empty(), "run {number}: the books do not balance");
         let counters = server.counters();
         let (worst, broken) = (rules.rotation == RotationalDelay::Worst, counters.late > 0);

@@ -91,6 +91,8 @@ impl Clips {
         let most = capacity / 100 * FULL_PERCENT;
         loop {
             let (low, high) = kind.mbps;
+            // This beta distribution has the mean 2 / 3.466 = 0.577, which is 5.55 Mb/s between
+            // 1.46 and 8.55.
             let mbps = low + (high - low) * random.beta(2.0, 1.466);
             let seconds = 60.0 * random.between(kind.minutes.0, kind.minutes.1);
             let clip =
@@ -139,7 +141,8 @@ impl TitleSource for StoredTitles {
 impl Clip {
     /// Bytes on the disk, whole blocks.
     fn bytes(&self) -> u64 {
-        let seconds = float(self.groups * GROUP) / FPS;
+        let seconds = (self.groups * GROUP) as f64 / FPS;
+        // 125,000 bytes per second are 1 Mb/s.
         (whole(self.mbps * 125_000.0 * seconds) as u64 + SLACK).next_multiple_of(BLOCK)
     }
 
@@ -150,9 +153,11 @@ impl Clip {
         let (mut mood, mut left, mut scene) = (random.normal(), 0, 1.0);
         for _ in 0..self.groups {
             if left == 0 {
-                left = whole(random.exponential(SCENE_SECONDS) * FPS / float(GROUP)).max(2);
+                left = whole(random.exponential(SCENE_SECONDS) * FPS / GROUP as f64).max(2);
                 // The squares of the factors add up to one, so that the variance stays one.
                 mood = 0.5 * mood + 0.75f64.sqrt() * random.normal();
+                // 0.35 here, 0.08 for a group and 0.15 for a frame together give the burstiness of
+                // film that the header states; a test compares them.
                 scene = (0.35 * mood).exp();
             }
             left -= 1;
@@ -162,7 +167,7 @@ impl Clip {
         }
         let mean = self.mbps * 125_000.0 / FPS;
         // Whatever was drawn, the clip has its mean rate.
-        let scale = mean * float(frames) / sizes.iter().sum::<f64>();
+        let scale = mean * frames as f64 / sizes.iter().sum::<f64>();
         let mut end = 0;
         let ends = sizes.iter().map(|size| {
             end += whole((size * scale).max(LEAST_FRAME)) as u64;
@@ -171,15 +176,11 @@ impl Clip {
         Track {
             offset: self.offset,
             ends: ends.collect(),
-            at: (0..frames).map(|frame| float(frame) / FPS).collect(),
+            at: (0..frames).map(|frame| frame as f64 / FPS).collect(),
             groups: (0..frames).step_by(GROUP).collect(),
-            duration: float(frames) / FPS,
+            duration: frames as f64 / FPS,
         }
     }
-}
-
-pub(crate) fn float(count: usize) -> f64 {
-    count as f64
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]

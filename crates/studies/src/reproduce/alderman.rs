@@ -5,7 +5,8 @@ pub(super) use meter::emulated::{MB, MPEG1};
 
 use device::SimulatedDisk;
 use disk::DiskModel;
-use meter::rounds::{Capacity, Cut, Order, RoundsOutcome, RoundsPlan, most_streams, run};
+use meter::report::{Cell, NamedCell, cell};
+use meter::rounds::{Capacity, Cut, Order, RoundsOutcome, RoundsPlan, Spread, most_streams, run};
 use meter::target::SimulatedPort;
 use std::convert::Infallible;
 use units::ByteCount;
@@ -42,16 +43,16 @@ pub(super) fn their_plan(model: &DiskModel, streams: u32, block: ByteCount) -> R
 pub(super) fn rounds(model: &DiskModel, way: Way, plan: RoundsPlan) -> RoundsOutcome {
     let port = SimulatedPort::new(SimulatedDisk::new(model));
     let streams = u32::try_from(plan.starts.len()).expect("few streams");
-    let random = Order::Arrival(SEED);
+    let order = match way {
+        Way::Scan | Way::AtOnce(_) => plan.order,
+        Way::Arrival | Way::Threads(_) => Order::Arrival(SEED),
+    };
     let ran = match way {
-        Way::Scan => run(&plan, &mut { port }, &mut |_| true),
-        Way::Arrival => run(&RoundsPlan { order: random, ..plan }, &mut { port }, &mut |_| true),
-        Way::AtOnce(piece) => {
-            let plan = RoundsPlan { at_once: streams, ..plan };
-            run(&plan, &mut Cut::new(port, piece), &mut |_| true)
+        Way::Scan | Way::Arrival => {
+            run(&RoundsPlan { order, ..plan }, &mut { port }, &mut |_| true)
         }
-        Way::Threads(piece) => {
-            let plan = RoundsPlan { order: random, at_once: streams, ..plan };
+        Way::AtOnce(piece) | Way::Threads(piece) => {
+            let plan = RoundsPlan { order, at_once: streams, ..plan };
             run(&plan, &mut Cut::new(port, piece), &mut |_| true)
         }
     };
@@ -74,6 +75,17 @@ pub(super) fn most(
     };
     let Ok(found) = most_streams(about, holds, attempt);
     found
+}
+
+/// Cells of the distribution of a run's rounds, in seconds.
+pub(super) fn spread_cells(Spread { mean, sd, min, max }: Spread) -> [NamedCell; 4] {
+    let columns = [
+        ("mean_s", ">mean", mean),
+        ("sd_s", ">sd", sd),
+        ("min_s", ">min", min),
+        ("max_s", ">max", max),
+    ];
+    columns.map(|(name, heading, seconds)| cell(name, heading, Cell::Number(seconds, 2)))
 }
 
 /// Seed of all random numbers in these reproductions.

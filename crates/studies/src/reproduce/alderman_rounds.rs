@@ -4,50 +4,40 @@
 //! Theirs compare file systems with raw disks on two systems. Ours compare the ways of reading a
 //! raw disk, and Tenuto's scheduler.
 
-use super::alderman::{MB, Way, most, rounds, their_disk, their_plan};
+use super::alderman::{MB, Way, most, rounds, spread_cells, their_disk, their_plan};
 use super::scheduled::scheduled;
-use super::{Cell, Report, Table};
-use meter::report::rounds_chart;
+use super::{Report, Table, texts};
+use meter::report::{NamedCell, cell, rounds_chart};
 use meter::rounds::{RoundsOutcome, Spread};
 use std::time::Duration;
 use units::ByteCount;
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let model = their_disk();
-    let mut table = Table::new(
-        "rounds",
-        "Most streams whose mean round is below 5.33 s, and the rounds' seconds then",
-        &[
-            ("method", "method"),
-            ("paper", ">paper"),
-            ("ours", ">ours"),
-            ("mean_s", ">mean"),
-            ("sd_s", ">sd"),
-            ("min_s", ">min"),
-            ("max_s", ">max"),
-        ],
-    );
+    let heading = "Most streams whose mean round is below 5.33 s, and the rounds' seconds then";
+    let mut table = Table::new("rounds", heading, &[]);
     let mut figures = Vec::new();
     let mut scan_streams = 0;
     for (number, (name, file, paper, way)) in CHARTS.into_iter().enumerate() {
         let streams = most(&model, way, MB, RoundsOutcome::holds_in_the_mean).most;
         let outcome = rounds(&model, way, their_plan(&model, streams, MB));
         let times = outcome.rounds.iter().map(|round| round.took.as_secs_f64());
-        row(&mut table, name, paper, streams, outcome.round_times());
+        table.add(row(name, paper, streams, outcome.round_times()));
         let explanation = format!("{name}: {streams} streams, raw disk, blocks of 1 MB.");
         let title = title(name, streams);
         figures.push(rounds_chart(file, title, times, outcome.deadline, explanation));
         if way == Way::Scan {
             scan_streams = streams;
         }
-        #[expect(clippy::cast_precision_loss, reason = "four steps")]
         progress((number + 1) as f64 / (CHARTS.len() + 1) as f64);
     }
+    // One stream fewer than SCAN holds in the mean: with as many, a round would leave no time for
+    // reading ahead.
     let plan = their_plan(&model, scan_streams - 1, MB);
     let ours = scheduled(&model, &plan, 3);
     let spread = Spread::of(ours.ends.iter().map(|end| Duration::from_secs_f64(*end)));
     let name = "Tenuto's scheduler";
-    row(&mut table, name, None, scan_streams - 1, spread);
+    table.add(row(name, None, scan_streams - 1, spread));
     figures.push(rounds_chart(
         "tenuto",
         title(name, scan_streams - 1),
@@ -58,25 +48,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
          blocks per stream) is full. Zero: all blocks were in memory before the round began."
             .to_owned(),
     ));
-    Report {
-        source: "Alderman and Diallo, Optimizing Disk Performance for a Multimedia Storage \
-                 Server, the four charts of section 6",
-        method: "100 rounds of streams of 1.5 Mb/s on a simulated ST39183W, as in \
-                 alderman-table1."
-            .to_owned(),
-        tables: vec![table],
-        notes: vec![
-            "By this rule the paper has 36 streams through Solaris's file system and 61 through FreeBSD's, \
-             whose rounds vary much more than those of the raw disk. Here the rounds vary where the \
-             system orders and divides the reads."
-                .to_owned(),
-            "In the paper the first round through a file system is the longest and the last the shortest, \
-             by read-ahead. The simulated raw disk has no read-ahead; its first round begins at the \
-             disk's first byte."
-                .to_owned(),
-        ],
-        figures,
-    }
+    texts::report("alderman-rounds", vec![table], figures)
 }
 
 /// Method, file, the paper's number by this rule, way.
@@ -87,10 +59,14 @@ const CHARTS: [(&str, &str, Option<u64>, Way); 4] = [
     ("threads, pieces of 144 KB", "threads", None, Way::Threads(ByteCount(144_000))),
 ];
 
-fn row(table: &mut Table, name: &str, paper: Option<u64>, streams: u32, spread: Spread) {
-    let Spread { mean, sd, min, max } = spread;
-    let [mean, sd, min, max] = [mean, sd, min, max].map(|time| Cell::Number(time, 2));
-    table.row([name.into(), paper.into(), u64::from(streams).into(), mean, sd, min, max]);
+fn row(name: &str, paper: Option<u64>, streams: u32, spread: Spread) -> Vec<NamedCell> {
+    let mut cells = vec![
+        cell("method", "method", name),
+        cell("paper", ">paper", paper),
+        cell("ours", ">ours", streams),
+    ];
+    cells.extend(spread_cells(spread));
+    cells
 }
 
 fn title(name: &str, streams: u32) -> String {

@@ -9,152 +9,155 @@
 //! nearer end of the range. A result that the model gives for any parameters is `built in`, and one
 //! that a parameter was fitted to is `fitted`: both count as neither.
 
+use super::texts;
 use super::{Cell, Table};
+use meter::report::cell;
+use serde::Deserialize;
 
-/// The claims of one report.
-pub(super) struct Claims(Table);
-
-/// Whether a result goes the way that the paper says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// A comparison of our own results, computed.
-    Judged(bool),
-    /// The model could not give any other result.
-    BuiltIn,
-    /// A parameter of the model was chosen for this result.
-    Fitted,
-    /// The paper says how large, and nothing else.
-    NotStated,
+/// A claim of a paper, as `reports.toml` has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Claim {
+    /// The figure or the section of the paper.
+    figure: String,
+    says: String,
+    /// The number or the range that the paper prints.
+    size: Option<String>,
+    /// In place of a verdict: `built in` or `fitted`.
+    direction: Option<String>,
 }
 
-/// A figure that the paper prints, and ours.
+/// The claims of one report, which are compared with our results one after another.
+pub(super) struct Claims {
+    table: Table,
+    claims: std::iter::Cycle<std::vec::IntoIter<Claim>>,
+}
+
+/// A figure that the paper prints.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Size {
-    /// The least and the greatest that the paper allows; the same twice for a single figure.
-    paper: (f64, f64),
-    ours: f64,
+struct Size<'a> {
+    /// The least and the greatest that the paper allows; equal for a single figure.
+    least: f64,
+    greatest: f64,
     /// Digits after the point in the paper.
     decimals: usize,
-    unit: &'static str,
-    /// Whether a parameter of the model was chosen for this result.
-    fitted: bool,
+    unit: &'a str,
 }
 
-impl Size {
-    /// A single figure, which the paper prints with so many digits after the point.
-    pub(super) fn of(paper: f64, ours: f64, decimals: usize, unit: &'static str) -> Self {
-        Self { paper: (paper, paper), ours, decimals, unit, fitted: false }
+impl<'a> Size<'a> {
+    /// Parses a figure or a range of a paper: `2.3 times`, `8 to 12 %`.
+    fn parse(text: &'a str) -> Option<Self> {
+        let (least, unit) = text.split_once(' ')?;
+        let (greatest, unit) = match unit.strip_prefix("to ") {
+            Some(rest) => rest.split_once(' ')?,
+            None => (least, unit),
+        };
+        let decimals = least.split_once('.').map_or(0, |(_, digits)| digits.len());
+        Some(Self { least: least.parse().ok()?, greatest: greatest.parse().ok()?, decimals, unit })
     }
 
-    /// A range of whole numbers.
-    pub(super) fn within(least: f64, greatest: f64, ours: f64, unit: &'static str) -> Self {
-        Self { paper: (least, greatest), ours, decimals: 0, unit, fitted: false }
-    }
-
-    /// A size that a parameter of the model was chosen for: it is no result.
-    pub(super) fn fitted(self) -> Self {
-        Self { fitted: true, ..self }
+    /// Our result, as the paper would print it.
+    fn shown(&self, ours: f64) -> String {
+        format!("{ours:.*} {}", self.decimals, self.unit)
     }
 
     /// Whether ours, rounded as the paper rounds, is what the paper prints.
-    fn agrees(&self) -> bool {
-        let ours = self.rounded();
-        (self.paper.0..=self.paper.1).contains(&ours)
-    }
-
-    fn rounded(&self) -> f64 {
+    fn agrees(&self, ours: f64) -> bool {
         // Rounded by the same code as the printed figure, so that the verdict matches what is read.
-        let text = format!("{:.*}", self.decimals, self.ours);
-        text.parse().expect("a number as just printed")
+        let rounded = format!("{ours:.*}", self.decimals).parse().expect("a number as printed");
+        (self.least..=self.greatest).contains(&rounded)
     }
 
     /// In percent of the paper's figure.
-    fn deviation(&self) -> f64 {
-        let nearest = self.ours.clamp(self.paper.0, self.paper.1);
-        100.0 * (self.ours / nearest - 1.0)
-    }
-
-    fn there(&self) -> String {
-        let (Self { decimals, unit, .. }, (least, greatest)) = (self, self.paper);
-        if least == greatest {
-            return format!("{least:.decimals$}{unit}");
-        }
-        format!("{least:.decimals$} to {greatest:.decimals$}{unit}")
+    fn deviation(&self, ours: f64) -> f64 {
+        let nearest = ours.clamp(self.least, self.greatest);
+        100.0 * (ours / nearest - 1.0)
     }
 }
 
 impl Claims {
-    pub(super) fn new() -> Self {
-        Self::titled("Claims of the paper, and our results")
+    /// The claims that `reports.toml` has for a reproduction.
+    pub(super) fn of(name: &str) -> Self {
+        Self::titled(name, "Claims of the paper, and our results")
     }
 
     /// For results of a model of which the title states what was fitted to the paper.
-    pub(super) fn titled(title: &'static str) -> Self {
-        Self(Table::new("claims", title, COLUMNS))
+    pub(super) fn titled(name: &str, title: &'static str) -> Self {
+        let claims = texts::of(name).claims.into_iter().cycle();
+        Self { table: Table::new("claims", title, &[]), claims }
     }
 
-    /// Adds a claim without a printed figure; `ours` states the results that decide it.
-    pub(super) fn direction(&mut self, figure: &str, says: &str, ours: String, holds: bool) {
-        self.add(figure, says, ours, Direction::Judged(holds), None);
-    }
-
-    /// Adds a claim with its direction and, where the paper prints a figure, its size.
+    /// Compares the next claim, which is about `figure`, with our results: `ours` states them,
+    /// `holds` whether they go the way that the paper says, and `size` is ours beside the figure
+    /// that the paper prints. Begins again after the last claim.
     pub(super) fn add(
         &mut self,
         figure: &str,
-        says: &str,
         ours: String,
-        direction: Direction,
-        size: Option<Size>,
+        holds: impl Into<Option<bool>>,
+        size: impl Into<Option<f64>>,
     ) {
+        let claim = self.claims.next().expect("the report has claims");
+        assert_eq!(claim.figure, figure, "claims are compared in their order in reports.toml");
         let yes = |holds: bool| if holds { "yes" } else { "no" };
-        let direction: Cell = match direction {
-            Direction::Judged(holds) => yes(holds).into(),
-            Direction::BuiltIn => "built in".into(),
-            Direction::Fitted => "fitted".into(),
-            Direction::NotStated => Cell::Missing,
+        let fitted = claim.direction.as_deref() == Some("fitted");
+        let direction = claim.direction.or_else(|| holds.into().map(|holds| yes(holds).to_owned()));
+        let printed = claim.size.as_deref().zip(size.into());
+        let [there, here, deviation, size] = match printed {
+            None => [const { Cell::Missing }; 4],
+            Some((text, ours)) => {
+                let size = Size::parse(text).expect("a test reads every size");
+                // A size that a parameter of the model was chosen for is no result.
+                let verdict = if fitted { "fitted" } else { yes(size.agrees(ours)) };
+                let deviation = format!("{:+.0} %", size.deviation(ours));
+                [text.into(), size.shown(ours).into(), deviation.into(), verdict.into()]
+            }
         };
-        let [there, here, deviation, size] = size.map_or([const { Cell::Missing }; 4], |size| {
-            let here = format!("{:.*}{}", size.decimals, size.ours, size.unit);
-            let deviation = format!("{:+.0} %", size.deviation());
-            let verdict = if size.fitted { "fitted" } else { yes(size.agrees()) };
-            [size.there(), here, deviation, verdict.to_owned()].map(Cell::from)
-        });
-        let (figure, says, ours) = (figure.into(), says.into(), ours.into());
-        self.0.row([figure, says, ours, direction, there, here, deviation, size]);
+        self.table.add([
+            cell("figure", "figure", claim.figure),
+            cell("says", "the paper says", claim.says),
+            cell("ours", "here", ours),
+            cell("direction", "direction", direction),
+            cell("paper_size", ">size there", there),
+            cell("our_size", ">size here", here),
+            cell("deviation", ">deviation", deviation),
+            cell("size", "size", size),
+        ]);
     }
 
     pub(super) fn into_table(self) -> Table {
-        self.0
+        self.table
     }
 }
 
-const COLUMNS: &[(&str, &str)] = &[
-    ("figure", "figure"),
-    ("says", "the paper says"),
-    ("ours", "here"),
-    ("direction", "direction"),
-    ("paper_size", ">size there"),
-    ("our_size", ">size here"),
-    ("deviation", ">deviation"),
-    ("size", "size"),
-];
-
 #[cfg(test)]
 mod tests {
+    use super::super::ALL;
     use super::*;
 
     #[test]
     fn a_size_agrees_where_it_rounds_to_the_printed_figure_and_nowhere_else() {
-        for (paper, ours, decimals, agrees) in
-            [(2.3, 2.34, 1, true), (2.3, 2.36, 1, false), (2.3, 1.9, 1, false), (3.0, 2.6, 0, true)]
-        {
-            assert_eq!(Size::of(paper, ours, decimals, "").agrees(), agrees, "{paper} {ours}");
+        for (paper, ours, agrees) in [
+            ("2.3 x", 2.34, true),
+            ("2.3 x", 2.36, false),
+            ("2.3 x", 1.9, false),
+            ("3 x", 2.6, true),
+        ] {
+            assert_eq!(Size::parse(paper).unwrap().agrees(ours), agrees, "{paper} {ours}");
         }
-        let range = |ours| Size::within(8.0, 12.0, ours, " %");
-        assert!(range(8.0).agrees() && range(12.4).agrees() && !range(13.0).agrees());
-        assert_eq!(range(18.0).deviation(), 50.0);
-        assert_eq!(range(4.0).deviation(), -50.0);
-        assert_eq!(range(4.0).there(), "8 to 12 %");
+        let range = Size::parse("8 to 12 %").unwrap();
+        assert!(range.agrees(8.0) && range.agrees(12.4) && !range.agrees(13.0));
+        assert_eq!(range.deviation(18.0), 50.0);
+        assert_eq!(range.deviation(4.0), -50.0);
+        assert_eq!(range.shown(9.6), "10 %");
+    }
+
+    #[test]
+    fn every_size_of_a_paper_can_be_read() {
+        let claims = || ALL.iter().flat_map(|one| texts::of(one.name).claims);
+        assert!(claims().filter(|claim| claim.size.is_some()).count() > 20);
+        for text in claims().filter_map(|claim| claim.size) {
+            assert!(Size::parse(&text).is_some(), "{text}");
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! The streams that the reproductions of Lee and Srivastava share, and a disk in place of the one
 //! that the paper does not name.
 
-use device::SimulatedDisk;
 use disk::{DiskModel, ReadCost};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Moment, float};
 
 /// A stream of motion JPEG (R): 540 KB/s.
 pub(super) const MJPEG: BitRate = BitRate(540_000 * 8);
@@ -22,18 +21,18 @@ pub(super) fn cost_of_cycles(model: &DiskModel, streams: u64) -> ReadCost {
     let mut reads = Vec::new();
     for frames in [1, 2, 4, 8, 16, 32, 64] {
         let size = ByteCount(FRAME.0 * frames);
-        let disk = SimulatedDisk::new(model);
+        let (mut head, mut now) = (model.head(), Moment::ZERO);
         let step = (model.capacity().0 - size.0) / streams.max(2);
         for cycle in 0..CYCLES {
             for stream in 0..streams {
-                let before = disk.now();
                 // Each cycle reads the next bytes of every stream.
                 let shift = cycle * size.0 % step;
-                disk.advance_to(disk.ask(stream * step + shift, size.0).expect("it is well"));
+                let done = head.serve(now, stream * step + shift, size.0, false).finish;
                 // The first cycle begins with a disk at rest and is not counted.
                 if cycle > 0 {
-                    reads.push((size, disk.now().since(before)));
+                    reads.push((size, done.since(now)));
                 }
+                now = done;
             }
         }
     }
@@ -48,19 +47,23 @@ pub(super) fn rate_of_units(
     group: u64,
     host: Duration,
 ) -> BitRate {
-    let disk = SimulatedDisk::new(model);
+    let mut head = model.head();
     let (size, start) = (unit.0 * group, units::align_down(model.capacity().0 / 2, 4096));
-    let mut place = start;
-    disk.advance_to(disk.ask(place, size).expect("it is well"));
     // The first read includes the seek, so that timing begins after it.
-    place += size;
-    let (from, begun) = (place, disk.now());
-    while place - from < READ_FOR_A_RATE {
-        disk.advance_to(disk.now() + host);
-        disk.advance_to(disk.ask(place, size).expect("it is well"));
-        place += size;
+    let begun = head.serve(Moment::ZERO, start, size, false).finish;
+    let (mut now, mut read) = (begun, 0);
+    while read < READ_FOR_A_RATE {
+        read += size;
+        // The platter turns on while the host works, so that the time of the host costs more than
+        // itself: the next unit may have passed the head.
+        now = head.serve(now + host, start + read, size, false).finish;
     }
-    BitRate::of(ByteCount(place - from), disk.now().since(begun))
+    BitRate::of(ByteCount(read), now.since(begun))
+}
+
+/// Converts bits to millions of bytes.
+pub(super) fn megabytes(bits: u64) -> f64 {
+    float(bits) / 8e6
 }
 
 const CYCLES: u64 = 20;

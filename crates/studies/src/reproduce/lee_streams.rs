@@ -1,11 +1,11 @@
 //! Lee and Srivastava's figure 4 and its text: how many motion-JPEG streams a raw disk (their PFS)
 //! and a file system (their UFS) hold, with which service cycle and which buffer.
 
-use super::lee::{FRAME, MJPEG, cost_of_cycles, stand_in};
-use super::{Cell, Figure, Report, Table};
+use super::lee::{FRAME, MJPEG, cost_of_cycles, megabytes, stand_in};
+use super::{Cell, Figure, Report, Table, texts};
 use device::SimulatedDisk;
 use disk::DiskModel;
-use meter::report::{LineShape, Plot, Series};
+use meter::report::{LineShape, Plot, Series, cell};
 use meter::rounds::{RoundsOutcome, RoundsPlan, most_streams, run as run_rounds};
 use meter::target::SimulatedPort;
 use units::ByteCount;
@@ -22,73 +22,43 @@ const LONGEST: u64 = 3600;
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let model = stand_in();
     let cost = cost_of_cycles(&model, MOST.into());
-    let mut cycles = Table::new(
-        "cycles",
-        "Streams of 540 KB/s on a raw disk: the shortest service cycle, and a stream's buffer",
-        &[
-            ("streams", ">streams"),
-            ("frames", ">frames a read"),
-            ("cycle_ms", ">cycle, ms"),
-            ("cycle_eq3_ms", ">eq. 3"),
-            ("buffer_kb", ">buffer, KB"),
-            ("buffer_eq4_kb", ">eq. 4"),
-        ],
-    );
+    let title =
+        "Streams of 540 KB/s on a raw disk: the shortest service cycle, and a stream's buffer";
+    let mut cycles = Table::new("cycles", title, &[]);
     let (mut simulated, mut by_equation) = (Vec::new(), Vec::new());
     let (mut frames, mut held) = (1, 0);
     for streams in 1..=MOST + 1 {
         let Some(enough) = fewest_frames(&model, streams, frames) else { break };
         (frames, held) = (enough, streams);
         let buffer = ByteCount(FRAME.0 * frames);
-        let millis = buffer.time_at(MJPEG).as_secs_f64() * 1e3;
+        let cycle = |buffer: ByteCount| buffer.time_at(MJPEG).as_secs_f64();
         // The unit is a frame: no read is smaller, whatever the equation says.
         let wanted = cost.buffer(streams, MJPEG).map(|bytes| bytes.max(FRAME));
-        let equation = wanted.map_or(Cell::Missing, |bytes| {
-            Cell::Number(bytes.time_at(MJPEG).as_secs_f64() * 1e3, 0)
-        });
-        if let Some(bytes) = wanted {
-            by_equation.push((f64::from(streams), bytes.time_at(MJPEG).as_secs_f64()));
-        }
-        simulated.push((f64::from(streams), millis / 1e3));
-        cycles.row([
-            u64::from(streams).into(),
-            frames.into(),
-            Cell::Number(millis, 0),
-            equation,
-            (buffer.0 / 1000).into(),
-            wanted.map(|bytes| bytes.0 / 1000).into(),
+        by_equation.extend(wanted.map(|bytes| (f64::from(streams), cycle(bytes))));
+        simulated.push((f64::from(streams), cycle(buffer)));
+        let millis = |buffer| Cell::Number(cycle(buffer) * 1e3, 0);
+        cycles.add([
+            cell("streams", ">streams", streams),
+            cell("frames", ">frames a read", frames),
+            cell("cycle_ms", ">cycle, ms", millis(buffer)),
+            cell("cycle_eq3_ms", ">eq. 3", wanted.map(millis)),
+            cell("buffer_kb", ">buffer, KB", buffer.0 / 1000),
+            cell("buffer_eq4_kb", ">eq. 4", wanted.map(|bytes| bytes.0 / 1000)),
         ]);
         progress(f64::from(streams) / f64::from(MOST + 2));
     }
     let clusters = by_cluster(&model);
     let most = most_table(held, cost.streams(MJPEG), &cycles, &clusters);
-    Report {
-        source: "Lee and Srivastava, Experiences with Evaluating System QoS and Channel \
-                 Performance on Media-On-Demand Systems, section 5.1 and figure 4",
-        method: "Streams of 540 KB/s in frames of 18 KB on a simulated ST39183W, which stands in \
-                 for the paper's unnamed disk, spread over it, each cycle one read a stream in \
-                 SCAN order; the fewest frames a read with which at most one cycle in 100 is late. \
-                 T = s r0 t0 / (r0 - s R) and B = R T with r0 and t0 fitted to reads on the same \
-                 disk."
-            .to_owned(),
-        tables: vec![most, cycles, clusters],
-        notes: vec![
-            format!(
-                "r0 {:.2} MB/s, t0 {:.1} ms, fitted to reads of 1 to 64 frames. Eq. 4 is printed \
-                 as B > r0 R t0 / (r0 - s R), without the factor s that eq. 3 has; B = R T is \
-                 meant, and used.",
-                megabytes(cost.r0.0),
-                cost.t0.as_secs_f64() * 1e3
-            ),
-            "UFS is not simulated. The second column of the last table is a file system that reads ahead \
-             by a fixed amount for each stream: its cycle grows in proportion to the streams, its \
-             buffer is constant, and it holds fewer: 16 where it reads 128 KiB at once from files \
-             that lie near each other. The paper states neither the amount nor the places: both are \
-             assumed."
-                .to_owned(),
-        ],
-        figures: vec![drawn(simulated, by_equation)],
-    }
+    let (tables, figure) = (vec![most, cycles, clusters], drawn(simulated, by_equation));
+    let mut report = texts::report("lee-streams", tables, vec![figure]);
+    let fitted = format!(
+        "r0 {:.2} MB/s, t0 {:.1} ms, fitted to reads of 1 to 64 frames. Eq. 4 is printed as B > r0 \
+         R t0 / (r0 - s R), without the factor s that eq. 3 has; B = R T is meant, and used.",
+        megabytes(cost.r0.0),
+        cost.t0.as_secs_f64() * 1e3
+    );
+    report.notes.insert(0, fitted);
+    report
 }
 
 /// The fewest frames in a read with which so many streams are held, tried from `least` on.
@@ -113,53 +83,46 @@ fn fewest_frames(model: &DiskModel, streams: u32, least: u64) -> Option<u64> {
 }
 
 fn by_cluster(model: &DiskModel) -> Table {
-    let mut table = Table::new(
-        "clusters",
-        "A file system that reads a fixed amount at once for each stream: most streams",
-        &[
-            ("cluster_kib", ">KiB at once"),
-            ("spread", ">files all over the disk"),
-            ("near", ">files in a tenth of it"),
-        ],
-    );
-    for cluster in CLUSTERS {
+    let rows = CLUSTERS.map(|cluster| {
         let most = |part: u64| {
+            // The paper does not say how far apart the files lay, so both cases are computed.
             let area = ByteCount(model.capacity().0 / part);
             let attempt = |streams| {
                 let plan = RoundsPlan::spread(streams, area, ByteCount::kib(cluster), MJPEG);
                 Ok::<_, std::convert::Infallible>(rounds(model, plan))
             };
             let Ok(found) = most_streams(12, RoundsOutcome::holds, attempt);
-            Cell::from(u64::from(found.most))
+            found.most
         };
-        table.row([cluster.into(), most(1), most(10)]);
-    }
-    table
+        [
+            cell("cluster_kib", ">KiB at once", cluster),
+            cell("spread", ">files all over the disk", most(1)),
+            cell("near", ">files in a tenth of it", most(10)),
+        ]
+    });
+    let title = "A file system that reads a fixed amount at once for each stream: most streams";
+    Table::of("clusters", title, rows)
 }
 
-const PREDICTED: &str = "predicted";
-
 fn most_table(held: u32, by_equation: u64, cycles: &Table, clusters: &Table) -> Table {
-    let mut table = Table::new(
-        "streams",
-        "Most streams of 540 KB/s",
-        &[("disk", "disk"), ("paper", ">paper"), ("ours", ">ours"), ("basis", "ours is")],
-    );
     let near = clusters.cell("128", "near").cloned().unwrap_or(Cell::Missing);
-    let small = cycles.rows.iter().filter(|row| row[1] == Cell::Count(1)).count() as u64;
-    table.row([
-        "raw, larger reads for more streams (PFS)".into(),
-        23.into(),
-        u64::from(held).into(),
-        PREDICTED.into(),
-    ]);
-    let equation = "the same by eq. 5, S < r0 / R";
-    table.row([equation.into(), Cell::Missing, by_equation.into(), PREDICTED.into()]);
-    let ufs = "file system, 128 KiB at once (UFS)";
-    table.row([ufs.into(), 16.into(), near, "assumed: 128 KiB, a tenth of the disk".into()]);
-    let one_frame = "raw, with buffers of one frame";
-    table.row([one_frame.into(), 2.into(), small.into(), PREDICTED.into()]);
-    table
+    let small = cycles.rows.iter().filter(|row| row[1] == Cell::Count(1)).count();
+    let (predicted, assumed) = ("predicted", "assumed: 128 KiB, a tenth of the disk");
+    let rows = [
+        ("raw, larger reads for more streams (PFS)", Some(23_u64), held.into(), predicted),
+        ("the same by eq. 5, S < r0 / R", None, by_equation.into(), predicted),
+        ("file system, 128 KiB at once (UFS)", Some(16), near, assumed),
+        ("raw, with buffers of one frame", Some(2), small.into(), predicted),
+    ];
+    let cells = rows.map(|(disk, paper, ours, basis)| {
+        [
+            cell("disk", "disk", disk),
+            cell("paper", ">paper", paper),
+            cell("ours", ">ours", ours),
+            cell("basis", "ours is", basis),
+        ]
+    });
+    Table::of("streams", "Most streams of 540 KB/s", cells)
 }
 
 fn rounds(model: &DiskModel, plan: RoundsPlan) -> RoundsOutcome {
@@ -168,28 +131,16 @@ fn rounds(model: &DiskModel, plan: RoundsPlan) -> RoundsOutcome {
 }
 
 fn drawn(simulated: Vec<(f64, f64)>, by_equation: Vec<(f64, f64)>) -> Figure {
-    let plot = Plot {
-        title: "Length of the service cycle".to_owned(),
-        x_label: "streams".to_owned(),
-        y_label: "seconds".to_owned(),
-        series: vec![
-            Series { name: "eq. 3".to_owned(), shape: LineShape::Line, points: by_equation },
-            Series { name: "simulated".to_owned(), shape: LineShape::Dots, points: simulated },
-        ],
-    };
-    Figure {
-        name: "cycle",
-        plot,
-        explanation: "A raw disk holds more streams with longer cycles, and needs a buffer for \
-                      each as long as the cycle: the last streams cost the \
-                      most buffer."
-            .to_owned(),
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-fn megabytes(bits: u64) -> f64 {
-    bits as f64 / 8e6
+    let series = vec![
+        Series::new("eq. 3", LineShape::Line, by_equation),
+        Series::new("simulated", LineShape::Dots, simulated),
+    ];
+    let plot = Plot::new("Length of the service cycle", "streams", "seconds", series);
+    let explanation =
+        "A raw disk holds more streams with longer cycles, and needs a buffer for each \
+                       as long as the cycle: the last streams cost the most buffer."
+            .to_owned();
+    Figure { name: "cycle", plot, explanation }
 }
 
 #[cfg(test)]
@@ -205,7 +156,7 @@ mod tests {
         }
         assert_eq!(
             report.tables[0].cell("the same by eq. 5, S < r0 / R", "ours"),
-            Some(&23.into())
+            Some(&Cell::Count(23))
         );
     }
 }

@@ -1,9 +1,10 @@
 //! The transfers that msMeter 2.0.1 draws for the paper's edit profile with its own random number
 //! generator, beside the published profile drawn from a uniform one.
 
-use super::{Cell, Report, Table};
+use super::{Cell, Report, Table, texts};
 use meter::log::OperationKind;
 use meter::profiles;
+use meter::report::cell;
 use meter::transfers::{Transfer, TransferDraw, TransferMix};
 use units::ByteCount;
 
@@ -19,43 +20,24 @@ const ROWS: [(&str, [f64; 3]); 2] =
     [("ebu3362-edit", [50.0, 10.0, 5.0]), ("ebu3362-edit-msmeter-exact", [58.6, 11.7, 4.25])];
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
-    let mut table = Table::new(
-        "draws",
-        "200,000 transfers of each profile",
-        &[
-            ("profile", "profile"),
-            ("written_wanted", ">writes wanted, %"),
-            ("written", ">drawn"),
-            ("random_wanted", ">random wanted, %"),
-            ("random", ">drawn"),
-            ("length_wanted", ">mean length wanted, MiB"),
-            ("length", ">drawn"),
-        ],
-    );
-    for (at, (name, wanted)) in (1u32..).zip(ROWS) {
+    let rows = (1_u32..).zip(ROWS).map(|(number, (name, wanted))| {
         let drawn = drawn(name);
-        let [written, random, length] = [0, 1, 2].map(|i| [wanted[i], drawn[i]]);
-        let number = |figure: f64| Cell::Number(figure, 2);
-        let cells = [written, random, length].map(|pair| pair.map(number));
-        let [[a, b], [c, d], [e, f]] = cells;
-        table.row([name.into(), a, b, c, d, e, f]);
-        progress(f64::from(at) / 2.0);
-    }
-    Report {
-        source: "The requirement for `ebu3362-edit-msmeter-exact`: 58.6 % writes and 11.7 % random ones, within \
-                 half a percent, as the tool behind the figures of EBU TECH 3362 does when it is asked \
-                 for 50 and 10",
-        method: "The C library's `rand()`, of which the tool takes the lowest byte of each number, and \
-                 the remainder when that is divided by 100. One client, seed 5."
-            .to_owned(),
-        tables: vec![table],
-        notes: vec![
-            "The tool transfers whole blocks only, so that its mean length is half a block shorter than the \
-             4.25 MiB that its random numbers give."
-                .to_owned(),
-        ],
-        figures: Vec::new(),
-    }
+        progress(f64::from(number) / 2.0);
+        let [written, random, length] = drawn.map(|value| Cell::Number(value, 2));
+        let [written_wanted, random_wanted, length_wanted] =
+            wanted.map(|value| Cell::Number(value, 2));
+        [
+            cell("profile", "profile", name),
+            cell("written_wanted", ">writes wanted, %", written_wanted),
+            cell("written", ">drawn", written),
+            cell("random_wanted", ">random wanted, %", random_wanted),
+            cell("random", ">drawn", random),
+            cell("length_wanted", ">mean length wanted, MiB", length_wanted),
+            cell("length", ">drawn", length),
+        ]
+    });
+    let table = Table::of("draws", "200,000 transfers of each profile", rows);
+    texts::report("meter-msmeter", vec![table], Vec::new())
 }
 
 /// Writes and random ones in percent, and the mean length in MiB.
@@ -69,7 +51,6 @@ fn drawn(name: &str) -> [f64; 3] {
     [
         mean(&|transfer| percent(transfer.kind == OperationKind::Write)),
         mean(&|transfer| percent(transfer.random)),
-        #[expect(clippy::cast_precision_loss, reason = "lengths of a few MiB")]
         mean(&|transfer| transfer.length as f64 / f64::from(1 << 20)),
     ]
 }

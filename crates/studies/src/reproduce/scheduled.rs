@@ -34,6 +34,7 @@ pub(super) fn scheduled(model: &DiskModel, plan: &RoundsPlan, buffers: u64) -> S
     let mut ended = vec![Moment::ZERO; plan.rounds as usize];
     while !rounds.dispatcher.queue().is_empty() {
         rounds.advance(SlotIndex::at(disk.now(), slot));
+        // As many reads as a round has, so that a batch takes no longer than a round of their SCAN.
         let batch = Batch::new(BatchLimit::Reads(streams)).fill(&mut rounds);
         if batch.reads().len() == 0 {
             // Memory is full: nothing is read before the next block has been sent.
@@ -88,6 +89,7 @@ impl<'a> Rounds<'a> {
     fn block(&self, round: u32) -> PieceDue {
         let due = SlotIndex(round.into());
         let len = u32::try_from(self.plan.block.0).expect("a block is one read");
+        // No transfer time: this batch is limited by its number of reads, not by disk time.
         PieceDue { piece: round, due, release: due.next(), len, transfer: 0, followed_after: None }
     }
 

@@ -1,5 +1,6 @@
 //! What a run counts.
 
+use crate::reproduce::Cell;
 use std::time::Duration;
 use units::Moment;
 
@@ -34,6 +35,11 @@ pub struct RunCounters {
 }
 
 impl RunCounters {
+    /// The longest time after a deadline, in ms, as a table shows it.
+    pub(crate) fn latest_ms(&self) -> Cell {
+        Cell::Number(self.latest.as_secs_f64() * 1e3, 1)
+    }
+
     /// What has happened since `before`; extremes are those of the whole time.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
@@ -64,6 +70,7 @@ impl std::ops::AddAssign for RunCounters {
         self.buffers = self.buffers.max(other.buffers);
         self.busy += other.busy;
         self.transfer += other.transfer;
+        // A run without a stable mean must not count as one with a mean of zero.
         self.least_mean = match (self.least_mean, other.least_mean) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

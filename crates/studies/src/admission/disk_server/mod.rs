@@ -219,6 +219,8 @@ impl<'a> SingleDiskServer<'a> {
             if enough(&self.counters) {
                 return;
             }
+            // One slot at a time, so that a run in which the first late read decides ends with its
+            // slot.
             let next = SlotIndex::at(self.now, self.rules.slot).next();
             self.run_until(next.start(self.rules.slot));
         }
@@ -250,9 +252,9 @@ impl<'a> SingleDiskServer<'a> {
         // longest time.
         let free_at = self.flight.map_or(self.now, |flight| {
             let transfer = u64::from(flight.piece.transfer);
-            let most = |costs: &Costs| Duration::from_nanos(costs.batch(1, transfer));
-            let most = self.timings.costs.as_ref().map_or(Duration::ZERO, most);
-            self.now.max(flight.begun + most)
+            let longest = |costs: &Costs| Duration::from_nanos(costs.batch(1, transfer));
+            let charge = self.timings.costs.as_ref().map_or(Duration::ZERO, longest);
+            self.now.max(flight.begun + charge)
         });
         Supply {
             min_read: self.rules.min_read,
@@ -267,6 +269,8 @@ impl<'a> SingleDiskServer<'a> {
     /// A slot begins.
     fn tick(&mut self) {
         let current = SlotIndex::at(self.now, self.rules.slot);
+        // Before the books advance: what was shown in the last slot must be free for the reads of
+        // this one.
         for (slot, (viewer, piece)) in self.held.expired(SlotIndex(current.0 - 1)) {
             self.shown(slot, viewer, piece);
         }

@@ -93,6 +93,7 @@ impl SingleDiskServer<'_> {
         let Some(flight) = self.flight.take() else { return };
         let ReadInFlight { stream, piece, begun, finish } = flight;
         let deadline = piece.due.next().start(self.rules.slot);
+        // Also for a viewer who has left: the guard compares charges with the time of all reads.
         self.sweep.completed(&flight);
         self.busy.reads();
         self.counters.reads += 1;

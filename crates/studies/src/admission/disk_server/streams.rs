@@ -58,6 +58,8 @@ impl SingleDiskServer<'_> {
         if self.viewers[number].gone {
             return;
         }
+        // First, while the next pieces are still unread: the queue finds a stream by its next
+        // piece.
         for stream in self.streams_of(number) {
             let next = self.next_piece(stream);
             self.dispatcher.dequeue(stream, next);
@@ -88,6 +90,7 @@ impl SingleDiskServer<'_> {
     /// The buffer of a read that was shown by the end of `slot` is released.
     pub(super) fn shown(&mut self, slot: SlotIndex, number: usize, piece: PieceDue) {
         let state = self.state(number, piece);
+        // The viewer may have left since, and its buffers were released at that time.
         if *state != ReadState::Held(slot) {
             return;
         }

@@ -88,6 +88,7 @@ fn late(scenario: &Scenario, rules: &Rules, out: &BTreeSet<usize>, seed: u64) ->
     let mut server = SingleDiskServer::new(rules, seed);
     for (number, arrival) in scenario.arrivals.iter().enumerate() {
         server.run_until(arrival.at);
+        // Looked at before the viewer comes: it cannot have caused what was late already.
         if server.counters().late > 0 {
             return Some(number);
         }

@@ -101,6 +101,7 @@ impl Study {
     ) -> SharedRun {
         let rules = self.rules(None, mode);
         let mut server = SingleDiskServer::new(&rules, seed);
+        // A policy with a plan decides what is read, so that it cannot share the run of another.
         let watches = |row: &usize| mode != ReadMode::Windows && self.read_mode(*row) == mode;
         let mut watching: Vec<usize> = (0..rows.len()).filter(watches).collect();
         for arrival in &scenario.arrivals {
@@ -115,6 +116,7 @@ impl Study {
                 rows[*row].counters.deciding += took;
                 admits
             });
+            // These rules have no policy, so that every viewer is admitted.
             let _ = server.arrive(Arc::clone(schedule));
         }
         server.run_until(server.now() + LOOKED_AT);

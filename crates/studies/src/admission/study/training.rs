@@ -14,18 +14,20 @@ use std::time::Duration;
 
 impl Study {
     /// Watches so many scenarios, and from then on aims at what is achieved in the mean and knows
-    /// the fewest reads. Returns the least that was achieved: blocks a slot.
-    pub(crate) fn learn(&mut self, rounds: u64) -> f64 {
+    /// the fewest reads. Returns the least that was achieved: blocks a slot. `progress` is called
+    /// with the part that is done.
+    pub(crate) fn learn(&mut self, rounds: u64, progress: &mut dyn FnMut(f64)) -> f64 {
         let (mut achieved, mut blocks, mut long) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..rounds {
+            progress(number as f64 / rounds as f64);
             // Seeds apart from those of the scenarios that are judged.
             let seed = RandomSource::new(self.seed ^ TRAINING, number).seed();
             let scenario = self.scenario(number, seed);
-            let run = self.together(&scenario, ReadMode::Blocks(self.min_read), &mut [], seed);
-            achieved.push(blocks_a_slot(&run.looked_at, self.workload.slot));
-            blocks.extend(run.stretches);
-            let run = self.together(&scenario, ReadMode::Long, &mut [], seed);
-            long.extend(run.stretches);
+            let by_blocks =
+                self.together(&scenario, ReadMode::Blocks(self.min_read), &mut [], seed);
+            achieved.push(blocks_a_slot(&by_blocks.looked_at, self.workload.slot));
+            blocks.extend(by_blocks.stretches);
+            long.extend(self.together(&scenario, ReadMode::Long, &mut [], seed).stretches);
         }
         self.expected = achieved.iter().sum::<f64>() / achieved.len().max(1) as f64;
         // `known` distinguishes blocks from long reads only, so that the number of blocks does not

@@ -34,6 +34,7 @@ impl Pages {
             return;
         }
         for page in pages(from, end) {
+            // A page that is read again keeps its place in the order: the cache is FIFO, not LRU.
             if self.there.insert((file, page)) {
                 self.order.push_back((file, page));
             }

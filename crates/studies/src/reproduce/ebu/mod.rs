@@ -33,8 +33,8 @@ pub(super) use nodes::run as nodes;
 pub(super) use profile::run as profile;
 pub(super) use writes::run as writes;
 
-use super::Figure;
-use super::claims::{Claims, Direction, Size};
+use super::claims::Claims;
+use super::{Figure, Report, texts};
 use array::Raid;
 use disk::{DiskModel, Parameters};
 use meter::log::{LogSink, OperationKind};
@@ -55,7 +55,8 @@ const CACHE: u64 = 10_240_000_000;
 const ASSUMED: &str = "From the paper: kinds and numbers of disks of approach 1 (23 SAS disks of 15,000 \
     rpm, RAID with two parities), RAID 5 of 4 + 1 in approach 2, a cache of 512 GB in approach 1, links \
     of 1 and 10 Gb/s, ten client machines, files of 100 GB; all capacities here are a fiftieth. Assumed: \
-    disk parameters that the paper does not state (sas-15k.toml), five groups in approach 2, units of \
+    disk parameters that the paper does not state (sas-15k.toml), among them 110 to 180 MB/s a disk, \
+    where its table 1 has about 50 MB/s as used; five groups in approach 2, units of \
     256 KiB, read-ahead of up to 8 MiB per stream, a write buffer of 64 MiB, a round trip of 0.3 ms, \
     disks that serve in FIFO order. The simulated latency consists of the opening of files, without \
     the time that msMeter itself takes.";
@@ -104,6 +105,8 @@ fn mix(profile: &str, files: u32, own: bool) -> TransferMix {
 
 /// Runs `clients` clients on a node for `length`.
 fn step(node: &mut Node, mix: &TransferMix, clients: u32, length: Duration) -> TransfersOutcome {
+    // The number of clients is also the seed: each step has other random places, and every run the
+    // same.
     let plan = TransfersPlan {
         mix: mix.clone(),
         clients,
@@ -114,6 +117,67 @@ fn step(node: &mut Node, mix: &TransferMix, clients: u32, length: Duration) -> T
     mix.check(clients).expect("files are large enough");
     transfers::run(&plan, node, &mut LogSink::none(), &mut |_| true).expect("nothing fails")
 }
+
+/// What a node moved, for each of several numbers of clients.
+struct Ramp(Vec<RampStep>);
+
+struct RampStep {
+    clients: u32,
+    outcome: TransfersOutcome,
+}
+
+impl Ramp {
+    /// Runs each of these numbers of clients for `length`, one after another on the same node.
+    fn new(
+        mut node: Node,
+        mix: &TransferMix,
+        clients: impl IntoIterator<Item = u32>,
+        length: Duration,
+    ) -> Self {
+        // The node keeps its cache between the steps, as in the paper.
+        let run = |clients| RampStep { clients, outcome: step(&mut node, mix, clients, length) };
+        Self(clients.into_iter().map(run).collect())
+    }
+
+    /// One to ten clients on one file. `warm`: all of it is in memory before.
+    fn one_file(build: &Build, profile: &str, warm: bool, length: Duration) -> Self {
+        let mut node = Node::new(build, 1, FILE);
+        if warm {
+            node.warm(0);
+        }
+        Self::new(node, &mix(profile, 1, false), 1..=10, length)
+    }
+
+    /// Four to forty clients, each with a file of its own.
+    fn own_files(build: &Build, profile: &str, length: Duration) -> Self {
+        let (node, mix) = (Node::new(build, FILES, FILE), mix(profile, FILES, true));
+        Self::new(node, &mix, (4..=FILES).step_by(4), length)
+    }
+
+    /// A value of each step.
+    fn values(&self, of: impl Fn(&TransfersOutcome) -> f64) -> Vec<f64> {
+        self.0.iter().map(|step| of(&step.outcome)).collect()
+    }
+
+    /// A value of the first step.
+    fn first(&self, of: fn(&TransfersOutcome) -> f64) -> f64 {
+        of(&self.0[0].outcome)
+    }
+
+    /// A value of the last step.
+    fn last(&self, of: fn(&TransfersOutcome) -> f64) -> f64 {
+        of(&self.0[self.0.len() - 1].outcome)
+    }
+
+    /// A plot's line of a value by the number of clients.
+    fn line(&self, name: &str, of: impl Fn(&TransfersOutcome) -> f64) -> Series {
+        let point = |step: &RampStep| (f64::from(step.clients), of(&step.outcome));
+        line(name, self.0.iter().map(point).collect())
+    }
+}
+
+/// Files of their own for the most clients.
+const FILES: u32 = 40;
 
 /// Sum of the transfers of 1 MiB, the size that the paper plots.
 fn row(outcome: &TransfersOutcome, kind: OperationKind, random: bool) -> TransferRow {
@@ -132,6 +196,11 @@ fn latency(row: &TransferRow) -> f64 {
     row.mean_latency().as_secs_f64() * 1e3
 }
 
+/// The mean latency of all transfers, in ms.
+fn mean_latency(outcome: &TransfersOutcome) -> f64 {
+    latency(&outcome.sum(|_| true))
+}
+
 /// Total rate of all clients, in MB/s.
 fn total(outcome: &TransfersOutcome) -> f64 {
     outcome.sum(|_| true).bytes.0 as f64 / outcome.took.as_secs_f64() / 1e6
@@ -145,19 +214,38 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 /// A plot's line.
 fn line(name: &str, points: Vec<(f64, f64)>) -> Series {
-    Series { name: name.to_owned(), shape: LineShape::Line, points }
+    Series::new(name, LineShape::Line, points)
 }
 
-/// A figure of the report.
+/// The report of a reproduction, with the assumptions.
+fn report(name: &str, claims: Claims, figures: Vec<Figure>) -> Report {
+    let report = texts::report(name, vec![claims.into_table()], figures);
+    Report { method: format!("{} {ASSUMED}", report.method), ..report }
+}
+
+/// The labels of a plot's axes.
+#[derive(Clone, Copy)]
+struct Axes {
+    x: &'static str,
+    y: &'static str,
+}
+
+const RATES: Axes = Axes { x: "clients", y: "MB/s" };
+const TIMES: Axes = Axes { x: "clients", y: "ms" };
+
+/// A figure of the paper, named by its number or, with a hyphen, by two numbers.
 fn figure(
     name: &'static str,
     title: &str,
-    (x, y): (&str, &str),
+    axes: Axes,
     series: Vec<Series>,
     explanation: &str,
 ) -> Figure {
-    let plot =
-        Plot { title: title.to_owned(), x_label: x.to_owned(), y_label: y.to_owned(), series };
+    let number = match name.split_once('-') {
+        Some((first, second)) => format!("Figures {first} and {second}"),
+        None => format!("Figure {name}"),
+    };
+    let plot = Plot::new(format!("{number}: {title}"), axes.x, axes.y, series);
     Figure { name, plot, explanation: explanation.to_owned() }
 }
 
@@ -192,8 +280,8 @@ mod tests {
     fn check(run: fn(&mut dyn FnMut(f64)) -> Report, verdicts: &str) {
         let report = run(&mut |_| {});
         let rows = report.tables[0].rows.iter();
-        let found = rows.map(|row| format!("{} {}/{}", row[0], row[3], row[7]));
-        let found: Vec<String> = found.collect();
+        let found: Vec<String> =
+            rows.map(|row| format!("{} {}/{}", row[0], row[3], row[7])).collect();
         assert_eq!(found.join("; "), verdicts, "{:#?}", report.tables);
     }
 }

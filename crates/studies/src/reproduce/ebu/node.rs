@@ -131,6 +131,7 @@ impl Line {
 }
 
 fn takes(rate: BitRate, bytes: u64) -> Duration {
+    // Eight bits per byte, 10^9 ns per second. In 128 bits, because 2.3 GB would overflow 64.
     let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(rate.0.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
@@ -142,6 +143,7 @@ impl Node {
         let array = Array::new(build.raid, &build.disk);
         let each = each.0.next_multiple_of(build.raid.stripe());
         let files = u64::from(files);
+        // Gathered writes go to the free half, and start there again when it is full.
         assert!(files * each * 2 < array.capacity(), "room for files, and as much for what moves");
         Self {
             clock: Moment::ZERO,
@@ -356,6 +358,8 @@ impl Port for Node {
                 self.under_way.insert((over, self.asked), answer);
             }
         }
+        // Part of both keys: answers that are ready at the same moment stay in the order of their
+        // requests.
         self.asked += 1;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::super::Report;
 use super::node::Node;
-use super::{ASSUMED, Claims, Direction, FILE, approach_1, figure, latency, line, mix, rate, step};
+use super::{Axes, Claims, FILE, approach_1, figure, latency, line, mix, rate, report, step};
 use meter::report::Figure;
 use meter::transfers::{Length, TransferMix, TransferRow};
 use std::time::Duration;
@@ -32,19 +32,11 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     progress(0.8);
     let sizes = by_block_size();
     progress(1.0);
-    let mut claims = Claims::new();
+    let mut claims = Claims::of("ebu-profile");
     claim_lengths(&mut claims, &lengths);
     claim_shares(&mut claims, &shares);
     claim_sizes(&mut claims, &sizes);
-    Report {
-        source: "EBU TECH 3362, sections 6.1 and 6.2, figures 19 to 22",
-        method: format!(
-            "Ten clients read files of their own on approach 1, whose cache is cold. {ASSUMED}"
-        ),
-        tables: vec![claims.into_table()],
-        notes: vec![LATENCY_NOTE.to_owned(), RANDOM_NOTE.to_owned()],
-        figures: figures(&lengths, &shares, &sizes),
-    }
+    report("ebu-profile", claims, figures(&lengths, &shares, &sizes))
 }
 
 /// What ten clients get who read like this, each from a file of its own.
@@ -96,55 +88,31 @@ fn by_block_size() -> Vec<BySize> {
 fn claim_lengths(claims: &mut Claims, lengths: &ByBlock) {
     for (number, block) in BLOCK_NAMES.iter().enumerate() {
         let (short, long) = (lengths[0].1[number], lengths[4].1[number]);
-        claims.direction(
-            "19",
-            "the more data is asked for, the higher the transfer rate",
-            format!("{short:.0} MB/s at 64 KiB, {long:.0} at 10 MiB, blocks of {block}"),
-            long > short,
-        );
+        let ours = format!("{short:.0} MB/s at 64 KiB, {long:.0} at 10 MiB, blocks of {block}");
+        claims.add("19", ours, long > short, None);
     }
 }
 
 fn claim_shares(claims: &mut Claims, shares: &ByBlock) {
     for (number, block) in BLOCK_NAMES.iter().enumerate() {
         let (none, full) = (shares[0].1[number], shares[5].1[number]);
-        claims.direction(
-            "20",
-            "the rate drops as access becomes more random",
-            format!("{none:.0} MB/s at 0 %, {full:.0} at 100 %, blocks of {block}"),
-            full < none,
-        );
+        let ours = format!("{none:.0} MB/s at 0 %, {full:.0} at 100 %, blocks of {block}");
+        claims.add("20", ours, full < none, None);
     }
     let lost = [0, 1].map(|block: usize| 1.0 - shares[5].1[block] / shares[0].1[block]);
-    claims.direction(
-        "20",
-        "more noticeably with larger blocks",
-        format!("{:.0} % lost with 64 KiB, {:.0} % with 1 MiB", lost[0] * 100.0, lost[1] * 100.0),
-        lost[1] > lost[0],
-    );
+    let ours =
+        format!("{:.0} % lost with 64 KiB, {:.0} % with 1 MiB", lost[0] * 100.0, lost[1] * 100.0);
+    claims.add("20", ours, lost[1] > lost[0], None);
 }
 
 fn claim_sizes(claims: &mut Claims, sizes: &[BySize]) {
     let (small, large) = (&sizes[0], &sizes[4]);
-    claims.direction(
-        "21",
-        "larger blocks are moved faster",
-        format!("{:.0} MB/s at 4 KiB, {:.0} at 1 MiB", small.rate, large.rate),
-        sizes.is_sorted_by(|a, b| a.rate < b.rate),
-    );
-    claims.direction(
-        "22",
-        "latency rises with the block size",
-        format!("{:.2} ms at 4 KiB, {:.2} at 1 MiB", small.latency, large.latency),
-        large.latency > small.latency,
-    );
-    claims.add(
-        "22",
-        "the same, with the time that msMeter itself takes to fill a block (14 ns a byte)",
-        format!("{:.2} ms, {:.1} ms", small.with_filling, large.with_filling),
-        Direction::BuiltIn,
-        None,
-    );
+    let ours = format!("{:.0} MB/s at 4 KiB, {:.0} at 1 MiB", small.rate, large.rate);
+    claims.add("21", ours, sizes.is_sorted_by(|a, b| a.rate < b.rate), None);
+    let ours = format!("{:.2} ms at 4 KiB, {:.2} at 1 MiB", small.latency, large.latency);
+    claims.add("22", ours, large.latency > small.latency, None);
+    let ours = format!("{:.2} ms, {:.1} ms", small.with_filling, large.with_filling);
+    claims.add("22", ours, None, None);
 }
 
 fn figures(lengths: &ByBlock, shares: &ByBlock, sizes: &[BySize]) -> Vec<Figure> {
@@ -152,51 +120,31 @@ fn figures(lengths: &ByBlock, shares: &ByBlock, sizes: &[BySize]) -> Vec<Figure>
         let points = |number: usize| of.iter().map(|(x, rates)| (*x, rates[number])).collect();
         vec![line("64 KiB blocks", points(0)), line("1 MiB blocks", points(1))]
     };
-    let by_kib = |of: fn(&BySize) -> f64| sizes.iter().map(|size| (size.kib, of(size))).collect();
+    let by_kib = |name: &str, of: fn(&BySize) -> f64| {
+        line(name, sizes.iter().map(|size| (size.kib, of(size))).collect())
+    };
+    let rates = vec![by_kib("sequential reads", |size| size.rate)];
+    let times = vec![
+        by_kib("as defined", |size| size.latency),
+        by_kib("with msMeter's filling", |size| size.with_filling),
+    ];
+    let by_length = "A run costs one positioning, and starts read-ahead.";
+    let by_share = "A random block costs a seek and ends read-ahead.";
+    let (kib, percent) = (Axes { x: "KiB", y: "MB/s" }, Axes { x: "% at random", y: "MB/s" });
+    let kib_ms = Axes { x: "KiB", y: "ms" };
     vec![
-        figure(
-            "19",
-            "Figure 19: rate by data length",
-            ("KiB", "MB/s"),
-            both(lengths),
-            "A run costs one positioning, and starts read-ahead.",
-        ),
-        figure(
-            "20",
-            "Figure 20: rate by share of random access",
-            ("% at random", "MB/s"),
-            both(shares),
-            "A random block costs a seek and ends read-ahead.",
-        ),
-        figure(
-            "21",
-            "Figure 21: rate by block size",
-            ("KiB", "MB/s"),
-            vec![line("sequential reads", by_kib(|size| size.rate))],
-            "Each small block costs a round trip.",
-        ),
+        figure("19", "rate by data length", kib, both(lengths), by_length),
+        figure("20", "rate by share of random access", percent, both(shares), by_share),
+        figure("21", "rate by block size", kib, rates, "Each small block costs a round trip."),
         figure(
             "22",
-            "Figure 22: latency by block size",
-            ("KiB", "ms"),
-            vec![
-                line("as defined", by_kib(|size| size.latency)),
-                line("with msMeter's filling", by_kib(|size| size.with_filling)),
-            ],
+            "latency by block size",
+            kib_ms,
+            times,
             "The rise is the time of the tool itself.",
         ),
     ]
 }
-
-const LATENCY_NOTE: &str = "The paper defines latency as the time of a transfer outside its blocks. Its tool \
-    spends part of it filling a buffer byte by byte with rand(), measured on its own as 15 ms for \
-    1 MiB. That time rises with the block size, and is most of figure 22. It is an input here: the \
-    last row shows only that.";
-
-const RANDOM_NOTE: &str = "Unlike in figure 20, small blocks lose more by random access here than large ones: a random \
-    block of 1 MiB is requested at once and keeps several disks busy. A server that reads it in \
-    pieces of 64 KiB, one after another, as the paper's may have done, waits for a disk with each \
-    piece. The text does not state the plot's values for small blocks.";
 
 /// Files, and as many clients.
 const FILES: u32 = 10;
