@@ -1,5 +1,5 @@
 //! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
-//! and the skip is counted.
+//! and the skip is counted. Also the rules of RFC 8216 as a check of served playlists ([`hls`]).
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
@@ -12,6 +12,9 @@
 //! tests (`scripts/skipped.sh`). For tests only: no crate links it in.
 
 #![warn(missing_docs)]
+
+mod fragments;
+pub mod hls;
 
 use std::fmt;
 use std::fs::{self, File};
