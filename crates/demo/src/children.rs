@@ -40,8 +40,8 @@ impl Call {
     /// directory; a long list of files is shortened to its first and last entries.
     pub(crate) fn typed(&self) -> String {
         let name = Path::new(&self.program).file_name().unwrap_or(&self.program);
-        let words = std::iter::once(name).chain(self.arguments.iter().map(OsString::as_os_str));
-        let mut words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        let all = std::iter::once(name).chain(self.arguments.iter().map(OsString::as_os_str));
+        let mut words: Vec<String> = all.map(|word| quoted(&word.to_string_lossy())).collect();
         if words.len() > WORDS_SHOWN {
             words.splice(4..words.len() - 1, ["...".to_owned()]);
         }
@@ -61,9 +61,10 @@ impl Call {
         stop: &AtomicBool,
     ) -> Result<(String, Option<i32>), Problem> {
         let mut running = self.start(log)?;
+        // Read in the background, because a program that fills the pipe waits for its reader.
         let text = running.read_all();
         let code = running.wait(stop)?;
-        Ok((text.join().map_err(|_| "a reader thread broke".to_owned())?, code))
+        Ok((text.join().map_err(|_| "a reader thread panicked".to_owned())?, code))
     }
 
     /// Starts the program in the background; standard error goes to `log`.
@@ -80,15 +81,16 @@ impl Call {
     }
 
     pub(crate) fn failure(&self, code: Option<i32>, log: &Path) -> Problem {
-        let said = std::fs::read_to_string(log).unwrap_or_default();
-        let lines: Vec<&str> = said.lines().collect();
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        // Programs print the reason of a failure last.
         let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
         let end = code.map_or("was stopped by a signal".to_owned(), |c| format!("ended with {c}"));
-        format!("'{}' {end}; it said:\n  {last}", self.typed())
+        format!("'{}' {end}; the end of its standard error:\n  {last}", self.typed())
     }
 
-    /// In a group of its own, so that Ctrl-C reaches the demo alone, which then stops the rest in
-    /// order.
+    /// The program in a process group of its own: Ctrl-C reaches the demo only, which then stops
+    /// its programs in order.
     fn command(&self) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(&self.program);
@@ -117,7 +119,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Its standard output, to be read by whoever takes it first.
+    /// The program's standard output; it can be taken once.
     pub(crate) fn stdout(&mut self) -> std::process::ChildStdout {
         self.child.stdout.take().expect("taken once")
     }
@@ -127,7 +129,7 @@ impl Running {
         let mut stdout = self.stdout();
         std::thread::spawn(move || {
             let mut text = Vec::new();
-            // What could be read counts; why there is no more, the exit code says.
+            // An error ends the output; the exit code tells whether the program failed.
             let _ = stdout.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         })
@@ -150,12 +152,13 @@ impl Running {
         }
     }
 
-    /// Tells it to stop and waits until it has; kills it when it takes too long.
+    /// Sends SIGTERM and waits for the end; kills the program after [`PATIENCE`].
     fn stop(&mut self) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // Set before the signal, so that the whole stop has this limit.
         let deadline = Instant::now() + PATIENCE;
         if let Some(pid) = pid.filter(|_| matches!(self.ended(), Ok(None))) {
-            // Gone in this very moment is as good as stopped.
+            // An error means that it has ended in the meantime.
             let _ = kill_process(pid, Signal::TERM);
         }
         while matches!(self.ended(), Ok(None)) && Instant::now() < deadline {
@@ -167,7 +170,7 @@ impl Running {
         }
     }
 
-    /// Lets it run on after the demo's end.
+    /// Leaves the program running after the end of the demo.
     pub(crate) fn keep(&mut self) {
         self.kept = true;
     }
@@ -181,25 +184,30 @@ impl Drop for Running {
     }
 }
 
-/// Sets a flag on Ctrl-C and its like, in place of dying at once.
+/// A flag that SIGINT and SIGTERM set, so that the demo can stop its programs first.
 pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, Problem> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| format!("cannot watch for signals: {error}"))?;
+            .map_err(|error| format!("cannot handle signals: {error}"))?;
     }
     Ok(stop)
 }
 
-/// A problem when Ctrl-C was pressed.
+/// Writes a file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Problem> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// Fails after a signal to stop.
 pub(crate) fn check(stop: &AtomicBool) -> Result<(), Problem> {
     if stop.load(Ordering::Relaxed) { Err("interrupted".to_owned()) } else { Ok(()) }
 }
 
-/// Between two looks at a program that runs.
+/// Time between two tests whether a program has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A server drains its sessions when it stops; a program that hangs longer is killed.
+/// Time for a program to end after SIGTERM: a server ends its sessions first.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Longer command lines are lists of files and are shortened when printed.
@@ -213,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_reads_as_one_would_type_it() {
+    fn a_call_is_printed_as_users_type_it() {
         let call = Call::new("/x/target/release/tenuto")
             .args(["ingest", "a b.store", "it's.mkv"])
             .arg("--arrivals=poisson:80ms");
@@ -224,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_stopped_when_it_goes_out_of_sight() {
+    fn a_dropped_program_is_stopped() {
         let log = std::env::temp_dir().join(format!("xtask-demo-{}", std::process::id()));
         let running = Call::new("sleep").arg("600").start(&log).unwrap();
         let pid = Pid::from_raw(i32::try_from(running.id()).unwrap()).unwrap();
@@ -235,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_the_program_said() {
+    fn a_failure_shows_the_end_of_standard_error() {
         let log = std::env::temp_dir().join(format!("xtask-demo-failure-{}", std::process::id()));
         let never = AtomicBool::new(false);
         let call = Call::new("sh").args(["-c", "echo out; echo no such film >&2; exit 3"]);

@@ -8,7 +8,7 @@
 //!
 //! Each step prints the command that it runs, so that a reader learns the tool. All files lie under
 //! `target/demo`. No process outlives the demo, however it ends, unless KEEP=1. The demo measures
-//! nothing itself: the figures come from `tenuto play` and from the server's `/status`.
+//! nothing itself: the figures are those of `tenuto play` and of the server's `/status`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people to watch")]
 
@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use summary::{Capacity, Round, Story};
+use summary::{Capacity, Results, Round};
+use units::show::count;
 
 const HELP: &str = "\
 Usage: demo [DIRECTORY]
@@ -68,16 +69,17 @@ fn run(root: &Path) -> Result<(), Problem> {
     let calibration = demo.calibrate()?;
     let disk = demo.choose_disk(&calibration);
     let server = demo.serve(&disk, None, "serve.log")?;
-    let capacity = Capacity::of(&server.opened()?, &server.get("/titles")?, demo.memory());
+    let capacity = Capacity::of(&server.opened()?, &server.get("/titles")?, MEMORY_MIB << 20);
     let crowd = Crowd::for_capacity(&capacity, demo.seconds);
     println!("\nDisk: {}.\n{}\n", disk.words, capacity.sentence());
     let with = demo.play(&server, &crowd, "with admission")?;
     drop(server);
     let server = demo.serve(&disk, Some("none"), "serve-none.log")?;
+    // The first server is stopped by now, so that each round has the disk to itself.
     let without = demo.play(&server, &crowd, "without admission")?;
     drop(server);
     let commands = demo.commands.lock().expect("one thread").clone();
-    let story = Story {
+    let results = Results {
         origin: footage.origin,
         disk: disk.words.clone(),
         calibration,
@@ -86,9 +88,9 @@ fn run(root: &Path) -> Result<(), Problem> {
         without,
         commands,
     };
-    demo.tell(&story)?;
+    demo.write_results(&results)?;
     if demo.keep {
-        demo.stay(&disk)?;
+        demo.start_kept_server(&disk)?;
     }
     Ok(())
 }
@@ -127,7 +129,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// Three times the predicted capacity, arriving within the first two fifths of the round.
+    /// Three times the predicted capacity, which arrives in the first two fifths of a round.
     fn for_capacity(capacity: &Capacity, seconds: u64) -> Self {
         let viewers = (capacity.viewers * 3).clamp(6, MOST_VIEWERS);
         Self { viewers, gap_ms: (seconds * 400 / viewers).max(1), seconds }
@@ -152,17 +154,19 @@ impl Demo {
                 _ => return Err(format!("DEMO_SECONDS={text} is not a number from 10 to 3600")),
             },
         };
-        let media = set("MEDIA").map(|given| media::own(&given)).transpose()?;
+        let media = set("MEDIA").map(|given| media::users_footage(&given)).transpose()?;
         // Commands are then printed with the relative paths that a user would type.
         std::env::set_current_dir(&root)
             .map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
         let folder = PathBuf::from("target/demo");
+        // After the change of directory: the folder is relative to it.
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         Ok(Self {
             folder,
             tenuto,
             media,
+            // Both rounds are equally long.
             seconds: seconds / 2,
             keep: set("KEEP").is_some_and(|keep| keep != "0"),
             as_disk: set("AS_DISK"),
@@ -175,23 +179,19 @@ impl Demo {
         self.folder.join("store.tenuto")
     }
 
-    fn memory(&self) -> u64 {
-        MEMORY_MIB << 20
-    }
-
     fn call(&self, command: &str) -> Call {
         Call::new(&self.tenuto).arg(command)
     }
 
-    /// Prints a command before it is run, as a user would type it.
-    fn say(&self, call: &Call) {
+    /// Prints a command before it is run, as a user would type it, and adds it to the report.
+    fn print_command(&self, call: &Call) {
         println!("$ {}", call.typed());
         self.commands.lock().expect("one thread").push(call.typed());
     }
 
     /// Runs a command to its end; returns its standard output.
     fn run(&self, call: &Call) -> Result<String, Problem> {
-        self.say(call);
+        self.print_command(call);
         call.output(&self.log(), &self.stop)
     }
 
@@ -203,14 +203,14 @@ impl Demo {
     fn footage(&self) -> Result<Footage, Problem> {
         let own = self.media.clone().unwrap_or_default();
         if own.len() >= ENOUGH_TITLES {
-            return Ok(Footage { origin: format!("{} files of your own", own.len()), files: own });
+            return Ok(Footage { origin: count(own.len(), "file") + " of your own", files: own });
         }
         println!("making footage with FFmpeg (kept in target/demo/media for the next time)");
-        let made = media::made(&self.folder.join("media"), &self.stop)?;
-        let mut origin = format!("{} titles made with FFmpeg", made.len());
+        let made = media::generated(&self.folder.join("media"), &self.stop)?;
+        let mut origin = count(made.len(), "title") + " made with FFmpeg";
         if !own.is_empty() {
-            origin =
-                format!("{} files of your own and, to have enough titles, {origin}", own.len());
+            let own = count(own.len(), "file");
+            origin = format!("{own} of your own and, to have enough titles, {origin}");
         }
         Ok(Footage { files: own.into_iter().chain(made).collect(), origin })
     }
@@ -220,8 +220,10 @@ impl Demo {
         let size = format!("{}MiB", ((bytes + bytes / 10) >> 20) + SPARE_MIB);
         let format = self.call("format").arg(self.store()).args(["--size", &size, "--destroy"]);
         print!("{}", self.run(&format)?);
+        // Not by `self.run`: an ingest that took in some of the files has failed, and the demo goes
+        // on.
         let ingest = self.call("ingest").arg(self.store()).args(files);
-        self.say(&ingest);
+        self.print_command(&ingest);
         let log = self.log();
         let (said, code) = ingest.run(&log, &self.stop)?;
         if code != Some(0) {
@@ -247,7 +249,7 @@ impl Demo {
         serde_json::from_str(&text).map_err(|error| format!("calibrate printed no JSON: {error}"))
     }
 
-    /// This machine's disk, slowed down to a model if it would hold more viewers than one machine
+    /// The disk of this machine, slowed down to a model if it holds more viewers than one machine
     /// can play.
     fn choose_disk(&self, calibration: &Value) -> Disk {
         let own = summary::guaranteed_rate(calibration);
@@ -268,6 +270,7 @@ impl Demo {
     }
 
     fn serve(&self, disk: &Disk, policy: Option<&str>, log: &str) -> Result<Server, Problem> {
+        // Any free port: another server may run on this machine.
         let mut call = self.call("serve").arg(self.store()).args(["--listen", "127.0.0.1:0"]);
         call = call.args(["--memory", &format!("{MEMORY_MIB}MiB"), "--grace", "1s"]);
         if let Some(model) = &disk.as_disk {
@@ -277,7 +280,7 @@ impl Demo {
             call = call.args(["--admission", policy]);
         }
         let call = call.arg("--json");
-        self.say(&call);
+        self.print_command(&call);
         Server::start(&call, &self.folder.join(log), &self.stop)
     }
 
@@ -287,9 +290,10 @@ impl Demo {
             .call("play")
             .arg(server.url())
             .args(["--viewers", &crowd.viewers.to_string()])
+            // With one seed the same viewers arrive at the same times in both rounds.
             .args(["--arrivals", &format!("poisson:{}ms", crowd.gap_ms)])
             .args(["--duration", &format!("{}s", crowd.seconds), "--seed", "1", "--json"]);
-        self.say(&call);
+        self.print_command(&call);
         let log = self.log();
         let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::default()));
         println!("playing for {} s", crowd.seconds);
@@ -304,38 +308,35 @@ impl Demo {
         if text.is_empty() {
             return Err(call.failure(code, &log));
         }
+        // Saved before it is parsed, so that a report that does not parse can be read.
         let saved = self.folder.join(format!("play-{}.json", name.replace(' ', "-")));
-        std::fs::write(&saved, &text)
-            .map_err(|error| format!("cannot write {}: {error}", saved.display()))?;
+        children::write(&saved, &text)?;
         let report: PlayReport = serde_json::from_str(&text)
             .map_err(|error| format!("'{}' printed no report: {error}", call.typed()))?;
-        let watch = watch.into_inner().expect("no one broke while holding it");
+        let watch = watch.into_inner().expect("no thread panics while it holds this");
         let round = Round { name: name.to_owned(), report, watch };
         println!("{}\n", round.sentence());
         Ok(round)
     }
 
-    /// Writes and prints the results.
-    fn tell(&self, story: &Story) -> Result<(), Problem> {
-        let write = |name: &str, text: String| {
-            let path = self.folder.join(name);
-            std::fs::write(&path, text)
-                .map_err(|error| format!("cannot write {}: {error}", path.display()))
-        };
-        let json = serde_json::to_string_pretty(&story.json()).map_err(|e| e.to_string())?;
+    /// Writes the files of results, and prints the table.
+    fn write_results(&self, results: &Results) -> Result<(), Problem> {
+        let write = |name: &str, text: String| children::write(&self.folder.join(name), &text);
+        let json = serde_json::to_string_pretty(&results.json()).map_err(|e| e.to_string())?;
         write("summary.json", json + "\n")?;
-        write("report.html", page::page(story).map_err(|error| error.to_string())?)?;
-        println!("{}", story.text());
+        write("report.html", page::page(results).map_err(|error| error.to_string())?)?;
+        println!("{}", results.text());
         println!("saved target/demo/summary.json, and target/demo/report.html with plots");
         Ok(())
     }
 
-    /// KEEP=1: starts a server that outlives the demo, to look at in a browser.
-    fn stay(&self, disk: &Disk) -> Result<(), Problem> {
+    /// KEEP=1: starts a server that runs after the demo has ended, for a browser.
+    fn start_kept_server(&self, disk: &Disk) -> Result<(), Problem> {
+        // Ctrl-C during the report means that nothing is kept running.
         check(&self.stop)?;
         let server = self.serve(disk, None, "serve-kept.log")?;
         println!("\nwatch a title at {}/console/", server.url());
-        println!("the server stays up; stop it with: kill {}", server.keep());
+        println!("the server runs on; stop it with: kill {}", server.keep());
         Ok(())
     }
 }

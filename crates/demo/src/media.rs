@@ -11,15 +11,16 @@
 //!            track for all
 //! ```
 
-use super::children::{Call, Problem, check};
+use super::children::{Call, Problem, check, write};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// The user's footage as MEDIA names it: files, and all files directly in folders; several are
-/// separated by spaces.
-pub(crate) fn own(given: &str) -> Result<Vec<PathBuf>, Problem> {
+/// The footage that MEDIA names: files, and the media files directly in directories, separated by
+/// spaces.
+pub(crate) fn users_footage(given: &str) -> Result<Vec<PathBuf>, Problem> {
     let whole = Path::new(given);
+    // A single path may have spaces in it.
     let paths: Vec<&Path> = match whole.exists() {
         true => vec![whole],
         false => given.split_whitespace().map(Path::new).collect(),
@@ -37,6 +38,7 @@ pub(crate) fn own(given: &str) -> Result<Vec<PathBuf>, Problem> {
             return Err(format!("MEDIA: there is no {}", path.display()));
         }
     }
+    // Directories are listed in any order; titles are ingested in the same order on every run.
     files.sort();
     // The demo works from the repository's root, wherever it was called.
     files = files.iter().flat_map(std::path::absolute).collect();
@@ -53,7 +55,7 @@ fn is_footage(path: &Path) -> bool {
 }
 
 /// Generates titles under `folder`, or returns those of an earlier demo.
-pub(crate) fn made(folder: &Path, stop: &AtomicBool) -> Result<Vec<PathBuf>, Problem> {
+pub(crate) fn generated(folder: &Path, stop: &AtomicBool) -> Result<Vec<PathBuf>, Problem> {
     let folder = folder.join(RECIPE);
     let create = std::fs::create_dir_all(&folder);
     create.map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
@@ -80,7 +82,7 @@ pub(crate) fn made(folder: &Path, stop: &AtomicBool) -> Result<Vec<PathBuf>, Pro
     }
     for (number, (title, (_, rate, _))) in titles.iter().zip(TITLES).enumerate() {
         if !title.exists() {
-            let order = string_together(&scenes, *rate, number);
+            let order = scene_order(&scenes, *rate, number);
             write_title(&folder, title, &tone, &order, stop)?;
         }
     }
@@ -93,6 +95,7 @@ fn encode_scene(source: &str, rate: f64, to: &Path, stop: &AtomicBool) -> Result
     let call = ffmpeg()
         .args(["-f", "lavfi", "-i", &format!("{source},format=yuv420p")])
         .args(["-t", &SCENE_SECONDS.to_string(), "-c:v", "libx264", "-preset", "veryfast"])
+        // Key frames at fixed distances only: titles are joined at them.
         .args(["-bf", "3", "-g", "48", "-keyint_min", "48", "-sc_threshold", "0"])
         .args(["-b:v", &format!("{rate}M"), "-maxrate", &format!("{:.1}M", rate * 2.0)])
         .args(["-bufsize", &format!("{:.1}M", rate * 2.0)])
@@ -121,7 +124,7 @@ fn write_title(
     for scene in order {
         let _ = writeln!(text, "file scene-{scene}.mp4");
     }
-    std::fs::write(&list, text).map_err(|e| format!("cannot write {}: {e}", list.display()))?;
+    write(&list, &text)?;
     let container = title.extension().and_then(|extension| extension.to_str()).unwrap_or("mp4");
     let part = folder.join(format!("part.{container}"));
     let call = ffmpeg()
@@ -151,7 +154,7 @@ fn ffmpeg() -> Call {
 /// The order of scenes whose mean rate is close to `wanted` Mb/s; `scenes` has the rate of each.
 /// Greedy: the next scene is the one, not used recently, that brings the mean closest. The first
 /// depends on `number`, so that titles of equal rate differ.
-fn string_together(scenes: &[f64], wanted: f64, number: usize) -> Vec<usize> {
+fn scene_order(scenes: &[f64], wanted: f64, number: usize) -> Vec<usize> {
     let mut order: Vec<usize> = vec![number % scenes.len()];
     let mut sum = scenes[order[0]];
     #[expect(clippy::cast_precision_loss, reason = "a dozen scenes")]
@@ -162,7 +165,7 @@ fn string_together(scenes: &[f64], wanted: f64, number: usize) -> Vec<usize> {
         let next = (0..scenes.len())
             .filter(|scene| !recent.contains(scene))
             .min_by(|a, b| distance(a).total_cmp(&distance(b)))
-            .expect("there are more scenes than are kept back");
+            .expect("there are more scenes than NOT_AGAIN");
         sum += scenes[next];
         order.push(next);
     }
@@ -245,7 +248,7 @@ mod tests {
     fn titles_come_out_at_their_rates_without_a_scene_twice_in_a_row() {
         let scenes = [0.1, 1.2, 1.8, 0.4, 2.5, 4.9, 5.3, 6.9, 8.5, 12.5, 16.0];
         for (number, (name, wanted, _)) in TITLES.iter().enumerate() {
-            let order = string_together(&scenes, *wanted, number);
+            let order = scene_order(&scenes, *wanted, number);
             assert_eq!(order.len(), 12, "{name}");
             assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{name}: {order:?}");
             let mean = order.iter().map(|scene| scenes[*scene]).sum::<f64>() / 12.0;
@@ -264,10 +267,16 @@ mod tests {
         let names = |files: Vec<PathBuf>| -> Vec<String> {
             files.iter().map(|f| f.file_name().unwrap().to_str().unwrap().to_owned()).collect()
         };
-        assert_eq!(names(own(given).unwrap()), ["a.MP4", "b.mkv"]);
+        assert_eq!(names(users_footage(given).unwrap()), ["a.MP4", "b.mkv"]);
         let file = format!("{given}/notes.txt");
-        assert_eq!(names(own(&file).unwrap()), ["notes.txt"], "a file that is named is taken");
-        assert!(own("no-such-file.mkv").unwrap_err().contains("there is no no-such-file.mkv"));
+        assert_eq!(
+            names(users_footage(&file).unwrap()),
+            ["notes.txt"],
+            "a file that is named is taken"
+        );
+        assert!(
+            users_footage("no-such-file.mkv").unwrap_err().contains("there is no no-such-file.mkv")
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

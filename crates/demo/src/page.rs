@@ -1,41 +1,51 @@
-//! The demo's report: one page with a table and plots, each with a sentence on how to read it.
+//! The report of the demo: one page with a table and plots, each with a sentence of explanation.
 
-use super::summary::{Round, Story};
+use super::summary::{Results, Round, rate};
 use meter::report::{Block, LineShape, Page, Plot, PlotError, Series, shares};
+use units::show::count;
 
 /// The content of `report.html`.
-pub(crate) fn page(story: &Story) -> Result<String, PlotError> {
-    let (with, without) = (&story.with, &story.without);
+pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
+    let (with, without) = (&results.with, &results.without);
     let totals = &with.report.totals;
     let summary = format!(
-        "{} viewers arrived at a disk with a predicted capacity of {}. With admission control {} were \
-         accepted and had {} stalls. Without it, {} of the same viewers had {} stalls in all.",
-        totals.arrived,
-        story.capacity.viewers,
+        "{} arrived at a disk with a predicted capacity of {}. With admission control {} were \
+         admitted and had {}. Without it, {} of the same viewers had {} in all.",
+        count(totals.arrived, "viewer"),
+        results.capacity.viewers,
         totals.admitted,
-        totals.stalls,
+        count(totals.stalls, "stall"),
         without.report.totals.viewers_with_stalls,
-        without.report.totals.stalls,
+        count(without.report.totals.stalls, "stall"),
     );
-    let rows = story.rows().into_iter().map(Vec::from).collect();
+    let rows = results.rows().into_iter().map(Vec::from).collect();
     let head = ["", "with admission", "without admission"].map(str::to_owned).to_vec();
+    // The plots of the two rounds are compared with each other.
+    let viewers = Plot::with_same_axis([
+        viewers_plot(with, "With admission"),
+        viewers_plot(without, "Without admission"),
+    ]);
+    let reads = Plot::with_same_axis([
+        reads_plot(with, "Reads with admission"),
+        reads_plot(without, "Reads without admission"),
+    ]);
     let blocks = vec![
-        Block::Text(format!("Footage: {}. Disk: {}.", story.origin, story.disk)),
-        Block::Text(story.capacity.sentence()),
+        Block::Text(format!("Footage: {}. Disk: {}.", results.origin, results.disk)),
+        Block::Text(results.capacity.sentence()),
         Block::Table { head, rows },
         Block::Heading("Viewers".to_owned()),
-        viewers(with, "With admission", WITH_ADMISSION)?,
-        viewers(without, "Without admission", WITHOUT_ADMISSION)?,
+        block(&viewers[0], WITH_ADMISSION)?,
+        block(&viewers[1], WITHOUT_ADMISSION)?,
         Block::Heading("Disk".to_owned()),
-        reads(with, "Reads with admission", READS)?,
-        reads(without, "Reads without admission", READS_WITHOUT)?,
+        block(&reads[0], READS)?,
+        block(&reads[1], &reads_without(results))?,
         Block::Heading("Start-up and stalls".to_owned()),
         distribution(
             "Start-up times",
             "seconds to the first picture",
             STARTUP,
             |round| round.report.viewers.iter().filter_map(|viewer| viewer.startup_ms).collect(),
-            story,
+            results,
         )?,
         distribution(
             "Time stalled",
@@ -46,58 +56,47 @@ pub(crate) fn page(story: &Story) -> Result<String, PlotError> {
                     round.report.viewers.iter().filter(|viewer| viewer.startup_ms.is_some());
                 watched.map(|viewer| viewer.stalled_ms).collect()
             },
-            story,
+            results,
         )?,
         Block::Heading("Commands".to_owned()),
-        Block::Code(story.commands.join("\n")),
+        Block::Code(results.commands.join("\n")),
     ];
     let title = "Tenuto: streams that do not stall".to_owned();
     Ok(Page { title, summary, blocks }.html())
 }
 
-fn viewers(round: &Round, title: &str, explanation: &str) -> Result<Block, PlotError> {
+fn block(plot: &Plot, explanation: &str) -> Result<Block, PlotError> {
+    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+}
+
+fn viewers_plot(round: &Round, title: &str) -> Plot {
     let line = |name: &str, shape, count: fn(&meter::viewer::ViewerSample) -> u32| Series {
         name: name.to_owned(),
         shape,
         points: round.report.samples.iter().map(|s| (s.at_s, f64::from(count(s)))).collect(),
     };
-    let plot = Plot {
-        title: title.to_owned(),
-        x_label: "seconds".to_owned(),
-        y_label: "viewers".to_owned(),
-        series: vec![
-            line("playing", LineShape::Area, |sample| sample.playing),
-            line("stalled", LineShape::Area, |sample| sample.stalled),
-            line("waiting for the first picture", LineShape::Line, |sample| sample.waiting),
-            line("refused", LineShape::Line, |sample| sample.refused),
-            line("arrived", LineShape::Line, |sample| sample.arrived),
-        ],
-    };
-    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+    let lines = vec![
+        line("playing", LineShape::Area, |sample| sample.playing),
+        line("stalled", LineShape::Area, |sample| sample.stalled),
+        line("waiting for the first picture", LineShape::Line, |sample| sample.waiting),
+        line("refused", LineShape::Line, |sample| sample.refused),
+        line("arrived", LineShape::Line, |sample| sample.arrived),
+    ];
+    Plot::new(title, "seconds", "viewers", lines)
 }
 
-fn reads(round: &Round, title: &str, explanation: &str) -> Result<Block, PlotError> {
+fn reads_plot(round: &Round, title: &str) -> Plot {
     let slots = round.watch.busy();
+    // Slots count from the start of the server; the plot begins with the round.
     let first = slots.first().map_or(0, |slot| slot.0);
     let at = |slot: u64| (slot - first) as f64;
-    let plot = Plot {
-        title: title.to_owned(),
-        x_label: "slot".to_owned(),
-        y_label: "reads completed".to_owned(),
-        series: vec![
-            Series {
-                name: "reads".to_owned(),
-                shape: LineShape::Area,
-                points: slots.iter().map(|(slot, reads, _)| (at(*slot), *reads as f64)).collect(),
-            },
-            Series {
-                name: "guaranteed (minRead)".to_owned(),
-                shape: LineShape::Step,
-                points: slots.iter().map(|(slot, _, min)| (at(*slot), *min as f64)).collect(),
-            },
-        ],
-    };
-    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+    let made = slots.iter().map(|(slot, reads, _)| (at(*slot), *reads as f64)).collect();
+    let guaranteed = slots.iter().map(|(slot, _, min)| (at(*slot), *min as f64)).collect();
+    let series = vec![
+        Series::new("reads", LineShape::Area, made),
+        Series::new("guaranteed (minRead)", LineShape::Step, guaranteed),
+    ];
+    Plot::new(title, "slot", "reads completed", series)
 }
 
 fn distribution(
@@ -105,9 +104,9 @@ fn distribution(
     x_label: &str,
     explanation: &str,
     millis: impl Fn(&Round) -> Vec<f64>,
-    story: &Story,
+    results: &Results,
 ) -> Result<Block, PlotError> {
-    let rounds = [&story.with, &story.without];
+    let rounds = [&results.with, &results.without];
     let seconds = rounds.map(|round| -> Vec<f64> {
         millis(round).into_iter().map(|millis| millis / 1e3).collect()
     });
@@ -122,27 +121,29 @@ fn distribution(
         shape: LineShape::Step,
         points,
     });
-    let plot = Plot {
-        title: title.to_owned(),
-        x_label: x_label.to_owned(),
-        y_label: "% of viewers".to_owned(),
-        series: series.collect(),
-    };
-    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+    block(&Plot::new(title, x_label, "% of viewers", series.collect()), explanation)
 }
 
-const WITH_ADMISSION: &str = "Accepted viewers play without a stall. Once the disk is fully \
+/// The caption of the disk without admission, with what was delivered.
+fn reads_without(results: &Results) -> String {
+    let [with, without] =
+        [&results.with, &results.without].map(|round| rate(round.report.totals.bits_per_s));
+    format!(
+        "The same disk. The viewers demand more than it can read: it delivered {without} to them, \
+         and {with} with admission."
+    )
+}
+
+const WITH_ADMISSION: &str = "Admitted viewers play without a stall. Once the disk is fully \
     booked, new viewers are refused, with the time at which a retry may succeed.";
 
-const WITHOUT_ADMISSION: &str = "The same viewers, all accepted. As soon as their demand exceeds \
+const WITHOUT_ADMISSION: &str = "The same viewers, all admitted. As soon as their demand exceeds \
     what the disk delivers, playback stalls, also for viewers that came early.";
 
 const READS: &str = "Reads that the disk completed in each slot, and the number that it \
     completes under the worst placement (minRead). By a count of reads the disk would be full at that \
-    line. Admission counts the longest time that these reads can take, so it accepts more viewers, \
+    line. Admission counts the longest time that these reads can take, so it admits more viewers, \
     and no read is late.";
-
-const READS_WITHOUT: &str = "The disk is as fast as before; the demand is too high.";
 
 const STARTUP: &str = "For each time, the share of viewers whose first picture was shown by then. \
     Further left is better.";
@@ -153,9 +154,15 @@ const STALLED: &str = "For each time, the share of viewers whose stalls took at 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_page_tells_the_story_and_needs_nothing_else() {
-        let html = super::page(&super::super::summary::tests::story()).unwrap();
-        for words in ["9 viewers arrived", "6 (disk 6)", "Start-up times", "tenuto serve a.store"] {
+    fn the_page_has_all_results_and_loads_nothing() {
+        let html = super::page(&super::super::summary::tests::results()).unwrap();
+        for words in [
+            "9 viewers arrived",
+            "it delivered 0.0 Mb/s to them, and",
+            "6 (disk 6)",
+            "Start-up times",
+            "tenuto serve a.store",
+        ] {
             assert!(html.contains(words), "{words} is missing");
         }
         assert_eq!(html.matches("<svg").count(), 6);

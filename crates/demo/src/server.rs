@@ -22,7 +22,7 @@ impl Server {
         let mut running = call.start(log)?;
         let stdout = running.stdout();
         let (sender, receiver) = std::sync::mpsc::channel();
-        // Reads on to the end, so that the server never waits for a reader.
+        // Reads to the end, because a server with a full pipe waits for its reader.
         std::thread::spawn(move || {
             let mut text = String::new();
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -63,6 +63,7 @@ impl Server {
         let deadline = Instant::now() + START;
         loop {
             let status = self.get("/status")?;
+            // Connections are accepted before the store is open and calibrated.
             if status["disks"][0].is_object() {
                 return Ok(status);
             }
@@ -73,7 +74,7 @@ impl Server {
         }
     }
 
-    /// Leaves the server running; returns its process id.
+    /// Leaves the server running after the demo; returns its process id.
     pub(crate) fn keep(mut self) -> u32 {
         self.running.keep();
         self.running.id()
@@ -82,9 +83,9 @@ impl Server {
     /// Samples `/status` until `done`.
     pub(crate) fn watch(&self, done: &AtomicBool, seen: &Mutex<Watch>) {
         while !done.load(Ordering::Relaxed) {
-            // One look that fails is a gap in a plot; the play itself tells of a dead server.
+            // A failed sample is a gap in a plot; a server that has ended fails the play.
             if let Ok(status) = self.get("/status") {
-                seen.lock().expect("no one breaks while holding it").note(&status);
+                seen.lock().expect("no thread panics while it holds this").note(&status);
             }
             std::thread::sleep(BETWEEN_LOOKS);
         }
@@ -94,6 +95,7 @@ impl Server {
 fn get(address: &str, path: &str) -> Result<Value, Box<dyn std::error::Error>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWER))?;
+    // HTTP/1.0, because the end of the connection is then the end of the body.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
@@ -131,10 +133,10 @@ impl Watch {
     }
 }
 
-/// A calibrated store opens at once; another is calibrated first.
+/// Time for a server to start, which includes the calibration of a new store.
 const START: Duration = Duration::from_secs(30);
 
-/// Bound of a response body.
+/// Timeout of a response.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// The time between samples: one slot; the status keeps many more slots than that.
@@ -146,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_slot_is_noted_once_and_idle_ends_are_left_out() {
+    fn each_slot_is_recorded_once_without_idle_ends() {
         let status = |slots: &[(u64, u64)]| {
             let slots: Vec<Value> = slots
                 .iter()

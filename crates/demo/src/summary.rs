@@ -5,10 +5,11 @@ use super::server::Watch;
 use meter::viewer::{PlayReport, Totals};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use units::show::count;
 use units::{ByteCount, rounded};
 
 /// All results of one demo.
-pub(crate) struct Story {
+pub(crate) struct Results {
     pub(crate) origin: String,
     pub(crate) disk: String,
     pub(crate) calibration: Value,
@@ -48,11 +49,13 @@ impl Capacity {
     pub(crate) fn of(status: &Value, titles: &Value, memory: u64) -> Self {
         let disk = &status["disks"][0];
         let number = |key: &str| disk[key].as_u64().unwrap_or_default();
+        // A server of another version may not report its slot; this is the default.
         let slot = status["slot"].as_f64().filter(|slot| *slot > 0.0).unwrap_or(0.5);
         let rates: Vec<f64> = titles["titles"]
             .as_array()
             .into_iter()
             .flatten()
+            // Titles of kind `file` are never played.
             .filter(|title| title["kind"] == "media")
             .filter_map(|title| title["bit_rate"].as_f64())
             .collect();
@@ -67,14 +70,14 @@ impl Capacity {
     /// The prediction as a sentence.
     pub(crate) fn sentence(&self) -> String {
         format!(
-            "Predicted: {} reads of {} in {:.0} ms are guaranteed, which is {}; a title has {} on \
-             average: about {} viewers.",
-            self.min_read,
+            "Predicted: the guarantee is {} of {} in {:.0} ms, which is {}; a title has {} on \
+             average: about {}.",
+            count(self.min_read, "read"),
             ByteCount(self.read_size),
             self.slot * 1e3,
             rate(self.disk_rate),
             rate(self.title_rate),
-            self.viewers
+            count(self.viewers, "viewer")
         )
     }
 }
@@ -84,14 +87,14 @@ impl Round {
     pub(crate) fn sentence(&self) -> String {
         let totals = &self.report.totals;
         format!(
-            "{}: {} arrived, {} admitted, {} refused{}, {} stalls for {} viewers",
+            "{}: {} arrived, {} admitted, {} refused{}, {} of {}",
             self.name,
             totals.arrived,
             totals.admitted,
             totals.refused,
             reasons(totals),
-            totals.stalls,
-            totals.viewers_with_stalls
+            count(totals.stalls, "stall"),
+            count(totals.viewers_with_stalls, "viewer")
         )
     }
 
@@ -140,7 +143,7 @@ impl Round {
     }
 }
 
-impl Story {
+impl Results {
     /// The content of `summary.json`.
     pub(crate) fn json(&self) -> Value {
         let capacity = &self.capacity;
@@ -234,8 +237,8 @@ pub(crate) mod tests {
     use super::*;
     use meter::viewer::{Distribution, Parameters};
 
-    /// Nine viewers on a disk for three: six refused, or all let in and stalled.
-    pub(crate) fn story() -> Story {
+    /// Results of nine viewers on a disk for three: six refused, or all admitted and stalled.
+    pub(crate) fn results() -> Results {
         let round = |name: &str, totals: Totals, startups: &[f64]| Round {
             name: name.to_owned(),
             report: PlayReport {
@@ -282,7 +285,7 @@ pub(crate) mod tests {
             stall_ratio: 0.25,
             ..Totals::default()
         };
-        Story {
+        Results {
             origin: "30 titles made with FFmpeg".to_owned(),
             disk: "a disk".to_owned(),
             calibration: Value::Null,
@@ -294,8 +297,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_two_rounds_stand_side_by_side() {
-        let text = story().text();
+    fn the_table_has_a_column_for_each_round() {
+        let text = results().text();
         let line = |name: &str| {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
             line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
@@ -305,13 +308,13 @@ pub(crate) mod tests {
         assert_eq!(line("time stalled"), ["time stalled", "0.0 %", "25.0 %"]);
         assert_eq!(line("start-up, half"), ["start-up, half within", "0.50 s", "4.00 s"]);
         assert_eq!(line("reads to"), ["reads to guaranteed reads", "150 %", "150 %"]);
-        let json = story().json();
+        let json = results().json();
         assert_eq!(json["with_admission"]["totals"]["refused_by"]["disk"], 6);
         assert_eq!(json["without_admission"]["disk_use"]["slots"][0]["reads"], 6);
     }
 
     #[test]
-    fn capacity_is_the_disks_rate_over_the_titles() {
+    fn capacity_is_the_rate_of_the_disk_over_that_of_a_title() {
         let status = json!({ "slot": 0.5, "disks": [{ "min_read": 50, "read_size": 1 << 20 }] });
         let titles = json!({ "titles": [
             { "kind": "media", "bit_rate": 4_000_000 },
@@ -327,7 +330,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_calibration_is_worth_its_best_read_size() {
+    fn the_guaranteed_rate_is_that_of_the_best_read_size() {
         let calibration = json!({ "slot": 0.5, "guarantees": [
             { "read_size": 1 << 20, "min_read": 40 },
             { "read_size": 4 << 20, "min_read": 15 },

@@ -13,18 +13,25 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::{BackgroundIo, Store, StoreError, TitleRecord, Unthrottled};
+use tenuto_agent::stop_on_signals;
 use units::ByteCount;
 
 /// Executes a request on the store at `path`: through its server's control socket, or by opening
 /// the store. Shows progress where there is a terminal.
 pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     let bar = Bar::new();
+    // Sockets are named by the store's uuid, and the file tells the store from a copy: every path
+    // to a device leads to the same server.
     let identity = Store::peek(path)?;
-    let client = Client::connect(identity.uuid)
-        .map_err(|error| Failure::new(format!("cannot reach the store's server: {error}")))?;
+    let client = Client::connect(&identity).map_err(|error| match error {
+        ControlError::Io(error) => {
+            Failure::of(&format!("cannot reach the store's server: {error}"))
+        }
+        other => other.into(),
+    })?;
+    // A calibration is bounded by time, so its progress is a share; all others count bytes.
     let in_parts = matches!(request, Request::Calibrate { .. });
     let mut show = |p: wire::Progress| match in_parts {
         true => bar.percent(&p.stage, p.part()),
@@ -33,41 +40,49 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     if let Some(mut client) = client {
         return Ok(client.call(request, show)?);
     }
-    let owner = Unserved(open(path)?);
+    let owner = Unserved(open(path, request)?);
     // Without a server, an interrupted command must clean up by itself. With one, the server
     // cleans up when this process has disconnected.
     let long =
         matches!(request, Request::Ingest { .. } | Request::Export { .. } | Request::Check { .. });
-    let cancel = if long { on_interrupt()? } else { Arc::default() };
+    let cancel = if long { stop_on_signals()? } else { Arc::default() };
     execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
 }
 
-/// Opens a store that is not served.
-fn open(path: &Path) -> Result<Store, Failure> {
-    Store::open(path).map_err(|error| match error {
+/// Opens a store that is not served; for reading only where the user may not write and the request
+/// only reads.
+fn open(path: &Path, request: &Request) -> Result<Store, Failure> {
+    let reads = matches!(
+        request,
+        Request::Ls
+            | Request::Info { .. }
+            | Request::Index { .. }
+            | Request::Export { .. }
+            | Request::Check { .. }
+    );
+    let opened = match Store::open(path) {
+        // Not opened so at once: with write permission damaged metadata is repaired.
+        Err(StoreError::Device(DeviceError::Open { source, .. }))
+            if reads && NO_WRITING.contains(&source.kind()) =>
+        {
+            Store::open_read_only(path)
+        }
+        opened => opened,
+    };
+    opened.map_err(|error| match error {
+        // There was no control socket: the owner is another command, or another user's server.
         StoreError::Owned { .. } => Failure::from(error).hint(
-            "wait for the other tenuto command; a server is reached by the user who started it",
+            "wait until the other command has finished; a server accepts commands of its own user",
         ),
-        StoreError::Damaged { .. } => Failure::from(error).hint(
-            "`tenuto check STORE --rebuild` shows what can be had back if its catalogue is lost",
-        ),
+        StoreError::Damaged { .. } => Failure::from(error)
+            .hint("`tenuto check STORE --rebuild` lists the titles that can be recovered"),
         other => other.into(),
     })
 }
 
-/// A flag that SIGINT and SIGTERM set; a second one ends the program.
-pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let failed = |error: io::Error| Failure::new(format!("cannot handle signals: {error}"));
-        // Registered in this order, the first signal finds the flag unset and does not end the
-        // program.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))
-            .map_err(failed)?;
-        signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(failed)?;
-    }
-    Ok(flag)
-}
+/// Errors of a store that the user may not write to.
+const NO_WRITING: [io::ErrorKind; 2] =
+    [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
 
 /// A path that is valid in every working directory.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
@@ -101,9 +116,20 @@ impl StoreOwner for Unserved {
         Ok(calibration)
     }
 
+    fn served_file(&self) -> Result<wire::ServedFile, wire::Failure> {
+        Err(not_served())
+    }
+
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {
-        let message = "no server serves this store; start `tenuto serve`".to_owned();
-        Err(wire::Failure { code: "not-served".to_owned(), message })
+        Err(not_served())
+    }
+}
+
+fn not_served() -> wire::Failure {
+    wire::Failure {
+        code: "not-served".to_owned(),
+        message: "no server serves this store".to_owned(),
+        hint: Some("start `tenuto serve`".to_owned()),
     }
 }
 
@@ -116,6 +142,7 @@ pub(crate) fn measure(
 ) -> Result<Calibration, DeviceError> {
     let mut options = CalibrateOptions { budget, scratch, ..CalibrateOptions::default() };
     options.read_sizes.push(LARGEST_READ);
+    // Every read in flight has a buffer of the largest size.
     let depth = options.depths.iter().copied().max().unwrap_or(1);
     let pool = Pool::new(ByteCount(LARGEST_READ.0 * u64::from(depth)), LARGEST_READ);
     device::calibrate(device, &pool, &options, DiskAccess::Exclusive, progress)
@@ -135,10 +162,13 @@ impl From<ControlError> for Failure {
 
 impl From<&wire::Failure> for Failure {
     fn from(failure: &wire::Failure) -> Self {
-        match failure.code.as_str() {
-            "cancelled" => Self::interrupted(),
-            "damaged" | "data-damaged" => Self::of(&failure.message).code(Code::Damage),
-            _ => Self::of(&failure.message),
-        }
+        // A server sends words in place of error types. The same words give the same exit codes on
+        // both ways to a store.
+        let code = match failure.code.as_str() {
+            "cancelled" => return Self::interrupted(),
+            "damaged" | "data-damaged" => Code::Damage,
+            _ => Code::Failed,
+        };
+        Self { code, sentence: failure.message.clone(), hint: failure.hint.clone() }
     }
 }

@@ -1,8 +1,9 @@
 //! The parser, made from the types in `args`; and its errors, as one sentence and a hint.
 
 use crate::args::examples::{self, Example};
+use crate::args::values::BadValue;
 use crate::args::{ABOUT, CommandLine, GROUPS, LONG};
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches};
 use std::any::TypeId;
@@ -23,9 +24,11 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 
 /// The parser of the whole program, with examples in its help.
 pub(crate) fn command() -> clap::Command {
+    // clap lists the commands in one column; a newcomer looks for them by task.
     let root = CommandLine::command().override_help(front_page());
     let root = root.mut_subcommands(|inner| finished("", inner));
-    root.subcommand_required(true).arg_required_else_help(false)
+    // Without any word the page is the answer, not an error: most users begin so.
+    root.subcommand_required(true).arg_required_else_help(true)
 }
 
 /// Terminal width that help pages are made for.
@@ -39,6 +42,7 @@ fn finished(before: &str, command: clap::Command) -> clap::Command {
     let name = format!("{before} {}", command.get_name()).trim_start().to_owned();
     let long = command.get_long_about().map(|text| wrapped(&text.to_string(), WIDTH));
     let shown = examples::of(&name);
+    // `help` of the root takes the words of every level, so that no command needs one of its own.
     let mut command = command.disable_help_subcommand(true).mut_args(finished_arg);
     if let Some(long) = long {
         command = command.long_about(long);
@@ -50,6 +54,8 @@ fn finished(before: &str, command: clap::Command) -> clap::Command {
 }
 
 fn finished_arg(arg: Arg) -> Arg {
+    // clap wraps by the width of the terminal, if at all; with one width the pages are the same in
+    // a pipe, in a manual page and in the documentation.
     let long = arg.get_long_help().map(|text| wrapped(&text.to_string(), WIDTH - INDENT));
     let arg = match long {
         Some(long) => arg.long_help(long),
@@ -63,6 +69,7 @@ fn finished_arg(arg: Arg) -> Arg {
 
 /// The name of an option's value in help pages, where its type gives one.
 fn value_name(arg: &Arg) -> Option<&'static str> {
+    // The derive names a value after its field, which tells a user less than the type.
     let named_by_user = arg
         .get_value_names()
         .is_some_and(|names| names[0].as_str() != arg.get_id().as_str().to_ascii_uppercase());
@@ -102,7 +109,7 @@ fn front_page() -> String {
             let _ = writeln!(page, "  {:<12} {}", command.get_name(), about(command));
         }
     }
-    page + OPTIONS + FIRST_STEPS + EXIT_CODES
+    page + FRONT_PAGE_END
 }
 
 /// The line about a command.
@@ -110,20 +117,16 @@ pub(crate) fn about(command: &clap::Command) -> String {
     command.get_about().map(ToString::to_string).unwrap_or_default()
 }
 
-const OPTIONS: &str = "
+const FRONT_PAGE_END: &str = "
 Options:
   -h, --help     This page; after a command, that command's, as `tenuto help COMMAND`
-  -V, --version  The version
-";
+  -V, --version  The version, as `tenuto version`
 
-const FIRST_STEPS: &str = "
 First steps:
   tenuto format film.store --size 10GiB
   tenuto ingest film.store film.mkv
   tenuto serve film.store        then open http://127.0.0.1:8080/console/
-";
 
-const EXIT_CODES: &str = "
 Exit codes: 0 done, 1 failed, 2 usage, 3 refused by admission or not held, 4 damage found,
 5 run invalid.
 ";
@@ -131,16 +134,18 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 refused by admission or not held, 4 dam
 /// A parse error as a failure: what is wrong in one sentence, and a hint. `words` are those of the
 /// command line after the program's name.
 pub(crate) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
-    let text = |kind| error.get(kind).map(plain).unwrap_or_default();
+    let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let arg = bare(&text(ContextKind::InvalidArg));
     let value = text(ContextKind::InvalidValue);
     let sentence = match error.kind() {
         ErrorKind::ValueValidation => {
-            // The parsers' own texts end with `; do this` where there is something to do.
-            let why = error.source().map(ToString::to_string).unwrap_or_default();
-            let failure = Failure::of(&format!("{arg}: {why}")).code(Code::Usage);
-            return if failure.hint.is_some() { failure } else { failure.hint(hint(error, words)) };
+            let source = error.source();
+            let why = source.map(ToString::to_string).unwrap_or_default();
+            let of_value = source.and_then(|source| source.downcast_ref::<BadValue>());
+            let hint = of_value.map_or_else(|| hint(error, words), |value| value.hint.clone());
+            return Failure::usage(format!("{arg}: {why}")).hint(hint);
         }
+        // clap reports a missing value as an empty one that is not valid.
         ErrorKind::InvalidValue if value.is_empty() => format!("{arg} needs a value"),
         ErrorKind::InvalidValue => {
             format!("{arg}: '{value}' is not one of {}", text(ContextKind::ValidValue))
@@ -155,6 +160,8 @@ pub(crate) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
             "a command is missing".to_owned()
         }
         ErrorKind::TooManyValues => format!("{arg} takes no value"),
+        // To clap an option that is given twice conflicts with itself. Options that exclude each
+        // other are found by the commands, which give the reason.
         ErrorKind::ArgumentConflict => format!("{arg} is given twice"),
         _ => first_line(error),
     };
@@ -164,7 +171,7 @@ pub(crate) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
 fn missing(error: &clap::Error) -> String {
     let names: Vec<String> = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(names)) => names.iter().map(|name| bare(name)).collect(),
-        other => other.map(plain).into_iter().collect(),
+        other => other.map(ToString::to_string).into_iter().collect(),
     };
     match names.split_last() {
         Some((last, [])) => format!("{last} is missing"),
@@ -180,9 +187,9 @@ fn hint(error: &clap::Error, words: &[OsString]) -> String {
         (ContextKind::SuggestedValue, ""),
     ]
     .iter()
-    .find_map(|(kind, before)| Some(format!("{before}{}", plain(error.get(*kind)?))));
+    .find_map(|(kind, before)| Some(format!("{before}{}", error.get(*kind)?)));
     suggested.map_or_else(
-        || format!("`{} --help` says how it is used", meant(words)),
+        || format!("`{} --help` shows its arguments", meant(words)),
         |word| format!("did you mean `{word}`?"),
     )
 }
@@ -192,23 +199,12 @@ fn meant(words: &[OsString]) -> String {
     let mut name = "tenuto".to_owned();
     let mut at = command();
     for word in words {
+        // The first word that is no command is an argument, and words after it name nothing.
         let Some(inner) = at.find_subcommand(word) else { break };
         name = format!("{name} {}", word.display());
         at = inner.clone();
     }
     name
-}
-
-fn plain(value: &ContextValue) -> String {
-    match value {
-        ContextValue::String(text) => text.clone(),
-        ContextValue::Strings(texts) => texts.join(", "),
-        ContextValue::StyledStr(text) => text.to_string(),
-        ContextValue::StyledStrs(texts) => {
-            texts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
-    }
 }
 
 /// `--size <SIZE>` as `--size`, `<STORE>...` as `STORE`.
@@ -219,6 +215,7 @@ fn bare(arg: &str) -> String {
 
 fn first_line(error: &impl Display) -> String {
     let text = error.to_string();
+    // The other lines are clap's usage and tip, which the hint replaces.
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
@@ -238,13 +235,6 @@ mod tests {
     #[test]
     fn errors_say_what_to_do() {
         check(
-            "",
-            &expect![[r#"
-            error: a command is missing
-            hint: `tenuto --help` says how it is used
-        "#]],
-        );
-        check(
             "injest film.store a.mkv",
             &expect![[r#"
             error: there is no command 'injest'
@@ -255,7 +245,7 @@ mod tests {
             "disk",
             &expect![[r#"
             error: a command is missing
-            hint: `tenuto disk --help` says how it is used
+            hint: `tenuto disk --help` shows its arguments
         "#]],
         );
         check(
@@ -276,14 +266,14 @@ mod tests {
             "serve a --slot 1s --slot 2s",
             &expect![[r#"
             error: --slot is given twice
-            hint: `tenuto serve --help` says how it is used
+            hint: `tenuto serve --help` shows its arguments
         "#]],
         );
         check(
             "disk show",
             &expect![[r#"
             error: DEVICE is missing
-            hint: `tenuto disk show --help` says how it is used
+            hint: `tenuto disk show --help` shows its arguments
         "#]],
         );
     }

@@ -20,7 +20,7 @@ pub(crate) enum Code {
 }
 
 /// Why a command failed, and what to do about it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
     /// One sentence without a full stop; empty where the report on standard output has it all.
@@ -58,28 +58,31 @@ impl Failure {
         self
     }
 
-    /// A failure from an error's text. The text may end with `; do this`, which becomes the hint.
+    /// A failure from a text of our own that may end with `; do this`, which becomes the hint.
     pub(crate) fn of(text: &str) -> Self {
         let (sentence, hint) = units::split_hint(text);
         Self { hint: hint.map(str::to_owned), ..Self::new(sentence) }
+    }
+
+    /// A failure from an error whose message and hint are separate.
+    pub(crate) fn from_parts((sentence, hint): (String, Option<String>)) -> Self {
+        Self { hint, ..Self::new(sentence) }
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let code = if error.is_damage() { Code::Damage } else { Code::Failed };
-        let failure = Self::of(&error.to_string()).code(code);
         match error {
             StoreError::Cancelled => Self::interrupted(),
-            StoreError::SizeNeeded { .. } => failure.hint("for example --size 40GiB"),
-            _ => failure,
+            _ => Self::from_parts(error.message_and_hint()).code(code),
         }
     }
 }
 
 impl From<DiskModelError> for Failure {
     fn from(error: DiskModelError) -> Self {
-        Self::of(&error.to_string())
+        Self::from_parts((error.to_string(), error.hint().map(str::to_owned)))
     }
 }
 
@@ -89,6 +92,8 @@ impl From<MeterError> for Failure {
         let code = match kind {
             MeterErrorKind::Failed => Code::Failed,
             MeterErrorKind::Usage => Code::Usage,
+            MeterErrorKind::NotHeld => Code::Refused,
+            // An interrupted run has measured something, but too little to rely on.
             MeterErrorKind::Invalid | MeterErrorKind::Interrupted => Code::Invalid,
         };
         Self { code, sentence: message, hint }
@@ -112,11 +117,15 @@ mod tests {
         assert_eq!(failure.hint.as_deref(), Some("`tenuto format` makes one"));
         assert_eq!(failure.code, Code::Failed);
 
-        let failure = Failure::from(StoreError::NoTitle { name: "a; b".to_owned() });
+        let failure = Failure::from(StoreError::NoTitle {
+            name: "a; b".to_owned(),
+            nearest: Some("a; c".to_owned()),
+        });
         assert_eq!(failure.sentence, "there is no title 'a; b'");
-        assert_eq!(failure.hint, None);
+        assert_eq!(failure.hint.as_deref(), Some("did you mean 'a; c'?"));
 
-        let failure = Failure::from(StoreError::BadName { name: "..".to_owned(), reason: "no" });
+        let failure =
+            Failure::from(StoreError::BadName { name: "..".to_owned(), reason: "no".to_owned() });
         assert_eq!(failure.sentence, "'..' cannot be a title's name: no");
         assert_eq!(failure.hint.as_deref(), Some("choose another name"));
 

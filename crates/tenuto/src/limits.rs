@@ -7,5 +7,6 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 pub(crate) fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
+    // Every process may raise its soft limit as far as the hard one.
     let _ = setrlimit(Resource::Nofile, limit);
 }

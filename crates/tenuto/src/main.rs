@@ -18,12 +18,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Kept beside the parser: the hint of a parse error names the command as far as the words do.
     let words: Vec<OsString> = std::env::args_os().collect();
     let failure = match cli::parse(words.clone()) {
         Ok(line) => commands::run(line.command).err(),
         // clap treats what help and version print as errors.
         Err(error)
-            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
+            if words.len() <= 1
+                || matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
             out::print(&error.to_string());
             None

@@ -10,17 +10,20 @@ use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 use units::show::escaped;
 
 /// Writes a report. Ends the program with exit code 0 when the reader has closed its end.
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
+    // Flushed here, because the flush at the exit of the program ignores errors.
     if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         if error.kind() != ErrorKind::BrokenPipe {
             eprintln!("error: cannot write to standard output: {error}");
             std::process::exit(1);
         }
+        // The reader has all that it wanted, so a script with `pipefail` must not fail here.
         std::process::exit(0);
     }
 }
@@ -34,6 +37,20 @@ pub(crate) fn print_json(value: &impl Serialize) {
 /// Writes an event of a running command with `--json`: a line of JSON on standard error.
 pub(crate) fn event(value: &impl Serialize) {
     eprintln!("{}", serde_json::to_string(value).expect("an event is plain JSON"));
+}
+
+/// Writes a file, and a note that names it.
+pub(crate) fn save(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+    note(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// Reads a text file.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
 }
 
 /// Writes a note on standard error.
@@ -67,9 +84,7 @@ pub(crate) fn live(text: &str) {
 }
 
 /// A progress bar on standard error where that is a terminal; nothing elsewhere.
-pub(crate) struct Bar {
-    bar: ProgressBar,
-}
+pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     pub(crate) fn new() -> Self {
@@ -78,8 +93,9 @@ impl Bar {
         } else {
             ProgressBar::hidden()
         };
+        // Some stages report nothing for seconds; the spinner shows that the program runs.
         bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar }
+        Self(bar)
     }
 
     /// Shows progress in bytes.
@@ -103,22 +119,23 @@ impl Bar {
     }
 
     fn set(&self, template: &str, stage: &str, done: u64, total: Option<u64>) {
-        if self.bar.is_hidden() {
+        if self.0.is_hidden() {
             return;
         }
-        if self.bar.message() != stage {
-            self.bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
-            self.bar.set_message(stage.to_owned());
+        // Progress is reported thousands of times in a stage; its template is parsed once.
+        if self.0.message() != stage {
+            self.0.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+            self.0.set_message(stage.to_owned());
         }
         if let Some(total) = total {
-            self.bar.set_length(total);
+            self.0.set_length(total);
         }
-        self.bar.set_position(done);
+        self.0.set_position(done);
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.0.finish_and_clear();
     }
 }

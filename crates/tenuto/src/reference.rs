@@ -23,32 +23,29 @@ pub(crate) fn markdown() -> String {
         }
         page.push('\n');
     }
+    // Filled by the sections: a group is complete when all commands that share it are written.
     let mut shared = Shared::default();
     for command in GROUPS.iter().flat_map(|(_, names)| *names) {
         let command = root.find_subcommand(command).expect("a test compares the groups");
         section(&mut page, "", command, &mut shared);
     }
-    page += &shared.sections();
+    page += &shared_sections(&shared);
     page.trim_end().to_owned() + "\n"
 }
 
-/// Groups of shared options: each with its arguments as first met.
-#[derive(Default)]
-struct Shared {
-    groups: BTreeMap<String, Vec<Arg>>,
-}
+/// Groups of shared options by heading, each with its arguments in the order of the sections.
+type Shared = BTreeMap<String, Vec<Arg>>;
 
 fn section(page: &mut String, before: &str, command: &Command, shared: &mut Shared) {
     let name = format!("{before} {}", command.get_name()).trim_start().to_owned();
     let _ = writeln!(page, "## tenuto {name}\n\n{}\n", description(command));
     let inner: Vec<&Command> = command.get_subcommands().collect();
-    let alike: Vec<&Command> = match inner.first() {
-        Some(first) if inner.len() > 2 => {
-            inner.iter().copied().filter(|other| ids(other) == ids(first)).collect()
-        }
-        _ => Vec::new(),
-    };
-    let alike = if alike.len() > 2 { alike } else { Vec::new() };
+    // Two subcommands with equal options are still easier to read as two sections.
+    let like_first = |other: &&Command| inner.first().is_some_and(|first| ids(other) == ids(first));
+    let mut alike: Vec<&Command> = inner.iter().copied().filter(like_first).collect();
+    if alike.len() <= 2 {
+        alike.clear();
+    }
     if let Some(first) = alike.first() {
         let _ = writeln!(page, "| {name} | |\n|---|---|");
         for one in &alike {
@@ -62,6 +59,7 @@ fn section(page: &mut String, before: &str, command: &Command, shared: &mut Shar
         arguments(page, &name, command, shared);
     }
     shown(page, &name);
+    // A subcommand in the table has no section of its own.
     let listed = |one: &&Command| alike.iter().any(|other| other.get_name() == one.get_name());
     for inner in inner.iter().filter(|one| !listed(one)) {
         section(page, &name, inner, shared);
@@ -69,8 +67,9 @@ fn section(page: &mut String, before: &str, command: &Command, shared: &mut Shar
 }
 
 fn description(command: &Command) -> String {
-    let text = command.get_long_about().or(command.get_about()).map(ToString::to_string);
-    let text = text.unwrap_or_default();
+    let about = command.get_long_about().or(command.get_about());
+    let text = about.map(ToString::to_string).unwrap_or_default();
+    // The parser has wrapped the text for a terminal; Markdown has no line breaks in a paragraph.
     let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
     let text = paragraphs.collect::<Vec<_>>().join("\n\n");
     if text.ends_with(['.', ')', ':']) || text.contains("\n\n") { text } else { text + "." }
@@ -83,7 +82,7 @@ fn ids(command: &Command) -> Vec<&str> {
 /// The usage of a command, a table of its own arguments, and the names of the groups that it
 /// shares.
 fn arguments(page: &mut String, name: &str, command: &Command, shared: &mut Shared) {
-    let _ = writeln!(page, "```\n{}\n```\n", usage(name, command));
+    let _ = writeln!(page, "```text\n{}\n```\n", usage(name, command));
     let (own, common): (Vec<&Arg>, Vec<&Arg>) = command
         .get_arguments()
         .filter(|arg| !arg.is_hide_set())
@@ -91,7 +90,8 @@ fn arguments(page: &mut String, name: &str, command: &Command, shared: &mut Shar
     let mut groups: Vec<&str> = Vec::new();
     for arg in common {
         let Some(group) = group(arg) else { continue };
-        let known = shared.groups.entry(group.to_owned()).or_default();
+        let known = shared.entry(group.to_owned()).or_default();
+        // A command may have only some options of a group; the section at the end has all of them.
         if known.iter().all(|other| other.get_id() != arg.get_id()) {
             known.push(arg.clone());
         }
@@ -106,8 +106,9 @@ fn arguments(page: &mut String, name: &str, command: &Command, shared: &mut Shar
         }
         let _ = writeln!(page);
     }
-    let links = groups.iter().map(|group| format!("[{}](#{})", lowered(group), anchor(group)));
-    let links: Vec<String> = links.collect();
+    let link =
+        |group: &&str| format!("[{}](#{})", lowered(group), group.to_lowercase().replace(' ', "-"));
+    let links: Vec<String> = groups.iter().map(link).collect();
     if !links.is_empty() {
         let _ = writeln!(page, "And {}.\n", links.join(", "));
     }
@@ -125,28 +126,22 @@ fn group(arg: &Arg) -> Option<&str> {
 
 const COMMON: &str = "Common options";
 
-fn anchor(heading: &str) -> String {
-    heading.to_lowercase().replace(' ', "-")
-}
-
 /// A heading within a sentence: acronyms stay.
 fn lowered(heading: &str) -> String {
     let acronym = heading.chars().nth(1).is_some_and(char::is_uppercase);
     if acronym { heading.to_owned() } else { heading.to_lowercase() }
 }
 
-impl Shared {
-    fn sections(&self) -> String {
-        let mut text = String::new();
-        for (group, args) in &self.groups {
-            let _ = writeln!(text, "## {group}\n\n| option | default | meaning |\n|---|---|---|");
-            for arg in args {
-                let _ = writeln!(text, "{}", row(arg));
-            }
-            text.push('\n');
+fn shared_sections(shared: &Shared) -> String {
+    let mut text = String::new();
+    for (group, args) in shared {
+        let _ = writeln!(text, "## {group}\n\n| option | default | meaning |\n|---|---|---|");
+        for arg in args {
+            let _ = writeln!(text, "{}", row(arg));
         }
-        text
+        text.push('\n');
     }
+    text
 }
 
 fn usage(name: &str, command: &Command) -> String {
@@ -155,6 +150,7 @@ fn usage(name: &str, command: &Command) -> String {
         words.push(named(arg));
     }
     if command.get_opts().next().is_some() {
+        // After the command and before its arguments, as clap prints it.
         words.insert(1, "[OPTIONS]".to_owned());
     }
     words.join(" ")
@@ -162,8 +158,8 @@ fn usage(name: &str, command: &Command) -> String {
 
 /// An argument as usage lines show it.
 fn named(arg: &Arg) -> String {
-    let value = || arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
-    let value = value().unwrap_or_default();
+    let names = arg.get_value_names().unwrap_or_default();
+    let value = names.first().map(ToString::to_string).unwrap_or_default();
     let many = arg.get_num_args().is_some_and(|count| count.max_values() > 1);
     match arg.get_long() {
         Some(long) if arg.get_action().takes_values() => format!("--{long} {value}"),
@@ -175,16 +171,17 @@ fn named(arg: &Arg) -> String {
 }
 
 fn row(arg: &Arg) -> String {
-    let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy());
-    let default: Vec<_> = defaults.filter(|value| !value.is_empty()).collect();
+    let given = arg.get_default_values().iter().map(|value| value.to_string_lossy());
+    let defaults: Vec<_> = given.filter(|value| !value.is_empty()).collect();
+    // To clap a flag has a default and possible values, those of a boolean, which nobody types.
     let takes = arg.get_action().takes_values();
-    let default = if default.is_empty() || !takes {
-        String::new()
-    } else {
-        format!("`{}`", default.join(" "))
+    let default = match takes && !defaults.is_empty() {
+        true => format!("`{}`", defaults.join(" ")),
+        false => String::new(),
     };
-    let text = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
-    let mut text = text.replace("\n\n", " ").replace('\n', " ");
+    let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let mut text = help.replace("\n\n", " ").replace('\n', " ");
+    // Help lines have no full stop, as is usual in a terminal; in the table they are sentences.
     if !text.ends_with(['.', ')']) {
         text.push('.');
     }

@@ -1,9 +1,10 @@
-//! Signals to a command that has an emulated disk of its own: the first signal stops it in order, a
-//! second one at once, and further signals do not interrupt the removal of the disk.
+//! Signals to a command with an emulated disk: the first signal stops the command when the users of
+//! the disk have ended, a second one removes the disk at once, and further signals do not interrupt
+//! that removal.
 //!
 //! ```text
-//!   working ──signal──▶ ending ──signal, or out of patience──▶ pulled ──GRACE later──▶ exit
-//!                       ask                                    pull
+//!   working ──signal──▶ ending ──signal, or after patience──▶ removed ──after GRACE──▶ exit
+//!                       ask                                  remove
 //! ```
 
 use crate::failure::{Code, Failure};
@@ -16,14 +17,18 @@ use std::time::{Duration, Instant};
 
 /// Handles SIGINT and SIGTERM from here on, and returns the stop flag that they set. `patience`:
 /// the longest time for an orderly stop; without it the command waits until a second signal.
-pub(crate) fn by_signals(patience: Option<Duration>) -> Result<Arc<DiskStop>, Failure> {
+pub(crate) fn on_signals(patience: Option<Duration>) -> Result<Arc<DiskStop>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let stop = Arc::new(DiskStop::default());
     let told = Arc::clone(&stop);
+    // A thread instead of a signal handler: writing notes and removing a disk are not allowed in a
+    // handler.
     let look = move || {
         let (start, mut course) = (Instant::now(), Course { patience, state: State::Working });
         loop {
+            // Asked for again and again instead of waited for, because the time limits expire
+            // without a signal.
             for _ in signals.pending() {
                 act(course.signal(start.elapsed()), &told);
             }
@@ -43,31 +48,31 @@ fn act(step: Step, stop: &DiskStop) {
             stop.ask();
             if let Some(patience) = patience {
                 out::note(&format!(
-                    "stopping in order, in {} s at most; a second signal pulls the disk out at once",
+                    "stopping within {} s; a second signal removes the emulated disk at once",
                     patience.as_secs()
                 ));
             }
         }
         Step::Pull => {
-            out::note(&format!(
-                "pulling the emulated disk out; this ends in {} s at most",
-                GRACE.as_secs()
-            ));
-            // Whoever may not has not mounted anything from it, and the kernel fails what waits for
-            // it when this process is gone.
+            out::note(&format!("removing the emulated disk, within {} s", GRACE.as_secs()));
+            // A user without the right to remove it has mounted no file system from it, and
+            // requests that wait for it fail in the kernel when this process has ended.
             if stop.pull().is_err() {
                 end();
             }
         }
         Step::Still(left) => {
-            out::note(&format!("still stopping: {} s at most", left.as_secs() + 1));
+            out::note(&format!("stopping takes {} s at most", left.as_secs() + 1));
         }
         Step::GiveUp => end(),
     }
 }
 
 fn end() -> ! {
-    out::note("the next `tenuto disk emulate` with the same backing file takes down what is left");
+    out::note(
+        "the next `tenuto disk emulate` with the same backing file removes the mounts that are left",
+    );
+    // Not through `main`, because the thread of the command may be blocked in a read of the disk.
     std::process::exit(Code::Failed as i32)
 }
 
@@ -105,12 +110,15 @@ impl Course {
             }
             State::Ending(_) => self.pull(now),
             State::Pulled(until) => Step::Still(until.saturating_sub(now)),
+            // The process is about to exit, and no signal makes that sooner.
             State::Over => Step::Still(Duration::ZERO),
         }
     }
 
     fn time(&mut self, now: Duration) -> Option<Step> {
         match self.state {
+            // Without a limit only a second signal removes the disk: its users may need hours to
+            // finish.
             State::Ending(Some(until)) if now >= until => Some(self.pull(now)),
             State::Pulled(until) if now >= until => {
                 self.state = State::Over;
@@ -144,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_hurry_it_and_never_break_it_off() {
+    fn further_signals_shorten_the_stop_and_do_not_interrupt_it() {
         let mut course = course(Some(S(60)));
         assert_eq!(course.time(S(1000)), None);
         let steps = [1, 2, 3, 4].map(|now| course.signal(S(now)));
@@ -157,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_though_nobody_asks_again_where_it_has_a_patience() {
+    fn a_stop_with_a_time_limit_ends_without_a_second_signal() {
         let mut course_of_a_run = course(Some(S(60)));
         course_of_a_run.signal(S(5));
         let steps = [64, 65, 84, 85].map(|now| course_of_a_run.time(S(now)));

@@ -28,8 +28,8 @@ fn sections() -> impl Iterator<Item = (&'static str, Vec<Example>)> {
 /// Sections of one command each: its name, and its examples, each with what it shows.
 const EXAMPLES: &str = "\
 format:
-format film.store --size 40GiB
-  A store of 40 GiB in a new file
+format film.store --size 10GiB
+  A store of 10 GiB in a new file
 format /dev/sdb --destroy
   A whole disk, whatever is on it
 
@@ -40,7 +40,7 @@ ingest film.store a.mkv --title Nosferatu
   A title with another name
 ingest film.store film-1080.mp4 film-360.mp4 --renditions --title film
   One title in two sizes
-ingest film.store film.mkv --replica other.store --replica third.store
+ingest film.store metropolis.mkv --replica other.store --replica third.store
   The same title in three stores
 ingest film.store master.mxf --as file
   A file kept bit for bit
@@ -69,6 +69,10 @@ rename:
 rename film.store Nosferatu Orlok
   Nosferatu becomes Orlok
 
+relabel:
+relabel copy.store --new-identity
+  Serve a copy beside the original
+
 check:
 check film.store --scrub
   All media, too
@@ -96,6 +100,8 @@ play http://127.0.0.1:8080/t/film/master.m3u8 --from 10min --to 12min --speed 2
   A part, at twice the speed
 play http://127.0.0.1:8080/t/film.mp4 --save film.mp4
   What the viewer got, in a file
+play http://127.0.0.1:8080/t/film/master.m3u8 --strict
+  Exit code 3 if the viewer is refused or stalls
 play https://films.example/t/film/master.m3u8 --ca-file ca.pem
   A server with a certificate of its own authority
 
@@ -152,6 +158,12 @@ completions zsh
 man:
 man disk emulate
   The page of a subcommand
+man --out man1
+  A file for each command and subcommand
+
+version:
+version
+  The version, for a report of a problem
 
 meter capacity:
 meter capacity --profile xdcam422 --target /mnt/films --out monday
@@ -202,7 +214,7 @@ meter profiles --verify
   All figures, computed again
 
 meter rounds:
-meter rounds sim:st39183w --streams 63 --block 1MB --rate 1.5Mbps
+meter rounds sim:st39183w --streams 62 --block 1MB --rate 1.5Mbps
   A simulated disk of 1999
 meter rounds /dev/sdb /dev/sdc --streams 40 --iodepth 40 --alone
   What two disks cost each other
@@ -247,8 +259,8 @@ const MISUSES: &[(&str, &str)] = &[
     ("reproduce lee-streams --filesystems ext9", "'ext9' is none of raw, ext2"),
     // Options that need or exclude each other.
     ("ingest a a.mkv b.mkv --title c", "--title names one title"),
-    ("ingest a a.mkv --renditions", "--renditions needs a file for each"),
-    ("check a --rebuild --scrub", "--rebuild is about one store's catalogue"),
+    ("ingest a a.mkv --renditions", "--renditions needs two or more files"),
+    ("check a --rebuild --scrub", "--rebuild works on one store"),
     ("check a --destroy", "a check overwrites nothing"),
     ("play http://a --ca-file a --insecure", "contradict each other"),
     ("play http://a --key-file a", "--key-file needs --cert-file"),
@@ -256,14 +268,14 @@ const MISUSES: &[(&str, &str)] = &[
     ("plan --model ssd-sata", "no streams to plan for"),
     ("plan --rate 5Mbps", "no disk to plan with"),
     ("plan --model ssd-sata --calibration a", "are two disks"),
-    ("plan --model ssd-sata --rate 1", "1 b/s is no rate of a stream"),
+    ("plan --model ssd-sata --rate 1", "1 b/s is not the rate of a stream"),
     ("plan --model ssd-sata --rate 5Mbps --startup 10ms", "--startup: from 1s"),
-    ("disk models --toml", "--toml is for one model"),
+    ("disk models --toml", "--toml needs the name of a model"),
     ("disk emulate ssd-sata", "--backing is missing"),
-    ("simulate admission --arrivals all", "independent viewers"),
+    ("simulate admission --arrivals all", "arrive independently"),
     ("simulate admission --read-size 1KiB", "between 64KiB and 64MiB"),
-    ("reproduce --out charts", "--out is for one reproduction"),
-    ("reproduce lee-streams --emulated", "is not made on an emulated disk"),
+    ("reproduce --out charts", "--out needs the name of a reproduction"),
+    ("reproduce lee-streams --emulated", "cannot be reproduced on an emulated disk"),
     ("meter run", "--profile is missing"),
     ("meter run --profile xdcam422", "--target is missing"),
     ("meter run --target . --switching hls.js", "--switching is for players"),
@@ -279,12 +291,12 @@ const MISUSES: &[(&str, &str)] = &[
     ),
     (
         "meter methods --profile xdcam422 --target . --method mmap",
-        "--method: all of them are tried",
+        "--method: the command tries all methods",
     ),
     ("meter transfers --target .", "--profile is missing"),
     ("meter study writes", "--target is missing"),
     ("meter agent .", "--token-file is missing"),
-    ("meter profiles --toml", "--toml is for one profile"),
+    ("meter profiles --toml", "--toml needs the name of a profile"),
     ("man flying", "there is no command 'flying'"),
 ];
 

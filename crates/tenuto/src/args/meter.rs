@@ -4,11 +4,11 @@ use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs}
 use super::values::{CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
-use meter::RoundsConfig;
 use meter::capacity::HoldRule;
 use meter::rounds::Order;
 use meter::study::{self, Study};
 use meter::target::Layout;
+use meter::{RoundsConfig, SearchConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub(crate) enum MeterCommand {
     /// Runs more and more streams until frames are late, narrows the number down, and confirms it:
     /// one stream more must fail again, and the number must hold in a run three times as long. If
     /// it does not, the search continues with such long runs, at most 40 runs in all. Ends with
-    /// exit code 5 when the results are not repeatable, or when this machine and not the storage
-    /// was late.
+    /// exit code 3 when not one stream is held, and with 5 when the results are not repeatable, or
+    /// when this machine and not the storage was late.
     Capacity(Box<CapacityArgs>),
     /// Find the bottleneck on the path to a storage.
     ///
@@ -47,7 +47,8 @@ pub(crate) enum MeterCommand {
     /// Every stream requests its frames by the clock, however late the storage is. A frame is late
     /// when it has not been read, or written, --buffer-frames frames after its request was due.
     /// Frames that are late because of this machine are counted separately; a run with more than
-    /// one such frame in a thousand is not valid (exit code 5).
+    /// one such frame in a thousand is not valid (exit code 5). Ends with exit code 3 when a frame
+    /// is late because of the storage.
     Run(Box<RunArgs>),
     /// Move data at full speed: rate and latency as EBU TECH 3362 defines them.
     ///
@@ -84,7 +85,7 @@ pub(crate) enum MeterCommand {
     ///
     /// Several targets are read at the same time, each with the same number of streams. sim:MODEL
     /// is a simulated disk (`tenuto disk models` lists them), read in virtual time: runs are short
-    /// and always give the same result.
+    /// and always give the same result. Ends with exit code 3 when the rounds are not held.
     Rounds(RoundsArgs),
     /// Compare two runs, and report the differences that are more than chance.
     ///
@@ -291,6 +292,13 @@ pub(crate) struct SearchArgs {
     /// Largest number of streams that is tried.
     #[arg(long, default_value = "4096", value_parser = whole::<u32>(1, 100_000))]
     pub(crate) max_streams: u32,
+}
+
+impl SearchArgs {
+    /// The search, with its files in `out`.
+    pub(crate) fn config(&self, out: Option<PathBuf>) -> SearchConfig {
+        SearchConfig { rule: self.rule, max_streams: self.max_streams, out }
+    }
 }
 
 fn rules() -> Words<HoldRule> {
@@ -606,14 +614,16 @@ const NETWORK: &str = "network";
 
 impl Subcommand for StudyCommand {
     fn augment_subcommands(command: clap::Command) -> clap::Command {
+        // The studies are data of the meter, which a derived parser cannot read.
         let storage = study::ALL.iter().map(|study| {
             let about = format!("{}.\n\n{}", study.about, study.long);
             let command = <StudyArgs as clap::Args>::augment_args(clap::Command::new(study.name));
             command.about(study.about).long_about(about)
         });
-        let network = <NetworkArgs as clap::Args>::augment_args(clap::Command::new(NETWORK));
         let about = "Measure the effect of link speed, queue, TCP window and packet size";
-        let network = network.about(about).long_about(format!("{about}.\n\n{NETWORK_LONG}"));
+        let network = <NetworkArgs as clap::Args>::augment_args(clap::Command::new(NETWORK))
+            .about(about)
+            .long_about(format!("{about}.\n\n{NETWORK_LONG}"));
         command.subcommand_required(true).subcommands(storage.chain([network]))
     }
 

@@ -19,7 +19,10 @@ pub(crate) mod viewing;
 use disks::{CalibrateArgs, DiskCommand, PlanArgs};
 use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
-use stores::{CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, RenameArgs, RmArgs};
+use stores::{
+    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, RelabelArgs, RenameArgs,
+    RmArgs,
+};
 use viewing::{PlayArgs, ServeArgs};
 
 /// A parsed command line.
@@ -78,6 +81,13 @@ pub(crate) enum RootCommand {
     /// Fails if another title has the new name. Running streams continue under the old name. Titles
     /// in other stores are copies only under the same name: rename all of them, with --replica.
     Rename(RenameArgs),
+    /// Give a copied store an identity of its own.
+    ///
+    /// A copy of a store (cp, dd, a snapshot) has the identity of the original, and only one of the
+    /// two can be served at a time, because commands find the server of a store by its identity.
+    /// With --new-identity the store gets another one; its titles and its calibration stay as they
+    /// are. The store must not be in use.
+    Relabel(RelabelArgs),
     /// Find damage in stores.
     ///
     /// Reads the superblock copies, the catalogue and every title's index and compares them with
@@ -108,8 +118,8 @@ pub(crate) enum RootCommand {
     /// viewer, discards the media (or saves that of the first viewer), and reports start-up times,
     /// stalls, drift and refusals. Works with any HTTP server, with TLS or without.
     ///
-    /// Ends with exit code 3 when no viewer was admitted. docs/reference/play.md explains every
-    /// figure.
+    /// Ends with exit code 3 when no viewer was admitted; with --strict, when any viewer stalls or
+    /// is refused. docs/reference/play.md explains every figure.
     Play(Box<PlayArgs>),
     /// Measure how many reads a disk completes in every slot.
     ///
@@ -162,17 +172,19 @@ pub(crate) enum RootCommand {
     ///
     /// For example: tenuto man serve | man -l -
     Man(ManArgs),
+    /// Print the version of this program.
+    Version,
 }
 
 /// Commands that belong together, as `tenuto --help` shows them, in the order in which a newcomer
 /// needs them.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Stores", &["format", "ingest", "ls", "info", "export", "rm", "rename", "check"]),
+    ("Stores", &["format", "ingest", "ls", "info", "export", "rm", "rename", "relabel", "check"]),
     ("Serving and watching", &["serve", "play"]),
     ("Disks", &["calibrate", "plan", "disk"]),
     ("Measuring", &["meter"]),
     ("Simulation", &["simulate", "reproduce"]),
-    ("This program", &["completions", "man"]),
+    ("This program", &["completions", "man", "version"]),
 ];
 
 /// What Tenuto is, in one line.

@@ -42,6 +42,7 @@ pub(crate) struct OverwriteArgs {
 impl OverwriteArgs {
     /// Refuses a file that exists, unless it may be overwritten.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Failure> {
+        // A link to nothing counts as a file that exists: writing would create its target.
         if self.destroy || path.symlink_metadata().is_err() {
             return Ok(());
         }
@@ -77,6 +78,7 @@ impl StoresArgs {
         for store in std::iter::once(&self.store).chain(&self.replica) {
             let Err(mut failure) = action(store) else { continue };
             if self.are_several() {
+                // With one store the user knows which one it is.
                 failure.sentence = format!("{}: {}", store.display(), failure.sentence);
             }
             match first {

@@ -1,7 +1,7 @@
 //! Arguments of the commands in virtual time, and of the program about itself.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs};
-use super::values::{CommaList, model, text, whole, words};
+use super::values::{BadValue, CommaList, model, text, whole, words};
 use disk::DiskModel;
 use meter::emulated::System;
 use meter::viewer::Arrivals;
@@ -34,7 +34,7 @@ pub(crate) struct AdmissionArgs {
     ///
     /// The names of `tenuto serve --admission` and more; 'all' is every policy but `none`. Without
     /// it the policies of the preset. A policy named here makes long reads, as Tenuto does; the
-    /// paper's policies, which read single blocks, are in the presets.
+    /// policies that read single blocks, as the paper's vbrSim, are in the presets.
     #[arg(long, value_parser = policies)]
     pub(crate) policy: Option<CommaList<PolicyKind>>,
     /// The disk, instead of the preset's: a model's name, or a file.
@@ -80,15 +80,19 @@ pub(crate) struct AdmissionArgs {
     pub(crate) report: ReportArgs,
 }
 
-fn policies(text: &str) -> Result<CommaList<PolicyKind>, String> {
+fn policies(text: &str) -> Result<CommaList<PolicyKind>, BadValue> {
     if text.trim() == "all" {
+        // `none` admits every viewer, so there is nothing to compare.
         let all = PolicyKind::all().filter(|policy| *policy != PolicyKind::None);
         return Ok(CommaList(all.collect()));
     }
     let named = |name: &str| {
         PolicyKind::named(name.trim()).ok_or_else(|| {
             let known: Vec<&str> = PolicyKind::all().map(PolicyKind::name).collect();
-            format!("'{name}' is not a policy; there are {}, and 'all'", known.join(", "))
+            BadValue {
+                sentence: format!("'{name}' is not a policy"),
+                hint: format!("the policies are {}; 'all' is all of them", known.join(", ")),
+            }
         })
     };
     text.split(',').map(named).collect::<Result<_, _>>().map(CommaList)
@@ -186,4 +190,10 @@ pub(crate) struct ManArgs {
     /// Print the whole reference as Markdown.
     #[arg(long)]
     pub(crate) markdown: bool,
+    /// Write the pages of all commands to this directory
+    ///
+    /// One file for each command and subcommand, such as tenuto-meter-run.1. The directory is made
+    /// if it does not exist; pages that are there are replaced.
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["command", "markdown"])]
+    pub(crate) out: Option<PathBuf>,
 }

@@ -59,6 +59,12 @@ pub(crate) struct IngestArgs {
     /// be at the same times.
     #[arg(long)]
     pub(crate) renditions: bool,
+    /// Number of the programme to take from a file with several.
+    ///
+    /// A transport stream may contain several programmes. Without the option such a file is
+    /// refused, with the list of its programmes.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) program: Option<u32>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
@@ -136,6 +142,18 @@ pub(crate) struct RenameArgs {
     /// Its new name.
     #[arg(value_parser = text())]
     pub(crate) new: String,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto relabel`.
+#[derive(clap::Args)]
+pub(crate) struct RelabelArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// Write a new uuid to the store.
+    #[arg(long, required = true)]
+    pub(crate) new_identity: bool,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -1,16 +1,19 @@
-//! Parsers of option values. Each gives a typed value; its error names the values that would do,
-//! and ends with `; do this` where there is more to say.
+//! Parsers of option values. Each gives a typed value; its error names the possible values, or has
+//! a hint.
 
 use clap::builder::{
     NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
 };
 use clap::error::ErrorKind;
 use disk::DiskModel;
+use std::error::Error;
 use std::ffi::OsStr;
+use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 /// Parses any text but the empty one.
 pub(crate) fn text() -> NonEmptyStringValueParser {
+    // An empty text is nearly always a shell variable without a value.
     NonEmptyStringValueParser::new()
 }
 
@@ -20,8 +23,8 @@ where
     T: TryFrom<u64>,
 {
     move |text| {
-        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-        let number = number.and_then(|number| T::try_from(number).ok());
+        let within = text.parse().ok().filter(|number| (least..=most).contains(number));
+        let number = within.and_then(|number: u64| T::try_from(number).ok());
         number.ok_or_else(|| format!("'{text}' is not a whole number from {least} to {most}"))
     }
 }
@@ -34,9 +37,28 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
     })
 }
 
+/// A value that is not valid, and what to do about it.
+#[derive(Clone, Debug)]
+pub(crate) struct BadValue {
+    pub(crate) sentence: String,
+    pub(crate) hint: String,
+}
+
+impl Display for BadValue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl Error for BadValue {}
+
 /// Parses the name of a disk model, or reads its parameter file.
-pub(crate) fn model(text: &str) -> Result<DiskModel, String> {
-    device::disk_model(text).map_err(|error| error.to_string())
+pub(crate) fn model(text: &str) -> Result<DiskModel, BadValue> {
+    // The value is the model itself, so that a wrong file is found before anything runs.
+    device::disk_model(text).map_err(|error| BadValue {
+        sentence: error.to_string(),
+        hint: error.hint().unwrap_or("give a file that you may read").to_owned(),
+    })
 }
 
 /// A list with commas between its items.
@@ -82,6 +104,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Words<T> {
         arg: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<T, clap::Error> {
+        // clap's own parser makes the error, with a suggestion for a misspelt word.
         let names = PossibleValuesParser::new(self.0.iter().map(|(word, _)| word.clone()));
         let word = names.parse_ref(command, arg, value)?;
         let named = self.0.iter().find(|(possible, _)| possible.matches(&word, false));

@@ -82,6 +82,19 @@ pub(crate) struct ServeArgs {
     /// Further connections are answered 503 and closed.
     #[arg(long, default_value = "10000", value_parser = whole::<usize>(1, 1_000_000))]
     pub(crate) max_connections: usize,
+    /// Largest number of connections of one client at the same time.
+    ///
+    /// A client is an IPv4 address or an IPv6 network of 64 bits. Further connections are answered
+    /// 429 and closed. Without it 1000, and no limit for this machine.
+    #[arg(long, value_parser = whole::<usize>(1, 1_000_000))]
+    pub(crate) max_client_connections: Option<usize>,
+    /// Largest number of sessions that one client has begun and does not play.
+    ///
+    /// Further admission requests are answered 429. A session expires 15 s after its manifest if it
+    /// requests no media. Without it 16, and no limit for this machine; behind a proxy on another
+    /// machine all viewers are one client.
+    #[arg(long, value_parser = whole::<usize>(1, 1_000_000))]
+    pub(crate) max_client_unplayed: Option<usize>,
     /// Time for which viewers may continue after a signal to stop.
     #[arg(long, default_value = "10s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
@@ -185,6 +198,11 @@ pub(crate) struct PlayArgs {
     /// from the viewer's arrival.
     #[arg(long)]
     pub(crate) behaviour: Option<PathBuf>,
+    /// End with exit code 3 when any viewer stalls or is refused.
+    ///
+    /// Without it, only when no viewer was admitted.
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Save the first viewer's media in this file.
     ///
     /// For HLS one file per track: film.mp4 becomes film.video.mp4 and film.audio.mp4.

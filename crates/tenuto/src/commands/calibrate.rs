@@ -1,5 +1,5 @@
-//! `calibrate`: of a store, through its server if it has one; of a bare device or file, opened here
-//! exclusively.
+//! `calibrate`: measures a store, through its server if it has one, or a bare device or file, which
+//! is opened exclusively.
 
 use super::stores::mismatched;
 use crate::access::{ask, measure};
@@ -15,11 +15,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 use store::{Store, StoreError};
+use units::show::count;
 use units::{BitRate, ByteCount, align_down, show_duration};
 
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let (path, time, destroy) = (args.device.as_path(), args.time, args.overwrite.destroy);
     let model = args.write_model.as_deref();
+    // Tested before the measurement, whose time would otherwise be lost.
     if let Some(file) = model.filter(|file| file.exists()) {
         let sentence = format!("{} would be overwritten", file.display());
         return Err(
@@ -29,15 +31,19 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let about = describe(path)?;
     if let Some(user) = about.uses.first() {
         let failure = Failure::new(format!("{} is {user}", path.display()));
-        return Err(failure.hint("others would be measured, too; release it first"));
+        return Err(
+            failure.hint("release it first: the reads of other programs would be measured, too")
+        );
     }
     let calibration = match Store::peek(path) {
         Ok(_) if destroy => {
             return Err(Failure::new(format!(
-                "{} is a store, and is not destroyed",
+                "{} is a store, which calibrate does not overwrite",
                 path.display()
             ))
-            .hint("leave --destroy out: format has reserved a place in it to write to"));
+            .hint(
+                "leave out --destroy: writes go to a part of the store that `format` has reserved",
+            ));
         }
         Ok(_) => of_store(path, time)?,
         Err(StoreError::NotAStore { .. }) => of_bare(path, &about, time, destroy)?,
@@ -56,13 +62,11 @@ fn write_model(
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let fitted = disk::Calibration::from(calibration).parameters(&name, capacity);
     let Some(parameters) = fitted else {
-        return Err(Failure::new("too little was seen of the disk to fit a model to it")
-            .hint("let it take longer: --time 2min"));
+        return Err(Failure::new("the measurements are too few to fit a model to them")
+            .hint("measure for a longer time: --time 2min"));
     };
-    std::fs::write(file, parameters.to_toml())
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    let file = file.display();
-    out::note(&format!("wrote {file}: `tenuto disk models {file}` shows the model in full"));
+    out::save(file, &parameters.to_toml())?;
+    out::note(&format!("`tenuto disk models {}` shows the model in full", file.display()));
     Ok(())
 }
 
@@ -81,16 +85,14 @@ fn of_bare(
 ) -> Result<wire::Calibration, Failure> {
     if about.is_sparse() {
         let (has, size) = (about.allocated.unwrap_or_default(), about.size);
-        let said = format!("{} is sparse: {has} of {size} have a place on disk", path.display());
-        return Err(Failure::new(said)
-            .hint("reading the rest does not reach a disk; write all of it first"));
+        let sentence = format!("{} is sparse: only {has} of {size} are allocated", path.display());
+        return Err(Failure::new(sentence)
+            .hint("write all of it first: reads of the other parts do not reach a disk"));
     }
     let device =
         FileDevice::open(path, OpenOptions { direct: true, write: destroy, exclusive: true })?;
     if !device.is_direct() {
-        out::note(
-            "direct reads are refused there, so this is the page cache's speed, not a disk's",
-        );
+        out::note("the file system refuses direct reads: the figures are those of the page cache");
     }
     let scratch = destroy.then(|| middle(device.geometry().size));
     let bar = Bar::new();
@@ -116,18 +118,6 @@ fn page(calibration: &wire::Calibration) -> String {
     let time =
         |seconds: f64| show_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let slot = time(calibration.slot);
-    let mut table = Table::new(&[">read", ">guaranteed", ">usual", ">longest read", ">rate"]);
-    for g in &calibration.guarantees {
-        let bytes = ByteCount(g.read_size * u64::from(g.min_read));
-        let slot = Duration::try_from_secs_f64(calibration.slot).unwrap_or_default();
-        table.row(vec![
-            ByteCount(g.read_size).to_string(),
-            g.min_read.to_string(),
-            format!("{:.1}", g.mean_read),
-            time(g.longest_read),
-            BitRate::of(bytes, slot).to_string(),
-        ]);
-    }
     let rate = |zone: &wire::Zone| BitRate(zone.bit_rate).to_string();
     let zones = match (calibration.zones.first(), calibration.zones.last()) {
         (Some(first), Some(last)) => {
@@ -136,20 +126,20 @@ fn page(calibration: &wire::Calibration) -> String {
         _ => "not measured".to_owned(),
     };
     let writing = calibration.writing.map_or_else(
-        || "not measured: there is no place that may be overwritten".to_owned(),
+        || "not measured: no part of the disk may be overwritten".to_owned(),
         |cost| {
             let (size, mean) = (ByteCount(cost.write_size), time(cost.mean));
             format!("each {size} takes {mean} from the reads, {} at worst", time(cost.slowest))
         },
     );
     let actuator = calibration.actuator.map_or_else(
-        || "none was seen: admission counts with the reads below".to_owned(),
+        || "none was detected: admission counts the reads below".to_owned(),
         |actuator| {
             let visits = actuator.following.map_or_else(String::new, |following| {
-                format!(", reads that go on at most {} beside their transfer", time(following))
+                format!(", sequential reads of at most {} beside their transfer", time(following))
             });
             format!(
-                "{} a turn, seeks of {} to {}{visits}: admission counts disk time",
+                "{} a revolution, seeks of {} to {}{visits}: admission counts disk time",
                 time(actuator.revolution),
                 time(actuator.shortest_seek),
                 time(actuator.full_seek)
@@ -157,15 +147,48 @@ fn page(calibration: &wire::Calibration) -> String {
         },
     );
     let facts = facts(&[
+        ("measured on", measured(calibration)),
         ("reads by", calibration.method.clone()),
-        ("at once", format!("{} reads", calibration.queue_depth)),
+        ("at once", count(calibration.queue_depth, "read")),
         ("endless read", BitRate(calibration.r0).to_string()),
         ("before the first byte", time(calibration.t0)),
         ("one after another", zones),
         ("actuator", actuator),
         ("writes", writing),
     ]);
-    format!("{facts}\nreads completed in every slot of {slot}:\n{}", table.show())
+    let table = guarantees(&disk::Calibration::from(calibration));
+    format!("{facts}\nreads completed in every slot of {slot}:\n{table}")
+}
+
+/// The guarantees of a calibration as a table.
+pub(super) fn guarantees(calibration: &disk::Calibration) -> String {
+    let mut table = Table::new(&[">read", ">guaranteed", ">usual", ">longest read", ">rate"]);
+    for g in &calibration.guarantees {
+        let bytes = ByteCount(g.read_size.0 * u64::from(g.min_read));
+        table.row(vec![
+            g.read_size.to_string(),
+            g.min_read.to_string(),
+            format!("{:.1}", g.mean_read),
+            show_duration(g.longest_read),
+            BitRate::of(bytes, calibration.slot).to_string(),
+        ]);
+    }
+    table.show()
+}
+
+/// The part of the device that was measured, and whether the guarantees are provisional.
+pub(super) fn measured(calibration: &wire::Calibration) -> String {
+    let record = disk::Calibration::from(calibration);
+    let Some(part) = record.measured else { return "nothing: computed".to_owned() };
+    let disk::MeasuredPart { bytes, whole } = part;
+    if part.is_enough() {
+        return format!("{bytes} of {whole}");
+    }
+    format!(
+        "{bytes} of {whole}: the guarantees are provisional, because a cache may have answered; \
+         with {} written they are measured in full",
+        disk::MeasuredPart::enough_of(whole)
+    )
 }
 
 /// Bytes that are overwritten at most: enough for a few seconds of a concurrent writer.

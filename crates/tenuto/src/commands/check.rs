@@ -12,19 +12,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::Store;
 use units::ByteCount;
+use units::show::count;
 
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let replicas = args.stores.are_several();
     match (args.rebuild, args.overwrite.destroy) {
         (true, _) if args.scrub || replicas => {
-            return Err(Failure::usage("--rebuild is about one store's catalogue alone")
+            return Err(Failure::usage("--rebuild works on one store, and on its catalogue only")
                 .hint("rebuild it, then check it with --scrub or against others"));
         }
         (true, _) => return rebuild(args),
         (false, true) => {
-            return Err(
-                Failure::usage("a check overwrites nothing").hint("--destroy goes with --rebuild")
-            );
+            return Err(Failure::usage("a check overwrites nothing")
+                .hint("use --destroy with --rebuild only"));
         }
         (false, false) => {}
     }
@@ -79,15 +79,11 @@ struct Held {
 }
 
 fn check_several(args: &CheckArgs) -> Result<(), Failure> {
-    let mut uuids = Vec::new();
+    refuse_twice(args)?;
     let mut stores: Vec<Checked> = Vec::new();
     let mut titles: BTreeMap<String, Vec<Held>> = BTreeMap::new();
     let failed = args.stores.each(|store| {
-        let uuid = Store::peek(store)?.uuid;
-        if uuids.contains(&uuid) {
-            return Err(Failure::usage("this is the same store as one before it"));
-        }
-        uuids.push(uuid);
+        // Checked before its titles are listed: a list of a damaged store may be incomplete.
         let report = look(args, store)?;
         let Reply::Titles(here) = ask(store, &Request::Ls)? else { mismatched() };
         for wire::Title { name, content, tracks, bytes, .. } in here {
@@ -98,17 +94,19 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
         Ok(())
     });
     let names = stores.iter().map(|checked| checked.store.clone()).collect::<Vec<_>>();
-    let (alike, unlike): (Vec<_>, Vec<_>) = titles
-        .into_iter()
-        .partition(|(_, copies)| copies.len() == names.len() && same_content(copies));
+    let (alike, unlike): (Vec<_>, Vec<_>) = titles.into_iter().partition(|(_, copies)| {
+        copies.len() == names.len() && copies.iter().all(|c| c.content == copies[0].content)
+    });
     let unlike = unlike
         .into_iter()
         .map(|(title, copies)| unlike_of(&names, title, copies))
         .collect::<Result<Vec<_>, Failure>>()?;
     let clean = stores.iter().all(|checked| checked.report.clean);
     let report = Report { clean, alike: alike.len(), unlike, stores };
+    // Shown before a failure is returned: the findings in the other stores are still valid.
     args.report.show(&report, || page_of_several(&report));
     failed?;
+    // Damage has precedence over a difference, because it may be the cause of it.
     match (report.clean, report.unlike.is_empty()) {
         (true, true) => Ok(()),
         (false, _) => Err(Failure::reported(Code::Damage)),
@@ -116,8 +114,20 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
     }
 }
 
-fn same_content(copies: &[Held]) -> bool {
-    copies.windows(2).all(|two| two[0].content == two[1].content)
+/// Refuses a store that is named twice, before a check that may read for hours.
+fn refuse_twice(args: &CheckArgs) -> Result<(), Failure> {
+    let mut seen: Vec<(_, &Path)> = Vec::new();
+    for store in std::iter::once(&args.stores.store).chain(&args.stores.replica) {
+        // A store that cannot be opened is reported by its check.
+        let Ok(found) = Store::peek(store) else { continue };
+        if let Some((_, before)) = seen.iter().find(|(uuid, _)| *uuid == found.uuid) {
+            let (store, before) = (store.display(), before.display());
+            return Err(Failure::usage(format!("{store} is the same store as {before}"))
+                .hint("name each store once"));
+        }
+        seen.push((found.uuid, store));
+    }
+    Ok(())
 }
 
 fn unlike_of(stores: &[PathBuf], title: String, copies: Vec<Held>) -> Result<Unlike, Failure> {
@@ -125,12 +135,16 @@ fn unlike_of(stores: &[PathBuf], title: String, copies: Vec<Held>) -> Result<Unl
     let missing_in: Vec<PathBuf> = stores.iter().filter(|store| !has(store)).cloned().collect();
     let mut how = Vec::new();
     if !missing_in.is_empty() {
-        how.push(format!("it is not in {}", listed(missing_in.iter())));
+        let stores: Vec<_> = missing_in.iter().map(|store| store.display().to_string()).collect();
+        how.push(format!("it is not in {}", stores.join(", ")));
     }
+    // One pair is enough to report: which copy is right is for the user to decide in any case.
     if let Some(other) = copies.iter().find(|copy| copy.content != copies[0].content) {
         let (one, two) = (copies[0].store.display(), other.store.display());
+        // Details are read for titles that differ only. Lists of titles have one checksum of the
+        // content, which tells whether two titles differ but not how.
         let what = difference(&detail(&copies[0], &title)?, &detail(other, &title)?);
-        how.push(format!("{one} and {two} hold different things: {what}"));
+        how.push(format!("the copies in {one} and {two} differ: {what}"));
     }
     Ok(Unlike { title, how: how.join("; "), missing_in, copies })
 }
@@ -145,27 +159,32 @@ fn detail(copy: &Held, title: &str) -> Result<wire::TitleDetail, Failure> {
 fn difference(one: &wire::TitleDetail, other: &wire::TitleDetail) -> String {
     let (a, b) = (&one.track_list, &other.track_list);
     if a.len() != b.len() {
-        return format!("{} and {} tracks", a.len(), b.len());
+        return format!("{} and {}", a.len(), count(b.len(), "track"));
     }
     let kinds = |track: &wire::Track| (track.kind.clone(), track.codec.clone());
     for (a, b) in a.iter().zip(b) {
         let number = a.number;
+        // Kinds before sizes, because another codec explains another size.
         if kinds(a) != kinds(b) {
             return format!("track {number} is {} {} and {} {}", a.kind, a.codec, b.kind, b.codec);
         }
         if (a.bytes, a.ldus) != (b.bytes, b.ldus) {
             return format!(
-                "track {number} has {} and {} bytes in {} and {} LDUs",
-                a.bytes, b.bytes, a.ldus, b.ldus
+                "track {number} has {} and {} in {} and {}",
+                a.bytes,
+                count(b.bytes, "byte"),
+                a.ldus,
+                count(b.ldus, "LDU")
             );
         }
     }
-    "the same tracks in the same sizes, with other checksums".to_owned()
+    "equal tracks and sizes, different checksums".to_owned()
 }
 
 fn page_of_several(report: &Report) -> String {
     let mut text = String::new();
     for Checked { store, report } in &report.stores {
+        // Every line names its store, so that `grep` finds the lines of one.
         for line in page(report).lines() {
             text += &format!("{}: {line}\n", store.display());
         }
@@ -178,14 +197,10 @@ fn page_of_several(report: &Report) -> String {
     let but = match report.unlike.len() {
         0 => String::new(),
         unlike => {
-            format!(", {unlike} not; export the copy that is right, or ingest its source again")
+            format!(", {unlike} not: export the correct copy, or ingest its source again")
         }
     };
     text + &format!("{alike} {titles} alike in {stores} stores{but}\n")
-}
-
-fn listed<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> String {
-    paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn page(report: &wire::CheckReport) -> String {
@@ -198,8 +213,7 @@ fn page(report: &wire::CheckReport) -> String {
     let (titles, bytes) = (report.titles, ByteCount(report.bytes_read));
     let verdict = match report.findings.len() {
         0 => "nothing to repair".to_owned(),
-        1 => "1 piece of damage".to_owned(),
-        n => format!("{n} pieces of damage"),
+        n => count(n, "piece") + " of damage",
     };
-    page + &format!("{verdict} in {titles} titles ({bytes} read)\n")
+    page + &format!("{verdict} in {} ({bytes} read)\n", count(titles, "title"))
 }

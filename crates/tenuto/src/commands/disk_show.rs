@@ -10,10 +10,13 @@ use device::{
 use serde_json::{Value, json};
 use std::path::Path;
 use units::ByteCount;
+use units::show::count;
 
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let about = describe(&args.device)?;
-    let readable = Readable::of(&args.device);
+    // Opened apart from `describe`, whose facts need no permission to read the device.
+    let opened = FileDevice::open(&args.device, OpenOptions::default());
+    let readable = opened.map(|device| (device.geometry(), device.methods()));
     args.report.show(&as_json(&args.device, &about, &readable), || as_page(&about, &readable));
     Ok(())
 }
@@ -22,30 +25,23 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
 type Methods = Vec<(Method, std::io::Result<()>)>;
 
 /// The facts that need permission to read the device.
-struct Readable {
-    opened: Result<(Geometry, Methods), DeviceError>,
-}
-
-impl Readable {
-    fn of(path: &Path) -> Self {
-        let opened = FileDevice::open(path, OpenOptions::default());
-        Self { opened: opened.map(|device| (device.geometry(), device.methods())) }
-    }
-}
+type Readable = Result<(Geometry, Methods), DeviceError>;
 
 fn as_page(about: &Description, readable: &Readable) -> String {
-    let mut lines = vec![("kind", kind(about.kind).to_owned()), ("size", about.size.to_string())];
+    let kind = if about.kind == DeviceKind::Block { "block device" } else { "file" }.to_owned();
+    let mut lines = vec![("kind", kind), ("size", about.size.to_string())];
     if let Some(allocated) = about.allocated.filter(|_| about.is_sparse()) {
-        lines.push(("sparse", format!("only {allocated} of it have a place on disk")));
+        lines.push(("sparse", format!("only {allocated} of it are allocated")));
     }
     if let Some(disk) = &about.disk {
         lines.extend(of_disk(disk, about.kind));
     }
+    // The kernel lists the users of block devices only.
     if about.kind == DeviceKind::Block {
         let uses: Vec<String> = about.uses.iter().map(ToString::to_string).collect();
         lines.push(("in use", if uses.is_empty() { "no".to_owned() } else { uses.join(", ") }));
     }
-    match &readable.opened {
+    match readable {
         Err(error) => {
             lines.push(("reads by", format!("unknown: {error}")));
             facts(&lines)
@@ -76,13 +72,15 @@ fn of_disk(disk: &DiskFacts, kind: DeviceKind) -> Vec<(&'static str, String)> {
     }
     let seeks = if disk.rotational { "cost time" } else { "cost nothing" };
     lines.push(("seeks", seeks.to_owned()));
+    // The kernel reports `none` for disks without zones.
     if let Some(zoned) = disk.zoned.as_ref().filter(|zoned| *zoned != "none") {
         let size = disk.zone_size.map_or(String::new(), |size| format!(", zones of {size}"));
         lines.push(("zoned", format!("{zoned}{size}")));
     }
     let QueueLimits { largest_request, segments, requests, read_ahead, .. } = disk.queue;
     if let (Some(largest), Some(segments), Some(requests)) = (largest_request, segments, requests) {
-        let text = format!("up to {largest} in {segments} pieces of memory, {requests} may wait");
+        let pieces = count(segments, "piece");
+        let text = format!("up to {largest} in {pieces} of memory, {requests} may wait");
         lines.push(("requests", text));
     }
     lines.extend(read_ahead.map(|size| ("read-ahead", format!("{size} (buffered readers)"))));
@@ -92,7 +90,7 @@ fn of_disk(disk: &DiskFacts, kind: DeviceKind) -> Vec<(&'static str, String)> {
 }
 
 fn as_json(path: &Path, about: &Description, readable: &Readable) -> Value {
-    let opened = readable.opened.as_ref();
+    let opened = readable.as_ref();
     let methods = opened.ok().map(|(_, methods)| {
         let one = |(method, works): &(Method, std::io::Result<()>)| {
             json!({
@@ -105,10 +103,7 @@ fn as_json(path: &Path, about: &Description, readable: &Readable) -> Value {
     });
     json!({
         "path": path,
-        "kind": match about.kind {
-            DeviceKind::Block => "block",
-            DeviceKind::File | DeviceKind::Memory => "file",
-        },
+        "kind": if about.kind == DeviceKind::Block { "block" } else { "file" },
         "size": about.size.0,
         "allocated": about.allocated.map(|bytes| bytes.0),
         "sparse": about.is_sparse(),
@@ -144,11 +139,4 @@ fn disk_json(disk: &DiskFacts) -> Value {
         "write_cache": disk.queue.write_cache,
         "polls": disk.queue.polls,
     })
-}
-
-fn kind(kind: DeviceKind) -> &'static str {
-    match kind {
-        DeviceKind::Block => "block device",
-        DeviceKind::File | DeviceKind::Memory => "file",
-    }
 }

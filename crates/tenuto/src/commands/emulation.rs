@@ -8,6 +8,7 @@ use device::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use units::show::count;
 use units::{ByteCount, float, show_duration};
 
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
@@ -25,8 +26,11 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         ..EmulateOptions::new(backing)
     };
     // Before the start: a signal during it takes everything down right after.
-    let stop = stopping::by_signals(None)?;
+    // Without a time limit, because a file system may need hours to write its cache to a slow
+    // model.
+    let stop = stopping::on_signals(None)?;
     let mut disk = EmulatedDisk::start(&args.model, &options)?;
+    // From here on a second signal removes the disk, also while `take_down` waits for its users.
     disk.obey(&stop);
     tell(args, &disk, options.fast);
     while !stop.is_asked() {
@@ -53,8 +57,8 @@ fn tell(args: &EmulateArgs, disk: &EmulatedDisk, fast: bool) {
     disk.notes().iter().for_each(|note| out::note(note));
     if let Err(why) = priority {
         out::note(&format!(
-            "the disk's timer is not run before other programs ({why}): on a busy machine it will be \
-             milliseconds late; `tenuto disk stats` says how late"
+            "the timer of the disk has no priority over other programs ({why}): on a busy machine it is \
+             milliseconds late; `tenuto disk stats` shows how late"
         ));
     }
     let mut lines = vec![("file", disk.file().display().to_string())];
@@ -72,21 +76,25 @@ fn tell(args: &EmulateArgs, disk: &EmulatedDisk, fast: bool) {
 /// Waits for the users of the disk, unless a second signal has removed it.
 fn take_down(disk: &mut EmulatedDisk, stop: &DiskStop) -> Result<(), Failure> {
     let mut said = String::new();
+    // A file system with open files cannot be unmounted; the programs that use it may end at any
+    // time.
     while let Err(busy) = disk.stop() {
         let busy = busy.to_string();
         if stop.is_pulled() {
             break;
         }
+        // The loop runs ten times a second, so a reason is printed only when it changes.
         if busy != said {
             out::note(&format!(
-                "stopping as soon as possible: {busy}; a second signal pulls the disk out at once"
+                "waiting for the users of the disk: {busy}; a second signal removes the disk at once"
             ));
             said = busy;
         }
         std::thread::sleep(LOOK_AGAIN);
     }
     if stop.is_pulled() {
-        let sentence = "the disk was pulled out: what file systems and programs held of it is lost";
+        let sentence =
+            "the disk was removed: data that file systems and programs had not written is lost";
         return Err(Failure::new(sentence));
     }
     Ok(())
@@ -100,6 +108,7 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<(), Failure> {
     let command = |words: &str| {
         std::fs::write(&control, words).map_err(|error| unreachable_at(&control, &error))
     };
+    // Switched before the statistics are read, so that they show the new mode.
     match args.delay {
         None => {}
         Some(Delay::On) => command("fast off\n")?,
@@ -109,6 +118,7 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<(), Failure> {
         std::fs::read_to_string(&control).map_err(|error| unreachable_at(&control, &error))?;
     let strange = |what| Failure::new(format!("{}: {what}", control.display()));
     let statistics = text.parse::<DiskStatistics>().map_err(strange)?;
+    // Set to zero after they were read: no request is lost between the two reports.
     if args.reset {
         command("reset\n")?;
     }
@@ -123,9 +133,8 @@ fn control_of(disk: &Path) -> PathBuf {
 }
 
 fn unreachable_at(control: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("no emulated disk answers at {}: {error}", control.display())).hint(
-        "`tenuto disk emulate` makes one; name its backing file, or the folder given with --at",
-    )
+    Failure::new(format!("no emulated disk has its control file at {}: {error}", control.display()))
+        .hint("name the backing file of a running `tenuto disk emulate`, or its directory (--at)")
 }
 
 /// The fields of the control file beside the statistics.
@@ -200,24 +209,24 @@ fn page(setup: &DiskSetup<'_>, s: &DiskStatistics) -> String {
     let mode = match (setup.fast, setup.speed) {
         (true, _) => "fast: nothing is timed".to_owned(),
         (false, 1) => "the model's time".to_owned(),
-        (false, speed) => format!("{speed} times as fast as the model, in whose time this is"),
+        (false, speed) => format!("{speed} times as fast as the model; all times are the model's"),
     };
     let mut lines = vec![
         ("disk", format!("{}, {}, queue of {}", setup.model, setup.size, setup.queue)),
         ("mode", mode),
         ("priority", setup.priority.to_owned()),
-        ("read", format!("{} in {} requests", s.read_bytes, s.reads)),
-        ("written", format!("{} in {} requests", s.written_bytes, s.writes)),
+        ("read", format!("{} in {}", s.read_bytes, count(s.reads, "request"))),
+        ("written", format!("{} in {}", s.written_bytes, count(s.writes, "request"))),
         ("busy", format!("{} of {}", share(s.busy, s.elapsed), show_duration(s.elapsed))),
     ];
     if s.fast_requests > 0 {
-        lines.push(("in fast mode", format!("{} requests", s.fast_requests)));
+        lines.push(("in fast mode", count(s.fast_requests, "request")));
     }
     if s.failed > 0 {
-        lines.push(("failed", format!("{} requests: the backing file has an error", s.failed)));
+        let failed = count(s.failed, "request");
+        lines.push(("failed", format!("{failed}: the backing file has an error")));
     }
-    let late = [s.late_p50, s.late_p90, s.late_p99, s.late_max].map(show_duration);
-    let [p50, p90, p99, max] = late;
+    let [p50, p90, p99, max] = [s.late_p50, s.late_p90, s.late_p99, s.late_max].map(show_duration);
     lines.push(("late", format!("p50 {p50}, p90 {p90}, p99 {p99}, longest {max}")));
     let [round_trip, compensated] = [setup.round_trip, s.compensated].map(show_duration);
     lines.push(("compensated", format!("{compensated} in all; the round trip takes {round_trip}")));
@@ -229,9 +238,10 @@ fn page(setup: &DiskSetup<'_>, s: &DiskStatistics) -> String {
         ("transfer", s.transfer),
         ("flush", s.flush),
     ] {
-        let each = time.as_secs_f64() / 1f64.max(float(requests));
-        let each = show_duration(Duration::from_secs_f64(each));
-        table.row(vec![part.to_owned(), show_duration(time), each, share(time, s.busy)]);
+        // Without requests all times are zero, and so is their mean.
+        let each = Duration::from_secs_f64(time.as_secs_f64() / 1f64.max(float(requests)));
+        let [all, each] = [time, each].map(show_duration);
+        table.row(vec![part.to_owned(), all, each, share(time, s.busy)]);
     }
     format!("{}\n{}", facts(&lines), table.show())
 }

@@ -21,6 +21,7 @@ use crate::args::RootCommand;
 use crate::args::disks::DiskCommand;
 use crate::args::simulation::SimulateCommand;
 use crate::failure::Failure;
+use crate::out;
 
 /// Runs a parsed command.
 pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
@@ -32,6 +33,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Export(args) => transfer::export(&args),
         RootCommand::Rm(args) => stores::rm(&args),
         RootCommand::Rename(args) => stores::rename(&args),
+        RootCommand::Relabel(args) => stores::relabel(&args),
         RootCommand::Check(args) => check::check(&args),
         RootCommand::Serve(args) => serve::serve(&args),
         RootCommand::Play(args) => play::play(&args),
@@ -49,5 +51,9 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
             Ok(())
         }
         RootCommand::Man(args) => shell::man(&args),
+        RootCommand::Version => {
+            out::print(concat!("tenuto ", env!("CARGO_PKG_VERSION"), "\n"));
+            Ok(())
+        }
     }
 }

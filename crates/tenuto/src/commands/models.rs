@@ -1,10 +1,10 @@
-//! `disk models`: the disks that come along, one of them in full, or one from a user's file.
+//! `disk models`: lists the built-in disk models, or describes one of them or a user's own.
 
 use crate::args::disks::ModelsArgs;
 use crate::args::shared::ReportArgs;
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
-use disk::{DiskModel, Flash, Mechanics, Spinning};
+use disk::{Calibration, DiskModel, Flash, Mechanics, ReadGuarantee, Spinning};
 use serde_json::{Value, json};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -24,12 +24,13 @@ pub(crate) fn models(args: &ModelsArgs) -> Result<(), Failure> {
 
 fn print_file(name: Option<&str>) -> Result<(), Failure> {
     let Some(name) = name else {
-        return Err(Failure::usage("--toml is for one model, and none is named")
+        return Err(Failure::usage("--toml needs the name of a model")
             .hint("`tenuto disk models` lists them"));
     };
+    // The text of the file and not the parsed model, because the comments name the sources.
     let Some(text) = DiskModel::preset_text(name) else {
-        return Err(Failure::new(format!("no disk model '{name}' comes along"))
-            .hint("`tenuto disk models` lists those that do"));
+        return Err(Failure::new(format!("there is no built-in disk model '{name}'"))
+            .hint("`tenuto disk models` lists the built-in models"));
     };
     out::print(text);
     Ok(())
@@ -64,6 +65,8 @@ fn outer(model: &DiskModel) -> BitRate {
 }
 
 fn json_of(model: &DiskModel) -> Value {
+    let zone =
+        |(offset, rate): &(ByteCount, BitRate)| json!({ "offset": offset.0, "bit_rate": rate.0 });
     json!({
         "name": model.name(),
         "title": model.title(),
@@ -73,29 +76,23 @@ fn json_of(model: &DiskModel) -> Value {
         "mean_bit_rate": model.mean_rate().0,
         "mean_seek": model.mean_seek_time().as_secs_f64(),
         "revolution": model.revolution().as_secs_f64(),
-        "zones": zones_json(model),
+        "zones": model.zones().iter().map(zone).collect::<Vec<_>>(),
     })
-}
-
-fn zones_json(model: &DiskModel) -> Vec<Value> {
-    let zone =
-        |(offset, rate): &(ByteCount, BitRate)| json!({ "offset": offset.0, "bit_rate": rate.0 });
-    model.zones().iter().map(zone).collect()
 }
 
 fn in_full_json(model: &DiskModel) -> Value {
     let mut all = json_of(model);
-    let guarantees: Vec<Value> = READS
-        .iter()
-        .map(|read| {
-            json!({
-                "read_size": read.0,
-                "min_read": model.guaranteed_reads(*read, SLOT),
-                "usual_read": usual(model, *read),
-                "longest_read": model.worst_read(*read).as_secs_f64(),
-            })
+    let guarantee = |g: &ReadGuarantee| {
+        json!({
+            "read_size": g.read_size.0,
+            "min_read": g.min_read,
+            "usual_read": g.mean_read,
+            "longest_read": g.longest_read.as_secs_f64(),
         })
-        .collect();
+    };
+    let calibration = Calibration::from_model(model, SLOT, &READS);
+    let guarantees: Vec<Value> = calibration.guarantees.iter().map(guarantee).collect();
+    // Flash has no arm, and a seek time of zero would look like a measurement.
     let seeks: Vec<Value> = if model.rotational() {
         let seek =
             |part: &f64| json!({ "stroke": part, "time": model.seek_time(*part).as_secs_f64() });
@@ -103,6 +100,7 @@ fn in_full_json(model: &DiskModel) -> Value {
     } else {
         Vec::new()
     };
+    // The guarantees count reads in this time.
     all["slot"] = json!(SLOT.as_secs_f64());
     all["guarantees"] = json!(guarantees);
     all["seek"] = json!(seeks);
@@ -141,7 +139,7 @@ fn in_full(model: &DiskModel) -> String {
         text += &seeks(model);
         text += &zones(model);
     }
-    text += "\nwhere the numbers come from\n";
+    text += "\nsources of the figures\n";
     for source in &model.parameters().sources {
         let folded = units::show::wrapped(source, crate::cli::WIDTH - 2).replace('\n', "\n  ");
         text += &format!("  {folded}\n");
@@ -173,7 +171,7 @@ fn arm_facts(model: &DiskModel, arm: &Spinning) -> Vec<(&'static str, String)> {
         (
             "write cache",
             match arm.write_back {
-                0 => "none: a write is on the platter when it is done".to_owned(),
+                0 => "none: a write is complete when it is on the platter".to_owned(),
                 bytes => ByteCount(bytes).to_string(),
             },
         ),
@@ -191,25 +189,8 @@ fn chip_facts(chips: &Flash) -> Vec<(&'static str, String)> {
 }
 
 fn guarantees(model: &DiskModel) -> String {
-    let mut table = Table::new(&[">read", ">guaranteed", ">usual", ">longest read", ">rate"]);
-    for read in READS {
-        let reads = model.guaranteed_reads(read, SLOT);
-        let bytes = ByteCount(read.0 * u64::from(reads));
-        table.row(vec![
-            read.to_string(),
-            reads.to_string(),
-            format!("{:.1}", usual(model, read)),
-            millis(model.worst_read(read)),
-            BitRate::of(bytes, SLOT).to_string(),
-        ]);
-    }
-    format!("\nreads completed in every slot of 500ms, wherever they lie\n{}", table.show())
-}
-
-/// Mean number of reads that fit in a slot.
-fn usual(model: &DiskModel, read: ByteCount) -> f64 {
-    let record = disk::Calibration::from_model(model, SLOT, &[read]);
-    record.guarantees.first().map_or(0.0, |g| g.mean_read)
+    let table = super::calibrate::guarantees(&Calibration::from_model(model, SLOT, &READS));
+    format!("\nreads completed in every slot of 500ms, wherever they lie\n{table}")
 }
 
 fn seeks(model: &DiskModel) -> String {
@@ -238,6 +219,7 @@ fn millis_or_dash(time: Duration) -> String {
 }
 
 fn mb_s(rate: f64) -> BitRate {
+    // Parameter files have MB/s, as data sheets do.
     BitRate::of(ByteCount(1_000_000), Duration::from_secs_f64(1.0 / rate))
 }
 

@@ -1,6 +1,5 @@
-//! `play`: viewers, and what they saw.
+//! `play`: plays titles as many viewers and reports start-up times, stalls and refusals.
 
-use crate::access::on_interrupt;
 use crate::args::viewing::PlayArgs;
 use crate::failure::{Code, Failure};
 use crate::limits;
@@ -10,14 +9,18 @@ use meter::viewer::{
 };
 use player::{AbrRule, Behaviour, PlayerOptions};
 use std::path::{Path, PathBuf};
+use tenuto_agent::stop_on_signals;
+use units::show::count;
 use units::{BitRate, ByteCount, show};
 
 pub(crate) fn play(args: &PlayArgs) -> Result<(), Failure> {
     let options = options(args)?;
-    let stop = on_interrupt()?;
+    let stop = stop_on_signals()?;
+    // Before the first connection, whose failure would count as that of a viewer.
     limits::raise_open_files();
     let bar = Bar::new();
     let report = viewer::play(&options, &stop, &mut |sample| bar.say(&state(sample)))?;
+    // The bar would otherwise be drawn into the report.
     drop(bar);
     if args.report.json {
         out::print_json(&report);
@@ -28,6 +31,13 @@ pub(crate) fn play(args: &PlayArgs) -> Result<(), Failure> {
         return Err(Failure::reported(Code::Invalid));
     }
     match report.totals {
+        Totals { failed: 0, refused, stalls, .. }
+            if args.strict && u64::from(refused) + stalls > 0 =>
+        {
+            Err(Failure::reported(Code::Refused))
+        }
+        // Refusing some viewers is the normal answer of a full server. Only when nobody was
+        // admitted is the run a refusal as a whole.
         Totals { admitted: 0, failed: 0, refused, .. } if refused > 0 => {
             Err(Failure::reported(Code::Refused))
         }
@@ -38,6 +48,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<(), Failure> {
 
 fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
     let defaults = PlayOptions::default();
+    // Every file that may be written is tested before viewers play for minutes.
     for path in args.save.iter().flat_map(|path| saved_as(path)) {
         args.overwrite.check(&path)?;
     }
@@ -82,21 +93,21 @@ fn saved_as(path: &Path) -> [PathBuf; 3] {
 
 fn behaviour(file: Option<&Path>) -> Result<Behaviour, Failure> {
     let Some(file) = file else { return Ok(Behaviour::default()) };
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
-    text.parse().map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
+    out::read_text(file)?
+        .parse()
+        .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
 }
 
 fn state(sample: &ViewerSample) -> String {
     format!(
-        "{} playing, {} waiting, {} stalled, {} refused, {} gone",
+        "{} playing, {} waiting, {} stalled, {} refused, {} ended",
         sample.playing, sample.waiting, sample.stalled, sample.refused, sample.gone
     )
 }
 
 fn tell(report: &PlayReport) {
     if !report.complete {
-        out::note("interrupted: this is what had happened until then");
+        out::note("interrupted: the report covers the time until then");
     }
     out::print(&page(report));
     for path in &report.saved {
@@ -104,8 +115,9 @@ fn tell(report: &PlayReport) {
     }
     let failed = report.viewers.iter().filter(|viewer| viewer.outcome == ViewerOutcome::Failed);
     for viewer in failed.take(ERRORS_SHOWN) {
-        let why = viewer.error.as_deref().unwrap_or("no reason given");
-        out::complain(&Failure::of(&format!("viewer {}: {why}", viewer.viewer)));
+        let why = viewer.error.as_deref().unwrap_or("the reason is unknown");
+        let sentence = format!("viewer {}: {why}", viewer.viewer);
+        out::complain(&Failure::from_parts((sentence, viewer.hint.clone())));
     }
 }
 
@@ -113,42 +125,40 @@ fn tell(report: &PlayReport) {
 const ERRORS_SHOWN: usize = 5;
 
 fn page(report: &PlayReport) -> String {
-    let totals = &report.totals;
+    let (totals, wanted) = (&report.totals, &report.parameters);
+    let viewers = format!(
+        "{} of {} requested ({}, arrivals {}) in {}",
+        totals.arrived,
+        wanted.viewers,
+        count(wanted.titles, "title"),
+        wanted.arrivals,
+        show::length(report.seconds)
+    );
     let mut lines = vec![
-        (
-            "viewers",
-            format!("{} of {} in {}", totals.arrived, asked(report), show::length(report.seconds)),
-        ),
-        ("admitted", format!("{}, of whom {} saw the end", totals.admitted, totals.finished)),
+        ("viewers", viewers),
+        ("admitted", format!("{}, {} watched to the end", totals.admitted, totals.finished)),
         ("refused", refused(report)),
     ];
     if totals.failed + totals.unanswered > 0 {
         lines.push(("failed", format!("{}, unanswered {}", totals.failed, totals.unanswered)));
     }
     let startup = &report.startup_ms;
+    // Quantiles of nothing would be shown as zero, which is the best value.
     if startup.count > 0 {
         let [p50, p95, max] = [startup.p50, startup.p95, startup.max].map(show::millis);
-        lines.push(("start-up", format!("half within {p50}, 95 % within {p95}, all within {max}")));
+        lines.push(("start-up", format!("50 % up to {p50}, 95 % up to {p95}, longest {max}")));
     }
     lines.push(("stalls", stalls(totals)));
     let drift = &report.drift_ms;
+    // A viewer that left before the end of its first segment has no drift.
     if drift.count > 0 {
         let [p50, p99, max] = [drift.p50, drift.p99, drift.max].map(show::millis);
-        lines.push(("drift", format!("half within {p50}, 99 % within {p99}, all within {max}")));
+        lines.push(("drift", format!("50 % up to {p50}, 99 % up to {p99}, longest {max}")));
     }
     lines.extend(meter::report::renditions(report));
     let rate = BitRate(units::rounded(totals.bits_per_s));
     lines.push(("received", format!("{} at {rate}", ByteCount(totals.bytes))));
     facts(&lines)
-}
-
-fn asked(report: &PlayReport) -> String {
-    let asked = &report.parameters;
-    let plural = if asked.titles == 1 { "" } else { "s" };
-    format!(
-        "{} asked for ({} title{plural}, arrivals {})",
-        asked.viewers, asked.titles, asked.arrivals
-    )
 }
 
 fn refused(report: &PlayReport) -> String {
@@ -168,16 +178,16 @@ fn stalls(totals: &Totals) -> String {
         return "none".to_owned();
     }
     format!(
-        "{} for {} viewers: stalled {:.1} % of the time",
+        "{} of {}, {:.1} % of the time",
         totals.stalls,
-        totals.viewers_with_stalls,
+        count(totals.viewers_with_stalls, "viewer"),
         totals.stall_ratio * 100.0
     )
 }
 
 impl From<PlayError> for Failure {
     fn from(error: PlayError) -> Self {
-        Self::of(&error.to_string())
+        Self::from_parts(error.message_and_hint())
     }
 }
 

@@ -1,4 +1,4 @@
-//! `reproduce`: published results, on simulated disks or on an emulated one.
+//! `reproduce`: reproduces published results on simulated disks or on an emulated one.
 
 use crate::args::shared::{OverwriteArgs, ReportArgs};
 use crate::args::simulation::ReproduceArgs;
@@ -26,9 +26,11 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         ((chosen.run)(&mut |part| bar.percent(chosen.name, part)), None)
     };
     if let Some(dir) = &args.out {
+        // Written first: a reader of standard output may close it early, which ends the program.
         write(dir, chosen.name, chosen.about, &report)?;
     }
     tell(&args.report, chosen.name, &report);
+    // A run that was interrupted has a report, too, of all that was complete by then.
     ended.map_or(Ok(()), |error| Err(failure(error)))
 }
 
@@ -44,8 +46,10 @@ fn failure(error: EmulatedError) -> Failure {
 fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failure> {
     let Some(chosen) = emulated::Reproduction::named(name) else {
         let names = emulated::ALL.map(|one| one.name).join(" and ");
-        let sentence = format!("{name} is not made on an emulated disk");
-        return Err(Failure::usage(sentence).hint(format!("{names} can be; leave --emulated out")));
+        let sentence = format!("{name} cannot be reproduced on an emulated disk");
+        return Err(
+            Failure::usage(sentence).hint(format!("leave out --emulated: only {names} can be"))
+        );
     };
     let emulation = &args.emulation;
     if let Some(path) = &emulation.backing {
@@ -55,17 +59,20 @@ fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failu
         block: emulation.block,
         size: None,
         backing: emulation.backing.clone().unwrap_or_else(|| {
+            // The process id keeps two runs at the same time apart.
             std::env::temp_dir().join(format!("tenuto-reproduce-{}.img", std::process::id()))
         }),
         systems: emulation.filesystems.0.clone(),
         rounds: emulation.rounds,
         speed: emulation.time_scale,
     };
-    let stop = stopping::by_signals(Some(PATIENCE))?;
+    // With a limit, because nobody may be at the terminal of a run that takes hours.
+    let stop = stopping::on_signals(Some(PATIENCE))?;
     let minutes = chosen.takes(&options).as_secs().div_ceil(60);
     out::note(&format!("this takes about {minutes} min"));
     let bar = Bar::new();
     let mut show = |progress: emulated::EmulatedProgress<'_>| {
+        // A result stays on the terminal; the next progress overwrites this one.
         if progress.found {
             out::note(progress.what);
         }
@@ -92,7 +99,7 @@ struct Named<'a> {
 
 fn list(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.out.is_some() {
-        return Err(Failure::usage("--out is for one reproduction, and none is named")
+        return Err(Failure::usage("--out needs the name of a reproduction")
             .hint("`tenuto reproduce` lists them"));
     }
     let all = reproduce::ALL.iter().map(|one| json!({ "name": one.name, "about": one.about }));
@@ -106,7 +113,7 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
 }
 
 fn shown(report: &Report) -> String {
-    let mut text = format!("{}\n\n{}\n", folded(report.source), folded(&report.method));
+    let mut text = format!("{}\n\n{}\n", folded(&report.source), folded(&report.method));
     for part in &report.tables {
         let head: Vec<&'static str> = part.columns.iter().map(|(_, title)| *title).collect();
         let mut table = Table::new(&head);
@@ -139,17 +146,11 @@ pub(super) fn prepare(dir: &Path, name: &str, overwrite: &OverwriteArgs) -> Resu
 
 /// Writes a report's page and its charts.
 pub(super) fn write(dir: &Path, name: &str, title: &str, report: &Report) -> Result<(), Failure> {
-    let save = |path: PathBuf, text: String| {
-        std::fs::write(&path, text)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
-    };
     for figure in &report.figures {
         let svg = figure.plot.svg().map_err(|error| Failure::new(error.to_string()))?;
-        save(dir.join(format!("{name}-{}.svg", figure.name)), svg)?;
+        out::save(&dir.join(format!("{name}-{}.svg", figure.name)), &svg)?;
     }
+    // The page is written last, because it refers to the charts.
     let page = report.page(title).map_err(|error| Failure::new(error.to_string()))?;
-    let path = page_of(dir, name);
-    save(path.clone(), page.html())?;
-    out::note(&format!("wrote {}", path.display()));
-    Ok(())
+    out::save(&page_of(dir, name), &page.html())
 }

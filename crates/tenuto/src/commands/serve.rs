@@ -1,6 +1,5 @@
-//! `serve`: a server, until a signal.
+//! `serve`: runs a server until a signal stops it.
 
-use crate::access::on_interrupt;
 use crate::args::viewing::ServeArgs;
 use crate::failure::Failure;
 use crate::{limits, out};
@@ -8,11 +7,13 @@ use serde_json::json;
 use server::{Server, ServerConfig, ServerError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tenuto_agent::stop_on_signals;
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
+    // Kept, because the report names the stores after the server has taken its own copy.
     let config = config(args);
     // Before the start: a signal during it stops the server right after.
-    let stop = on_interrupt()?;
+    let stop = stop_on_signals()?;
     limits::raise_open_files();
     let server = Server::start(config.clone())?;
     tell(args, &config, &server);
@@ -20,8 +21,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         std::thread::sleep(LOOK_FOR_SIGNALS);
     }
     if stop.load(Ordering::Relaxed) {
-        out::note("stopping: no new viewer is admitted; a second signal ends it at once");
+        out::note("stopping: no new viewer is admitted; a second signal ends the server at once");
     }
+    // Also after the server has ended by itself: its other stores must be closed.
     server.stop(args.grace);
     Ok(server.wait()?)
 }
@@ -62,6 +64,8 @@ fn config(args: &ServeArgs) -> ServerConfig {
         as_disk: args.as_disk.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
+        max_client_connections: args.max_client_connections,
+        max_client_unplayed: args.max_client_unplayed,
         ..ServerConfig::default()
     }
 }

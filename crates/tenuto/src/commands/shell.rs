@@ -1,8 +1,10 @@
-//! `completions` and `man`: the program about itself.
+//! `completions` and `man`: shell completions, manual pages and the reference.
 
 use crate::args::simulation::{CompletionsArgs, ManArgs};
 use crate::failure::Failure;
 use crate::{cli, out, reference};
+use std::path::Path;
+use std::{fs, io};
 
 pub(crate) fn completions(args: &CompletionsArgs) {
     let mut script = Vec::new();
@@ -11,6 +13,9 @@ pub(crate) fn completions(args: &CompletionsArgs) {
 }
 
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
+    if let Some(directory) = &args.out {
+        return write_pages(directory);
+    }
     let page = match args.markdown {
         true => reference::markdown(),
         false => manual(&args.command)?,
@@ -21,7 +26,8 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
 
 /// The manual page of a command named by its words; without any that of the program.
 fn manual(words: &[String]) -> Result<String, Failure> {
-    let mut command = cli::command();
+    // `help` is no page of its own: its subcommands are those of the program.
+    let mut command = cli::command().disable_help_subcommand(true);
     let mut name = command.get_name().to_owned();
     for word in words {
         command = command.find_subcommand(word).cloned().ok_or_else(|| {
@@ -30,11 +36,71 @@ fn manual(words: &[String]) -> Result<String, Failure> {
         })?;
         name = format!("{name} {word}");
     }
+    Ok(page(command, name))
+}
+
+/// The manual page of a command with all its words, such as `tenuto meter run`.
+fn page(command: clap::Command, name: String) -> String {
+    // `tenuto help` prints these pages; it has none of its own.
+    let command = command.disable_help_subcommand(true);
+    // Manual pages of subcommands are named with hyphens (`man tenuto-disk-show`); the synopsis
+    // keeps the words as they are typed.
     let command = command.name(name.replace(' ', "-")).bin_name(name);
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .date("")
         .render(&mut page)
         .expect("writing to memory does not fail");
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    String::from_utf8_lossy(&page).into_owned()
+}
+
+/// Writes the manual pages of the program and of every command and subcommand.
+fn write_pages(directory: &Path) -> Result<(), Failure> {
+    let failed = |path: &Path, error: &io::Error| {
+        Failure::new(format!("cannot write {}: {error}", path.display()))
+            .hint("name a directory in which you may write")
+    };
+    fs::create_dir_all(directory).map_err(|error| failed(directory, &error))?;
+    let mut waiting = vec![("tenuto".to_owned(), cli::command())];
+    while let Some((name, command)) = waiting.pop() {
+        let inner = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+        waiting.extend(inner.map(|inner| (format!("{name} {}", inner.get_name()), inner.clone())));
+        let path = directory.join(format!("{}.1", name.replace(' ', "-")));
+        fs::write(&path, page(command, name)).map_err(|error| failed(&path, &error))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The pages of a command and of its subcommands, by name, such as `tenuto-disk-show`.
+    fn pages(command: &clap::Command, words: &[String], all: &mut BTreeMap<String, String>) {
+        let page = manual(words).unwrap_or_else(|error| panic!("man {words:?}: {error:?}"));
+        let name = std::iter::once("tenuto").chain(words.iter().map(String::as_str));
+        all.insert(name.collect::<Vec<_>>().join("-"), page.replace("\\-", "-"));
+        for inner in command.get_subcommands() {
+            pages(inner, &[words, &[inner.get_name().to_owned()]].concat(), all);
+        }
+    }
+
+    #[test]
+    fn every_page_that_a_page_names_is_there() {
+        let mut all = BTreeMap::new();
+        pages(&cli::command(), &[], &mut all);
+        let named = |page: &String| -> Vec<String> {
+            page.split_whitespace()
+                .filter_map(|word| word.strip_suffix("(1)"))
+                .map(str::to_owned)
+                .collect()
+        };
+        assert!(all.values().flat_map(named).count() > 40, "pages name their subcommands");
+        for (name, page) in &all {
+            for other in named(page) {
+                assert!(all.contains_key(&other), "{name} names {other}");
+            }
+        }
+    }
 }

@@ -22,9 +22,9 @@ use studies::reproduce::Report;
 use units::ByteCount;
 
 pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
-    let word = args.preset.to_possible_value();
-    let word = word.as_ref().map_or("", |word| word.get_name());
-    let name = format!("admission-{word}");
+    // The page is named after the preset as users type it, not after the variant.
+    let preset = args.preset.to_possible_value();
+    let name = format!("admission-{}", preset.as_ref().map_or("", |preset| preset.get_name()));
     if let Some(dir) = &args.out {
         prepare(dir, &name, &args.overwrite)?;
     }
@@ -46,55 +46,48 @@ pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The configuration of a study.
-struct Wanted {
-    policies: Vec<PolicyKind>,
+/// A study: its arguments, and what is derived from them.
+struct Wanted<'a> {
+    args: &'a AdmissionArgs,
+    policies: &'a [PolicyKind],
     disk: Option<DiskModel>,
     titles: Option<StoredTitles>,
-    scenarios: Option<u64>,
     gap: Option<Duration>,
-    read_size: Option<u64>,
-    memory: Option<u64>,
-    seed: u64,
 }
 
-impl Wanted {
-    fn of(args: &AdmissionArgs) -> Result<Self, Failure> {
+impl<'a> Wanted<'a> {
+    fn of(args: &'a AdmissionArgs) -> Result<Self, Failure> {
         let gap = match args.arrivals {
             None => None,
             Some(Arrivals::Poisson(gap)) if !gap.is_zero() => Some(gap),
             Some(_) => {
-                return Err(Failure::usage(
-                    "--arrivals: scenarios are drawn with independent viewers",
-                )
-                .hint("say for instance --arrivals poisson:500ms"));
+                let sentence = "--arrivals: viewers of a scenario arrive independently";
+                return Err(Failure::usage(sentence).hint("for example --arrivals poisson:500ms"));
             }
         };
-        let read_size = args.read_size.map(|size| size.0);
-        if read_size.is_some_and(|size| !(BLOCK..=LARGEST_READ).contains(&size)) {
-            return Err(Failure::usage("--read-size is between 64KiB and 64MiB")
+        if args.read_size.is_some_and(|size| !(BLOCK..=LARGEST_READ).contains(&size.0)) {
+            return Err(Failure::usage("--read-size must be between 64KiB and 64MiB")
                 .hint("for example --read-size 1MiB"));
         }
-        let mut disk = args.model.clone();
-        let titles = match &args.store {
-            None => None,
-            Some(path) => {
-                let (titles, size) = titles_of(path)?;
-                let model = disk.take().unwrap_or_else(fitted::small);
-                disk = Some(model.scaled_to(size));
-                Some(titles)
-            }
+        let stored = args.store.as_deref().map(titles_of).transpose()?;
+        let (titles, size) = stored.unzip();
+        let model = args.model.clone();
+        let disk = match size {
+            // The places of the titles are those on the store's device, so the model must be as
+            // long.
+            Some(size) => Some(model.unwrap_or_else(fitted::small).scaled_to(size)),
+            None => model,
         };
-        Ok(Self {
-            policies: args.policy.as_ref().map(|policies| policies.0.clone()).unwrap_or_default(),
-            disk,
-            titles,
-            scenarios: args.scenarios,
-            gap,
-            read_size,
-            memory: args.memory.map(|size| size.0),
-            seed: args.random.seed,
-        })
+        let policies = args.policy.as_ref().map_or(&[][..], |policies| &policies.0);
+        Ok(Self { args, policies, disk, titles, gap })
+    }
+
+    fn memory(&self) -> Option<u64> {
+        self.args.memory.map(|size| size.0)
+    }
+
+    fn read_size(&self) -> Option<u64> {
+        self.args.read_size.map(|size| size.0)
     }
 
     fn bands(&self, preset: Preset, bar: &Bar) -> Result<Report, Failure> {
@@ -105,7 +98,7 @@ impl Wanted {
             }
             (None, _) => vec![500, 1000, 2000].into_iter().map(Duration::from_millis).collect(),
         };
-        let scenarios = self.scenarios.unwrap_or(match preset {
+        let scenarios = self.args.scenarios.unwrap_or(match preset {
             Preset::Paper => PAPER_SCENARIOS,
             Preset::Large => LARGE_SCENARIOS,
             Preset::Library => LIBRARY_SCENARIOS,
@@ -116,11 +109,12 @@ impl Wanted {
             bar.say(&format!("{stage}: training"));
             let mut setup = Setup::new(preset, gap);
             setup.disk.clone_from(&self.disk);
-            setup.policies.clone_from(&self.policies);
+            setup.policies = self.policies.to_vec();
             setup.titles = self.titles.clone().map(|titles| Titles::Given(Arc::new(titles)));
-            setup.read_size = self.read_size.unwrap_or(setup.read_size);
-            setup.memory = self.memory.unwrap_or(setup.memory);
-            setup.seed = self.seed;
+            setup.read_size = self.read_size().unwrap_or(setup.read_size);
+            setup.memory = self.memory().unwrap_or(setup.memory);
+            setup.seed = self.args.random.seed;
+            // One study for all scenarios of a rate: its policies are trained once.
             let study = setup.study(Some(clock));
             let results = spread(scenarios, |part| bar.percent(&stage, part), |i| study.judge(i));
             groups.push(ArrivalGroup { study, results });
@@ -134,14 +128,14 @@ impl Wanted {
             chosen.map(|tested| (tested, self.disk.clone())).collect();
         if tested.is_empty() {
             tested.push((PolicyUnderTest::long(PolicyKind::TimeDomain), self.disk.clone()));
-            let observed = Setup::new(Preset::Paper, Duration::from_millis(500)).study(None);
-            let observed = observed.tested.into_iter().rev().find(|c| c.blocks.is_some());
+            let paper = Setup::new(Preset::Paper, Duration::from_millis(500)).study(None);
+            let observed = paper.tested.into_iter().rev().find(|c| c.blocks.is_some());
             let model = self.disk.clone().unwrap_or_else(fitted::small);
             tested.extend(observed.map(|tested| (tested, Some(model))));
         }
-        let runs = self.scenarios.unwrap_or(STRESS_RUNS);
+        let runs = self.args.scenarios.unwrap_or(STRESS_RUNS);
         let rows = tested.into_iter().map(|(tested, model)| {
-            let stress = Stress::new(&tested, model, self.seed);
+            let stress = Stress::new(&tested, model, self.args.random.seed);
             let name = tested.name;
             let results = spread(runs, |part| bar.percent(&name, part), |i| stress.run(i));
             (name, results)
@@ -151,7 +145,7 @@ impl Wanted {
 
     fn long_run(&self, bar: &Bar) -> Report {
         let (model, titles) = self.house();
-        let runs = self.scenarios.unwrap_or(3);
+        let runs = self.args.scenarios.unwrap_or(3);
         let mut tested = self.long_read_policies();
         if self.policies.is_empty() {
             let study = Setup {
@@ -165,17 +159,20 @@ impl Wanted {
         for tested in tested {
             let rules = self.rules(&tested, &model);
             let name = tested.name;
-            let one = |seed| long_run(&rules, &titles, OVERLOAD, LENGTH, self.seed ^ seed);
+            // Every run has a seed of its own, and --seed changes all of them.
+            let one =
+                |seed| long_run(&rules, &titles, OVERLOAD, LENGTH, self.args.random.seed ^ seed);
             let runs = spread(runs, |part| bar.percent(&name, part), one);
             rows.push((name, runs));
         }
-        long_run_report(SOURCE, self.memory.unwrap_or(LONG_RUN_MEMORY), &rows)
+        long_run_report(SOURCE, self.memory().unwrap_or(LONG_RUN_MEMORY), &rows)
     }
 
     fn slowing(&self, bar: &Bar) -> Report {
         let (model, titles) = self.house();
         let mut cases = Vec::new();
         for tested in self.long_read_policies() {
+            // The same disk with and without the guard: the difference is the effect of the guard.
             for guarded in [true, false] {
                 cases.push((tested.name.clone(), guarded, self.rules(&tested, &model)));
             }
@@ -186,7 +183,13 @@ impl Wanted {
             |case| {
                 let (name, guarded, rules) = &cases[usize::try_from(case).expect("few")];
                 let rules = Rules { guarded: *guarded, ..rules.clone() };
-                let phases = slowdown_run(&rules, &titles, TIMES_SLOWER, SLOWING_STEP, self.seed);
+                let phases = slowdown_run(
+                    &rules,
+                    &titles,
+                    TIMES_SLOWER,
+                    SLOWING_STEP,
+                    self.args.random.seed,
+                );
                 SlowdownRun { name: name.clone(), guarded: *guarded, phases }
             },
         );
@@ -197,7 +200,7 @@ impl Wanted {
     fn house(&self) -> (DiskModel, StoredTitles) {
         let model = self.disk.clone().unwrap_or_else(fitted::small);
         let titles = self.titles.clone().unwrap_or_else(|| {
-            let clips = Clips::fill(ClipKind::SHORT, model.capacity().0, self.seed);
+            let clips = Clips::fill(ClipKind::SHORT, model.capacity().0, self.args.random.seed);
             StoredTitles::some(&clips, MOST_TITLES)
         });
         (model, titles)
@@ -205,16 +208,16 @@ impl Wanted {
 
     /// The contenders of a long run: the policies named, or the default policy.
     fn long_read_policies(&self) -> Vec<PolicyUnderTest> {
-        let default = [PolicyKind::TimeDomain];
-        let policies = if self.policies.is_empty() { &default[..] } else { &self.policies };
+        let default = &[PolicyKind::TimeDomain][..];
+        let policies = if self.policies.is_empty() { default } else { self.policies };
         policies.iter().copied().map(PolicyUnderTest::long).collect()
     }
 
     fn rules(&self, tested: &PolicyUnderTest, model: &DiskModel) -> Rules {
         Rules {
-            memory: self.memory.unwrap_or(LONG_RUN_MEMORY),
+            memory: self.memory().unwrap_or(LONG_RUN_MEMORY),
             clock: Some(clock),
-            ..tested.rules(model, self.read_size.unwrap_or(1 << 20))
+            ..tested.rules(model, self.read_size().unwrap_or(1 << 20))
         }
     }
 }
@@ -230,7 +233,7 @@ fn titles_of(path: &Path) -> Result<(StoredTitles, ByteCount), Failure> {
     }
     if titles.is_empty() {
         let sentence = format!("no title in {} can be played", path.display());
-        return Err(Failure::new(sentence).hint("put some in with `tenuto ingest`"));
+        return Err(Failure::new(sentence).hint("add titles with `tenuto ingest`"));
     }
     Ok((StoredTitles(titles), store.device().geometry().size))
 }
@@ -242,6 +245,8 @@ fn spread<T: Send>(
     one: impl Fn(u64) -> T + Sync,
 ) -> Vec<T> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // Scenarios differ in length by orders of magnitude, so each thread takes the next one instead
+    // of a fixed share.
     let next = AtomicU64::new(0);
     let (done, results) = std::sync::mpsc::channel();
     let mut all: Vec<(u64, T)> = std::thread::scope(|scope| {
@@ -256,6 +261,7 @@ fn spread<T: Send>(
                 }
             });
         }
+        // The loop below ends when the last sender is dropped, and this thread sends nothing.
         drop(done);
         let mut all = Vec::new();
         for result in results {
@@ -264,6 +270,7 @@ fn spread<T: Send>(
         }
         all
     });
+    // Threads finish in any order, and the report must be the same on every machine.
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, result)| result).collect()
 }
@@ -271,6 +278,7 @@ fn spread<T: Send>(
 /// Time since the first call: measures how long decisions take.
 fn clock() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
+    // The study takes a function without state, and an `Instant` has no zero of its own.
     START.get_or_init(Instant::now).elapsed()
 }
 

@@ -13,6 +13,7 @@ pub(super) fn title(index: &TitleIndex, runs: impl Fn(u16) -> Vec<Range<u64>>) -
     let first = |kind| index.tracks.iter().position(|track| track.description.kind == kind);
     let numbers: Vec<usize> =
         [TrackKind::Video, TrackKind::Audio].into_iter().filter_map(first).collect();
+    // A viewer that skips, skips groups of pictures, and sound is cut at the same times.
     let leader = &index.tracks[*numbers.first()?];
     let groups = group_times(leader);
     let tracks: Vec<Track> = numbers
@@ -41,8 +42,10 @@ fn track(index: &TrackIndex, offset: u64, group_times: &[f64]) -> Option<Track> 
     let ends = index.ldus.iter().map(|ldu| ldu.offset + u64::from(ldu.size)).collect();
     let mut groups: Vec<usize> =
         group_times.iter().map(|time| at.partition_point(|shown| shown < time)).collect();
+    // A track that is shorter than the leader has no LDUs for the last groups.
     groups.retain(|frame| *frame < at.len());
     groups.dedup();
+    // LDUs before the first key frame belong to the first group.
     if groups.first() != Some(&0) {
         groups.insert(0, 0);
     }

@@ -1,7 +1,7 @@
 //! Short commands on a store: `format`, `ls`, `info`, `rm`, `rename`.
 
 use crate::access::ask;
-use crate::args::stores::{FormatArgs, InfoArgs, LsArgs, RenameArgs, RmArgs};
+use crate::args::stores::{FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, RmArgs};
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
 use serde::Serialize;
@@ -19,11 +19,7 @@ pub(crate) fn format(args: &FormatArgs) -> Result<(), Failure> {
         label: args.label.clone(),
         destroy: args.overwrite.destroy,
     };
-    let info = Store::format(&args.target, &options).map_err(|error| match error {
-        StoreError::TooSmall { .. } => Failure::from(error).hint("choose a larger --size"),
-        other => other.into(),
-    })?;
-    let info = wire::StoreInfo::new(&info, None);
+    let info = wire::StoreInfo::new(&Store::format(&args.target, &options)?, None);
     args.report.show(&info, || facts(&store_facts(&info)));
     Ok(())
 }
@@ -36,12 +32,14 @@ pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
         for title in here {
             let alike =
                 |l: &&mut Listed| l.title.name == title.name && l.title.content == title.content;
+            // An equal name with other content is another title, and the list shows both.
             match titles.iter_mut().find(alike) {
                 Some(listed) => listed.stores.push(store.clone()),
                 None => titles.push(Listed { title, stores: vec![store.clone()] }),
             }
         }
     }
+    // Each store lists its own titles by name; together they are sorted again.
     titles.sort_by(|a, b| a.title.name.cmp(&b.title.name));
     if !several {
         titles.iter_mut().for_each(|listed| listed.stores.clear());
@@ -87,6 +85,7 @@ struct Listed {
 
 pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
     match ask(&args.store, &Request::Info { title: args.title.clone() })? {
+        // `format` prints these facts, too, without the calibration that a new store cannot have.
         Reply::Store(info) => args.report.show(&info, || {
             let mut lines = store_facts(&info);
             lines.push(("calibrated", calibrated(info.calibration.as_ref())));
@@ -101,9 +100,10 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
 fn store_facts(info: &wire::StoreInfo) -> Vec<(&'static str, String)> {
     let bytes = |n| ByteCount(n).to_string();
     let sparse = if info.sparse { ", sparse: writes may find the file system full" } else { "" };
+    let kind = if info.kind == "block" { "block device" } else { &info.kind };
     let mut lines = vec![
         ("store", info.uuid.clone()),
-        ("on", format!("a {} of {}{sparse}", kind_word(&info.kind), bytes(info.size))),
+        ("on", format!("a {} of {}{sparse}", kind, bytes(info.size))),
         ("chunk", bytes(info.chunk)),
         ("titles", info.titles.to_string()),
         (
@@ -122,21 +122,19 @@ fn store_facts(info: &wire::StoreInfo) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn kind_word(kind: &str) -> &str {
-    if kind == "block" { "block device" } else { kind }
-}
-
 fn calibrated(calibration: Option<&wire::Calibration>) -> String {
     let Some(calibration) = calibration else {
         return "no; `tenuto calibrate` measures what the disk is guaranteed to read".to_owned();
     };
+    let guarantee =
+        |g: &wire::ReadGuarantee| format!("{} x {}", g.min_read, ByteCount(g.read_size));
     let guarantees: Vec<String> = calibration.guarantees.iter().map(guarantee).collect();
-    format!("{} UTC: {}", show::moment(calibration.measured_at), guarantees.join(", "))
-}
-
-/// A guarantee as text: `14 x 1 MiB` in each slot.
-fn guarantee(guarantee: &wire::ReadGuarantee) -> String {
-    format!("{} x {}", guarantee.min_read, ByteCount(guarantee.read_size))
+    let provisional = match calibration.provisional {
+        true => format!("; measured on {}", super::calibrate::measured(calibration)),
+        false => String::new(),
+    };
+    let when = show::moment(calibration.measured_at);
+    format!("{when} UTC: {}{provisional}", guarantees.join(", "))
 }
 
 fn title_page(title: &wire::TitleDetail) -> String {
@@ -152,7 +150,15 @@ fn title_page(title: &wire::TitleDetail) -> String {
     ]);
     page.push('\n');
     let mut table = Table::new(&[
-        ">track", "kind", "codec", "language", "shape", ">rate", ">size", ">LDUs", "extents",
+        ">track",
+        "kind",
+        "codec",
+        "language",
+        "shape",
+        ">rate",
+        ">size",
+        ">LDUs",
+        "extents (first chunk+chunks)",
     ]);
     for track in &title.track_list {
         table.row(vec![
@@ -195,11 +201,13 @@ pub(crate) fn rm(args: &RmArgs) -> Result<(), Failure> {
             let later = if in_use { ", free when its last viewer has left" } else { "" };
             let from = if several { format!(" from {}", store.display()) } else { String::new() };
             let size = ByteCount(title.bytes);
+            // Printed store by store, because a later store may fail.
             out::print(&format!("removed '{}'{from} ({size}{later})\n", title.name));
         }
         removed.push((store.to_owned(), title, in_use));
         Ok(())
     });
+    // If no store removed the title, the error alone is the answer.
     if args.report.json && !removed.is_empty() {
         let all = removed.iter().map(
             |(store, title, in_use)| json!({ "store": store, "title": title, "in_use": in_use }),
@@ -219,6 +227,23 @@ pub(crate) fn rename(args: &RenameArgs) -> Result<(), Failure> {
     args.stores.each(|store| ask(store, &request).map(|_| ()))?;
     args.report
         .show(&json!({ "old": old, "new": new }), || format!("renamed '{old}' to '{new}'\n"));
+    Ok(())
+}
+
+pub(crate) fn relabel(args: &RelabelArgs) -> Result<(), Failure> {
+    debug_assert!(args.new_identity, "the parser requires it: there is nothing else to change");
+    let store = &args.store;
+    let before = Store::peek(store)?.uuid.to_string();
+    let uuid = Store::relabel(store).map_err(|error| match error {
+        StoreError::Owned { .. } => {
+            Failure::from(error).hint("stop the server or command that has it open")
+        }
+        other => other.into(),
+    })?;
+    let uuid = uuid.to_string();
+    args.report.show(&json!({ "uuid": uuid, "before": before }), || {
+        format!("{} is now store {uuid}; before: {before}\n", store.display())
+    });
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
 use std::path::{Path, PathBuf};
+use units::show::count;
 use units::{BitRate, ByteCount, show};
 
 pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
@@ -16,12 +17,13 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
     let renditions = *renditions;
     if title.is_some() && given.len() > 1 && !renditions {
         return Err(Failure::usage("--title names one title, but there are several files")
-            .hint("take them in one by one, or with --renditions as one title"));
+            .hint("ingest them one by one, or with --renditions as one title"));
     }
     if renditions && given.len() < 2 {
-        return Err(Failure::usage("--renditions needs a file for each, at least two")
-            .hint("name the film in its other sizes, too"));
+        return Err(Failure::usage("--renditions needs two or more files")
+            .hint("name the files of the other renditions, too"));
     }
+    // A server that executes the request has a working directory of its own.
     let files: Vec<PathBuf> = given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?;
     let request = |files: Vec<PathBuf>| Request::Ingest {
         files,
@@ -29,18 +31,22 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
         title: title.clone(),
         allow_damaged: args.allow_damaged,
         renditions,
+        program: args.program,
     };
     let Reply::Ingest(first) = ask(&stores.store, &request(files.clone()))? else { mismatched() };
     if !report.json {
         first.files.iter().for_each(tell);
     }
-    let taken = |file: &&PathBuf| first.files.iter().any(|f| f.title.is_some() && f.file == **file);
+    let is_taken =
+        |file: &&PathBuf| first.files.iter().any(|f| f.title.is_some() && f.file == **file);
     let taken: Vec<PathBuf> = match renditions {
+        // The report has the title at one file, but a copy is made from all of them.
         true if first.files.iter().any(|file| file.title.is_some()) => files,
         true => Vec::new(),
-        false => files.iter().filter(taken).cloned().collect(),
+        false => files.iter().filter(is_taken).cloned().collect(),
     };
     let mut copies = Vec::new();
+    // One after another, because a copy is compared with the title in the first store.
     for store in &stores.replica {
         let files = if taken.is_empty() {
             Vec::new()
@@ -57,7 +63,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
     if report.json {
         out::print_json(&Ingested { files: &first.files, copies: &copies });
     }
-    // In words they have been told above, file by file.
+    // Without --json every file was reported above.
     if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) }
 }
 
@@ -83,16 +89,20 @@ fn copy_into(
     first: &wire::IngestReport,
 ) -> Vec<wire::IngestedFile> {
     let titles = first.files.iter().filter(|file| file.title.is_some());
-    let failed = |file: &wire::IngestedFile, code: &str, message: String| wire::IngestedFile {
+    let failed = |file: &wire::IngestedFile, code: &str, failure: Failure| wire::IngestedFile {
         title: None,
-        error: Some(wire::Failure { code: code.to_owned(), message }),
+        error: Some(wire::Failure {
+            code: code.to_owned(),
+            message: failure.sentence,
+            hint: failure.hint,
+        }),
         ..file.clone()
     };
     let mut report = match ask(store, request) {
         Ok(Reply::Ingest(report)) => report,
         Ok(_) => mismatched(),
         Err(failure) => {
-            let all = titles.map(|file| failed(file, "store", failure.sentence.clone()));
+            let all = titles.map(|file| failed(file, "store", failure.clone()));
             return all.collect();
         }
     };
@@ -100,13 +110,10 @@ fn copy_into(
         let (Some(title), Some(wanted)) = (&copy.title, &original.title) else { continue };
         if title.content != wanted.content {
             let name = &title.name;
-            let why = format!(
-                "'{name}' did not become the same title there: the file has changed in between; \
-                 take it in anew"
-            );
-            // If that fails too, the title is there to be seen, and is no copy of anything.
+            let why = format!("the copy of '{name}' differs: the file changed between the two");
+            // If that fails, too, the title stays and is visible as a title of its own.
             let _ = ask(store, &Request::Rm { title: name.clone() });
-            *copy = failed(copy, "differs", why);
+            *copy = failed(copy, "differs", Failure::new(why).hint("ingest it again"));
         }
     }
     report.files
@@ -115,13 +122,12 @@ fn copy_into(
 fn tell_copy(store: &Path, file: &wire::IngestedFile) {
     let store = store.display();
     if let Some(title) = &file.title {
-        out::print(&format!("'{}' is in {store}, too\n", title.name));
+        out::print(&format!("'{}' is also in {store}\n", title.name));
     }
     if let Some(error) = &file.error {
-        let sentence = format!("no copy in {store}: {}", error.message);
-        let hint =
-            "what went into the other stores stays there; take it in here once this is mended";
-        out::complain(&Failure::new(sentence).hint(hint));
+        let repair = error.hint.as_ref().map_or(String::new(), |hint| format!("{hint}, and "));
+        let hint = format!("{repair}ingest it here again; the title stays in the other stores");
+        out::complain(&Failure::new(format!("no copy in {store}: {}", error.message)).hint(hint));
     }
 }
 
@@ -143,12 +149,13 @@ fn tell(file: &wire::IngestedFile) {
 
 fn line(title: &wire::Title) -> String {
     let (name, size) = (&title.name, ByteCount(title.bytes));
+    // A file has no play-out time, and therefore no rate.
     if title.kind == "file" {
         return format!("'{name}' is in the store: {size}");
     }
     let (length, rate) = (show::length(title.duration), BitRate(title.bit_rate));
-    let plural = if title.tracks == 1 { "" } else { "s" };
-    format!("'{name}' is in the store: {length}, {} track{plural}, {rate}, {size}", title.tracks)
+    let tracks = count(title.tracks, "track");
+    format!("'{name}' is in the store: {length}, {tracks}, {rate}, {size}")
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
@@ -156,6 +163,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     args.overwrite.check(&out)?;
     let exists = out.symlink_metadata().is_ok();
     // The old file stays until the new one is complete.
+    // The export refuses an existing file, so the new one needs another name in the same directory.
     let target = if exists { beside(&out) } else { out.clone() };
     let request = Request::Export { title: args.title.clone(), out: target.clone() };
     let Reply::Export(mut report) = ask(&args.store, &request)? else { mismatched() };

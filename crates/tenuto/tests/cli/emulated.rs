@@ -66,7 +66,7 @@ fn an_emulated_disk_is_made_asked_and_stopped() {
     send(&disk.child, "-TERM");
     assert_eq!(disk.child.wait().expect("it ends").code(), Some(0));
     assert!(!room.path("here").exists(), "the folder was made for it");
-    room.fails("disk stats here", 1, "no emulated disk answers");
+    room.fails("disk stats here", 1, "no emulated disk has its control file");
 }
 
 /// As a server that is gone: a disk whose program stands still answers nothing.
@@ -100,7 +100,7 @@ fn a_meter_whose_storage_hangs_tells_what_it_measured() {
     let ended = meter.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(5), "{said}");
-    assert!(said.contains("the storage hangs: ") && said.contains("did not come back"), "{said}");
+    assert!(said.contains("the storage hangs: ") && said.contains("did not complete"), "{said}");
     assert!(told.iter().any(|line| line.starts_with("frames ")), "{told:?}");
     let kept: Value = serde_json::from_slice(&room.read("run/summary.json")).unwrap();
     assert!(kept["stuck"].as_u64().unwrap() > 0, "{kept}");
@@ -144,7 +144,7 @@ fn what_a_killed_one_was_mounted_from_is_taken_down_or_named_by_the_next() {
         room.fails(
             &format!("calibrate {device}"),
             1,
-            "others would be measured, too; release it first",
+            "release it first: the reads of other programs would be measured, too",
         );
         let held = used.then(|| std::fs::File::open(mount.join("lost+found")).unwrap());
         send(&disk.child, "-KILL");
@@ -170,7 +170,7 @@ fn what_a_killed_one_was_mounted_from_is_taken_down_or_named_by_the_next() {
 /// A first signal waits for a program that has a file open there; a second one does not, and a
 /// third one changes nothing.
 #[test]
-fn a_second_signal_pulls_the_disk_out_of_whoever_uses_it() {
+fn a_second_signal_removes_a_disk_in_use() {
     testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let room = Room::new();
     let mut disk = emulate(&room, "st39183w --backing d.img --size 4MiB --attach --no-delay");
@@ -183,7 +183,7 @@ fn a_second_signal_pulls_the_disk_out_of_whoever_uses_it() {
     let mut said = String::new();
     disk.notes.read_line(&mut said).expect("text");
     assert!(
-        said.contains("stopping as soon as possible: ") && said.contains("a second signal"),
+        said.contains("waiting for the users of the disk: ") && said.contains("a second signal"),
         "{said}"
     );
     for _ in 0..2 {
@@ -194,7 +194,7 @@ fn a_second_signal_pulls_the_disk_out_of_whoever_uses_it() {
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut disk.notes, &mut rest).expect("text");
     assert_eq!(code, Some(1), "{rest}");
-    assert!(rest.contains("error: the disk was pulled out: "), "{rest}");
+    assert!(rest.contains("error: the disk was removed: "), "{rest}");
     assert!(!room.path("d.img.emulated").exists());
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(&*mount.to_string_lossy()), "{mounts}");
@@ -226,7 +226,11 @@ fn an_emulated_disk_is_calibrated_bare_as_a_store_and_being_served() {
     room.ok("format a.store");
     room.film("film.mkv");
     room.ok("ingest a.store film.mkv");
-    room.fails("calibrate a.store --destroy", 1, "a.store is a store, and is not destroyed");
+    room.fails(
+        "calibrate a.store --destroy",
+        1,
+        "a.store is a store, which calibrate does not overwrite",
+    );
     room.ok("disk stats d.img --delay on");
     let alone = room.json("calibrate a.store --time 1s");
     let served = room.serve("");
@@ -253,7 +257,11 @@ fn what_cannot_be_emulated_is_refused_with_the_way_out() {
     for (line, code, words) in [
         ("disk emulate hdd-20tb", 2, "--backing is missing\nhint: name a file"),
         ("disk emulate floppy --backing d.img --size 1MiB", 2, "no disk model 'floppy'"),
-        ("disk stats nowhere", 1, "no emulated disk answers at nowhere.emulated/control"),
+        (
+            "disk stats nowhere",
+            1,
+            "no emulated disk has its control file at nowhere.emulated/control",
+        ),
         ("reproduce lee-streams --emulated", 2, "alderman-table1 and alderman-rounds can be"),
         (
             "reproduce alderman-table1 --emulated --filesystems ext9",

@@ -3,7 +3,10 @@
 
 use crate::program::{Room, program};
 use serde_json::Value;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 /// Running until it is dropped.
@@ -35,10 +38,16 @@ impl Drop for Agent {
     }
 }
 
+/// Makes a file that only its owner may read.
+fn token_file(room: &Room, name: &str, text: &str) {
+    room.write(name, text);
+    std::fs::set_permissions(room.path(name), Permissions::from_mode(0o600)).unwrap();
+}
+
 fn three() -> (Room, Vec<Agent>, String) {
     let room = Room::new();
     std::fs::create_dir(room.path("films")).unwrap();
-    room.write("secret", "sixteen bytes and more\n");
+    token_file(&room, "secret", "sixteen bytes and more\n");
     let agents: Vec<Agent> = (1..=3).map(|number| Agent::start(&room, number)).collect();
     let addresses: Vec<&str> = agents.iter().map(|agent| agent.address.as_str()).collect();
     let target = room.path("films");
@@ -141,14 +150,38 @@ fn a_fleet_with_one_missing_is_not_valid() {
 }
 
 #[test]
+fn silent_connections_keep_no_controller_out() {
+    let (room, agents, line) = three();
+    let silent: Vec<TcpStream> = agents
+        .iter()
+        .flat_map(|agent| (0..100).map(|_| TcpStream::connect(&agent.address).unwrap()))
+        .collect();
+    let said = room.json(&format!("{line} --streams 3 --duration 1s"));
+    assert_eq!(said["frames"], 75, "{said}");
+    drop(silent);
+}
+
+#[test]
+fn a_token_that_others_may_read_is_refused() {
+    let (room, _agents, line) = three();
+    for mode in [0o640, 0o604] {
+        std::fs::set_permissions(room.path("secret"), Permissions::from_mode(mode)).unwrap();
+        for line in [&format!("{line} --streams 3"), "meter agent films --token-file secret"] {
+            room.fails(line, 1, "other users may read the token in secret");
+            room.fails(line, 1, "hint: chmod 600 secret; make another token");
+        }
+    }
+}
+
+#[test]
 fn what_agents_do_not_do_is_refused() {
     let (room, agents, line) = three();
-    room.fails(&format!("{line} --streams 2"), 2, "2 streams are too few for 3 workers");
+    room.fails(&format!("{line} --streams 2"), 2, "too few streams: 2 streams for 3 workers");
     room.fails(&format!("{line} --program secret --streams 3"), 2, "--program is for --hosts");
     let host =
         "meter run --profile dvcpro50 --target films --hosts nobody.invalid --program secret";
     room.fails(host, 2, "secret is no program");
-    room.write("other", "another sixteen bytes and more\n");
+    token_file(&room, "other", "another sixteen bytes and more\n");
     let stranger = line.replace("--token-file secret", "--token-file other");
     room.fails(&format!("{stranger} --streams 3"), 1, "does not know the token");
     let films = room.path("films").display().to_string();
@@ -161,7 +194,7 @@ fn what_agents_do_not_do_is_refused() {
     room.fails(&format!("{line} --streams 3 --destroy"), 2, "not for agents");
     let watched = format!("{line} --streams 3 --threshold 1Mbps");
     room.fails(&watched, 2, "--threshold is not for agents");
-    room.write("short", "no\n");
+    token_file(&room, "short", "no\n");
     let short = line.replace("--token-file secret", "--token-file short");
     room.fails(&format!("{short} --streams 3"), 1, "a token has 16 bytes or more");
     drop(agents);

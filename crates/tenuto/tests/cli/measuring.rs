@@ -12,7 +12,9 @@ fn rounds_on_a_simulated_disk_are_always_the_same() {
     assert_eq!(few["rounds"].as_array().unwrap().len(), 20);
     assert_eq!((&few["bytes"], &few["memory"]), (&800_000_000.into(), &80_000_000.into()));
     assert_eq!(few, room.json(&format!("{line} 40")));
-    let many = room.json(&format!("{line} 80"));
+    let run = room.run(&format!("{line} 80 --json"));
+    assert_eq!(run.code, Some(3), "not held: {}", run.err);
+    let many: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((&many["holds"], &many["late_rounds"]), (&false.into(), &20.into()));
     let both = room.json(&format!("{line} 40 --order arrival").replace("w ", "w sim:hdd-20tb "));
     assert_eq!((&both["streams"], &both["holds"]), (&80.into(), &true.into()));
@@ -61,7 +63,7 @@ fn what_cannot_be_measured_is_refused_with_a_reason() {
     room.write("small.bin", vec![7; 1 << 20]);
     std::fs::File::create(room.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();
     let refused = [
-        ("meter rounds small.bin --streams 2", 1, "2 streams with a block each need at least 2"),
+        ("meter rounds small.bin --streams 2", 1, "2 streams with a block each: at least 2"),
         ("meter rounds holes.bin", 1, "parts of holes.bin have no place on disk"),
         ("meter rounds nothing.bin", 1, "cannot open nothing.bin"),
         ("meter rounds .", 1, "hint: "),
@@ -98,7 +100,7 @@ fn reproductions_are_listed_made_and_never_overwritten_unasked() {
     assert!(page.contains("<svg") && page.contains("Most streams of 540 KB/s"));
     room.fails("reproduce lee-streams --out charts", 1, "allow it with --destroy");
     room.ok("reproduce lee-streams --out charts --destroy");
-    room.fails("reproduce --out charts", 2, "none is named");
+    room.fails("reproduce --out charts", 2, "--out needs the name");
     room.write("file", "");
     room.fails("reproduce alderman-bounds --out file", 1, "cannot make file");
 }
@@ -155,7 +157,7 @@ fn a_trace_becomes_a_profile_that_can_be_read_again() {
     room.fails("meter profile-from cut.log", 1, "line 1003 is no line of fio's iolog");
     room.write("noise", [0xffu8; 100]);
     room.fails("meter profile-from noise", 1, "not a trace of fio");
-    room.fails("meter profile-from day.log --only /mnt/b", 1, "what --only says");
+    room.fails("meter profile-from day.log --only /mnt/b", 1, "the text of --only");
     room.fails("meter profile-from nowhere", 1, "cannot read nowhere");
 }
 

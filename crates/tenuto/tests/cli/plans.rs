@@ -33,23 +33,28 @@ fn what_cannot_be_planned_is_named() {
     for (line, code, error, hint) in [
         ("plan --rate 5Mbps", 2, "no disk to plan with", "`tenuto disk models` lists"),
         ("plan --model hdd-20tb", 2, "no streams to plan for", "--rate 5Mbps"),
-        ("plan --model hdd-20tb --rate 1", 2, "--rate: 1 b/s is no rate of a stream", "8 kb/s"),
+        (
+            "plan --model hdd-20tb --rate 1",
+            2,
+            "--rate: 1 b/s is not the rate of a stream",
+            "8 kb/s",
+        ),
         ("plan --model floppy --rate 5Mbps", 2, "there is no disk model 'floppy'", "`tenuto disk"),
         ("plan --model bad.toml --rate 5Mbps", 2, "unknown field `rmp`", "--toml"),
         (
             "plan --calibration bad.json --rate 5Mbps",
             1,
-            "bad.json: no calibration",
+            "bad.json is not a calibration",
             "calibrate STORE",
         ),
-        ("plan --calibration a.store --rate 5Mbps", 1, "a.store was never calibrated", "`tenuto"),
+        ("plan --calibration a.store --rate 5Mbps", 1, "a.store is not calibrated", "`tenuto"),
         ("plan --model ssd-sata --title a.store", 1, "has no colon", "film.store:Nosferatu"),
         ("plan --model ssd-sata --title b.store:x", 1, "no store at b.store", "film.store"),
         ("plan --model ssd-sata --title a.store:x", 1, "no title 'x'", ""),
         ("plan --model ssd-sata --rate 5Mbps --startup 10ms", 2, "--startup: from 1s", "slot"),
         ("plan --model ssd-sata --rate 5Mbps --plot bad.toml", 1, "be overwritten", "--destroy"),
-        ("disk models --toml", 2, "--toml is for one model", "`tenuto disk models`"),
-        ("disk models floppy --toml", 1, "no disk model 'floppy' comes along", "`tenuto disk"),
+        ("disk models --toml", 2, "--toml needs the name of a model", "`tenuto disk models`"),
+        ("disk models floppy --toml", 1, "no built-in disk model 'floppy'", "`tenuto disk"),
     ] {
         let run = room.run(line);
         assert_eq!(run.code, Some(code), "{line}: {}", run.err);
@@ -94,6 +99,51 @@ fn a_title_and_a_calibration_are_planned_with() {
     let by_count = rows[0]["admitted"]["vbrsim"]["streams"].as_u64().unwrap();
     assert!((41..=42).contains(&by_count), "{plan}");
     assert_eq!(rows[0]["usual"], 83);
+}
+
+/// The calibration of a store with little in it: a cache has answered.
+#[test]
+fn no_plan_holds_more_than_the_transfer_alone() {
+    let room = Room::new();
+    let cached = r#"{
+      "slot": 0.5,
+      "guarantees": [
+        {"read_size": 262144, "min_read": 8889, "mean_read": 9500.0, "longest_read": 0.001},
+        {"read_size": 1048576, "min_read": 3000, "mean_read": 3100.0, "longest_read": 0.002}
+      ],
+      "queue_depth": 32, "r0": 20000000000, "t0": 0.0, "zones": [],
+      "method": "by hand", "measured_at": 0, "measured": {"bytes": 475136, "whole": 209715200}
+    }"#;
+    room.write("disk.json", cached);
+    let plan = room.json("plan --calibration disk.json --rate 50Mbps");
+    assert_eq!(plan["ratio"], 400, "{plan}");
+    for row in plan["rows"].as_array().unwrap() {
+        for (policy, held) in row["admitted"].as_object().unwrap() {
+            let streams = held["streams"].as_u64().unwrap();
+            assert!((300..=400).contains(&streams), "{policy}: {row}");
+        }
+    }
+    let page = room.ok("plan --calibration disk.json --rate 50Mbps");
+    let title = "a provisionally measured disk (by hand; limited to the rate of an endless read)";
+    assert!(page.starts_with(title), "{page}");
+    room.write("none.json", cached.replace("20000000000", "0"));
+    let run = room.run("plan --calibration none.json --rate 50Mbps");
+    assert!(run.err.contains("impossible rate of an endless read"), "{}", run.err);
+}
+
+#[test]
+fn a_small_store_is_calibrated_provisionally_and_planned_with() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    let found = room.json("calibrate a.store --time 300ms");
+    assert_eq!(found["provisional"], true, "{found}");
+    assert!(room.ok("info a.store").contains("the guarantees are provisional"));
+    assert!(room.ok("calibrate a.store --time 300ms").contains("the guarantees are provisional"));
+    let plan = room.json("plan --calibration a.store --rate 50Mbps");
+    let ratio = plan["ratio"].as_u64().unwrap();
+    let held = plan["best"]["streams"].as_u64().unwrap();
+    assert!(ratio > 0 && (1..=ratio).contains(&held), "{plan}");
 }
 
 /// As `tenuto calibrate --json` prints it.

@@ -82,6 +82,23 @@ fn viewers_are_let_in_or_told() {
     room.fails(&saved, 1, "film.mp4 would be overwritten\nhint: if that is meant, allow it with");
     room.ok(&format!("{saved} --destroy"));
     room.fails(&format!("play {}/t/none.mp4", server.origin), 1, "404");
+    let misspelt = format!("play {}/t/Flim/master.m3u8", server.origin);
+    room.fails(&misspelt, 1, "there is no title 'Flim'\nhint: did you mean 'film'?\n");
+    // The semicolon is within the server's sentence, which has no hint.
+    let after_the_end = format!("play {}/t/film/master.m3u8 --from 1min", server.origin);
+    let error = " s long; start and stop must lie within that\n";
+    room.fails(&after_the_end, 1, error);
+    room.fails("info a.store Film", 1, "there is no title 'Film'\nhint: did you mean 'film'?\n");
+    assert_eq!(server.stop(), Some(0));
+
+    let rate = room.json("info a.store film")["bit_rate"].as_u64().unwrap();
+    let server = room.serve(&format!("--network {}bps", 5 * rate));
+    let line = format!("play {}/t/film/master.m3u8 --viewers 20 --strict --json", server.origin);
+    let run = room.run(&line);
+    let totals = serde_json::from_str::<Value>(&run.out).expect("a report")["totals"].clone();
+    let counts = ["admitted", "refused"].map(|name| totals[name].as_u64().unwrap());
+    assert!(counts.iter().all(|count| *count > 0), "{totals}");
+    assert_eq!(run.code, Some(3), "some were refused: {totals}");
     assert_eq!(server.stop(), Some(0));
 
     let server = room.serve("--network 10kbps");

@@ -25,7 +25,11 @@ fn format_overwrites_nothing_without_the_word() {
 #[test]
 fn format_says_what_it_needs() {
     let room = Room::new();
-    room.fails("format a.store", 1, "a.store does not exist\nhint: for example --size 40GiB");
+    room.fails(
+        "format a.store",
+        1,
+        "a.store does not exist\nhint: give the size of a new file, for example --size 40GiB",
+    );
     room.fails("format a.store --size 64KiB", 1, "choose a larger --size");
     room.fails("format a.store --size 64MiB --chunk 3MiB", 1, "a power of two");
     assert_eq!(room.path(".").read_dir().unwrap().count(), 0, "nothing was made");
@@ -78,8 +82,12 @@ fn names_are_kept_apart() {
     room.write("a.txt", "a");
     room.write("b.txt", "b");
     room.ok("ingest a.store a.txt b.txt --as file");
-    room.fails("ingest a.store a.txt --as file", 1, "there is a title 'a' already");
-    room.fails("rename a.store a b", 1, "there is a title 'b' already");
+    room.fails("ingest a.store a.txt --as file", 1, "there is already a title 'a'");
+    room.fails("rename a.store a b", 1, "there is already a title 'b'");
+    for line in ["info a.store A", "rm a.store A", "rename a.store A c", "export a.store A c"] {
+        room.fails(line, 1, "error: there is no title 'A'\nhint: did you mean 'a'?\n");
+    }
+    room.fails("info a.store words", 1, "hint: `tenuto ls` lists the titles\n");
     room.fails("rename a.store c d", 1, "there is no title 'c'");
     room.ok("rename a.store a c");
     assert_eq!(room.ok("ls a.store"), "b\nc\n");
@@ -134,7 +142,7 @@ fn any_disk_is_measured_and_nothing_is_written_without_the_word() {
     let found = room.json("calibrate a.disk --time 200ms");
     let sizes: Vec<&Value> =
         found["guarantees"].as_array().unwrap().iter().map(|g| &g["read_size"]).collect();
-    assert_eq!(sizes, [256 << 10, 1 << 20, 4 << 20, 16 << 20]);
+    assert_eq!(sizes, [64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]);
     assert_eq!(found["writing"], Value::Null);
     assert!(room.read("a.disk") == before, "only read");
 
@@ -150,13 +158,13 @@ fn any_disk_is_measured_and_nothing_is_written_without_the_word() {
     room.fails("calibrate a.disk --write-model mine.toml", 1, "mine.toml would be overwritten");
 
     let store = room.read("a.store");
-    room.fails("calibrate a.store --destroy", 1, "is a store, and is not destroyed");
+    room.fails("calibrate a.store --destroy", 1, "is a store, which calibrate does not overwrite");
     assert!(room.read("a.store") == store);
     let sparse = std::fs::File::create(room.path("sparse")).unwrap();
     sparse.set_len(1 << 30).unwrap();
-    room.fails("calibrate sparse", 1, "is sparse: 0 B of 1 GiB have a place on disk");
+    room.fails("calibrate sparse", 1, "is sparse: only 0 B of 1 GiB are allocated");
     room.write("tiny", vec![7; 8192]);
-    room.fails("calibrate tiny", 1, "8 KiB is too little to calibrate reads of 256 KiB in");
+    room.fails("calibrate tiny", 1, "8 KiB is too little to calibrate reads of 64 KiB in");
     room.fails("calibrate absent", 1, "absent");
 }
 
@@ -173,3 +181,49 @@ fn what_the_kernel_says_of_a_disk_is_shown() {
     assert!(room.ok("disk show a.disk").contains("posix-aio"));
     room.fails("disk show absent", 1, "absent");
 }
+
+#[test]
+fn a_user_who_may_only_read_a_store_can_list_check_and_export() {
+    testkit::needs!(Root);
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let room = Room::with_store();
+    room.write("a.txt", "words\n");
+    room.ok("ingest a.store a.txt --as file");
+    let mode = |name: &str, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(room.path(name), mode).unwrap();
+    };
+    // A copy, because that user may be unable to reach the one under `target`.
+    std::fs::copy(env!("CARGO_BIN_EXE_tenuto"), room.path("tenuto")).unwrap();
+    mode("tenuto", 0o755);
+    mode("a.store", 0o644);
+    mode(".", 0o777);
+    let before = room.read("a.store");
+    let run = |line: &str| {
+        let mut command = std::process::Command::new(room.path("tenuto"));
+        command.args(line.split(' ')).current_dir(room.path(".")).uid(NOBODY).gid(NOBODY);
+        let output = command.env("XDG_RUNTIME_DIR", room.path(".")).output().expect("tenuto runs");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    for (line, words) in [
+        ("ls a.store", "a\n"),
+        ("info a.store", "titles      1"),
+        ("info a.store a", "kind    file"),
+        ("check a.store --scrub", "nothing to repair in 1 title ("),
+        ("export a.store a copy.txt", "'a' is in "),
+    ] {
+        let (code, out, err) = run(line);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "tenuto {line}");
+        assert!(out.contains(words), "tenuto {line}: {out}");
+    }
+    assert_eq!(room.read("copy.txt"), b"words\n");
+    let (code, _, err) = run("rm a.store a");
+    assert_eq!(code, Some(1));
+    assert!(err.contains("cannot open a.store: Permission denied"), "{err}");
+    assert!(room.read("a.store") == before, "nothing is written");
+}
+
+/// The user `nobody`.
+const NOBODY: u32 = 65534;

@@ -2,7 +2,7 @@
 
 use crate::program::{Room, program};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "format",
     "ingest",
     "ls",
@@ -10,6 +10,7 @@ const COMMANDS: [&str; 15] = [
     "export",
     "rm",
     "rename",
+    "relabel",
     "check",
     "serve",
     "play",
@@ -33,7 +34,48 @@ fn help_is_for_strangers() {
         let man = room.ok(&format!("man {command}"));
         assert!(man.contains(&format!("tenuto\\-{command}")), "{man}");
     }
-    assert_eq!(room.ok("--version"), concat!("tenuto ", env!("CARGO_PKG_VERSION"), "\n"));
+    for version in ["--version", "version"] {
+        assert_eq!(room.ok(version), concat!("tenuto ", env!("CARGO_PKG_VERSION"), "\n"));
+    }
+    for same in ["", "help"] {
+        assert_eq!(room.ok(same), front, "tenuto {same}");
+    }
+    for command in ["serve", "disk show", "meter study writes"] {
+        assert_eq!(room.ok(&format!("help {command}")), room.ok(&format!("{command} --help")));
+    }
+}
+
+/// The names of pages that a page refers to, such as `tenuto-meter-run`.
+fn referred(page: &str) -> Vec<String> {
+    let plain = page.replace("\\-", "-").replace("\\fR", "").replace("\\fB", "");
+    let before = plain.split("(1)").collect::<Vec<_>>();
+    let names = before.iter().take(before.len() - 1);
+    names
+        .filter_map(|text| text.rsplit(|c: char| !(c.is_alphanumeric() || c == '-')).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_manual_page_that_another_names_is_written() {
+    let room = Room::new();
+    room.ok("man --out pages");
+    let pages = room.path("pages").read_dir().expect("a directory of pages");
+    let paths: Vec<_> = pages.map(|page| page.expect("a page").path()).collect();
+    let mut found = 0;
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a page");
+        for name in referred(&text) {
+            assert!(
+                path.with_file_name(format!("{name}.1")).exists(),
+                "{}: {name}",
+                path.display()
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 40, "pages refer to pages: {found}");
+    room.fails("man --out /proc/none", 1, "cannot write /proc/none");
 }
 
 #[test]
@@ -51,24 +93,23 @@ fn shells_can_complete() {
 fn a_wrong_command_line_is_told_and_nothing_is_tried() {
     let room = Room::new();
     for (line, error, hint) in [
-        ("", "a command is missing", "`tenuto --help` says how it is used"),
         ("serv a.store", "there is no command 'serv'", "did you mean `tenuto serve`?"),
-        ("format", "TARGET is missing", "`tenuto format --help` says how it is used"),
+        ("format", "TARGET is missing", "`tenuto format --help` shows its arguments"),
         ("format a.store --sise 1GiB", "unknown option '--sise'", "did you mean `--size`?"),
         (
             "format a.store --size 1Gbit",
             "--size: '1Gbit' is not a size such as 64KiB, 40GiB or 2TB",
-            "`tenuto format --help` says how it is used",
+            "`tenuto format --help` shows its arguments",
         ),
         (
             "ingest a.store a.mkv b.mkv --title c",
             "--title names one title, but there are several files",
-            "take them in one by one, or with --renditions as one title",
+            "ingest them one by one, or with --renditions as one title",
         ),
         (
             "ingest a.store a.mkv --renditions",
-            "--renditions needs a file for each, at least two",
-            "name the film in its other sizes, too",
+            "--renditions needs two or more files",
+            "name the files of the other renditions, too",
         ),
     ] {
         let run = room.run(line);

@@ -123,15 +123,15 @@ fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
         ("empty.mp4", "it is empty", ""),
         ("truncated.mp4", "it is damaged or cut short", "--allow-damaged"),
         ("truncated.mkv", "it is damaged or cut short", "--allow-damaged"),
-        ("truncated.flac", "its header promises 3.0 s, it ends after 1.", "--allow-damaged"),
-        ("truncated.mxf", "its header promises 3.0 s, it ends after 1.", "--allow-damaged"),
+        ("truncated.flac", "it ends after 1.", "--allow-damaged"),
+        ("truncated.mxf", "it ends after 1.", "--allow-damaged"),
         ("noise.mp4", "FFmpeg cannot read it", "--as file"),
         ("huge-header.mp4", "neither pictures nor sound in it", "--as file"),
         ("words.mkv", "but subtitle stream 0 (subrip)", "--as file"),
         ("locked.mp4", "it is encrypted", "decrypt it first"),
-        ("bare.h264", "out of order and have no times", "mkvmerge"),
-        ("raw.avi", "how its raw yuv420p pictures lie in memory", "convert them first"),
-        (".", "it is no regular file", "name one that is"),
+        ("bare.h264", "not in the order in which they are shown, and have no times", "mkvmerge"),
+        ("raw.avi", "uncompressed in the pixel format yuv420p", "convert it first"),
+        (".", "it is not a regular file", "name one that is"),
     ];
     let before = holdings(&room);
     for serving in [false, true] {
@@ -196,7 +196,7 @@ fn corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason() {
             );
             let message = file["error"]["message"].as_str().unwrap();
             assert!(message.contains(&format!("bad.{kind} is not taken in: ")), "{context}");
-            assert!(message.contains("; "), "what to do about it: {context}");
+            assert!(file["error"]["hint"].is_string(), "what to do about it: {context}");
         }
         assert_eq!(holdings(&room), before, "{context}");
     }

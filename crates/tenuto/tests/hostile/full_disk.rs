@@ -21,7 +21,7 @@ const ON_A_SMALL_DISK: &[(&str, i32, &str)] = &[
         "No space left on device (os error 28)\nhint: free some space there",
     ),
     ("$T ls s", 0, "film\n"),
-    ("$T check s --scrub", 0, "nothing to repair in 1 titles"),
+    ("$T check s --scrub", 0, "nothing to repair in 1 title"),
     ("$T export s film out.mp4", 1, "cannot write"),
     (
         "$T export s film out.mp4",

@@ -8,6 +8,7 @@
 //! every flipped bit and power cut in `crates/store/tests/`. Run one again with
 //! `cargo test -p tenuto --test hostile NAME`.
 
+mod attacks;
 mod crowds;
 mod films;
 mod full_disk;

@@ -88,7 +88,7 @@ fn a_disk_that_answers_with_errors_is_named_and_what_was_measured_is_kept() {
         return;
     };
     assert_eq!(run.code, Some(5), "{}", run.err);
-    assert!(run.err.contains("frames could not be read or written, the first: "), "{}", run.err);
+    assert!(run.err.contains(" frames not read or written, the first: "), "{}", run.err);
     assert!(run.err.contains("Input/output error"), "{}", run.err);
     assert!(room.json("meter report broken")["failed"].as_u64().unwrap() > 0);
 }

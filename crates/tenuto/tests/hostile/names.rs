@@ -3,6 +3,7 @@
 use crate::program::Room;
 use crate::stage::{assert_unchanged, connect, fetch_all, holdings, run_words};
 use serde_json::Value;
+use units::show::is_control;
 
 #[test]
 fn titles_with_tricky_names_are_played_and_given_back_under_them() {
@@ -22,7 +23,7 @@ fn titles_with_tricky_names_are_played_and_given_back_under_them() {
         " leading and trailing ",
         "{\"json\": [",
         "a\\b",
-        "\u{202e}4pm.film",
+        "\u{5e9}\u{200f}!\u{6cc}\u{200c}",
         "ünï\u{308}cödé 🎬",
         &long,
     ];
@@ -67,6 +68,12 @@ fn names_that_cannot_be_are_refused_and_never_reach_the_terminal() {
         ("two\nlines", "control characters"),
         ("\u{1b}[31mred", "control characters"),
         ("\u{9b}31mred", "control characters"),
+        ("\u{202e}4pm.film", "(U+202E)"),
+        ("a\u{202a}b", "(U+202A)"),
+        ("a\u{2066}b", "(U+2066)"),
+        ("a\u{2069}b", "(U+2069)"),
+        ("fi\u{200b}lm", "(U+200B)"),
+        ("\u{feff}film", "(U+FEFF)"),
         (long.as_str(), "longer than 255 bytes"),
     ] {
         let words = ["ingest", "a.store", "a.bin", "--as", "file", "--title", name];
@@ -78,13 +85,17 @@ fn names_that_cannot_be_are_refused_and_never_reach_the_terminal() {
             "{name:?}: {}",
             run.err
         );
-        assert!(!run.err.trim_end().replace('\n', "").contains(char::is_control), "{:?}", run.err);
+        assert!(!run.err.trim_end().replace('\n', "").contains(is_control), "{:?}", run.err);
     }
+    room.ok("ingest a.store a.bin --as file --title film");
+    let run = run_words(&room, &["rename", "a.store", "film", "film\u{200b}"]);
+    assert!(run.code == Some(1) && run.err.contains("(U+200B)"), "{}", run.err);
+    room.ok("rm a.store film");
     // A file's own name is a stranger's, too.
-    let evil = "error\u{1b}]0;owned\u{7}\nerror: all is well.mp4";
+    let evil = "error\u{1b}]0;owned\u{7}\n\u{202e}error: all is well.mp4";
     room.write(evil, "no film");
     let run = run_words(&room, &["ingest", "a.store", evil, "--title", "x"]);
     assert_eq!((run.code, run.err.lines().count()), (Some(1), 2), "a sentence and a hint: {run:?}");
-    assert!(!run.err.replace('\n', "").contains(char::is_control), "{:?}", run.err);
+    assert!(!run.err.replace('\n', "").contains(is_control), "{:?}", run.err);
     assert_unchanged(&room, &before, "nothing was taken in");
 }

@@ -6,6 +6,7 @@
 
 use crate::framemd5::{self, Frames};
 use crate::house::House;
+use crate::rules;
 
 /// One film: how FFmpeg makes it, and where no remux of it can be told from ours.
 struct Film {
@@ -67,6 +68,7 @@ fn h264() {
         film("h264-aac", "mov", "X264 -c:a aac"),
         film("h264-aac", "mkv", "X264 -c:a aac"),
         film("h264-aac", "ts", "X264 -c:a aac"),
+        film("h264-latm", "ts", "X264 -c:a aac -mpegts_flags latm"),
         limited(film("h264-mp3", "mkv", "X264 -c:a libmp3lame"), TRIMMED),
         film("h264-ac3", "mkv", "X264 -c:a ac3"),
         film("h264-flac", "mkv", "X264 -c:a flac"),
@@ -93,6 +95,14 @@ fn av1_and_vp9() {
                 "vp9-opus",
                 "webm",
                 "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 25 -c:a libopus",
+            ),
+            TRIMMED,
+        ),
+        limited(
+            film(
+                "vp9-vorbis",
+                "webm",
+                "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 25 -ac 2 -c:a libvorbis",
             ),
             TRIMMED,
         ),
@@ -147,6 +157,7 @@ fn round_trips(films: &[Film]) {
     }
     let server = house.serve(&[]);
     for (film, (title, path)) in films.iter().zip(&sources) {
+        rules::check(&house, &server, title);
         let source = sorted(framemd5::decode(path));
         let out = house.path(&format!("{title}.out.mov"));
         house.tenuto(&["export", &house.store(), title, &out]);

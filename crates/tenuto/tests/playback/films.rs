@@ -39,6 +39,7 @@ use Verdict::{Blind, Plays, Refuses, Silent};
 /// Everything that goes in by the table of codecs.
 pub(crate) const FILMS: &[Film] = &[
     film("h264-aac", "mkv", "X264 -c:a aac", "yuv420p", Plays, Plays),
+    film("h264-latm", "ts", "X264 -c:a aac -mpegts_flags latm", "yuv420p", Plays, Plays),
     film("h264-mp3", "mkv", "X264 -c:a libmp3lame", "yuv420p", Refuses, Plays),
     film("h264-ac3", "mkv", "X264 -c:a ac3", "yuv420p", Refuses, Silent),
     film("h264-flac", "mkv", "X264 -c:a flac", "yuv420p", Plays, Plays),
@@ -49,6 +50,7 @@ pub(crate) const FILMS: &[Film] = &[
     film("av1-aac", "mkv", "AV1 -c:a aac", "yuv420p", Plays, Plays),
     film("av1-opus", "webm", "AV1 -c:a libopus", "yuv420p", Plays, Plays),
     film("vp9-opus", "webm", "VP9 -c:a libopus", "yuv420p", Plays, Plays),
+    film("vp9-vorbis", "webm", "VP9 -ac 2 -c:a libvorbis", "yuv420p", Refuses, Plays),
     film("mpeg2-ac3", "ts", "-c:v mpeg2video -bf 2 -c:a ac3", "yuv420p", Refuses, Refuses),
     film("mpeg2-pcm", "mxf", "-c:v mpeg2video -bf 2 -c:a pcm_s16le", "yuv420p", Refuses, Blind),
     film("mpeg4-mp3", "avi", "-c:v mpeg4 -c:a libmp3lame", "yuv420p", Refuses, Blind),

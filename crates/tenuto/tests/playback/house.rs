@@ -1,7 +1,8 @@
 //! A house for a test: a folder of its own, a store in a file, a server on a free port; all gone
 //! when the test ends, however it ends.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -118,6 +119,20 @@ impl Served {
     /// The URL of `path` (which starts with `/`) on this server.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.origin)
+    }
+
+    /// The body of a response, which must be 200.
+    pub(crate) fn get(&self, path: &str) -> Vec<u8> {
+        let address = self.origin.strip_prefix("http://").expect("plain HTTP");
+        let mut stream = TcpStream::connect(address).expect("the server accepts connections");
+        // HTTP/1.0: the server closes the connection after the body.
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").expect("a request");
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).expect("a response");
+        let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
+        let head = String::from_utf8_lossy(&response[..end]).into_owned();
+        assert!(head.split(' ').nth(1) == Some("200"), "{path}: {head}");
+        response.split_off(end + 4)
     }
 }
 

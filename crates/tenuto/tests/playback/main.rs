@@ -13,3 +13,4 @@ mod gstreamer;
 mod house;
 mod odd;
 mod parts;
+mod rules;

@@ -1,12 +1,10 @@
 //! The commands of `tenuto meter`: typed arguments in, one call of the meter, its report out.
 
-mod logs;
 mod options;
 mod profile_from;
 mod profiles;
-mod rounds;
+mod runs;
 mod streams;
-mod study;
 mod terminal;
 mod transfers;
 
@@ -23,13 +21,13 @@ pub(super) fn run(command: MeterCommand) -> Result<(), Failure> {
         MeterCommand::Run(args) => streams::run(&args),
         MeterCommand::Transfers(args) => transfers::transfers(&args),
         MeterCommand::Ramp(args) => transfers::ramp(&args),
-        MeterCommand::Report(args) => logs::report(&args),
+        MeterCommand::Report(args) => runs::report(&args),
         MeterCommand::Profiles(args) => profiles::profiles(&args),
-        MeterCommand::Rounds(args) => rounds::rounds(&args),
-        MeterCommand::Compare(args) => logs::compare(&args),
+        MeterCommand::Rounds(args) => runs::rounds(&args),
+        MeterCommand::Compare(args) => runs::compare(&args),
         MeterCommand::ProfileFrom(args) => profile_from::run(&args),
         MeterCommand::Agent(args) => Ok(tenuto_agent::run(&args, &["meter", "agent"])?),
-        MeterCommand::Study(StudyCommand::Storage(study, args)) => study::study(study, &args),
-        MeterCommand::Study(StudyCommand::Network(args)) => study::network(&args),
+        MeterCommand::Study(StudyCommand::Storage(study, args)) => runs::study(study, &args),
+        MeterCommand::Study(StudyCommand::Network(args)) => runs::network(&args),
     }
 }

@@ -1,12 +1,11 @@
 //! Options that several commands of the meter share, as the experiments take them.
 
-use crate::args::meter::{SearchArgs, TargetArgs, ThresholdArgs};
+use crate::args::meter::{TargetArgs, ThresholdArgs};
 use crate::args::shared::TlsArgs;
 use crate::failure::Failure;
 use device::Method;
 use meter::s3::Access;
-use meter::{RateAlarmConfig, SearchConfig, TargetSpec};
-use std::path::PathBuf;
+use meter::{RateAlarmConfig, TargetSpec};
 use units::ByteCount;
 
 /// Bytes of the files that are made, unless --size is given.
@@ -18,6 +17,7 @@ pub(super) fn required<'a>(
     value: Option<&'a str>,
     hint: &str,
 ) -> Result<&'a str, Failure> {
+    // Not `required` in the parser, whose error names the option but none of its values.
     value.ok_or_else(|| Failure::usage(format!("--{option} is missing")).hint(hint))
 }
 
@@ -58,9 +58,4 @@ pub(super) fn alarm(args: &ThresholdArgs) -> RateAlarmConfig {
         window: args.threshold_window,
         each: args.threshold_each,
     }
-}
-
-/// `--rule`, `--max-streams` and `--out`.
-pub(super) fn search(args: &SearchArgs, out: Option<PathBuf>) -> SearchConfig {
-    SearchConfig { rule: args.rule, max_streams: args.max_streams, out }
 }

@@ -17,20 +17,24 @@ pub(super) fn run(args: &ProfileFromArgs) -> Result<(), Failure> {
     let trace = trace::read(&bytes, only).map_err(|error| match error {
         TraceError::Nothing(_) if only.is_some() => {
             Failure::of(&format!("{}: {error}", path.display()))
-                .hint("nothing in it has what --only says in its name")
+                .hint("no file or device in the trace has the text of --only in its name")
         }
         _ => Failure::of(&format!("{}: {error}", path.display())),
     })?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = args.name.clone().unwrap_or_else(|| stem.into_owned());
     let shape = shape(&trace);
-    let places =
-        if shape.places_known { "" } else { ", which has no places: all as if sequential" };
+    let places = if shape.places_known {
+        ""
+    } else {
+        ", which has no offsets: all operations count as sequential"
+    };
     let source = format!("{} trace {}{places}", trace.format, path.display());
     let profile = profile(&name, &source, &shape);
+    // A trace can have values that the meter would refuse in a profile.
     profile.check().map_err(|error| Failure::of(&format!("{}: {error}", path.display())))?;
     if shape.took.is_none() {
-        out::note("the trace has no times, so the profile has no rate: as fast as it goes");
+        out::note("the trace has no times, so the profile has no rate and runs at full speed");
     }
     let object = json!({
         "format": trace.format,
@@ -53,7 +57,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
             ByteCount(about.len()),
             ByteCount(MOST)
         ))
-        .hint("trace for a shorter time, or cut out a part of whole lines"));
+        .hint("trace for a shorter time, or keep only a part of its lines"));
     }
     std::fs::read(path).map_err(failed)
 }

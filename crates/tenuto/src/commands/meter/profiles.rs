@@ -34,12 +34,12 @@ pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
 }
 
 fn print_file(name: Option<&str>) -> Result<(), Failure> {
-    let hint = "`tenuto meter profiles` lists those that come along";
+    let hint = "`tenuto meter profiles` lists the built-in profiles";
     let Some(name) = name else {
-        return Err(Failure::usage("--toml is for one profile, and none is named").hint(hint));
+        return Err(Failure::usage("--toml needs the name of a profile").hint(hint));
     };
     let Some(text) = profiles::text(name) else {
-        return Err(Failure::new(format!("no profile '{name}' comes along")).hint(hint));
+        return Err(Failure::new(format!("there is no built-in profile '{name}'")).hint(hint));
     };
     out::print(text);
     Ok(())
@@ -47,8 +47,8 @@ fn print_file(name: Option<&str>) -> Result<(), Failure> {
 
 fn verdict(count: usize, wrong: &[(&Profile, String)]) -> String {
     let lines = wrong.iter().map(|(profile, what)| format!("{}: {what}\n", profile.name));
-    let ones = if count == 1 { "profile" } else { "profiles" };
-    format!("{}{count} {ones} computed again, {} wrong\n", lines.collect::<String>(), wrong.len())
+    let profiles = units::show::count(count, "profile");
+    format!("{}{profiles} computed again, {} wrong\n", lines.collect::<String>(), wrong.len())
 }
 
 fn list(all: &[Profile]) -> String {
@@ -89,7 +89,7 @@ fn in_full(profile: &Profile) -> String {
         ("status", profile.status.word().to_owned()),
     ];
     if let Some(why) = profile.cannot_run() {
-        lines.push(("not run", format!("{why}; it is here for reference")));
+        lines.push(("not run", format!("{why}; listed for reference")));
     }
     format!("{}: {}\n\n{}", profile.name, profile.title, facts(&lines))
 }
@@ -97,6 +97,7 @@ fn in_full(profile: &Profile) -> String {
 fn object(all: &[Profile], verify: bool) -> Value {
     let one = |profile: &Profile| {
         let mut value = serde_json::to_value(profile).expect("a profile has text keys only");
+        // Computed figures are not fields of a profile, whose file must not contradict them.
         value["rate"] = json!(profile.rate().map(|rate| rate.0));
         value["cannot_run"] = json!(profile.cannot_run());
         if verify {

@@ -1,7 +1,7 @@
 //! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
 //! target.
 
-use super::options::{SIZE, alarm, required, search, target};
+use super::options::{SIZE, alarm, required, target};
 use super::terminal::show;
 use crate::args::meter::{CapacityArgs, RunArgs, StreamsOnTarget, TargetArgs, VariantsArgs};
 use crate::args::shared::SwitchingArgs;
@@ -21,6 +21,7 @@ use units::nanos;
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let RunArgs { on, switching, duration, .. } = args;
+    // The address decides, because a title's rate and frames come from the server.
     let players = are_players(&on.target);
     if !players {
         no_switching(switching)?;
@@ -46,7 +47,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
 
 pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
     let CapacityArgs { on, switching, duration, .. } = args;
-    let search = search(&args.search, on.output.out.clone());
+    let search = args.search.config(on.output.out.clone());
     if are_players(&on.target) {
         let config = players_config(on, switching, *duration, &[])?;
         return show(&on.output.report, |observer| search_players(&config, &search, observer));
@@ -59,11 +60,11 @@ pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
 pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Failure> {
     let VariantsArgs { on, .. } = args;
     if variants == Variants::Methods && on.streams.method.is_some() {
-        return Err(Failure::usage("--method: all of them are tried, one after another")
-            .hint("leave it out; `meter capacity --method` searches by one"));
+        return Err(Failure::usage("--method: the command tries all methods")
+            .hint("leave it out, or use `meter capacity --method`"));
     }
     let config = streams_config(on, args.duration)?;
-    let search = search(&args.search, on.output.out.clone());
+    let search = args.search.config(on.output.out.clone());
     show(&on.output.report, |observer| compare_variants(&config, variants, &search, observer))
 }
 
@@ -99,7 +100,7 @@ fn no_switching(switching: &SwitchingArgs) -> Result<(), Failure> {
     if switching.switching == AbrRule::Never {
         return Ok(());
     }
-    Err(Failure::usage("--switching is for players, and the target is no title's address")
+    Err(Failure::usage("--switching is for players, and the target is not the address of a title")
         .hint("leave it out, or give an http(s):// address as the target"))
 }
 
@@ -147,7 +148,7 @@ fn players_config(
     ];
     if let Some(name) = first_given(of_run).or_else(|| first_given(&of_storage)) {
         return Err(Failure::usage(format!("--{name} is not for players"))
-            .hint("leave it out: a title is fetched as `tenuto play` does it"));
+            .hint("leave it out: titles are fetched as by `tenuto play`"));
     }
     limits::raise_open_files();
     Ok(PlayersConfig {
@@ -164,6 +165,7 @@ fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
     let RunArgs { on: StreamsOnTarget { streams, target, output }, fleet, .. } = args;
     let profile = required("profile", streams.profile.as_deref(), PROFILES)?;
     let place = required("target", target.target.as_deref(), "a directory on each agent")?;
+    // Before a connection to any agent, so that no measurement starts.
     refuse_for_agents(args)?;
     let names = |list: &Option<CommaList<String>>| {
         list.as_ref().map(|list| list.0.clone()).unwrap_or_default()
@@ -176,8 +178,9 @@ fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
     }
     if hosts.is_empty() && fleet.program.is_some() {
         return Err(Failure::usage("--program is for --hosts")
-            .hint("leave it out: running agents are programs already"));
+            .hint("leave it out: agents are started with their own program"));
     }
+    // Agents on --hosts get a token of their own through ssh.
     let token =
         (!agents.is_empty()).then(|| read_token(fleet.token_file.as_deref())).transpose()?;
     Ok(FleetConfig {
@@ -187,6 +190,7 @@ fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
         ssh: fleet.ssh.clone(),
         program: fleet.program.clone(),
         target: place.to_owned(),
+        // As text, because the agents may not have the file.
         profile: load_profile_text(profile)?,
         streams: args.count,
         workers: fleet.workers,

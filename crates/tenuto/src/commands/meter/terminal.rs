@@ -1,6 +1,5 @@
-//! What a person sees of an experiment: progress on a terminal, notes, and the report at the end.
+//! Output of an experiment: progress on a terminal, notes, and the report at the end.
 
-use crate::access::on_interrupt;
 use crate::args::shared::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
@@ -9,21 +8,27 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tenuto_agent::stop_on_signals;
 
 /// Runs an experiment with Ctrl-C as its stop, and prints its report.
 pub(super) fn show(
     report: &ReportArgs,
     experiment: impl FnOnce(&dyn Observer) -> Result<ExperimentReport, MeterError>,
 ) -> Result<(), Failure> {
-    let terminal = Terminal { json: report.json, stop: on_interrupt()?, bar: RefCell::default() };
+    let terminal =
+        Terminal { json: report.json, stop: stop_on_signals()?, bar: RefCell::default() };
     let ExperimentReport { summary, text, verdict } = experiment(&terminal)?;
+    // Removes the bar before the report is printed.
     drop(terminal);
     report.show(&summary, || text);
     verdict.map_err(|error| match error.kind {
+        // The report is complete up to the signal, so that the reason is a note, not an error.
         MeterErrorKind::Interrupted => {
             out::note(&error.message);
             Failure::reported(Code::Invalid)
         }
+        // The report tells what was not held.
+        MeterErrorKind::NotHeld => Failure::reported(Code::Refused),
         _ => error.into(),
     })
 }

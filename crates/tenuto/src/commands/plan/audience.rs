@@ -9,6 +9,7 @@ use media::{IndexError, Packaging, PackagingOptions, TitleIndex};
 use scheduler::{TrackPieces, sending_reserve};
 use server::control::{Reply, Request};
 use server::wire;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ impl Audience {
         match (args.rate, &args.title) {
             (Some(rate), None) if (SLOWEST..=FASTEST).contains(&rate) => Ok(Self::Rate(rate)),
             (Some(rate), None) => {
-                let sentence = format!("--rate: {rate} is no rate of a stream");
+                let sentence = format!("--rate: {rate} is not the rate of a stream");
                 Err(Failure::usage(sentence).hint(format!("from {SLOWEST} to {FASTEST}")))
             }
             (None, Some(title)) => Self::title(title),
@@ -51,7 +52,7 @@ impl Audience {
     }
 
     fn title(typed: &str) -> Result<Self, Failure> {
-        // Both may have colons in them; the first that ends a path that is there does.
+        // Path and name may both contain colons: the first one that ends an existing path counts.
         let split = typed.match_indices(':').map(|(at, _)| (&typed[..at], &typed[at + 1..]));
         let Some((path, name)) = split.clone().find(|(path, _)| Path::new(path).exists()) else {
             let sentence = match split.into_iter().next() {
@@ -64,14 +65,14 @@ impl Audience {
         let Reply::Index(index) = ask(Path::new(path), &request)? else {
             crate::commands::stores::mismatched()
         };
-        let index = wire::from_hex(&index).ok_or(IndexError::NotAnIndex);
-        let index = index.and_then(|bytes| TitleIndex::decode(&bytes));
-        let index =
-            Arc::new(index.map_err(|error| {
-                Failure::new(format!("'{name}' cannot be planned for: {error}"))
-            })?);
-        let packaging = Packaging::new(Arc::clone(&index), &PackagingOptions::default())
-            .map_err(|error| Failure::new(format!("'{name}' cannot be planned for: {error}")))?;
+        let failed =
+            |error: &dyn Display| Failure::new(format!("'{name}' cannot be planned for: {error}"));
+        let index = wire::from_hex(&index)
+            .ok_or(IndexError::NotAnIndex)
+            .and_then(|bytes| TitleIndex::decode(&bytes))
+            .map_err(|error| failed(&error))?;
+        let packaging = Packaging::new(Arc::new(index), &PackagingOptions::default())
+            .map_err(|error| failed(&error))?;
         let tracks = packaging.offers().into_iter().next().unwrap_or_default();
         let rate = BitRate(tracks.iter().map(|track| packaging.mean_rate(*track).0).sum());
         Ok(Self::Title { name: name.to_owned(), packaging, tracks, rate })
@@ -102,6 +103,7 @@ impl Audience {
             }
         };
         let largest = tracks.iter().map(|track| u64::from(track.piece)).max()?;
+        // With smaller reads the figures would be those of another row.
         (largest == read.0).then_some(Viewer { tracks })
     }
 }
@@ -139,6 +141,7 @@ impl Cut {
     fn of(due: Vec<u32>, piece: u32, bytes: Option<u64>) -> Self {
         let whole = due.len() as u64 * u64::from(piece);
         let bytes = bytes.unwrap_or(whole);
+        // No piece follows the last one.
         let pairs = (bytes / u64::from(piece.max(1))).saturating_sub(1);
         Self { due, piece, bytes, followed: vec![true; usize::try_from(pairs).unwrap_or(0)] }
     }
@@ -147,10 +150,10 @@ impl Cut {
 /// A track of constant rate, whose pieces are due as they play.
 fn constant(rate: BitRate, piece: u32) -> Cut {
     let lasts = ByteCount(u64::from(piece)).time_at(rate);
+    // With one or two pieces the start-up would be most of the stream.
     let pieces = LENGTH.as_nanos().div_ceil(lasts.as_nanos().max(1)).max(FEWEST_PIECES);
     let due = |i: u128| u32::try_from(i * lasts.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
-    let due: Vec<u32> = (0..pieces).map(due).collect();
-    Cut::of(due, piece, None)
+    Cut::of((0..pieces).map(due).collect(), piece, None)
 }
 
 /// A track as the server sends it in segments. A short title is repeated, so that the disk fills
@@ -162,6 +165,7 @@ fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
     let duration = packaging.duration().as_millis().max(1);
     let times = LENGTH.as_millis().div_ceil(duration);
     if times <= 1 || once.is_empty() {
+        // A device reads whole blocks, so the last read ends behind the last byte of the track.
         return Cut::of(once, piece, Some(align_up(data, BLOCK)));
     }
     let again = |time: u128| {

@@ -11,7 +11,7 @@ use crate::out::{self, Bar};
 use audience::{Audience, Viewer};
 use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
 use disk::{Calibration, DiskModel};
-use scheduler::{CapacityResult, CapacitySim, DiskTimings, PolicyKind};
+use scheduler::{CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource};
 use server::control::{Reply, Request};
 use server::wire;
 use std::path::Path;
@@ -60,6 +60,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         );
     }
     if let Some(path) = &args.plot {
+        // Tested before the simulation, whose time would otherwise be lost.
         args.overwrite.check(path)?;
     }
     let question = Question {
@@ -71,9 +72,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let answer = answer(&disk, question);
     if let Some(path) = &args.plot {
         let svg = report::plot(&answer).svg().map_err(|error| Failure::new(error.to_string()))?;
-        std::fs::write(path, svg)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
-        out::note(&format!("wrote {}", path.display()));
+        out::save(path, &svg)?;
     }
     args.report.show(&report::json(&answer), || report::text(&answer));
     Ok(())
@@ -86,11 +85,8 @@ fn answer(disk: &Disk, question: Question) -> Answer {
     let mut admitted = Vec::new();
     for (row, done) in bounds.rows.iter().zip(0u32..) {
         bar.percent("admission", f64::from(done) / bounds.rows.len() as f64);
-        admitted.push(
-            question
-                .stage(disk, row.read, bounds.ratio)
-                .map(|stage| SHOWN.map(|policy| stage.simulate(policy))),
-        );
+        let stage = question.stage(disk, row.read, bounds.ratio);
+        admitted.push(stage.map(|stage| SHOWN.map(|policy| stage.simulate(policy))));
     }
     let streams =
         |held: &Option<[CapacityResult; SHOWN.len()]>| held.map_or(0, |held| held[0].streams);
@@ -98,14 +94,12 @@ fn answer(disk: &Disk, question: Question) -> Answer {
     let near = |held: &Option<_>| most > 0 && streams(held) as f64 >= NEAR_MOST * most as f64;
     let best = admitted.iter().position(near);
     let mut others = Vec::new();
-    if let Some(stage) =
-        best.and_then(|best| question.stage(disk, bounds.rows[best].read, bounds.ratio))
-    {
+    let stage = best.and_then(|best| question.stage(disk, bounds.rows[best].read, bounds.ratio));
+    if let Some(stage) = stage {
         bar.say("other policies");
+        // The policy `none` admits every viewer, so its number tells nothing about the disk.
         let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
-        for policy in PolicyKind::all().filter(unseen) {
-            others.push((policy, stage.simulate(policy)));
-        }
+        others.extend(PolicyKind::all().filter(unseen).map(|p| (p, stage.simulate(p))));
     }
     Answer { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
 }
@@ -120,6 +114,7 @@ impl Question {
     fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount, most: u64) -> Option<Stage<'a>> {
         let viewer = self.audience.with_reads_of(read)?;
         let timings = disk.timings(read);
+        // Where no arm is known, every place takes the same time.
         let places = match &timings.costs {
             Some(costs) => viewer.places(costs, disk.span()),
             None => Vec::new(),
@@ -151,7 +146,7 @@ impl Stage<'_> {
     fn simulate(&self, policy: PolicyKind) -> CapacityResult {
         let slot = self.disk.slot();
         let slots = |time: Duration| u64::try_from(time.as_nanos() / slot.as_nanos()).unwrap_or(1);
-        CapacitySim {
+        let held = CapacitySim {
             policy,
             min_read: self.disk.min_read(self.read),
             read_size: self.read.0,
@@ -166,7 +161,13 @@ impl Stage<'_> {
             patience: slots(PATIENCE),
             filling: slots(FILLING),
         }
-        .run()
+        .run();
+        // While the streams begin, the disk reads ahead, and for a while more can be admitted than
+        // it can transfer for.
+        match held.streams > self.most && policy != PolicyKind::None {
+            true => CapacityResult { streams: self.most, short_of: Some(Resource::Disk), ..held },
+            false => held,
+        }
     }
 }
 
@@ -195,6 +196,8 @@ impl Disk {
     fn known(&self) -> DiskSource<'_> {
         match self {
             Self::Model(model) => DiskSource::Model(model),
+            // The fitted model also has seeks and zones, which the counts of the record do not
+            // show.
             Self::Measured(_, Some(model)) => DiskSource::Model(model),
             Self::Measured(record, None) => DiskSource::Measured(record),
         }
@@ -203,7 +206,10 @@ impl Disk {
     fn title(&self) -> String {
         match self {
             Self::Model(model) => model.title().to_owned(),
-            Self::Measured(record, _) => format!("a measured disk ({})", record.method),
+            Self::Measured(record, _) => {
+                let kind = if record.is_provisional() { "provisionally " } else { "" };
+                format!("a {kind}measured disk ({})", record.method)
+            }
         }
     }
 
@@ -257,7 +263,7 @@ fn disk(args: &PlanArgs) -> Result<Disk, Failure> {
             Ok(Disk::Measured(Box::new(record), model))
         }
         (None, None) => Err(Failure::usage("no disk to plan with: give --model or --calibration")
-            .hint("`tenuto disk models` lists the models that come along")),
+            .hint("`tenuto disk models` lists the built-in models")),
         (Some(_), Some(_)) => {
             Err(Failure::usage("--model and --calibration are two disks").hint("give one of them"))
         }
@@ -273,19 +279,21 @@ fn calibration(path: &Path) -> Result<Calibration, Failure> {
                 super::stores::mismatched()
             };
             info.calibration.ok_or_else(|| {
-                Failure::new(format!("{} was never calibrated", path.display()))
-                    .hint(format!("`tenuto calibrate {}` does it", path.display()))
+                Failure::new(format!("{} is not calibrated", path.display()))
+                    .hint(format!("run `tenuto calibrate {}`", path.display()))
             })?
         }
     };
     let record = Calibration::from(&record);
-    // The record's own checks: what a person edited may be nonsense.
+    // Decoding tests the record, which may have been edited by hand.
     Calibration::decode(&record.encode())
+        .map(Calibration::limited_to_endless_rate)
         .map_err(|error| Failure::of(&format!("{}: {error}", path.display())))
 }
 
 /// The calibration in a JSON file; `None` where the file is no JSON.
 fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
+    // The path may be a store of terabytes, which must not be read to learn that it is no JSON.
     let small =
         std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < LARGEST_JSON);
     let Some(text) = small.then(|| std::fs::read_to_string(path).ok()).flatten() else {
@@ -295,7 +303,7 @@ fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
         return Ok(None);
     }
     let parsed = serde_json::from_str(&text).map_err(|error| {
-        Failure::new(format!("{}: no calibration: {error}", path.display()))
+        Failure::new(format!("{} is not a calibration: {error}", path.display()))
             .hint("`tenuto calibrate STORE --json` prints one")
     });
     parsed.map(Some)

@@ -7,15 +7,16 @@ use meter::report::{LineShape, Plot, Series};
 use scheduler::{CapacityResult, PolicyKind, Resource};
 use serde_json::{Value, json};
 use std::time::Duration;
+use units::show::count;
 use units::{ByteCount, show_duration};
 
 /// A plan as text.
 pub(super) fn text(answer: &Answer) -> String {
     let Answer { question, bounds, .. } = answer;
     let rate = question.audience.rate();
-    let memory = question.memory.map_or("as much memory as it takes".to_owned(), |memory| {
-        format!("{memory} of memory in all")
-    });
+    let memory = question
+        .memory
+        .map_or("unlimited memory".to_owned(), |memory| format!("{memory} of memory in all"));
     let disks = match question.disks {
         1 => String::new(),
         disks => format!("{disks} of it, "),
@@ -55,12 +56,12 @@ pub(super) fn text(answer: &Answer) -> String {
         table.show()
     );
     let rate_only = [
-        ("transfer alone", format!("{} streams (mean rate / {rate})", bounds.ratio)),
+        ("transfer alone", format!("{} (mean rate / {rate})", count(bounds.ratio, "stream"))),
         (
             "S_max",
             format!(
-                "{} streams (r0 {} / {rate}; t0 {})",
-                bounds.s_max,
+                "{} (r0 {} / {rate}; t0 {})",
+                count(bounds.s_max, "stream"),
                 bounds.cost.r0,
                 time(bounds.cost.t0)
             ),
@@ -75,8 +76,8 @@ pub(super) fn text(answer: &Answer) -> String {
 fn outcome(answer: &Answer) -> String {
     let question = &answer.question;
     let Some((row, held)) = answer.held() else {
-        return "held            none: no size of read gets a stream in; more memory or a faster \
-                disk would\n"
+        return "held            none: no stream is admitted with any size of read; give more memory \
+                or a faster disk\n"
             .to_owned();
     };
     let PlanRow { read, lasts, .. } = answer.bounds.rows[row];
@@ -84,7 +85,7 @@ fn outcome(answer: &Answer) -> String {
         1 => String::new(),
         disks => format!(", {} on {disks} disks", held.streams * disks),
     };
-    let short = held.short_of.map_or("nothing was short", |resource| match resource {
+    let short = held.short_of.map_or("no resource was short", |resource| match resource {
         Resource::Disk => "then the disk is full",
         Resource::Memory => "then memory is full",
         Resource::Network => "then the network is full",
@@ -92,8 +93,8 @@ fn outcome(answer: &Answer) -> String {
     let mut lines = vec![(
         "held",
         format!(
-            "{} streams{each} by {} with reads of {read}; {short}",
-            held.streams,
+            "{}{each} by {} with reads of {read}; {short}",
+            count(held.streams, "stream"),
             SHOWN[0].name()
         ),
     )];
@@ -103,8 +104,8 @@ fn outcome(answer: &Answer) -> String {
     }
     if let Some(needed) = answer.memory_needed() {
         let peak = ByteCount(held.memory.saturating_mul(question.disks));
-        let line = format!("{needed} for two reads a stream; admission books up to {peak}");
-        lines.push(("memory", line));
+        let text = format!("{needed} for two reads a stream; admission books up to {peak}");
+        lines.push(("memory", text));
     }
     let rounds = time(lasts.saturating_mul(2));
     let line = format!("{} by admission; in rounds up to two, {rounds}", time(question.startup));
@@ -112,9 +113,10 @@ fn outcome(answer: &Answer) -> String {
     for (policy, held) in &answer.others {
         let late = match held.late {
             0 => String::new(),
-            late => format!(", and {late} reads too late"),
+            late => format!(", and {} too late", count(late, "read")),
         };
-        lines.push((policy.name(), format!("{} streams with the same reads{late}", held.streams)));
+        let streams = count(held.streams, "stream");
+        lines.push((policy.name(), format!("{streams} with the same reads{late}")));
     }
     facts(&lines)
 }
@@ -203,20 +205,18 @@ pub(super) fn plot(answer: &Answer) -> Plot {
         series("certain, zone-exact", LineShape::Line, &|_, row| row.zone_exact),
         series("certain, any place", LineShape::Line, &|_, row| row.any_place),
         series("Özden", LineShape::Line, &|_, row| row.ozden),
-        series("fit into the memory", LineShape::Line, &|_, row| {
-            row.in_memory.filter(|n| *n <= top)
-        }),
-        series("let in by time-domain", LineShape::Line, &|i, _| {
+        series("fit in memory", LineShape::Line, &|_, row| row.in_memory.filter(|n| *n <= top)),
+        series("admitted by time-domain", LineShape::Line, &|i, _| {
             answer.admitted[i].map(|held| held[0].streams)
         }),
         series("transfer alone", LineShape::Limit, &|_, _| Some(answer.bounds.ratio)),
     ];
-    Plot {
-        title: format!("{}: {}", answer.disk, answer.question.audience.describe()),
-        x_label: "MiB a read".into(),
-        y_label: "streams of one disk".into(),
-        series: all.into_iter().filter(|series| !series.points.is_empty()).collect(),
-    }
+    Plot::new(
+        format!("{}: {}", answer.disk, answer.question.audience.describe()),
+        "MiB a read",
+        "streams of one disk",
+        all.into_iter().filter(|series| !series.points.is_empty()).collect(),
+    )
 }
 
 fn mib(size: ByteCount) -> f64 {
@@ -225,6 +225,7 @@ fn mib(size: ByteCount) -> f64 {
 
 fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
+    // Short reads differ in tenths of a millisecond, which `show_duration` does not show.
     if seconds >= 1.0 {
         format!("{seconds:.1}s")
     } else if seconds >= 0.1 {
