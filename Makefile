@@ -11,8 +11,12 @@ CARGO := scripts/rust.sh cargo
 
 PREFIX ?= /usr/local
 
+# Where cargo writes, and the program that `make build` makes.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+PROGRAM := $(TARGET)/release/tenuto
+
 .DEFAULT_GOAL := help
-.PHONY: help deps build agent test lint demo docs install clean
+.PHONY: help deps build agent test lint demo docs install uninstall deb static image clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of"
@@ -24,9 +28,11 @@ deps: ## install missing system packages (scripts/packages.txt) and Rust
 	@scripts/deps.sh build demo test
 	@scripts/rust.sh rustc --version
 
-build: ## build target/release/tenuto
+build: ## build target/release/tenuto (the first time: minutes)
 	@scripts/deps.sh build
 	$(CARGO) build --release --locked --package tenuto
+	@scripts/symbols.sh $(PROGRAM)
+	@ls -l $(PROGRAM)
 
 # Statically linked, so that it runs on any Linux of this architecture; and small, because
 # `meter run --hosts` copies it to every host.
@@ -36,8 +42,8 @@ agent: ## build the small static agent for any Linux, target/agent/tenuto-agent
 	@scripts/deps.sh build agent
 	scripts/rust.sh rustup target add $(MUSL)
 	$(CARGO) build --profile agent --locked --package tenuto-agent --target $(MUSL)
-	install -D -m 755 target/$(MUSL)/agent/tenuto-agent target/agent/tenuto-agent
-	@ls -l target/agent/tenuto-agent
+	install -D -m 755 $(TARGET)/$(MUSL)/agent/tenuto-agent $(TARGET)/agent/tenuto-agent
+	@ls -l $(TARGET)/agent/tenuto-agent
 
 test: ## check format, lints and repository rules, and run all tests
 	@scripts/deps.sh build demo test
@@ -57,16 +63,28 @@ demo: ## serve more viewers than a disk holds, with and without admission (2 min
 docs: ## generate docs/reference/cli.md from the declarations of the commands
 	$(CARGO) xtask docs
 
-install: build ## install the program, man pages and completions in PREFIX (/usr/local)
-	install -D -m 755 target/release/tenuto "$(DESTDIR)$(PREFIX)/bin/tenuto"
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
-	target/release/tenuto man > "$(DESTDIR)$(PREFIX)/share/man/man1/tenuto.1"
-	sed -n 's/^## tenuto //p' docs/reference/cli.md | while read -r name; do \
-	  target/release/tenuto man $$name \
-	    > "$(DESTDIR)$(PREFIX)/share/man/man1/tenuto-$$(echo $$name | tr ' ' -).1" || exit 1; done
-	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
-	target/release/tenuto completions bash \
-	  > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tenuto"
+install: ## install what `make build` built in PREFIX (/usr/local)
+	@scripts/install.sh $(PROGRAM) "$(PREFIX)" "$(DESTDIR)"
+
+uninstall: ## remove what `make install` installed in PREFIX
+	@scripts/install.sh --remove "$(PREFIX)" "$(DESTDIR)"
+
+# Each of these tries its result in a root of its own before it reports it.
+deb: build ## make and try a Debian package, dist/tenuto_VERSION_ARCH.deb
+	@scripts/deps.sh package
+	packaging/deb.sh $(PROGRAM)
+
+static: ## make and try one static program for any Linux, dist/tenuto-VERSION-ARCH-static
+	@scripts/deps.sh build agent
+	scripts/rust.sh rustup target add $(MUSL)
+	$(CARGO) build --release --locked --package tenuto --target $(MUSL)
+	@scripts/symbols.sh $(TARGET)/$(MUSL)/release/tenuto
+	packaging/static.sh $(TARGET)/$(MUSL)/release/tenuto
+
+image: static ## make and try a container image, dist/tenuto-VERSION-ARCH-oci.tar
+	@scripts/deps.sh package
+	packaging/image.sh
 
 clean: ## remove build outputs
 	$(CARGO) clean
+	rm -rf dist

@@ -12,7 +12,10 @@ use std::process::Command;
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let mut complaints = crate_table::check(root)?;
     let mut crates: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for name in files(root)? {
+    let names = files(root)?;
+    let list = std::fs::read_to_string(root.join(PAGE_LIST)).unwrap_or_default();
+    complaints.extend(unlisted_pages(&names, &list));
+    for name in names {
         // A link or a media file has no text to check.
         let Ok(text) = std::fs::read_to_string(root.join(&name)) else { continue };
         complaints.extend(of_file(&name, &text).into_iter().map(|what| format!("{name}: {what}")));
@@ -41,6 +44,7 @@ fn production_file(name: &str) -> Option<(&str, &str)> {
 
 fn files(root: &Path) -> Result<Vec<String>, String> {
     let output = Command::new("git")
+        // Also files that are not yet committed, so that a check before the commit sees them.
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
         .output()
@@ -82,6 +86,19 @@ fn of_file(name: &str, text: &str) -> Vec<String> {
     complaints
 }
 
+/// The page that lists all pages of the documentation.
+const PAGE_LIST: &str = "docs/README.md";
+
+/// Pages below docs/ to which the list of pages has no link.
+fn unlisted_pages(names: &[String], list: &str) -> Vec<String> {
+    let pages = names.iter().filter(|name| name.ends_with(".md") && *name != PAGE_LIST);
+    let below_docs = pages.filter_map(|name| name.strip_prefix("docs/"));
+    below_docs
+        .filter(|page| !list.contains(&format!("]({page})")))
+        .map(|page| format!("{PAGE_LIST}: list the page {page}"))
+        .collect()
+}
+
 fn header(text: &str) -> Option<String> {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     (!first.starts_with("//"))
@@ -108,11 +125,13 @@ fn open_ends(text: &str) -> Vec<String> {
         macros.iter().any(|word| line.contains(word))
             || line.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| words.contains(&word))
     };
-    text.lines()
-        .enumerate()
-        .filter(|(_, line)| open(line))
-        .map(|(number, _)| format!("line {}: finish it, or leave it out and say so", number + 1))
-        .collect()
+    lines_that(text, open, "finish it, or leave it out and say so")
+}
+
+/// A complaint for each line that `is_wrong`.
+fn lines_that(text: &str, is_wrong: impl Fn(&str) -> bool, what: &str) -> Vec<String> {
+    let lines = text.lines().enumerate().filter(|(_, line)| is_wrong(line));
+    lines.map(|(number, _)| format!("line {}: {what}", number + 1)).collect()
 }
 
 fn machine_paths(text: &str) -> Vec<String> {
@@ -128,16 +147,20 @@ fn machine_paths(text: &str) -> Vec<String> {
             })
         })
     };
-    text.lines()
-        .enumerate()
-        .filter(|(_, line)| leaks(line))
-        .map(|(number, _)| format!("line {}: a path of one machine", number + 1))
-        .collect()
+    lines_that(text, leaks, "a path of one machine")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_is_not_listed_is_found() {
+        let names = ["docs/README.md", "docs/guide/a.md", "docs/guide/b.md", "README.md"];
+        let names = names.map(str::to_owned);
+        let list = "- [A](guide/a.md): a page";
+        assert_eq!(unlisted_pages(&names, list), ["docs/README.md: list the page guide/b.md"]);
+    }
 
     #[test]
     fn each_rule_finds_what_it_is_for() {

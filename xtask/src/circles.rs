@@ -54,11 +54,10 @@ pub(crate) fn check(files: &[(String, String)]) -> Vec<String> {
 }
 
 fn module_path(name: &str) -> ModulePath {
-    let name = name.trim_end_matches(".rs");
-    let name = name.strip_suffix("/mod").unwrap_or(name);
-    match name {
+    let file = name.trim_end_matches(".rs");
+    match file.strip_suffix("/mod").unwrap_or(file) {
         "lib" | "main" | "mod" => Vec::new(),
-        _ => name.split('/').map(str::to_owned).collect(),
+        module => module.split('/').map(str::to_owned).collect(),
     }
 }
 
@@ -188,6 +187,7 @@ fn resolve(
             continue;
         }
         let module = modules.get(&here)?;
+        // Two modules may re-export each other, which would never end.
         if depth < DEEPEST_RE_EXPORT && !module.items.contains(word) {
             let named = module.imports.get(word).into_iter();
             let through_glob = module.globs.iter().filter(|glob| {

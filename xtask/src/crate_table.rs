@@ -31,9 +31,9 @@ fn table(page: &str) -> (BTreeMap<String, u32>, Uses) {
         let [_, layer, name, _, used, _] = cells[..] else { continue };
         let Ok(layer) = layer.parse() else { continue };
         let name = name.trim_matches('`').to_owned();
-        let used = used.split([',', ' ']).map(|word| word.trim_matches('`'));
-        let used = used.filter(|word| !word.is_empty() && *word != "-").map(str::to_owned);
-        uses.insert(name.clone(), used.collect());
+        let words = used.split([',', ' ']).map(|word| word.trim_matches('`'));
+        let crates = words.filter(|word| !word.is_empty() && *word != "-").map(str::to_owned);
+        uses.insert(name.clone(), crates.collect());
         layers.insert(name, layer);
     }
     (layers, uses)
@@ -42,6 +42,7 @@ fn table(page: &str) -> (BTreeMap<String, u32>, Uses) {
 fn from_cargo(root: &Path) -> Result<Uses, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
+        // Offline, because the manifests of this workspace are enough.
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root)
         .output()

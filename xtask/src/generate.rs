@@ -6,31 +6,19 @@ use std::process::Command;
 
 /// Writes `docs/reference/cli.md`. (Man pages and completions are made when Tenuto is installed.)
 pub(crate) fn run(root: &Path) -> Result<(), String> {
-    write(&root.join("docs/reference/cli.md"), &tenuto(root, &["man", "--markdown"])?)
-}
-
-fn tenuto(root: &Path, words: &[&str]) -> Result<String, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
-        .args(["run", "--quiet", "--package", "tenuto", "--"])
-        .args(words)
+        // By cargo, so that the page is made from the present source, not by an older program.
+        .args(["run", "--quiet", "--package", "tenuto", "--", "man", "--markdown"])
         .current_dir(root)
         .output()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "tenuto {}: {}",
-            words.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        let error = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("tenuto man --markdown: {error}"));
     }
-    String::from_utf8(output.stdout).map_err(|error| error.to_string())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    let say = |error: std::io::Error| format!("{}: {error}", path.display());
-    std::fs::create_dir_all(path.parent().unwrap_or(path)).map_err(say)?;
-    std::fs::write(path, text).map_err(say)?;
+    let path = root.join("docs/reference/cli.md");
+    std::fs::write(&path, output.stdout).map_err(|error| format!("{}: {error}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())
 }

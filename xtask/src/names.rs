@@ -24,13 +24,12 @@ pub(crate) fn check(files: &[(String, String)]) -> Vec<String> {
 
 /// The type that a line at the file's top level declares.
 fn declared(line: &str) -> Option<&str> {
-    let line = line.strip_prefix("pub ").unwrap_or(line);
-    let line = match line.strip_prefix("pub(") {
+    let item = match line.strip_prefix("pub(") {
         Some(rest) => rest.split_once(") ")?.1,
-        None => line,
+        None => line.strip_prefix("pub ").unwrap_or(line),
     };
     let kinds = ["struct ", "enum ", "trait ", "type ", "union "];
-    let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind))?;
+    let rest = kinds.iter().find_map(|kind| item.strip_prefix(kind))?;
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
     Some(&rest[..end])
 }

@@ -49,8 +49,9 @@ fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
         // A lifetime has no closing quote after one character.
         [b'\'', b'\\', ..] => Some(at + quoted_end(rest, b'\'')),
         [b'\'', ..] => {
-            let text = std::str::from_utf8(&rest[1..rest.len().min(6)]);
-            let text = text.or_else(|error| std::str::from_utf8(&rest[1..=error.valid_up_to()]));
+            // Six bytes may end within a later character, which is cut off.
+            let text = std::str::from_utf8(&rest[1..rest.len().min(6)])
+                .or_else(|error| std::str::from_utf8(&rest[1..=error.valid_up_to()]));
             let width = text.ok()?.chars().next()?.len_utf8();
             (rest.get(1 + width) == Some(&b'\'')).then_some(at + width + 2)
         }
