@@ -13,7 +13,14 @@ fn a_viewer_that_does_not_fit_is_refused_with_resource_and_time_and_the_others_p
     for _ in 0..30 {
         let response = client.get("/t/film/master.m3u8");
         match response.status {
-            200 => admitted.push(response.text().to_owned()),
+            200 => {
+                let master = response.text().to_owned();
+                // It asks for media: one that does not gives way after the start-up time.
+                let list = &playlist_uris(&master, "/t/film/master.m3u8")[0];
+                let segment = playlist_uris(client.get(list).text(), list).swap_remove(1);
+                client.get(&segment);
+                admitted.push(master);
+            }
             _ => refused = Some(response),
         }
     }
