@@ -21,7 +21,8 @@ fn a_session_is_ended_by_its_player_once_and_for_all() {
         let mut client = serving.client();
         let master = client.get(MASTER).text().to_owned();
         let session = session_of(&master);
-        assert_eq!(client.request("GET", &session, &[]).status, 405);
+        let wrong = serving.client().request("GET", &session, &[]);
+        assert_eq!((wrong.status, wrong.field("allow")), (405, Some("DELETE, POST, OPTIONS")));
         for _ in 0..2 {
             let ended = client.request(method, &session, &[]);
             assert_eq!((ended.status, ended.body.len()), (204, 0), "{method}");
