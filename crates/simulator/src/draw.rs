@@ -31,7 +31,8 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
     scenario
 }
 
-/// Adds patient viewers, replaced sessions, viewers whose connections come and go, and the policies that `policy` does not draw.
+/// Adds patient viewers, replaced sessions, viewers whose connections come and go, and the policies
+/// that `policy` does not draw.
 fn add_features(class: FaultClass, scenario: &mut Scenario, rng: &mut fastrand::Rng) {
     use PolicyKind::{GroupedSweeps, Rates, Scan, ServiceCurve};
     let viewers = &mut scenario.viewers;

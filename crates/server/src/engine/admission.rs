@@ -106,7 +106,8 @@ impl Engine {
         Err(self.refusal(now, last.candidate, last.shortfall))
     }
 
-    // A better offer than the one that fits now, in place of viewers who have gone, if there is one.
+    // A better offer than the one that fits now, in place of viewers who have gone, if there is
+    // one.
     fn choose_better_offer(
         &mut self,
         now: Moment,

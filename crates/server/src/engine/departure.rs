@@ -27,14 +27,14 @@ use units::Moment;
 /// The sessions that may give way to a request.
 #[derive(Debug)]
 pub(super) enum GiveWay {
-    /// Those with a booking on any of these disks.
+    /// Sessions with a booking on any of these disks.
     OnDisks(BTreeSet<usize>),
     /// All: the network is short.
     All,
 }
 
 impl GiveWay {
-    /// Those on the disks that these candidates were short of, or all.
+    /// Sessions on the disks that candidates were short of; all, if one was short of the network.
     pub(super) fn for_shortfalls(short: impl IntoIterator<Item = (Placement, Resource)>) -> Self {
         let mut disks = BTreeSet::new();
         for (placement, resource) in short {
@@ -71,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// Since when the reservation of a session may be given to another; `None`: it may not, or there
-    /// is none.
+    /// Since when the reservation of a session may be given to another; `None`: it may not, or
+    /// there is none.
     pub(super) fn revocable_since(&self, session: &Session, now: Moment) -> Option<Moment> {
         let since = self.revocable_from(session)?;
         (since <= now).then_some(since)
@@ -190,6 +190,6 @@ impl Engine {
     }
 }
 
-/// Reservations that one request may take. A newcomer seldom needs more than two; taking one off the
-/// books and putting it back costs some 10 us for an hour's title.
+/// Reservations that one request may take. A newcomer seldom needs more than two, and each costs
+/// some time to take off the books.
 const MOST_REVOKED: usize = 64;

@@ -351,9 +351,9 @@ impl Deadlines {
         }
     }
 
-    // Whether the viewer's reservation may be given to another: it has left; or it has no connection
-    // and no request, and should have fetched again; or it has not begun to play in the time in
-    // which it could.
+    // Whether the viewer's reservation may be given to another: it has left; or it has no
+    // connection and no request, and should have fetched again; or it has not begun to play in the
+    // time in which it could.
     fn is_revocable(&self, now: Moment, session: SessionId) -> bool {
         let Some(record) = self.sessions.get(&session) else { return false };
         let Contract { slot, startup, .. } = self.contract;
