@@ -39,7 +39,7 @@ impl Behaviour {
         Self { steps }
     }
 
-    /// The same behaviour of a viewer that leaves after `time` at the latest.
+    /// The behaviour of a viewer that acts like this and leaves after `time` at the latest.
     #[must_use]
     pub fn leaving(mut self, time: Option<Duration>) -> Self {
         if let Some(at) = time {
