@@ -29,6 +29,9 @@ pub struct ServerConfig {
     pub slot: Duration,
     /// Time from admission until the first piece must be in memory. At least two slots.
     pub startup: Duration,
+    /// How long a player waits for its admission that does not say so itself (`?wait=`): at most
+    /// [`ServerConfig::LONGEST_WAIT`].
+    pub wait: Duration,
     /// Bytes of one read; `None`: chosen from the calibration, the titles and the memory.
     pub read_size: Option<ByteCount>,
     /// Length of an HLS segment; segments end at the nearest key frame.
@@ -70,6 +73,12 @@ pub struct ServerConfig {
 /// The most HTTP threads: one core thread cannot supply more.
 pub const MAX_HTTP_THREADS: usize = 16;
 
+impl ServerConfig {
+    /// The longest time that a player may wait for its admission: players give up on a manifest
+    /// after about half a minute.
+    pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
@@ -83,6 +92,9 @@ impl Default for ServerConfig {
             network: None,
             slot: Duration::from_millis(500),
             startup: Duration::from_secs(1),
+            // Players wait longer than this for a manifest: ExoPlayer 8 s, hls.js 10 or 20 s by
+            // version, GStreamer 15 s, others longer. A second or two remain for the way.
+            wait: Duration::from_secs(5),
             read_size: None,
             // Short enough for a quick start and for switching, long enough that a segment of a
             // film is a few reads.

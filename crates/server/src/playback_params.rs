@@ -10,6 +10,7 @@
 //!                      ?wait=20                wait up to 20 s rather than be refused
 //! ```
 
+use crate::config::ServerConfig;
 use media::Excerpt;
 use std::time::Duration;
 
@@ -56,11 +57,11 @@ impl PlaybackParams {
     }
 }
 
-/// How long the player waits for its start (`wait`).
-pub(crate) fn max_wait(query: &[(String, String)]) -> Result<Duration, BadParameter> {
-    let max_wait = time(query, "wait")?.unwrap_or_default();
-    if max_wait > LONGEST_WAIT {
-        let most = LONGEST_WAIT.as_secs();
+/// How long the player waits for its start (`wait`); `None` if it does not say.
+pub(crate) fn max_wait(query: &[(String, String)]) -> Result<Option<Duration>, BadParameter> {
+    let max_wait = time(query, "wait")?;
+    if max_wait.is_some_and(|wait| wait > ServerConfig::LONGEST_WAIT) {
+        let most = ServerConfig::LONGEST_WAIT.as_secs();
         return Err(BadParameter(format!(
             "wait is at most {most} s; request the manifest again later instead"
         )));
@@ -125,8 +126,6 @@ fn rounded(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Players give up on a manifest after about half a minute.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The latest time in a title, in seconds: thirty years.
 const LATEST: f64 = 1e9;
 /// Speeds that a player may ask for, in thousandths: 1/64 to 64 times.
@@ -160,7 +159,9 @@ mod tests {
             let params = PlaybackParams { excerpt: *excerpt, speed_milli: *speed_milli };
             assert_eq!(PlaybackParams::of(&query(text)), Ok(params), "{text}");
         }
-        assert_eq!(max_wait(&query("wait=1.5")), Ok(ms(1500)));
+        assert_eq!(max_wait(&query("wait=1.5")), Ok(Some(ms(1500))));
+        assert_eq!(max_wait(&query("wait=0")), Ok(Some(ms(0))), "no wait is not the default");
+        assert_eq!(max_wait(&query("")), Ok(None));
         assert_eq!(
             PlaybackParams { speed_milli: 2000, ..PlaybackParams::default() }.due(3000),
             1500

@@ -306,6 +306,7 @@ fn shared(
         policy: config.policy.name(),
         survive_loss: config.survive_loss,
         slot: config.slot,
+        wait: config.wait.min(ServerConfig::LONGEST_WAIT),
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
     Ok(Arc::new(Shared::new(Clock::start(), library, sessions, log, info)))

@@ -16,7 +16,7 @@ use std::io::{self, Read};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A session's credential: 128 random bits, 32 hexadecimal digits in URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +56,8 @@ pub(crate) struct PlayerSession {
     /// The client that began it.
     pub(crate) client: ClientAddress,
     pub(crate) admitted: Instant,
+    /// How much later than requested it begins.
+    pub(crate) wait: Duration,
     // Whether media has been delivered.
     started: AtomicBool,
 }
@@ -69,9 +71,22 @@ impl PlayerSession {
         name: String,
         (format, offer): (DeliveryFormat, usize),
         client: ClientAddress,
+        wait: Duration,
     ) -> Self {
         let (admitted, started) = (Instant::now(), AtomicBool::new(false));
-        Self { id, token, title, presentation, name, format, offer, client, admitted, started }
+        Self {
+            id,
+            token,
+            title,
+            presentation,
+            name,
+            format,
+            offer,
+            client,
+            admitted,
+            wait,
+            started,
+        }
     }
 
     /// The tracks of the admitted offer.

@@ -38,6 +38,8 @@ pub(crate) struct ServerInfo {
     pub(crate) policy: &'static str,
     pub(crate) survive_loss: bool,
     pub(crate) slot: Duration,
+    /// How long a player waits for its admission that does not say so itself.
+    pub(crate) wait: Duration,
     /// Description of the socket method.
     pub(crate) socket_method: String,
 }

@@ -104,6 +104,7 @@ impl Core {
                     name,
                     (format, offer),
                     client,
+                    wait,
                 ));
                 self.unplayed.add(client);
                 self.shared.sessions.insert(Arc::clone(&session));

@@ -114,17 +114,26 @@ pub(crate) fn admitted(
     result: Result<Arc<PlayerSession>, AdmissionError>,
 ) -> Response {
     match result {
-        Ok(session) => match format {
-            DeliveryFormat::Segmented => {
-                let query = format!("?s={}", session.token);
-                let packaging = &session.presentation.packaging;
-                playlist(packaging.multivariant_playlist(&videos(&session), &query))
+        Ok(session) => {
+            let mut response = match format {
+                DeliveryFormat::Segmented => {
+                    let query = format!("?s={}", session.token);
+                    let packaging = &session.presentation.packaging;
+                    playlist(packaging.multivariant_playlist(&videos(&session), &query))
+                }
+                DeliveryFormat::Progressive => {
+                    // With the token in the URL, all further ranges of the file are of this
+                    // session.
+                    Response::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
+                }
+            };
+            if !session.wait.is_zero() {
+                // Browsers show it beside the request (W3C Server Timing), in milliseconds.
+                let field = format!("admission;dur={}", session.wait.as_millis());
+                response.head = response.head.field("Server-Timing", field);
             }
-            DeliveryFormat::Progressive => {
-                // With the token in the URL, all further ranges of the file are of this session.
-                Response::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
-            }
-        },
+            response
+        }
         Err(AdmissionError::Refused(refusal)) => Response::refused(&refusal),
         Err(AdmissionError::TitleRemoved) => no_title(name, None),
         Err(AdmissionError::Stopping) => stopping(),
@@ -180,7 +189,7 @@ fn master(
         Some(TokenLookup::Live(session)) => Some(session.id),
         _ => None,
     };
-    admit(request, title, presentation, name, DeliveryFormat::Segmented, replaces)
+    admit(shared, request, (title, presentation), name, DeliveryFormat::Segmented, replaces)
 }
 
 /// The presentation that a request's parameters describe, or what to do instead.
@@ -197,14 +206,15 @@ fn find_presentation(
 }
 
 fn admit(
+    shared: &Shared,
     request: &HttpRequest,
-    title: Arc<OpenTitle>,
-    presentation: Arc<Presentation>,
+    (title, presentation): (Arc<OpenTitle>, Arc<Presentation>),
     name: String,
     format: DeliveryFormat,
     replaces: Option<SessionId>,
 ) -> Result<Decision, Decision> {
-    let max_wait = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
+    let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
+    let max_wait = asked.unwrap_or(shared.info.wait);
     Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
 }
 
@@ -246,7 +256,7 @@ fn progressive(
             .field("ETag", etag);
         return Ok(Response::only_head(head, body.len()).into());
     }
-    admit(request, title, presentation, name, DeliveryFormat::Progressive, None)
+    admit(shared, request, (title, presentation), name, DeliveryFormat::Progressive, None)
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.

@@ -100,6 +100,8 @@ impl TestStore {
             stores: vec![self.path.clone()],
             listen: "127.0.0.1:0".parse().unwrap(),
             memory: ByteCount::mib(64),
+            // A test that is about waiting says so.
+            wait: Duration::ZERO,
             ..ServerConfig::default()
         }
     }

@@ -155,3 +155,27 @@ fn a_request_that_waits_is_answered_when_its_start_time_has_come() {
     eventually("sessions without requests have ended", || serving.status("/sessions") == 0);
     assert_eq!(serving.status("/deadline_misses"), 0);
 }
+
+#[test]
+fn a_player_that_names_no_wait_is_admitted_within_the_servers() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| {
+        config.throttle = Some(BitRate(40_000_000));
+        config.reservation_hold = Duration::from_secs(2);
+        config.wait = Duration::from_secs(20);
+    });
+    let mut client = serving.client();
+    let waited = (0..40).find_map(|_| {
+        let asked = Instant::now();
+        let response = client.get("/t/film/master.m3u8");
+        assert_eq!(response.status, 200, "{}", response.text());
+        let said = response.field("server-timing")?.to_owned();
+        Some((asked.elapsed(), said))
+    });
+    let (took, said) = waited.expect("40 viewers of 1.5 Mb/s do not fit into 40 Mb/s");
+    let said: u64 = said.strip_prefix("admission;dur=").unwrap().parse().unwrap();
+    assert!(said > 0 && took >= Duration::from_millis(said), "{took:?}, {said} ms");
+    // A viewer that does not want to wait is refused at once, or there is room again.
+    let response = client.get("/t/film/master.m3u8?wait=0");
+    assert!(response.field("server-timing").is_none(), "{}", response.status);
+}

@@ -6,10 +6,13 @@ use clap::builder::{
 };
 use clap::error::ErrorKind;
 use disk::DiskModel;
+use server::ServerConfig;
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
+use std::time::Duration;
+use units::{parse_duration, show_duration};
 
 /// Parses any text but the empty one.
 pub(crate) fn text() -> NonEmptyStringValueParser {
@@ -27,6 +30,16 @@ where
         let number = within.and_then(|number: u64| T::try_from(number).ok());
         number.ok_or_else(|| format!("'{text}' is not a whole number from {least} to {most}"))
     }
+}
+
+/// Parses the time that players wait for admission.
+pub(crate) fn wait(text: &str) -> Result<Duration, String> {
+    let wait = parse_duration(text).map_err(|error| error.to_string())?;
+    let most = ServerConfig::LONGEST_WAIT;
+    if wait > most {
+        return Err(format!("players give up before {text}: at most {}", show_duration(most)));
+    }
+    Ok(wait)
 }
 
 /// Parses a playing speed.

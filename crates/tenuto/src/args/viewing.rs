@@ -1,7 +1,7 @@
 //! Arguments of `serve` and `play`.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
-use super::values::{model, speed, text, whole, words};
+use super::values::{model, speed, text, wait, whole, words};
 use disk::DiskModel;
 use meter::viewer::{Arrivals, Choice, Form};
 use scheduler::PolicyKind;
@@ -52,6 +52,13 @@ pub(crate) struct ServeArgs {
     /// At least two slots. A longer time admits more viewers at once.
     #[arg(long, default_value = "1s", value_parser = parse_duration)]
     pub(crate) startup: Duration,
+    /// How long a player waits for its admission.
+    ///
+    /// A viewer for whom there is no room now is admitted if there will be within this time, and
+    /// its manifest is sent then. For players that do not say it themselves (`?wait=`). At most
+    /// 30 s; 0s: no player waits.
+    #[arg(long, default_value = "5s", value_parser = wait)]
+    pub(crate) wait: Duration,
     /// Bytes of one disk read.
     ///
     /// Without it chosen from the calibration, the rates of the titles and the memory.

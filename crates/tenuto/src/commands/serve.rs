@@ -58,6 +58,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         network: args.network,
         slot: args.slot,
         startup: args.startup,
+        wait: args.wait,
         read_size: args.read_size,
         segment: args.segment,
         throttle: args.throttle,

@@ -48,6 +48,8 @@ pub(in crate::engine) struct Disk {
     /// Searches made in this slot.
     searches: u32,
     pub(in crate::engine) last_search: Duration,
+    /// Slots by which the last candidate of this slot was delayed, if any was.
+    pub(in crate::engine) last_delay: u32,
     pub(in crate::engine) reads: u64,
     pub(in crate::engine) bytes: u64,
     pub(in crate::engine) failures: u64,
@@ -82,6 +84,7 @@ impl Disk {
             work: BestEffort::default(),
             searches: 0,
             last_search: Duration::ZERO,
+            last_delay: 0,
             reads: 0,
             bytes: 0,
             failures: 0,
@@ -170,7 +173,7 @@ impl Disk {
         }
         self.batch.clear();
         self.batch_len = 0;
-        self.searches = 0;
+        (self.searches, self.last_delay) = (0, 0);
         // A disk that has nothing to read is idle, not silent.
         let silent = self.in_flight > 0 && self.slot_reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };

@@ -23,20 +23,27 @@ use units::{Moment, nanos};
 
 impl Streams {
     /// Delays a candidate by the fewest slots, up to `limit`, with which it fits if it is booked
-    /// now, and returns their number. `None`: it fits with no such delay and is unchanged.
+    /// now, and returns their number; not by fewer than the candidates before it in this slot.
+    /// `None`: no such delay was found, and the candidate is unchanged.
     pub(in crate::engine) fn delay_until_it_fits(
         &mut self,
         candidate: &mut Candidate,
         limit: u32,
     ) -> Option<(u32, Approval)> {
-        if limit == 0 || !self.bookings.disks[candidate.disk()].may_search() {
+        if limit == 0 {
             return None;
         }
-        let mut slots = 1;
-        while slots <= limit {
+        let state = &mut self.bookings.disks[candidate.disk()];
+        let mut tests = if state.may_search() { limit } else { TESTS_BEYOND };
+        // The starts before the last one found were taken by others of a crowd, so that the search
+        // goes on there: with one or two evaluations for each newcomer, however many come.
+        let mut slots = state.last_delay.clamp(1, limit);
+        while slots <= limit && tests > 0 {
+            tests -= 1;
             match self.evaluate_delayed(candidate, u64::from(slots)) {
                 Ok(approval) => {
                     candidate.delay(slots);
+                    self.bookings.disks[candidate.disk()].last_delay = slots;
                     return Some((slots, approval));
                 }
                 Err(out) => {
@@ -147,6 +154,9 @@ impl Streams {
 
 /// How far ahead the earliest start is searched for: ten minutes of 500 ms slots.
 pub(in crate::engine) const SEARCH_SLOTS: u32 = 1200;
+
+/// Delays that are tried for a candidate when this slot's searches are used up.
+const TESTS_BEYOND: u32 = 4;
 
 /// Starts tried with nothing booked before them, from the first that fits if it is booked now.
 const STARTS_TRIED: u64 = 64;
