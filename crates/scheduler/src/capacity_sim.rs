@@ -74,7 +74,22 @@ pub struct CapacityResult {
     pub late: u64,
 }
 
-impl CapacitySim<'_> {
+impl<'a> CapacitySim<'a> {
+    /// The same with viewers who come at the pace at which a server fills: `most` streams, by
+    /// transfer rate alone, come in half a minute, and the disk reads ahead meanwhile.
+    #[must_use]
+    pub fn filled_by(self, most: u64) -> Self {
+        let slots = |time: Duration| time.as_nanos() / self.slot.as_nanos().max(1);
+        let count = |slots: u128| u64::try_from(slots).unwrap_or(u64::MAX);
+        let arrivals = (2 * u128::from(most)).div_ceil(slots(FILLING).max(1)).max(1);
+        Self {
+            arrivals: u32::try_from(arrivals).unwrap_or(u32::MAX),
+            patience: count(slots(PATIENCE)),
+            filling: count(slots(FILLING)),
+            ..self
+        }
+    }
+
     /// Runs until the server is full, or the first viewer has seen all.
     pub fn run(&self) -> CapacityResult {
         let mut state = CapacityState::new(self);
@@ -106,7 +121,7 @@ impl CapacitySim<'_> {
         CapacityResult { memory: peak_memory, late, ..state.result }
     }
 
-    fn supply(&self, free_at: Moment) -> Supply<'_> {
+    fn supply(&self, free_at: Moment) -> Supply<'a> {
         let Self { min_read, read_size, memory, timings, slot, .. } = *self;
         Supply { min_read, read_size, memory, slot, free_at, timings }
     }
@@ -187,6 +202,11 @@ impl<'a> CapacityState<'a> {
         self.result.streams += 1;
     }
 }
+
+/// The simulation ends when no viewer was admitted for this time: twice the longest piece.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time in which viewers arrive: a fraction of a stream, so that read-ahead matters little.
+const FILLING: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@
 //! These studies omit the engine, its sessions, faults and the titles' indexes. The crate
 //! `simulator` has them, at a cost that rules out tens of thousands of scenarios.
 
+mod crowd;
 mod disk_server;
 pub mod fitted;
 mod long_run;
@@ -29,6 +30,7 @@ mod stress;
 mod study;
 mod titles;
 
+pub use crowd::{CrowdResult, CrowdRun, CrowdStudy, crowd_report};
 pub use disk_server::{RotationalDelay, Rules, RunCounters, SingleDiskServer, SlowPeriod, Viewer};
 pub use long_run::{LongRunResult, long_run};
 pub use presets::{Preset, Setup};

@@ -34,6 +34,19 @@ pub struct Track {
 }
 
 impl Track {
+    /// A title whose frames all have the same size.
+    pub(crate) fn constant(mbps: f64, seconds: f64) -> Self {
+        let frames = whole(seconds * FPS) / GROUP * GROUP;
+        let frame = mbps * 125_000.0 / FPS;
+        Self {
+            offset: 0,
+            ends: (1..=frames).map(|frame_end| whole(frame * frame_end as f64) as u64).collect(),
+            at: (0..frames).map(|frame| frame as f64 / FPS).collect(),
+            groups: (0..frames).step_by(GROUP).collect(),
+            duration: frames as f64 / FPS,
+        }
+    }
+
     /// Bytes of all frames.
     pub fn bytes(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
@@ -103,6 +116,13 @@ impl Clips {
             }
             clips.push(clip);
         }
+    }
+}
+
+impl Clips {
+    /// One clip of this rate and length, at the beginning of a disk.
+    pub(crate) fn one(mbps: f64, seconds: f64, seed: u64) -> Track {
+        Clip { offset: 0, groups: whole(seconds * FPS) / GROUP, mbps, seed }.draw()
     }
 }
 

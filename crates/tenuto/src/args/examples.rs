@@ -146,6 +146,8 @@ simulate admission --scenarios 560 --policy all
   The shape, in a minute
 simulate admission --store film.store --model hdd-20tb --policy time-domain,vbrsim
   Your titles on another disk
+simulate admission --preset crowd --wait 0s
+  A full house at once, and nobody waits
 
 reproduce:
 reproduce alderman-bounds --out charts
@@ -252,6 +254,7 @@ const MISUSES: &[(&str, &str)] = &[
     ("format a --size big", "--size: 'big' is not a size such as 64KiB, 40GiB"),
     ("plan --rate fast", "--rate: 'fast' is not a bit rate such as 800kbps"),
     ("serve a --slot 500", "--slot: '500' is not a time such as 500ms, 2s or 1h"),
+    ("serve a --wait 1min", "--wait: players give up before 1min: at most 30s"),
     ("plan --disks 0", "--disks: '0' is not a whole number from 1 to 10000"),
     ("play http://a --speed 0", "'0' is not a speed such as 2, 0.5 or -1"),
     ("serve a --listen 8080", "'8080' is not an address such as 127.0.0.1:8080"),

@@ -1,12 +1,13 @@
 //! Arguments of the commands in virtual time, and of the program about itself.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs};
-use super::values::{BadValue, CommaList, model, text, whole, words};
+use super::values::{BadValue, CommaList, model, text, wait, whole, words};
 use disk::DiskModel;
 use meter::emulated::System;
 use meter::viewer::Arrivals;
 use scheduler::PolicyKind;
 use std::path::PathBuf;
+use std::time::Duration;
 use studies::reproduce::{self, Reproduction};
 use units::ByteCount;
 
@@ -57,15 +58,20 @@ pub(crate) struct AdmissionArgs {
     pub(crate) arrivals: Option<Arrivals>,
     /// Largest number of bytes of a long read.
     ///
-    /// Without it 1 MiB; 4 MiB with --preset library.
+    /// Without it 1 MiB; 4 MiB with --preset library, and for the first disk of --preset crowd.
     #[arg(long)]
     pub(crate) read_size: Option<ByteCount>,
     /// Memory for buffers.
     ///
     /// Without it unlimited, as in the paper; 125 MiB with --preset long-run and slowing; drawn at
-    /// random with --preset stress.
+    /// random with --preset stress; 4 GiB with --preset crowd.
     #[arg(long)]
     pub(crate) memory: Option<ByteCount>,
+    /// How long a viewer of --preset crowd waits for its admission.
+    ///
+    /// As `--wait` of `tenuto serve`.
+    #[arg(long, default_value = "5s", value_parser = wait)]
+    pub(crate) wait: Duration,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     /// A directory for the page and the charts.
@@ -113,6 +119,8 @@ pub(crate) enum AdmissionPreset {
     LongRun,
     /// A disk that is slower for ten minutes, to see what is admitted meanwhile.
     Slowing,
+    /// As many viewers as a disk holds, who come within seconds.
+    Crowd,
 }
 
 /// Arguments of `tenuto reproduce`.

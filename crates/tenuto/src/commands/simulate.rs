@@ -8,18 +8,19 @@ use clap::ValueEnum;
 use disk::DiskModel;
 use meter::viewer::Arrivals;
 use scheduler::PolicyKind;
+use server::ServerConfig;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::Store;
 use studies::admission::{
-    ArrivalGroup, BLOCK, ClipKind, Clips, PolicyUnderTest, Preset, Rules, Setup, SlowdownRun,
-    StoredTitles, Stress, Titles, fitted, long_run, long_run_report, slowdown_report, slowdown_run,
-    stress_report, study_report,
+    ArrivalGroup, BLOCK, ClipKind, Clips, CrowdStudy, PolicyUnderTest, Preset, Rules, Setup,
+    SlowdownRun, StoredTitles, Stress, Titles, crowd_report, fitted, long_run, long_run_report,
+    slowdown_report, slowdown_run, stress_report, study_report,
 };
 use studies::reproduce::Report;
-use units::ByteCount;
+use units::{BitRate, ByteCount};
 
 pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
     // The page is named after the preset as users type it, not after the variant.
@@ -37,6 +38,7 @@ pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
         AdmissionPreset::Stress => wanted.stress(&bar),
         AdmissionPreset::LongRun => wanted.long_run(&bar),
         AdmissionPreset::Slowing => wanted.slowing(&bar),
+        AdmissionPreset::Crowd => wanted.crowd(&bar),
     };
     drop(bar);
     if let Some(dir) = &args.out {
@@ -196,6 +198,46 @@ impl<'a> Wanted<'a> {
         slowdown_report(SOURCE, TIMES_SLOWER, &runs)
     }
 
+    fn crowd(&self, bar: &Bar) -> Report {
+        let preset = |(name, read): (&str, ByteCount)| {
+            Some((name.to_owned(), DiskModel::preset(name)?, read))
+        };
+        let disks: Vec<(String, DiskModel, ByteCount)> = match &self.disk {
+            Some(model) => vec![(model.title().to_owned(), model.clone(), ByteCount::MIB)],
+            None => CROWDED_DISKS.into_iter().filter_map(preset).collect(),
+        };
+        let server = ServerConfig::default();
+        let mut crowds = Vec::new();
+        for (name, model, read) in disks {
+            let read_size = self.args.read_size.unwrap_or(read);
+            for variable in [false, true] {
+                let study = CrowdStudy {
+                    model: model.clone(),
+                    read_size,
+                    piece: server::piece_size(CROWD_RATE, &[], read_size),
+                    memory: self.args.memory.unwrap_or(CROWD_MEMORY),
+                    rate: CROWD_RATE,
+                    variable,
+                    segment: server.segment,
+                    startup: server.startup,
+                    wait: self.args.wait,
+                    seed: self.args.random.seed,
+                };
+                let viewers = study.capacity();
+                crowds.extend(CROWDS.map(|within| (name.clone(), study.clone(), viewers, within)));
+            }
+        }
+        let runs = spread(
+            crowds.len() as u64,
+            |part| bar.percent("crowds", part),
+            |number| {
+                let (name, study, viewers, within) = &crowds[usize::try_from(number).expect("few")];
+                (name.clone(), study.clone(), study.run(*viewers, *within))
+            },
+        );
+        crowd_report("Crowds, simulated", &runs)
+    }
+
     /// The disk and the titles of a long run.
     fn house(&self) -> (DiskModel, StoredTitles) {
         let model = self.disk.clone().unwrap_or_else(fitted::small);
@@ -284,6 +326,16 @@ fn clock() -> Duration {
 
 const SOURCE: &str = "Admission, simulated, after Makaroff, Coutu and Liu, \"Disk Performance and VBR \
                       Admission Control for Media Servers\"";
+
+/// Disks of the preset crowd, and the reads with which each holds most.
+const CROWDED_DISKS: [(&str, ByteCount); 3] =
+    [("hdd-20tb", ByteCount(4 << 20)), ("ssd-sata", ByteCount::MIB), ("st39183w", ByteCount::MIB)];
+/// Times within which a crowd comes.
+const CROWDS: [Duration; 4] =
+    [Duration::ZERO, Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(300)];
+/// Mean rate of the titles of a crowd.
+const CROWD_RATE: BitRate = BitRate(5_000_000);
+const CROWD_MEMORY: ByteCount = ByteCount(4 << 30);
 
 /// Largest value of `--read-size`.
 const LARGEST_READ: u64 = 64 << 20;

@@ -136,16 +136,8 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Arrivals in each slot, such that `most` streams arrive in half of [`FILLING`]: meanwhile the
-    /// disk reads ahead.
-    fn arrivals(&self) -> u32 {
-        let slots = FILLING.as_nanos() / self.disk.slot().as_nanos().max(1);
-        u32::try_from((2 * u128::from(self.most)).div_ceil(slots.max(1))).unwrap_or(u32::MAX).max(1)
-    }
-
     fn simulate(&self, policy: PolicyKind) -> CapacityResult {
         let slot = self.disk.slot();
-        let slots = |time: Duration| u64::try_from(time.as_nanos() / slot.as_nanos()).unwrap_or(1);
         let held = CapacitySim {
             policy,
             min_read: self.disk.min_read(self.read),
@@ -157,10 +149,11 @@ impl Stage<'_> {
             tracks: &self.viewer.curves(),
             places: &self.places,
             reserve: self.viewer.reserve(),
-            arrivals: self.arrivals(),
-            patience: slots(PATIENCE),
-            filling: slots(FILLING),
+            arrivals: 0,
+            patience: 0,
+            filling: 0,
         }
+        .filled_by(self.most)
         .run();
         // While the streams begin, the disk reads ahead, and for a while more can be admitted than
         // it can transfer for.
@@ -313,10 +306,6 @@ fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
 const SLOT: Duration = Duration::from_millis(500);
 /// The longest start-up.
 const LONGEST_STARTUP: Duration = Duration::from_secs(3600);
-/// The simulation ends when no viewer was admitted for this time: twice the longest piece.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Time in which viewers arrive: a fraction of a stream, so that read-ahead matters little.
-const FILLING: Duration = Duration::from_secs(60);
 /// Memory that is never the limit, and whose sums do not overflow.
 const UNBOUNDED: u64 = u64::MAX >> 8;
 /// Size limit of a calibration in JSON, which has a few hundred lines.
