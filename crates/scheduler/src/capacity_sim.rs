@@ -75,7 +75,7 @@ pub struct CapacityResult {
 }
 
 impl<'a> CapacitySim<'a> {
-    /// The same with viewers who come at the pace at which a server fills: `most` streams, by
+    /// A simulation in which viewers come at the pace at which a server fills: `most` streams, by
     /// transfer rate alone, come in half a minute, and the disk reads ahead meanwhile.
     #[must_use]
     pub fn filled_by(self, most: u64) -> Self {

@@ -20,8 +20,8 @@
 //! the time from the first arrival to the last start. Solved for `T` this is Lee and Srivastava's
 //! service cycle (eq. 3).
 //!
-//! A viewer asks for its first byte at its start. After that the engine reads by its clock, as for a
-//! player that takes everything when it is due.
+//! A viewer asks for its first byte at its start. After that the engine reads by its clock, as for
+//! a player that takes everything when it is due.
 
 use super::random::RandomSource;
 use super::titles::{Clips, Track};
@@ -223,7 +223,7 @@ struct Evening {
     reading: VecDeque<(Moment, ReadId, TitleKey, u64)>,
     /// Admitted viewers that have not asked for media, by their starts.
     asks: BTreeSet<(Moment, SessionId)>,
-    /// Of each admitted viewer.
+    /// The sessions of all admitted viewers.
     sessions: Vec<SessionId>,
     starting: BTreeMap<TitleKey, Starting>,
     result: CrowdResult,
