@@ -38,6 +38,7 @@ impl Engine {
         // Before the reads of this slot, which need the memory; idle sessions must not cause reads.
         self.release_expired(now);
         self.end_idle_sessions(now);
+        self.streams.leave_feeds(now);
         self.streams.begin_slot(now);
         self.streams.open_due(now);
         // A later schedule is decided, as all else, on the slots after this one: so only now.

@@ -320,8 +320,14 @@ impl Streams {
 
 /// Followers that leave, or are late.
 impl Streams {
-    /// A follower, which is off the books, has left for good.
-    pub(super) fn leave_feed(&mut self, now: Moment, feed: StreamId, id: StreamId) {
+    /// Feeds go on without the followers that have ended, or end with the last.
+    pub(in crate::engine) fn leave_feeds(&mut self, now: Moment) {
+        for (feed, id) in std::mem::take(&mut self.leaving) {
+            self.leave_feed(now, feed, id);
+        }
+    }
+
+    fn leave_feed(&mut self, now: Moment, feed: StreamId, id: StreamId) {
         let state = &mut self.feeds[&feed];
         state.followers.retain(|other| *other != id);
         if state.followers.is_empty() {

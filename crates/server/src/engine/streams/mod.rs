@@ -63,6 +63,8 @@ pub(super) struct Streams {
     pub(super) awaited: Awaited,
     /// Sessions whose next piece may have come into memory during this call. Empty between calls.
     pub(super) to_serve: Vec<SessionId>,
+    /// Followers that have ended during this call, with their feeds. Empty between calls.
+    leaving: Vec<(StreamId, StreamId)>,
     /// Not taken by the owner yet.
     pub(super) actions: Vec<Action>,
     next_stream: u64,
@@ -89,6 +91,7 @@ impl Streams {
             accounts: Accounts::default(),
             awaited: Awaited::default(),
             to_serve: Vec::new(),
+            leaving: Vec::new(),
             actions: Vec::new(),
             next_stream: 0,
             next_permit: 0,
@@ -148,7 +151,8 @@ impl Streams {
             self.buffers.unpin(read);
         }
         if let Some(fed) = stream.fed {
-            self.leave_feed(now, fed.feed, id);
+            // Not now: a newcomer that was approved may follow this feed, and is booked later.
+            self.leaving.push((fed.feed, id));
         }
     }
 
