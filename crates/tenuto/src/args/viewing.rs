@@ -36,9 +36,10 @@ pub(crate) struct ServeArgs {
     pub(crate) survive_loss: bool,
     /// Memory for media in flight.
     ///
-    /// More memory allows larger reads, and reads further ahead of time.
-    #[arg(long, default_value = "512MiB")]
-    pub(crate) memory: ByteCount,
+    /// More memory allows larger reads, and reads further ahead of time. Without it a quarter of the
+    /// machine's memory, or of the limit of the control group.
+    #[arg(long)]
+    pub(crate) memory: Option<ByteCount>,
     /// Rate that all streams together may have.
     ///
     /// The rate of the network. Without it no stream is refused because of the network.
@@ -57,6 +58,12 @@ pub(crate) struct ServeArgs {
     /// Without it chosen from the calibration, the rates of the titles and the memory.
     #[arg(long)]
     pub(crate) read_size: Option<ByteCount>,
+    /// Measure a disk again when its calibration is so old: after 5 minutes without a viewer.
+    ///
+    /// The measurement takes about a minute and ends at once when a viewer comes. A provisional
+    /// calibration is measured again when more is stored. 0s: never.
+    #[arg(long, default_value = "168h", value_parser = parse_duration, value_name = "AGE")]
+    pub(crate) recalibrate_after: Duration,
     /// Length of an HLS segment.
     ///
     /// Segments begin at key frames, so lengths vary with their distance.
