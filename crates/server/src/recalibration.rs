@@ -8,7 +8,9 @@
 //!                                                    stored; the engine takes it over
 //! ```
 //!
-//! A measurement takes about a minute. One that was ended is tried again at the next quiet time.
+//! Reads in turns leave the disk idle between two turns, so a disk shows no more than it can do, and
+//! may show less: only a result that is not lower replaces a calibration that is not provisional. A
+//! disk that became slower is found by its guard. A measurement takes about a minute. One that was ended is tried again at the next quiet time.
 
 use crate::control::ServedStore;
 use crate::shared::Shared;
@@ -37,6 +39,7 @@ pub(crate) fn start(
 
 fn run(stores: &[ServedStore], shared: &Shared, stopped: &Receiver<()>) {
     let mut quiet_since = Instant::now();
+    let mut measured: Vec<Option<Instant>> = vec![None; stores.len()];
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         if shared.snapshot().engine.active > 0 {
             quiet_since = Instant::now();
@@ -46,15 +49,20 @@ fn run(stores: &[ServedStore], shared: &Shared, stopped: &Receiver<()>) {
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let stop = || stopped.try_recv() == Err(crossbeam_channel::TryRecvError::Disconnected);
-        for store in stores {
-            store.recalibrate_if_due(now.as_secs(), &stop);
+        for (store, measured) in stores.iter().zip(&mut measured) {
+            // A failure, or a result that was not used, is not repeated at once.
+            let is_recent = measured.is_some_and(|at| at.elapsed() < AGAIN);
+            if !is_recent && store.recalibrate_if_due(now.as_secs(), &stop) {
+                *measured = Some(Instant::now());
+            }
         }
-        // Also after a failure: it is not tried again and again.
         quiet_since = Instant::now();
     }
 }
 
 /// Time without a session after which a disk is measured.
 const QUIET: Duration = Duration::from_secs(300);
+/// Time after a measurement before the next one of the same disk.
+const AGAIN: Duration = Duration::from_secs(24 * 3600);
 /// Time between two looks at the sessions.
 const LOOK: Duration = Duration::from_secs(1);

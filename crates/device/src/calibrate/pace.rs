@@ -56,9 +56,14 @@ impl Stretches {
         self.0.iter().flatten().map(Round::longest).max().unwrap_or(LEAST)
     }
 
-    /// Makes one stretch of all.
-    pub(super) fn join(&mut self) {
-        self.0 = vec![std::mem::take(&mut self.0).into_iter().flatten().collect()];
+    /// The mean time of a read in the second half of the longest stretch.
+    pub(super) fn later_mean(&self) -> Duration {
+        let ends = self.0.iter().map(|stretch| ends(stretch)).max_by_key(Vec::len);
+        let ends = ends.unwrap_or_default();
+        let half = ends.len() / 2;
+        let (Some(from), Some(to)) = (ends.get(half), ends.last()) else { return LEAST };
+        let reads = (ends.len() - half - 1).max(1) as u64;
+        Duration::from_nanos((to - from).div_ceil(reads)).max(LEAST)
     }
 
     /// The time of all reads.

@@ -110,7 +110,12 @@ impl<'a> Procedure<'a> {
         }
         let sustained = self.long_run(&mut guarantees, queue_depth, &mut outliers)?;
         let zones = self.zones(queue_depth)?;
-        let (zones, arm) = self.arm(zones, queue_depth)?;
+        let (mut zones, arm) = self.arm(zones, queue_depth)?;
+        let in_bursts = |g: &ReadGuarantee| g.longest_read > g.pace.each * PAUSE;
+        if arm.is_none() && guarantees.iter().any(in_bursts) {
+            // The few reads at each place were timed between the pauses, or with one: no rates.
+            zones.clear();
+        }
         let writing = self.writing(queue_depth, &means)?;
         let cost = cost(&means, &zones);
         let arm_seen = if arm.is_some() { "; arm fitted to timed reads" } else { "" };
@@ -174,15 +179,17 @@ impl<'a> Procedure<'a> {
         let repeat = self.placements(size.0, depth, share)?;
         let outlier = (!suspect.recurs_in(&repeat)).then(|| suspect.outlier(size));
         let mut all = if outlier.is_some() { suspect.others } else { measured };
-        all.0.extend(repeat.0);
-        if bursts(&all) {
-            all.join();
+        // What was measured in short rounds before the disk was seen to work in bursts counts less
+        // than the long stretch.
+        if bursts(&repeat) {
+            return Ok((repeat, outlier));
         }
+        all.0.extend(repeat.0);
         Ok((all, outlier))
     }
 
     /// A stretch of reads in each placement. On a disk that works in bursts the placements cannot
-    /// be told apart in a short time: all are one stretch there, which lasts for many bursts.
+    /// be told apart in a short time: there one stretch is measured that lasts for many bursts.
     fn placements(
         &mut self,
         size: u64,
@@ -212,17 +219,34 @@ impl<'a> Procedure<'a> {
             longest = longest.max(measured.longest());
         }
         if bursts(&measured) {
-            measured.join();
-            while bursts(&measured)
-                && measured.time() < measured.longest() * BURSTS
-                && self.bench.elapsed() < begun + share * MOST_SHARES
-            {
-                let (longest, each) = (measured.longest(), measured.mean());
-                let round = self.sweep(ReadPattern::Random, size, depth, longest, each)?;
-                measured.0[0].push(round);
-            }
+            let most = (begun + share * MOST_SHARES).saturating_sub(self.bench.elapsed());
+            let time = (measured.longest() * BURSTS).clamp(share, most.max(share));
+            return self.without_pause(size, depth, time, measured.mean());
         }
         Ok(measured)
+    }
+
+    /// Random reads for about `time`, as few rounds as possible: where one ends, the disk is idle.
+    fn without_pause(
+        &mut self,
+        size: u64,
+        depth: u32,
+        time: Duration,
+        mut each: Duration,
+    ) -> Result<Stretches, DeviceError> {
+        let mut measured = Stretches::default();
+        loop {
+            let at = self.bench.elapsed();
+            let count = reads_in(time.saturating_sub(measured.time()), each).max(4);
+            let RoundTimes { took, ends, .. } =
+                self.read(ReadPattern::Random, count, size, depth, "sweeps")?;
+            // A stretch each: what is between them is a pause.
+            measured.0.push(vec![Round { at, took, ends }]);
+            each = measured.mean();
+            if measured.time() >= time * 3 / 4 {
+                return Ok(measured);
+            }
+        }
     }
 
     /// A round of about minRead reads: as many as fit into a slot less the longest read.
@@ -258,25 +282,27 @@ impl<'a> Procedure<'a> {
             return Ok(String::new());
         }
         let begun = self.bench.elapsed();
-        let mut stretch = Stretch::new();
-        // One more round: the last slot must be whole.
-        while self.bench.elapsed() < begun + self.options.long_run + slot {
-            let ReadPace { each, .. } = before.pace;
-            let round =
-                self.sweep(ReadPattern::Random, read_size.0, depth, Duration::ZERO, each)?;
-            stretch.push(round);
-        }
+        // One more slot: the last one must be whole.
+        let time = self.options.long_run + slot;
+        let mut measured = if before.longest_read > before.pace.each * PAUSE {
+            self.without_pause(read_size.0, depth, time, before.pace.each)?
+        } else {
+            let mut stretch = Stretch::new();
+            while self.bench.elapsed() < begun + time {
+                let ReadPace { each, .. } = before.pace;
+                let (size, longest) = (read_size.0, Duration::ZERO);
+                stretch.push(self.sweep(ReadPattern::Random, size, depth, longest, each)?);
+            }
+            Stretches(vec![stretch])
+        };
         let time = self.bench.elapsed() - begun;
-        let mut measured = Stretches(vec![stretch]);
         if let Some(suspect) = measured.suspect() {
             outliers.push(suspect.outlier(read_size));
             measured = suspect.others;
         }
         // A disk that falls behind after its first seconds: the mean of the second half is what it
         // keeps.
-        let halves = measured.0.iter().max_by_key(|stretch| stretch.len());
-        let half = halves.map(|stretch| stretch[stretch.len() / 2..].to_vec());
-        let lasting = Stretches(vec![half.unwrap_or_default()]).mean();
+        let lasting = measured.later_mean();
         let usual = before.pace.each;
         let part = usual.as_secs_f64() / lasting.as_secs_f64().max(1e-9);
         let kept = part >= SUSTAINED;

@@ -65,11 +65,13 @@ impl ServedStore {
     }
 
     /// Measures the disk again if it is due and nobody watches, and ends the measurement when
-    /// somebody comes or `stop` says so; then nothing changes. `now`: Unix seconds.
-    pub(crate) fn recalibrate_if_due(&self, now: u64, stop: &dyn Fn() -> bool) {
+    /// somebody comes or `stop` says so; then nothing changes. Measured in turns, a disk does not
+    /// show more than it can do, but it may show less: a result below a calibration that is kept is
+    /// only logged. `now`: Unix seconds. Returns whether a measurement was made.
+    pub(crate) fn recalibrate_if_due(&self, now: u64, stop: &dyn Fn() -> bool) -> bool {
         let mounted = self.mounted();
         if !mount::is_due(&mounted.store, &self.config, now) {
-            return;
+            return false;
         }
         let disturbed = || stop() || self.shared.snapshot().engine.active > 0;
         let permit = |bytes: ByteCount| -> Option<Box<dyn Any>> {
@@ -87,28 +89,36 @@ impl ServedStore {
             &mut |_| {},
         );
         if disturbed() {
-            return;
+            return false;
         }
+        let before = mounted.store.calibration();
+        let adopt = |calibration: Calibration| {
+            let reads = |record: &Calibration| {
+                record.guarantee_for(mounted.read_size).map_or(0, |g| g.min_read)
+            };
+            let kept = before.as_ref().filter(|before| !before.is_provisional());
+            let used = kept.is_none_or(|kept| reads(&calibration) >= reads(kept));
+            if used {
+                self.adopt(&calibration)?;
+            }
+            Ok((reads(&calibration), used))
+        };
         let store = mounted.path.display().to_string();
-        let result = measured.and_then(|calibration| {
-            self.adopt(&calibration)?;
-            Ok(calibration)
-        });
-        match result {
-            Ok(calibration) => {
-                let guarantee = calibration.guarantee_for(mounted.read_size);
-                let reads = guarantee.map_or(0, |guarantee| guarantee.min_read);
-                self.shared.log.line(
-                    || json!({ "event": "disk-recalibrated", "store": store, "min_read": reads }),
-                );
-            }
-            Err(failure) => {
-                let error = failure.to_string();
-                self.shared.log.line(
-                    || json!({ "event": "disk-not-recalibrated", "store": store, "error": error }),
-                );
-            }
-        }
+        let event = match measured.and_then(adopt) {
+            Ok((reads, used)) => json!({
+                "event": "disk-recalibrated",
+                "store": store,
+                "min_read": reads,
+                "used": used,
+            }),
+            Err(failure) => json!({
+                "event": "disk-not-recalibrated",
+                "store": store,
+                "error": failure.to_string(),
+            }),
+        };
+        self.shared.log.line(|| event);
+        true
     }
 }
 
