@@ -26,16 +26,29 @@ function clock(seconds) {
   return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
+// The URL of the session that is playing, where the browser shows its token.
+let session = null;
+
+// Gives the place of the session to the next viewer.
+function leave() {
+  if (session) navigator.sendBeacon(session);
+  session = null;
+}
+
+addEventListener("pagehide", leave);
+
 // A browser without native HLS (most desktop browsers) plays the whole file by byte ranges.
 async function play(title) {
   const hls = video.canPlayType("application/vnd.apple.mpegurl") !== "";
   byId("playing").textContent = `${title.name}: requesting admission`;
   byId("playing").className = "";
+  leave();
   if (!hls) {
     // The response is a redirect to a URL with a session token, or a refusal with its reason.
     const answer = await fetch(title.mp4, { headers: { Range: "bytes=0-0" } });
     if (!answer.ok) return refused(title, answer);
     video.src = answer.url;
+    session = answer.url.replace(/\.mp4\?/, "/session?");
   } else {
     video.src = title.hls;
   }

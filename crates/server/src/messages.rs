@@ -7,8 +7,8 @@
 
 use crate::clients::ClientAddress;
 use crate::engine::{
-    DeclineReason, DiskGuarantee, DiskNumber, MediaRequest, ReadId, ReadOutcome, Refusal,
-    RequestId, SessionId,
+    DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MediaRequest, ReadId, ReadOutcome,
+    Refusal, RequestId, SessionId,
 };
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
@@ -79,6 +79,13 @@ pub(crate) enum Event {
     List { caller: Caller },
     /// The player disconnected before it received the answer to its admission request.
     Close { session: SessionId },
+    /// The player has ended its session.
+    End { session: SessionId },
+    /// A connection carries its first request of a session.
+    Connected { session: SessionId },
+    /// A connection that carried requests of a session has ended, or its peer has closed its side
+    /// during a response.
+    Disconnected { session: SessionId, how: Disconnection },
     /// A player requests bytes. Answered with [`WorkerMessage::Accepted`] or
     /// [`WorkerMessage::RequestFailed`].
     Request { caller: Caller, request: MediaRequest },

@@ -57,6 +57,10 @@ impl Scrape {
         let counters = &engine.counters;
         out.gauge("sessions", "Sessions admitted and not ended", engine.sessions)?;
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
+        let help = "Sessions whose reservation a newcomer may take: their viewers have gone";
+        out.gauge("sessions_revocable", help, engine.revocable)?;
+        let help = "Reservations of viewers who had gone, given to newcomers";
+        out.counter("reservations_revoked", help, counters.revoked)?;
         out.counter("admitted", "Sessions admitted", counters.admitted)?;
         out.counter(
             "admitted_downgraded",

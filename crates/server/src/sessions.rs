@@ -148,6 +148,11 @@ impl SessionTable {
         ended.known.insert(token);
     }
 
+    /// Whether the session of a token has not ended.
+    pub(crate) fn is_live(&self, token: Token) -> bool {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).contains_key(&token)
+    }
+
     /// Looks up a token as it stands in a URL. Costs a read lock and one hash.
     pub(crate) fn find(&self, token: &str) -> TokenLookup {
         let Ok(token) = token.parse::<Token>() else { return TokenLookup::Unknown };

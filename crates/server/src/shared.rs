@@ -165,6 +165,8 @@ impl Shared {
             socket_method: self.info.socket_method.clone(),
             sessions: engine.sessions,
             active: engine.active,
+            revocable: engine.revocable,
+            revoked: counters.revoked,
             admitted: counters.admitted,
             admitted_downgraded: counters.admitted_downgraded,
             refused: wire::RefusedCounts {

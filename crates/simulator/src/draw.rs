@@ -31,7 +31,8 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
     scenario
 }
 
-/// Adds patient viewers, replaced sessions, and the policies that `policy` does not draw.
+/// Adds patient viewers, replaced sessions, viewers whose connections come and go, and the policies
+/// that `policy` does not draw.
 fn add_features(class: FaultClass, scenario: &mut Scenario, rng: &mut fastrand::Rng) {
     use PolicyKind::{GroupedSweeps, Rates, Scan, ServiceCurve};
     let viewers = &mut scenario.viewers;
@@ -40,6 +41,9 @@ fn add_features(class: FaultClass, scenario: &mut Scenario, rng: &mut fastrand::
     if class == FaultClass::AnyFault || rng.u8(..4) > 0 {
         scenario.policy = [Rates, Scan, GroupedSweeps, ServiceCurve][rng.usize(..4)];
     }
+    let viewers = &mut scenario.viewers;
+    (viewers.reconnect, viewers.away) = (share(rng), share(rng));
+    (viewers.hang_up, viewers.end) = (share(rng), share(rng) / 2.0);
 }
 
 fn draw_first(class: FaultClass, seed: u64) -> Scenario {

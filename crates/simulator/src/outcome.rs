@@ -23,6 +23,8 @@ pub struct WorldOutcome {
     pub refused: [u64; 3],
     /// Requests of admitted sessions that were refused, most of them seeks.
     pub refused_seeks: u64,
+    /// Reservations of viewers who had gone, or never played, that were given to others.
+    pub revoked: u64,
     /// Reads from all disks.
     pub reads: u64,
     /// Bytes of all reads.

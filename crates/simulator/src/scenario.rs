@@ -120,6 +120,14 @@ pub struct Viewers {
     /// The longest postponement that a patient viewer accepts.
     #[serde(with = "quantity::time")]
     pub patience: Duration,
+    /// Share that has a connection for each request. The others keep theirs.
+    pub reconnect: f64,
+    /// Share that once closes its connection between two requests, and comes back for the next.
+    pub away: f64,
+    /// Share that closes its connections when it leaves.
+    pub hang_up: f64,
+    /// Share that ends its session first when it leaves.
+    pub end: f64,
     /// Share that once replaces its session by a new one that starts at the segment it needs next,
     /// as a player does that loads the manifest again for another part or speed of the title.
     pub replace: f64,
@@ -348,6 +356,10 @@ impl Default for Viewers {
             close: 0.5,
             patient: 0.0,
             patience: Duration::ZERO,
+            reconnect: 0.0,
+            away: 0.0,
+            hang_up: 0.0,
+            end: 0.0,
             replace: 0.0,
         }
     }

@@ -38,6 +38,14 @@ pub(crate) struct ViewerProfile {
     pub(crate) patience: Duration,
     /// Time after the start of play-out at which it replaces its session by a new one.
     pub(crate) replaces_after: Option<Duration>,
+    /// It has a connection for each request.
+    pub(crate) reconnects: bool,
+    /// Time after the start of play-out at which it closes its connection, if nothing is open.
+    pub(crate) away_after: Option<Duration>,
+    /// It closes its connections when it leaves.
+    pub(crate) hangs_up: bool,
+    /// It ends its session first when it leaves.
+    pub(crate) ends_session: bool,
 }
 
 impl ViewerProfile {
@@ -114,6 +122,10 @@ impl ViewerProfile {
             // world.
             patience: if rng.f64() < shares.patient { shares.patience } else { Duration::ZERO },
             replaces_after: (rng.f64() < shares.replace).then(|| part_of(length, rng)),
+            reconnects: rng.f64() < shares.reconnect,
+            away_after: (rng.f64() < shares.away).then(|| part_of(length, rng)),
+            hangs_up: rng.f64() < shares.hang_up,
+            ends_session: rng.f64() < shares.end,
         }
     }
 }
@@ -150,6 +162,8 @@ pub(crate) struct Viewer {
     /// Number of rows of its player.
     pub(crate) rows: usize,
     pub(crate) socket_stalled: bool,
+    /// It has closed its connections since its last request.
+    pub(crate) disconnected: bool,
     pub(crate) has_left: bool,
 }
 
@@ -187,6 +201,7 @@ impl Viewer {
             stall: None,
             rows: 0,
             socket_stalled: false,
+            disconnected: false,
             has_left: false,
         }
     }

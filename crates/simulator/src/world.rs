@@ -56,6 +56,8 @@ enum Event {
     CancelRequests(usize),
     /// A viewer repeats fetches that were refused or failed.
     Retry(usize),
+    /// A viewer closes its connection, if nothing is open.
+    GoAway(usize),
     /// A viewer's socket takes no more data.
     SocketStalls(usize),
     /// The server closes a socket that takes no data.
@@ -277,6 +279,7 @@ impl<'a> World<'a> {
             Event::WakePlayer(viewer) => self.wake_player(viewer),
             Event::CancelRequests(viewer) => self.cancel_requests(viewer),
             Event::Retry(viewer) => self.retry(viewer),
+            Event::GoAway(viewer) => self.go_away(viewer),
             Event::SocketStalls(viewer) => self.stall_socket(viewer),
             Event::SendTimeout(viewer) => self.leave(viewer),
             Event::Sent(request) => self.delivery_sent(request),
@@ -334,6 +337,7 @@ impl<'a> World<'a> {
         self.audit_disks(&status);
         (self.outcome.on_time, self.outcome.deadline_misses) =
             (status.counters.deadlines_met, status.counters.deadline_misses);
+        self.outcome.revoked = status.counters.revoked;
         (self.outcome.failed_over, self.outcome.ended_by_loss) =
             (status.counters.failed_over, status.counters.ended_by_disk_loss);
         self.outcome.refused_for_loss = status.counters.refused_for_loss;

@@ -170,6 +170,9 @@ impl Core {
                 self.engine.close(now, session);
                 self.end_session(session, RequestError::SessionEnded);
             }
+            Event::End { session } => self.engine.end(now, session),
+            Event::Connected { session } => self.session_connected(now, session),
+            Event::Disconnected { session, how } => self.session_disconnected(now, session, how),
             Event::Request { caller, request } => self.request_media(now, caller, request),
             Event::Sent { request, read } => self.engine.sent(now, request, read),
             Event::Cancel { request } => {

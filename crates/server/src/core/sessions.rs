@@ -3,7 +3,7 @@
 use super::Core;
 use crate::clients::ClientAddress;
 use crate::engine::{
-    AdmissionDecision, AdmitRequest, RequestId, SessionId, SessionStatus, TitleKey,
+    AdmissionDecision, AdmitRequest, Disconnection, RequestId, SessionId, SessionStatus, TitleKey,
 };
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
@@ -19,6 +19,10 @@ use units::Moment;
 pub(super) struct OpenSession {
     pub(super) session: Arc<PlayerSession>,
     pub(super) requests: HashSet<RequestId>,
+    /// Open connections that have carried requests of it.
+    connections: u32,
+    /// Its player has closed one of them as a player does that leaves.
+    left: bool,
 }
 
 /// A title with sessions.
@@ -103,7 +107,12 @@ impl Core {
                 ));
                 self.unplayed.add(client);
                 self.shared.sessions.insert(Arc::clone(&session));
-                let open = OpenSession { session: Arc::clone(&session), requests: HashSet::new() };
+                let open = OpenSession {
+                    session: Arc::clone(&session),
+                    requests: HashSet::new(),
+                    connections: 0,
+                    left: false,
+                };
                 self.sessions.insert(id, open);
                 Ok((session, wait))
             }
@@ -125,6 +134,28 @@ impl Core {
             return Ok(());
         }
         Err(AdmissionError::TooManyUnplayed { client, most })
+    }
+
+    /// A connection carries requests of a session.
+    pub(super) fn session_connected(&mut self, now: Moment, id: SessionId) {
+        let Some(open) = self.sessions.get_mut(&id) else { return };
+        open.connections += 1;
+        open.left = false;
+        if open.connections == 1 {
+            self.engine.connected(now, id);
+        }
+    }
+
+    /// A connection of a session has ended.
+    pub(super) fn session_disconnected(&mut self, now: Moment, id: SessionId, how: Disconnection) {
+        let Some(open) = self.sessions.get_mut(&id) else { return };
+        open.connections -= 1;
+        // A player that leaves closes all its connections, some of them after one request.
+        open.left |= how == Disconnection::Left;
+        if open.connections == 0 {
+            let how = if open.left { Disconnection::Left } else { Disconnection::Unclear };
+            self.engine.disconnected(now, id, how);
+        }
     }
 
     /// Ends a session: its token becomes invalid and its pending requests are answered with `why`.

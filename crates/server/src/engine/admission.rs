@@ -10,7 +10,8 @@
 //! ```
 
 use super::bookings::evaluate::{Accepted, Candidate, FailoverShortfall, Shortfall};
-use super::sessions::Session;
+use super::departure::GiveWay;
+use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
 use super::streams::{Choice, Rejected, Rejection, SEARCH_SLOTS};
 use super::{
@@ -63,15 +64,30 @@ impl Engine {
         }
     }
 
-    // The first offer that fits now; if none does, the first that fits within the viewer's
-    // max_wait.
+    // The best offer that fits now, also in place of viewers who have gone; if none does, the first
+    // that fits within the viewer's max_wait.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
         let session = SessionId(self.next_session);
-        let mut rejected = match self.streams.choose_placement(now, request, session) {
+        let mut rejected = match self.streams.choose_placement(now, request, session, true) {
+            Ok(choice) if choice.offer > 0 => {
+                return Ok(self.choose_better_offer(now, request, choice));
+            }
             Ok(choice) => return Ok(choice),
             Err(Rejection::Unusable(reason)) => return Err(self.refusal_without_search(reason)),
             Err(Rejection::Short(rejected)) => rejected,
         };
+        let give_way = GiveWay::for_shortfalls(rejected.iter().map(|rejected| {
+            (rejected.candidate.placement(), rejected.shortfall.shortage.resource)
+        }));
+        let in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
+            engine.streams.choose_placement(now, request, session, false).ok()
+        });
+        if let Some(choice) = in_place {
+            for Rejected { candidate, .. } in rejected {
+                self.streams.bookings.put_demand(candidate.demand);
+            }
+            return Ok(choice);
+        }
         let patience_slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
         let max_wait = u32::try_from(patience_slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
@@ -88,6 +104,25 @@ impl Engine {
             self.streams.bookings.put_demand(other.candidate.demand);
         }
         Err(self.refusal(now, last.candidate, last.shortfall))
+    }
+
+    // A better offer than the one that fits now, in place of viewers who have gone, if there is
+    // one.
+    fn choose_better_offer(
+        &mut self,
+        now: Moment,
+        request: &AdmitRequest,
+        smaller: Choice,
+    ) -> Choice {
+        let session = SessionId(self.next_session);
+        let offer = smaller.offer;
+        let placement = smaller.accepted.candidate.placement();
+        let give_way = GiveWay::for_shortfalls([(placement, Resource::Disk)]);
+        let better = self.fit_in_place_of_others(now, &give_way, |engine| {
+            let choice = engine.streams.choose_placement(now, request, session, false).ok()?;
+            (choice.offer < offer).then_some(choice)
+        });
+        better.unwrap_or(smaller)
     }
 
     /// The refusal of a candidate: what is short, and when the candidate would fit.
@@ -116,8 +151,8 @@ impl Engine {
         Refusal { resource, retry_after, exact, detail }
     }
 
-    // Takes a session's booking off the books. Memory for what its sockets hold stays reserved.
-    fn suspend(&mut self, id: SessionId) -> SuspendedSession {
+    /// Takes a session's booking off the books. Memory for what its sockets hold stays reserved.
+    pub(super) fn suspend(&mut self, id: SessionId) -> SuspendedSession {
         let session = &mut self.sessions[&id];
         let placement = session.placement();
         let ids = std::mem::take(&mut session.streams);
@@ -128,7 +163,8 @@ impl Engine {
         SuspendedSession { session: id, streams, reserve }
     }
 
-    fn resume(&mut self, suspended: SuspendedSession) {
+    /// Puts a suspended session back on the books, as it was.
+    pub(super) fn resume(&mut self, suspended: SuspendedSession) {
         let session = &mut self.sessions[&suspended.session];
         let placement = session.placement();
         session.reserve += suspended.reserve;
@@ -214,6 +250,7 @@ impl Engine {
             // A player with a later start is told of it only then, so its silence counts from then.
             last_activity: now + self.config.slot * slots,
             asked: false,
+            presence: Presence::Connected,
             seeks: BTreeMap::new(),
         };
         self.streams.accounts.open(id, summary);
@@ -221,11 +258,11 @@ impl Engine {
     }
 }
 
-// A session whose booking is off the books while another is decided on instead of it.
-struct SuspendedSession {
-    session: SessionId,
-    streams: Vec<(StreamId, Stream)>,
-    // The part of its send memory that its sockets do not hold.
+/// A session whose booking is off the books while another is decided on instead of it.
+pub(super) struct SuspendedSession {
+    pub(super) session: SessionId,
+    pub(super) streams: Vec<(StreamId, Stream)>,
+    /// The part of its send memory that its sockets do not hold.
     reserve: u64,
 }
 

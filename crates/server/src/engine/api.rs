@@ -183,6 +183,16 @@ pub struct Refusal {
     pub detail: String,
 }
 
+/// What the end of a player's last connection says of its viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disconnection {
+    /// The player has closed a connection that it would have used again: the viewer has gone.
+    Left,
+    /// Players that go on playing end connections like this, too, such as those with a connection
+    /// for each request.
+    Unclear,
+}
+
 /// Why a request is declined because of other requests of its own session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeclineReason {

@@ -25,6 +25,7 @@ mod bookings;
 mod buffers;
 mod clock;
 mod delivery;
+mod departure;
 mod loss;
 mod pieces;
 mod seek;
@@ -269,6 +270,29 @@ impl Engine {
                 engine.end_session(now, session, true);
             }
         });
+    }
+
+    /// The viewer has ended its session. What its sockets hold is still answered for by `sent` or
+    /// `cancel`.
+    pub fn end(&mut self, now: Moment, session: SessionId) {
+        self.input(now, |engine| {
+            if engine.sessions.contains_key(&session) {
+                engine.end_session(now, session, false);
+            }
+        });
+    }
+
+    /// The player of a session has a connection. So it counts before the first such call, too.
+    pub fn connected(&mut self, now: Moment, session: SessionId) {
+        self.input(now, |engine| engine.note_connected(session));
+    }
+
+    /// The player of a session has closed its last connection, or its half of it. From when on the
+    /// reservation may be given to a newcomer who does not fit otherwise is decided from that, from
+    /// the player's clock and from what it has asked for; until it is given away, or
+    /// [`Engine::connected`] is called, nothing changes for the session.
+    pub fn disconnected(&mut self, now: Moment, session: SessionId, how: Disconnection) {
+        self.input(now, |engine| engine.note_disconnected(now, session, how));
     }
 
     /// A read has ended. Each [`Action::Read`] is answered once; a read that was never issued is

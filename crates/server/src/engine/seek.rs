@@ -13,6 +13,7 @@
 //! All or nothing: all tracks of a request are readmitted, or none.
 
 use super::bookings::evaluate::{Accepted, Candidate};
+use super::departure::GiveWay;
 use super::pieces::{curve, validate};
 use super::sessions::Session;
 use super::stream::{Stream, StreamId};
@@ -212,6 +213,14 @@ impl Engine {
             Ok(approval) => return Ok((candidate.accepted(approval), 0)),
             Err(shortfall) => shortfall,
         };
+        let give_way =
+            GiveWay::for_shortfalls([(candidate.placement(), shortfall.shortage.resource)]);
+        let in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
+            engine.streams.evaluate(&candidate).ok()
+        });
+        if let Some(approval) = in_place {
+            return Ok((candidate.accepted(approval), 0));
+        }
         // A player that seeks waits as it does at its start, and does not know of a longer delay.
         let startup_slots = self.config.startup.as_nanos() / self.config.slot.as_nanos();
         let limit = u32::try_from(startup_slots).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);

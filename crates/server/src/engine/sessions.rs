@@ -32,8 +32,21 @@ pub(super) struct Session {
     pub(super) last_activity: Moment,
     /// It has asked for media at least once.
     pub(super) asked: bool,
+    /// Whether its player has a connection.
+    pub(super) presence: Presence,
     /// Per track, the number of the youngest request for which it was readmitted.
     pub(super) seeks: BTreeMap<TrackNumber, u64>,
+}
+
+/// Whether a player is there, as far as its connections show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It has a connection, or nothing is known of its connections.
+    Connected,
+    /// It has had no connection since then, which does not tell whether it comes back.
+    Disconnected(Moment),
+    /// It went then.
+    Left(Moment),
 }
 
 impl Session {

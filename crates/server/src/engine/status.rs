@@ -14,6 +14,9 @@ pub struct Status {
     pub sessions: u64,
     /// Sessions that hold a reservation now.
     pub active: u64,
+    /// Sessions among them whose viewers have gone or never played, so that a newcomer may take
+    /// their reservation.
+    pub revocable: u64,
     /// Events counted since the start.
     pub counters: Counters,
     /// Bytes of buffers in use.
@@ -56,6 +59,9 @@ pub struct Counters {
     pub failed_over: u64,
     /// Sessions that ended because their disk was lost, since the start.
     pub ended_by_disk_loss: u64,
+    /// Reservations of viewers who had gone, or never played, that were given to others since the
+    /// start.
+    pub revoked: u64,
 }
 
 /// One disk's part of [`Status`].
@@ -134,9 +140,12 @@ impl Engine {
     pub fn status(&self, now: Moment) -> Status {
         let holds =
             |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
+        let revocable =
+            |session: &&Session| holds(session) && self.revocable_since(session, now).is_some();
         Status {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
+            revocable: self.sessions.values().filter(revocable).count() as u64,
             counters: self.streams.accounts.counters,
             buffers_used: self.streams.buffers_used(),
             buffers_total: self.streams.buffers.total(),

@@ -41,6 +41,8 @@ pub(crate) enum Decision {
     Admit(PlayRequest),
     /// Send the core's list of sessions.
     ListSessions,
+    /// Let the core end this session, and say that it has ended.
+    EndSession(SessionId),
 }
 
 impl From<Response> for Decision {
@@ -76,7 +78,13 @@ fn decide(
         return Ok(Response::options().into());
     }
     let route = Route::of(&request.path).ok_or_else(not_found)?;
+    let ends = matches!(request.method, Method::Delete | Method::Post);
+    if ends != matches!(route, Route::Session { .. }) {
+        let allowed = if ends { "GET, HEAD, OPTIONS" } else { "DELETE, POST, OPTIONS" };
+        return Ok(Response::method_not_allowed(allowed).into());
+    }
     let response = match route {
+        Route::Session { title } => return Ok(end_session(shared, request, &title)),
         Route::Root => Response::redirect("/console/"),
         Route::Console(name) => console::file(&name)
             .map_or_else(not_found, |(kind, text)| Response::new(200, kind, text)),
@@ -346,6 +354,17 @@ fn open_title(
         Ok(Some(title)) => Ok(title),
         Ok(None) => Err(Decision::Open(name.to_owned())),
         Err(why) => Err(open_failed(name, &why).into()),
+    }
+}
+
+/// Ends the session of a request's token. A session that has ended stays ended.
+fn end_session(shared: &Shared, request: &HttpRequest, name: &str) -> Decision {
+    match request.query("s").map(|token| shared.sessions.find(token)) {
+        Some(TokenLookup::Ended) => Response::no_content().into(),
+        _ => match find_session(shared, request, name) {
+            Ok(session) => Decision::EndSession(session.id),
+            Err(response) => response.into(),
+        },
     }
 }
 

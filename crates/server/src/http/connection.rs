@@ -5,7 +5,9 @@
 use super::request::{HttpRequest, Method};
 use super::transfer::Transfer;
 use crate::layout::DeliveryFormat;
+use crate::sessions::PlayerSession;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// One client connection of an HTTP thread.
@@ -16,8 +18,12 @@ pub(super) struct Connection {
     pub(super) input: Vec<u8>,
     /// Whether the socket loop holds a receive buffer of this connection.
     pub(super) receiving: bool,
-    /// Whether the peer has closed its sending side.
+    /// Whether the peer has closed its sending side, or all of the connection.
     pub(super) ended: bool,
+    /// Whether it did so during a response, or while it waited for one.
+    pub(super) hung_up: bool,
+    /// The sessions that it has carried requests of, at most [`SESSIONS_NOTED`] living ones.
+    pub(super) sessions: Vec<SessionUse>,
     pub(super) state: ConnectionState,
     /// When the peer must have sent something; not used while sending to the peer.
     pub(super) deadline: Instant,
@@ -27,6 +33,14 @@ pub(super) struct Connection {
     pub(super) progress_at: Instant,
     /// Number of the next send.
     pub(super) next_number: u64,
+}
+
+/// A session's use of a connection.
+#[derive(Debug)]
+pub(super) struct SessionUse {
+    pub(super) session: Arc<PlayerSession>,
+    /// Requests of the session that the connection has carried.
+    pub(super) requests: u32,
 }
 
 /// What a connection is doing.
@@ -99,12 +113,19 @@ impl Connection {
             input: Vec::new(),
             receiving: false,
             ended: false,
+            hung_up: false,
+            sessions: Vec::new(),
             state: ConnectionState::Reading,
             deadline,
             taken: 0,
             progress_at: Instant::now(),
             next_number: 0,
         }
+    }
+
+    /// Whether a request is being answered.
+    pub(super) fn is_answering(&self) -> bool {
+        !matches!(self.state, ConnectionState::Reading | ConnectionState::Lingering)
     }
 
     /// Whether bytes wait for the peer to take them.

@@ -13,6 +13,10 @@ pub(crate) enum Method {
     Get,
     Head,
     Options,
+    /// Ends a session.
+    Delete,
+    /// Ends a session: what a page can send when it is closed (`navigator.sendBeacon`).
+    Post,
 }
 
 impl Method {
@@ -21,6 +25,8 @@ impl Method {
             Self::Get => "GET",
             Self::Head => "HEAD",
             Self::Options => "OPTIONS",
+            Self::Delete => "DELETE",
+            Self::Post => "POST",
         }
     }
 }
@@ -96,6 +102,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         "GET" => Method::Get,
         "HEAD" => Method::Head,
         "OPTIONS" => Method::Options,
+        "DELETE" => Method::Delete,
+        "POST" => Method::Post,
         _ => return Err(METHOD),
     };
     let mut request = HttpRequest {
@@ -197,8 +205,11 @@ const BODY: HeadError = HeadError {
     code: "body-not-allowed",
     message: "no request here has a body; send it without Content-Length and Transfer-Encoding",
 };
-const METHOD: HeadError =
-    HeadError { status: 405, code: "method-not-allowed", message: "use GET, HEAD or OPTIONS" };
+const METHOD: HeadError = HeadError {
+    status: 405,
+    code: "method-not-allowed",
+    message: "use GET, HEAD or OPTIONS; DELETE or POST end a session",
+};
 const TOO_LONG_LINE: HeadError = HeadError {
     status: 414,
     code: "url-too-long",
@@ -252,7 +263,9 @@ mod tests {
             ("\u{16}\u{3}\u{1}\u{2}", 400),
             ("GET / HTTP/1.1\r\nHo st: a\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost: a\r\nX\0: y\r\n\r\n", 400),
-            ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+            ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1", 400),
+            ("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
             ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
             (&long_line, 414),
             (&long_field, 431),

@@ -87,9 +87,23 @@ impl Response {
     pub(crate) fn rejected(rejection: &HeadError) -> Self {
         let mut response = Self::error(rejection.status, rejection.code, rejection.message);
         if rejection.status == 405 {
-            response.head = response.head.field("Allow", "GET, HEAD, OPTIONS");
+            response.head = response.head.field("Allow", METHODS);
         }
         response
+    }
+
+    /// The error for a method that a resource does not have, and those that it has.
+    pub(crate) fn method_not_allowed(allowed: &str) -> Self {
+        let message = format!("this resource has other methods: {allowed}");
+        let mut response = Self::error(405, "method-not-allowed", &message);
+        response.head = response.head.field("Allow", allowed);
+        response
+    }
+
+    /// Done, and there is nothing more to say.
+    pub(crate) fn no_content() -> Self {
+        let head = Head::new(204).field("Cache-Control", "no-store");
+        Self { head, body: Vec::new(), length: 0 }
     }
 
     /// A refusal by admission control: which resource is short, and when to try again.
@@ -133,8 +147,8 @@ impl Response {
     /// The response to OPTIONS, which browsers send before a request of another origin (CORS).
     pub(crate) fn options() -> Self {
         let head = Head::new(204)
-            .field("Allow", "GET, HEAD, OPTIONS")
-            .field("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+            .field("Allow", METHODS)
+            .field("Access-Control-Allow-Methods", METHODS)
             .field("Access-Control-Allow-Headers", "Range, If-Range, If-None-Match")
             .field("Access-Control-Max-Age", 86_400);
         Self { head, body: Vec::new(), length: 0 }
@@ -146,6 +160,9 @@ impl Response {
         Self { head, body: Vec::new(), length: 0 }
     }
 }
+
+/// All methods of this server.
+const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST";
 
 /// The resource's name in JSON and metrics.
 pub(crate) fn resource_word(resource: Resource) -> &'static str {

@@ -27,6 +27,8 @@ pub(crate) enum Route {
     Init { title: String, track: u16 },
     /// `/t/TITLE/N/K.m4s?s=TOKEN`
     Segment { title: String, track: u16, number: u32 },
+    /// `/t/TITLE/session?s=TOKEN`: a session, to be ended.
+    Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
 }
@@ -46,6 +48,7 @@ impl Route {
             ["healthz"] => Self::Health,
             ["t", name] => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
             ["t", name, "master.m3u8"] => Self::Master { title: title(name)? },
+            ["t", name, "session"] => Self::Session { title: title(name)? },
             ["t", name, file] => {
                 Self::Playlist { title: title(name)?, track: number(file.strip_suffix(".m3u8")?)? }
             }
@@ -94,6 +97,7 @@ mod tests {
         assert_eq!(route("t/film/master.m3u8"), Some(Route::Master { title: film() }));
         assert_eq!(route("t/film/0.m3u8"), Some(Route::Playlist { title: film(), track: 0 }));
         assert_eq!(route("t/film/1/init.mp4"), Some(Route::Init { title: film(), track: 1 }));
+        assert_eq!(route("t/film/session"), Some(Route::Session { title: film() }));
         let segment = Route::Segment { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/17.m4s"), Some(segment));
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));

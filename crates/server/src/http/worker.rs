@@ -17,6 +17,7 @@
 
 mod accepting;
 mod answers;
+mod presence;
 mod start;
 mod timeouts;
 
@@ -33,6 +34,7 @@ use crate::engine::RequestId;
 use crate::library::OpenTitle;
 use crate::messages::{Caller, CoreHandle, Event, RequestError, WorkerMessage};
 use crate::opener::{Opener, Task};
+use crate::sessions::TokenLookup;
 use crate::shared::Shared;
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent, Sockets};
@@ -111,6 +113,7 @@ impl Worker {
             }
             SocketEvent::Sent { connection, tag } => self.sent(connection, tag),
             SocketEvent::SendFailed { connection, error } => {
+                self.hung_up(connection);
                 self.abandon(connection, &error.to_string());
             }
             SocketEvent::Closed { connection } => {
@@ -140,12 +143,15 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.receiving = false;
         match outcome {
-            Err(error) => return self.abandon(id, &error.to_string()),
+            Err(error) => {
+                self.hung_up(id);
+                return self.abandon(id, &error.to_string());
+            }
             Ok(0) => {
+                let answering = connection.is_answering();
+                self.hung_up(id);
                 // The peer may still take the response to what it has sent.
-                connection.ended = true;
-                if matches!(connection.state, ConnectionState::Reading | ConnectionState::Lingering)
-                {
+                if !answering {
                     self.close(id);
                 }
                 return;
@@ -166,6 +172,19 @@ impl Worker {
         self.receive(id);
     }
 
+    /// The peer has closed its side of a connection, or all of it.
+    fn hung_up(&mut self, id: ConnectionId) {
+        let Some(mut connection) = self.connections.remove(&id) else { return };
+        connection.hung_up |= connection.is_answering();
+        connection.ended = true;
+        // Media that nobody is there for must not wait for the disk before its viewer counts as
+        // gone.
+        if matches!(connection.state, ConnectionState::SendingBody(..)) {
+            self.forget_sessions(&mut connection);
+        }
+        self.connections.insert(id, connection);
+    }
+
     /// Parses the input, and answers it where it has a whole request.
     fn read_request(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -181,6 +200,10 @@ impl Worker {
             }
             Parsed::Request(request, length) => {
                 connection.input.drain(..length);
+                let token = request.query("s").map(|token| self.shared.sessions.find(token));
+                if let Some(TokenLookup::Live(session)) = token {
+                    self.note_session(id, &session);
+                }
                 self.answer(id, Exchange::new(&request), request, None);
             }
         }
@@ -210,6 +233,11 @@ impl Worker {
             Decision::ListSessions => {
                 self.wait_for(id, exchange, request, PendingAnswer::SessionList);
                 return self.core.send(Event::List { caller });
+            }
+            Decision::EndSession(session) => {
+                // Before the response: a request that follows it finds the session's place free.
+                self.core.send(Event::End { session });
+                return self.send_response(id, exchange, Response::no_content());
             }
             Decision::BuildPresentation(title, params) => {
                 Task::BuildPresentation { caller, title, params }
@@ -430,7 +458,8 @@ impl Worker {
     }
 
     fn close(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.remove(&id) else { return };
+        let Some(mut connection) = self.connections.remove(&id) else { return };
+        self.forget_sessions(&mut connection);
         self.shared.http.connections.fetch_sub(1, Ordering::Relaxed);
         self.shared.http.disconnected(ClientAddress::of(connection.peer.ip()));
         if let ConnectionState::SendingBody(_, transfer) = connection.state {

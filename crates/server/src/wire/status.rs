@@ -24,6 +24,13 @@ pub struct ServerStatus {
     pub sessions: u64,
     /// Sessions that hold a reservation.
     pub active: u64,
+    /// Sessions among them whose viewers have gone or never played: a newcomer who does not fit
+    /// otherwise takes their reservations.
+    #[serde(default)]
+    pub revocable: u64,
+    /// Reservations that newcomers took in this way.
+    #[serde(default)]
+    pub revoked: u64,
     /// Sessions admitted.
     pub admitted: u64,
     /// Sessions admitted to a smaller rendition than the best.

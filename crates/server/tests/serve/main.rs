@@ -17,6 +17,7 @@ mod guarantees;
 mod history;
 mod hostile;
 mod languages;
+mod leaving;
 mod lifecycle;
 mod memory;
 mod playing;

@@ -30,8 +30,12 @@ fn a_viewer_that_does_not_fit_is_refused_with_resource_and_time_and_the_others_p
         for list in playlist_uris(master, "/t/film/master.m3u8") {
             let playlist = client.get(&list);
             for piece in playlist_uris(playlist.text(), &list) {
-                let response = client.get(&piece);
-                assert!(response.status == 200 && response.whole, "{piece}: {}", response.status);
+                // On a slow machine the start-up time is over by now, and one that has not begun to
+                // play may have given way to another of those.
+                eventually("an admitted viewer plays", || {
+                    let response = client.get(&piece);
+                    response.status == 200 && response.whole
+                });
             }
         }
     }

@@ -19,7 +19,9 @@
 use super::schedule::{Contract, GrantStart, TrackSchedule};
 use super::seeks::{Contiguity, Segments, TrackRequest};
 use super::{Memory, Piece};
-use server::engine::{Layout, Part, RequestId, SessionId, SessionSummary, TrackNumber};
+use server::engine::{
+    Disconnection, Layout, Part, RequestId, SessionId, SessionSummary, TrackNumber,
+};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -89,6 +91,12 @@ struct SessionRecord {
     unsent: u64,
     /// Since when the sockets have had room for one more buffer.
     room_since: Moment,
+    /// When the viewer was to start.
+    start: Moment,
+    /// It has asked for media.
+    asked: bool,
+    /// How its last connection ended; `None`: it has one.
+    disconnected: Option<Disconnection>,
 }
 
 impl SessionRecord {
@@ -141,6 +149,9 @@ impl Deadlines {
             missed: 0,
             unsent: 0,
             room_since: Moment::ZERO,
+            start,
+            asked: false,
+            disconnected: None,
         };
         self.sessions.insert(session, record);
         (0..tracks.len()).filter_map(|index| self.next_check(session, index)).collect()
@@ -156,6 +167,7 @@ impl Deadlines {
     ) -> Vec<(TrackNumber, Contiguity)> {
         let tracks = TrackRequest::split(parts);
         let Some(record) = self.sessions.get_mut(&session) else { return Vec::new() };
+        record.asked = true;
         let mut judged = Vec::new();
         for request in &tracks {
             let schedule =
@@ -325,13 +337,47 @@ impl Deadlines {
         schedule.delayed(now, &layout, awaited, slots)
     }
 
+    /// Notes that the viewer has no connection any more.
+    pub(crate) fn disconnected(&mut self, session: SessionId, how: Disconnection) {
+        if let Some(record) = self.sessions.get_mut(&session) {
+            record.disconnected = Some(how);
+        }
+    }
+
+    /// Notes that the viewer has a connection.
+    pub(crate) fn connected(&mut self, session: SessionId) {
+        if let Some(record) = self.sessions.get_mut(&session) {
+            record.disconnected = None;
+        }
+    }
+
+    // Whether the viewer's reservation may be given to another: it has left; or it has no
+    // connection and no request, and should have fetched again; or it has not begun to play in the
+    // time in which it could.
+    fn is_revocable(&self, now: Moment, session: SessionId) -> bool {
+        let Some(record) = self.sessions.get(&session) else { return false };
+        let Contract { slot, startup, .. } = self.contract;
+        let has_requests = || self.open.values().any(|open| open.session == session);
+        match record.disconnected {
+            Some(Disconnection::Left) => true,
+            _ if !record.asked => now >= record.start + startup,
+            Some(Disconnection::Unclear) => {
+                // A read is due a slot before it is shown, and its player has a slot to fetch it.
+                let due = |track: &TrackSchedule| track.next_fetch(&record.layout) + slot * 2;
+                !has_requests() && record.tracks.iter().all(|track| now >= due(track))
+            }
+            None => false,
+        }
+    }
+
     /// Notes that the guarantee of a track has ended. Returns whether that is justified.
     pub(crate) fn released(&mut self, now: Moment, session: SessionId, track: TrackNumber) -> bool {
         let idle_after = self.contract.idle_after;
+        let is_revocable = self.is_revocable(now, session);
         let Some(record) = self.sessions.get_mut(&session) else { return false };
         let layout = Arc::clone(&record.layout);
         let Some(schedule) = record.track(track) else { return false };
-        schedule.released(now, &layout, idle_after)
+        schedule.released(now, &layout, idle_after) || is_revocable
     }
 
     /// Notes a delivery. Returns its deadline, if one was guaranteed.

@@ -14,7 +14,7 @@
 //!                              the delay is at most the time by which the player is late
 //!   a release is justified     the player has not requested, received or cancelled anything of
 //!                              the track for `idle_after`, and its next piece was due at least
-//!                              that long ago
+//!                              that long ago; or the viewer has gone (see `deadlines`)
 //! ```
 
 use super::deadlines::{SeekTarget, millis};
@@ -158,10 +158,15 @@ impl TrackSchedule {
         justified
     }
 
+    /// When the piece that the viewer fetches next is due; zero at the end of the track.
+    pub(super) fn next_fetch(&self, layout: &Layout) -> Moment {
+        let has_rest = self.delivered_end < piece_count(layout, self.track);
+        if has_rest { self.deadline(layout, self.delivered_end) } else { Moment::ZERO }
+    }
+
     /// The guarantee of the track ends. Returns whether the release is justified.
     pub(super) fn released(&mut self, now: Moment, layout: &Layout, idle_after: Duration) -> bool {
-        let has_rest = self.delivered_end < piece_count(layout, self.track);
-        let due = if has_rest { self.deadline(layout, self.delivered_end) } else { Moment::ZERO };
+        let due = self.next_fetch(layout);
         self.is_guaranteed = false;
         now.since(due.max(self.last_activity)) >= idle_after
     }

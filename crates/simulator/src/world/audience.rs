@@ -4,7 +4,7 @@ use super::{Event, World};
 use crate::checks::Admission;
 use crate::viewers::Stall;
 use player::{Action as PlayerAction, Player, PlayerOptions};
-use server::engine::{AdmissionDecision, AdmitRequest, SessionId};
+use server::engine::{AdmissionDecision, AdmitRequest, Disconnection, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -109,6 +109,7 @@ impl World<'_> {
             from,
         };
         viewer.session = Some(session);
+        viewer.disconnected = false;
         viewer.tracks.clone_from(&title.offers[offer]);
         let key = title.layout.title;
         // Deadlines count from the end of the agreed wait, not from the admission.
@@ -133,6 +134,9 @@ impl World<'_> {
         viewer.player = Some(Player::new(self.now, timeline, options, &profile.behaviour));
         for after in cancels_at {
             self.schedule(self.now + after, Event::CancelRequests(number));
+        }
+        if let Some(after) = self.viewers[number].profile.away_after {
+            self.schedule(self.now + after, Event::GoAway(number));
         }
         if let Some(after) = stalls_after {
             self.schedule(self.now + after, Event::SocketStalls(number));
@@ -203,6 +207,36 @@ impl World<'_> {
         }
     }
 
+    /// The viewer closes its connection, and opens another with its next request.
+    pub(super) fn go_away(&mut self, number: usize) {
+        if self.viewers[number].requests.is_empty() {
+            self.disconnect(number, Disconnection::Left);
+        }
+    }
+
+    /// The viewer's last connection ends.
+    pub(super) fn disconnect(&mut self, number: usize, how: Disconnection) {
+        let viewer = &mut self.viewers[number];
+        let Some(session) = viewer.session.filter(|_| !viewer.disconnected) else { return };
+        viewer.disconnected = true;
+        self.note(
+            "disconnected: session",
+            [session.0, u64::from(how == Disconnection::Left), 0, 0],
+        );
+        self.deadlines.disconnected(session, how);
+        self.engine.disconnected(self.now, session, how);
+    }
+
+    /// The viewer opens a connection for a request, if it has none.
+    pub(super) fn connect(&mut self, number: usize) {
+        let viewer = &mut self.viewers[number];
+        let Some(session) = viewer.session.filter(|_| viewer.disconnected) else { return };
+        viewer.disconnected = false;
+        self.note("connected: session", [session.0, 0, 0, 0]);
+        self.deadlines.connected(session);
+        self.engine.connected(self.now, session);
+    }
+
     /// The viewer leaves for good; some viewers close their session.
     pub(super) fn leave(&mut self, number: usize) {
         let viewer = &self.viewers[number];
@@ -211,7 +245,17 @@ impl World<'_> {
         }
         // A viewer whose connection is dead cannot send the request that closes the session.
         let closes = viewer.profile.closes_session && !viewer.socket_stalled;
+        let ends = viewer.profile.ends_session && !viewer.socket_stalled;
+        let hangs_up = viewer.profile.hangs_up;
         self.depart(number);
+        if let Some(session) = self.viewers[number].session.filter(|_| ends) {
+            self.note("ends: session", [session.0, 0, 0, 0]);
+            self.engine.end(self.now, session);
+            return self.execute_actions();
+        }
+        if hangs_up {
+            self.disconnect(number, Disconnection::Left);
+        }
         for id in self.viewers[number].requests.clone() {
             self.cancel(id);
             self.execute_actions();

@@ -9,7 +9,8 @@ use crate::titles::byte_count;
 use crate::viewers::{FetchRange, Request};
 use player::{Fetch, PlaybackState};
 use server::engine::{
-    Action, MediaRequest, Part, ReadId, RequestId, ScheduleChange, SessionId, TrackNumber,
+    Action, Disconnection, MediaRequest, Part, ReadId, RequestId, ScheduleChange, SessionId,
+    TrackNumber,
 };
 use std::time::Duration;
 use units::{ByteCount, Moment, nanos};
@@ -74,6 +75,7 @@ impl World<'_> {
         let title = viewer.profile.title;
         let numbers = [id.0, session.0, fetch.track as u64, fetch.piece as u64];
         self.note("request: request, session, row, fetch", numbers);
+        self.connect(number);
         // A fetch may have no bytes. The engine would fail such a request as invalid, and a server
         // has nothing to read for it.
         if parts.is_empty() {
@@ -230,7 +232,12 @@ impl World<'_> {
         if let Some(request) = finished {
             let viewer = &mut self.viewers[request.viewer];
             viewer.requests.retain(|other| *other != id);
-            self.requests.remove(&id);
+            let is_last = viewer.requests.is_empty();
+            let request = self.requests.remove(&id).expect("looked up just now");
+            let profile = &self.viewers[request.viewer].profile;
+            if is_last && profile.reconnects {
+                self.disconnect(request.viewer, Disconnection::Unclear);
+            }
         }
     }
 
@@ -305,7 +312,11 @@ impl World<'_> {
     pub(super) fn cancel(&mut self, id: RequestId) {
         let Some(request) = self.requests.remove(&id) else { return };
         self.note("cancelled: request", [id.0, 0, 0, 0]);
-        self.viewers[request.viewer].requests.retain(|other| *other != id);
+        let viewer = &mut self.viewers[request.viewer];
+        viewer.requests.retain(|other| *other != id);
+        if viewer.requests.is_empty() && viewer.profile.reconnects {
+            self.disconnect(request.viewer, Disconnection::Left);
+        }
         for buffer in &request.unsent {
             self.release_buffer(request.session, buffer.read);
         }

@@ -15,39 +15,107 @@ mod reference;
 mod session;
 
 use page::Page;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use testkit::Need;
 
-/// The pages with commands: the name of the test, and the file.
+/// A page with commands.
+struct Listed {
+    /// The name of its test.
+    name: &'static str,
+    file: &'static str,
+    /// The pages of one lane run one after the other.
+    lane: usize,
+}
+
 macro_rules! pages {
-    ($($name:ident: $file:literal),+ $(,)?) => {
-        const PAGES: &[&str] = &[$($file),+];
+    ($($name:ident: $lane:literal, $file:literal);+ $(;)?) => {
+        const PAGES: &[Listed] =
+            &[$(Listed { name: stringify!($name), file: $file, lane: $lane }),+];
         $(
             #[test]
             fn $name() {
-                session::run(&Page::read($file), stringify!($name));
+                works(stringify!($name));
             }
         )+
     };
 }
 
+// A page waits most of its time, for what plays or is measured; so four run at the same time. The
+// stores of 10 GiB are in one lane, and each of the longest pages begins another.
 pages! {
-    readme: "README.md",
-    install: "docs/guide/install.md",
-    first_film: "docs/guide/first-film.md",
-    serve: "docs/guide/serve.md",
-    plan: "docs/guide/plan.md",
-    measure_players: "docs/guide/measure-players.md",
-    measure_storage: "docs/guide/measure-storage.md",
-    reproduce: "docs/guide/reproduce.md",
-    emulated_disk: "docs/guide/emulated-disk.md",
-    admission: "docs/concepts/admission.md",
-    disks: "docs/concepts/disks.md",
-    simulation: "docs/concepts/simulation.md",
-    codecs: "docs/reference/codecs.md",
+    readme: 0, "README.md";
+    first_film: 0, "docs/guide/first-film.md";
+    plan: 0, "docs/guide/plan.md";
+    reproduce: 0, "docs/guide/reproduce.md";
+    reference: 1, "docs/reference/cli.md";
+    serve: 2, "docs/guide/serve.md";
+    measure_players: 3, "docs/guide/measure-players.md";
+    measure_storage: 3, "docs/guide/measure-storage.md";
+    install: 3, "docs/guide/install.md";
+    emulated_disk: 3, "docs/guide/emulated-disk.md";
+    admission: 3, "docs/concepts/admission.md";
+    disks: 3, "docs/concepts/disks.md";
+    simulation: 3, "docs/concepts/simulation.md";
+    codecs: 3, "docs/reference/codecs.md";
 }
 
-/// The file of the reference, whose commands `reference` runs.
-const REFERENCE: &str = "docs/reference/cli.md";
+type PageResult = Result<(), String>;
+
+/// The results of pages that run ahead of their tests; each is taken by the test.
+static RESULTS: LazyLock<Mutex<HashMap<&'static str, Receiver<PageResult>>>> =
+    LazyLock::new(|| Mutex::new(start_lanes()));
+
+/// The test of a page.
+fn works(name: &str) {
+    testkit::needs!(Program("ffmpeg"), Program("ip"), Program("unshare"));
+    if session::namespaces().is_none() {
+        testkit::skip(Need::Mount, "no namespace for network and mounts (unshare)");
+        return;
+    }
+    let ahead = RESULTS.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    let result = match ahead {
+        Some(result) => result.recv().expect("its lane runs it"),
+        None => PAGES.iter().find(|listed| listed.name == name).expect("it is listed").run(),
+    };
+    if let Err(what) = result {
+        panic!("{what}");
+    }
+}
+
+/// Starts all pages if all tests are to run. With arguments (the name of a page, an option) each
+/// page runs in its test, because only the harness knows which of them will.
+fn start_lanes() -> HashMap<&'static str, Receiver<PageResult>> {
+    let mut results = HashMap::new();
+    if std::env::args().count() > 1 {
+        return results;
+    }
+    let mut lanes: HashMap<usize, Vec<_>> = HashMap::new();
+    for listed in PAGES {
+        let (sender, receiver) = channel();
+        results.insert(listed.name, receiver);
+        lanes.entry(listed.lane).or_default().push((listed, sender));
+    }
+    for lane in lanes.into_values() {
+        std::thread::spawn(move || {
+            for (listed, sender) in lane {
+                // The receiver is gone if the test was skipped.
+                let _ = sender.send(listed.run());
+            }
+        });
+    }
+    results
+}
+
+impl Listed {
+    fn run(&self) -> PageResult {
+        let is_reference = self.file == reference::FILE;
+        let page = if is_reference { reference::page() } else { Page::read(self.file) };
+        session::run(&page, self.name)
+    }
+}
 
 #[test]
 fn every_page_with_commands_is_run() {
@@ -56,7 +124,7 @@ fn every_page_with_commands_is_run() {
     for file in files {
         let name = file.strip_prefix(root()).expect("below the root").display().to_string();
         let has_commands = !Page::read(&name).steps.is_empty();
-        let is_run = PAGES.contains(&name.as_str()) || name == REFERENCE;
+        let is_run = PAGES.iter().any(|listed| listed.file == name);
         assert!(is_run || !has_commands, "{name} has commands: add it to the list of pages");
         assert!(has_commands || !is_run, "{name} has no commands: take it off the list of pages");
     }

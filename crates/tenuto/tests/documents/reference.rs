@@ -3,9 +3,9 @@
 //! The page is made from the program, so what the examples assume and which of them do not run is
 //! declared here.
 
-use crate::REFERENCE;
 use crate::page::{Page, Step, What};
-use crate::session;
+
+pub(crate) const FILE: &str = "docs/reference/cli.md";
 
 /// Commands before the examples of a section, so that its files and titles exist.
 const BEFORE: &[(&str, &str)] = &[
@@ -72,10 +72,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("--switching hls.js", "minutes"),
 ];
 
-#[test]
-fn every_example_of_the_reference_runs() {
-    let mut page = Page::read(REFERENCE);
-    let text = std::fs::read_to_string(crate::root().join(REFERENCE)).expect("the reference");
+/// The page with what its examples assume, and without those that do not run.
+pub(crate) fn page() -> Page {
+    let mut page = Page::read(FILE);
+    let text = std::fs::read_to_string(crate::root().join(FILE)).expect("the reference");
     for step in &mut page.steps {
         let What::Run { command, .. } = &step.what else { continue };
         if let Some((_, reason)) = NOT_RUN.iter().find(|(words, _)| command.contains(words)) {
@@ -85,7 +85,7 @@ fn every_example_of_the_reference_runs() {
     for (section, commands) in BEFORE {
         let heading = format!("## {section}");
         let index = text.lines().position(|line| line == heading);
-        let line = index.unwrap_or_else(|| panic!("{REFERENCE} has no section {section}")) + 1;
+        let line = index.unwrap_or_else(|| panic!("{FILE} has no section {section}")) + 1;
         let at = page.steps.partition_point(|step| step.line < line);
         page.steps.insert(at, Step { line, what: What::Before((*commands).to_owned()) });
     }
@@ -95,5 +95,5 @@ fn every_example_of_the_reference_runs() {
         );
         assert!(is_used, "no example contains '{words}'");
     }
-    session::run(&page, "every_example_of_the_reference_runs");
+    page
 }

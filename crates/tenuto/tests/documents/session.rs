@@ -8,14 +8,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use testkit::Need;
 
 /// The longest time that a page may take. A page that hangs ends after it with exit code 124.
 const LONGEST: &str = "300";
-
-/// One page at a time: a page may allocate several GiB of disk for its store.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Functions of the shell in which a page runs.
 const PRELUDE: &str = r#"
@@ -24,10 +19,10 @@ set -u
 at() { printf '@@ %s %s\n' "$1" "$EPOCHREALTIME" >>"$SESSION/places"; }
 # ended CODE EXPECTED: ends the session if a command did not end as the page says
 ended() { [ "$1" = "$2" ] || { echo "exit code $1, expected $2"; exit 1; }; }
-# clip NAME [SIZE]: a film of four seconds
+# clip NAME [SIZE]: a film of three seconds
 clip() {
-    ffmpeg -nostdin -v error -f lavfi -i "testsrc2=s=${2:-320x180}:r=25:d=4" \
-        -f lavfi -i sine=440:d=4 -c:v libx264 -preset ultrafast -g 25 -sc_threshold 0 \
+    ffmpeg -nostdin -v error -f lavfi -i "testsrc2=s=${2:-320x180}:r=25:d=3" \
+        -f lavfi -i sine=440:d=3 -c:v libx264 -preset ultrafast -g 25 -sc_threshold 0 \
         -c:a aac "$1"
 }
 server=
@@ -58,15 +53,10 @@ mkdir -p "$SESSION/mnt"
 mount --bind "$SESSION/mnt" /mnt || exit 1
 "#;
 
-/// Runs a page. The name is that of the test, for the message of a failure.
-pub(crate) fn run(page: &Page, name: &str) {
-    testkit::needs!(Program("ffmpeg"), Program("ip"), Program("unshare"));
+/// Runs a page. The error is the message of a failed test; `name` is that of the test.
+pub(crate) fn run(page: &Page, name: &str) -> Result<(), String> {
     list_what_does_not_run(page);
-    let Some(mut shell) = namespaces() else {
-        testkit::skip(Need::Mount, "no namespace for network and mounts (unshare)");
-        return;
-    };
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut shell = namespaces().ok_or("no namespace for network and mounts (unshare)")?;
     let session = Session::new(name);
     std::fs::write(session.path("script"), script(page)).expect("a script");
     let work = session.path("work");
@@ -89,22 +79,22 @@ pub(crate) fn run(page: &Page, name: &str) {
         let _ = writeln!(std::io::stderr(), "{}:\n{places}", page.file);
     }
     if output.status.success() {
-        return;
+        return Ok(());
     }
     let place = places.lines().last().and_then(|line| line.split(' ').nth(1)).unwrap_or("0");
     let step = page.steps.iter().find(|step| step.line.to_string() == place);
-    panic!(
+    Err(format!(
         "{}, line {place}: a command does not work as printed\n{}\n{}{}\nrun this page again: cargo \
          test -p tenuto --test documents {name}",
         page.file,
         step.map_or(String::new(), |step| format!("{:?}", step.what)),
         tail(&output.stdout),
         tail(&output.stderr),
-    );
+    ))
 }
 
 /// A command that gives another command its own network and mounts, where the machine allows it.
-fn namespaces() -> Option<Command> {
+pub(crate) fn namespaces() -> Option<Command> {
     [&["--net", "--mount"][..], &["--user", "--map-root-user", "--net", "--mount"]]
         .into_iter()
         .find_map(|options| {

@@ -8,6 +8,7 @@
 //! | a server is started with umask 0 | the socket's mode is 0600 | `the_control_socket_is_its_users_alone` |
 //! | another user connects to the control socket | root and the server's user are served | `another_user_gives_the_server_no_commands` |
 //! | manifests are requested and nothing is played | 16 such sessions for each client, each for 15 s | `ghosts_keep_their_own_client_out_and_no_other_viewer` |
+//! | thousands of sessions are begun and abandoned | their reservations go to whoever needs them | `the_abandoned_sessions_of_others_keep_no_viewer_out` |
 //! | one client opens thousands of connections | 1,000 for each client, told up to twice as many | `crates/server/tests/serve/hostile.rs`, `crates/server/src/clients.rs` |
 //! | heads sent slowly, nothing sent, responses read by the byte | 10 s, 60 s, 16 KiB in 20 s | `crates/server/tests/serve/hostile.rs` |
 //! | silent connections to an agent of the meter | 10 s for a handshake; the oldest of the largest crowd ends | `crates/tenuto/tests/cli/fleet.rs`, `crates/meter/src/fleet/handshake.rs` |
@@ -16,7 +17,7 @@
 //! | names with bidirectional and zero-width controls | refused with the code point | `names.rs` |
 
 use crate::program::{Room, Served, program};
-use crate::stage::eventually;
+use crate::stage::{connect, eventually};
 use rustix::net::{AddressFamily, SocketType};
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -201,5 +202,29 @@ fn ghosts_keep_their_own_client_out_and_no_other_viewer() {
         assert!(answer.contains("127.0.0.66 has 2 sessions that it has not begun"), "{answer}");
     }
     assert!(get(viewer, master).starts_with("HTTP/1.1 200 "), "another client is let in");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn the_abandoned_sessions_of_others_keep_no_viewer_out() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    let server = room.serve("--throttle 40Mbps --memory 64MiB");
+    let begin = || {
+        let mut client = connect(&server);
+        let master = client.get("/t/film/master.m3u8");
+        if master.status == 200 {
+            let token =
+                master.text().split("?s=").nth(1).unwrap().split(['"', '\n']).next().unwrap();
+            assert_eq!(client.get(&format!("/t/film/0.m3u8?s={token}")).status, 200);
+        }
+        master.status
+    };
+    eventually("abandoned sessions give way to abandoned sessions", || {
+        begin();
+        connect(&server).get("/status").json()["revoked"].as_u64().unwrap() > 0
+    });
+    eventually("and to a viewer", || begin() == 200);
     assert_eq!(server.stop(), Some(0));
 }

@@ -49,12 +49,13 @@ impl Streams {
     }
 
     /// The first offer that fits, at the placement with the most slack; if none fits, all
-    /// candidates.
+    /// candidates. `drops_readahead`: other streams give up read-ahead where memory is short.
     pub(in crate::engine) fn choose_placement(
         &mut self,
         now: Moment,
         request: &AdmitRequest,
         session: SessionId,
+        drops_readahead: bool,
     ) -> Result<Choice, Rejection> {
         let placements = self.placements(request);
         let from_ms = u32::try_from(request.start.as_millis()).unwrap_or(u32::MAX);
@@ -86,7 +87,11 @@ impl Streams {
             }
             // Other streams give up read-ahead only where no placement fits without that.
             for (candidate, shortfall) in short {
-                match self.evaluate_without_readahead(now, &candidate, shortfall) {
+                let dropped = match drops_readahead {
+                    true => self.evaluate_without_readahead(now, &candidate, shortfall),
+                    false => Err(shortfall),
+                };
+                match dropped {
                     Ok(approval) => {
                         let accepted = candidate.accepted(approval);
                         return Ok(Choice { offer, accepted, slots: 0 });

@@ -41,6 +41,9 @@ impl Worker {
                     _,
                     PendingAnswer::Admission { title, format },
                 ) => {
+                    if let Ok(session) = &result {
+                        self.note_session(id, session);
+                    }
                     let response = answer::admitted(&title, format, result);
                     return self.send_response(id, exchange, response);
                 }

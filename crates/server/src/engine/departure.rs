@@ -1,0 +1,195 @@
+//! Departures: reservations that a newcomer may take, because their viewers seem to have gone.
+//!
+//! ```text
+//!   the player                                             its reservation is revocable
+//!   ──────────────────────────────────────────────────────────────────────────────────────────────
+//!   has left (it closed a connection that it would         at once
+//!     have used again)
+//!   has no connection, for whatever reason                 once its clock says that it should have
+//!                                                          fetched again, and nothing is asked for
+//!   has a connection, and never asked for media            a start-up time after its admission
+//!   has a connection, and has asked for media              never
+//! ```
+//!
+//! A revocable reservation is kept as long as nobody needs it: a player that comes back finds it as
+//! it was. A request that does not fit is decided on once more with revocable reservations off the
+//! books, and those end if it is accepted. Their sessions stay, and are readmitted when they go on,
+//! as after a long silence.
+
+use super::admission::SuspendedSession;
+use super::bookings::Placement;
+use super::sessions::{Presence, Session};
+use super::stream::Stream;
+use super::{Action, Disconnection, Engine, Resource, ScheduleChange, SessionId};
+use std::collections::BTreeSet;
+use units::Moment;
+
+/// The sessions that may give way to a request.
+#[derive(Debug)]
+pub(super) enum GiveWay {
+    /// Sessions with a booking on any of these disks.
+    OnDisks(BTreeSet<usize>),
+    /// All: the network is short.
+    All,
+}
+
+impl GiveWay {
+    /// Sessions on the disks that candidates were short of; all, if one was short of the network.
+    pub(super) fn for_shortfalls(short: impl IntoIterator<Item = (Placement, Resource)>) -> Self {
+        let mut disks = BTreeSet::new();
+        for (placement, resource) in short {
+            if resource == Resource::Network {
+                return Self::All;
+            }
+            disks.insert(placement.disk);
+            disks.extend(placement.replica);
+        }
+        Self::OnDisks(disks)
+    }
+}
+
+impl Engine {
+    /// The player of a session has a connection.
+    pub(super) fn note_connected(&mut self, session: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.presence = Presence::Connected;
+        }
+    }
+
+    /// The player of a session has no connection any more.
+    pub(super) fn note_disconnected(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        how: Disconnection,
+    ) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.presence = match how {
+                Disconnection::Left => Presence::Left(now),
+                Disconnection::Unclear => Presence::Disconnected(now),
+            };
+        }
+    }
+
+    /// Since when the reservation of a session may be given to another; `None`: it may not, or
+    /// there is none.
+    pub(super) fn revocable_since(&self, session: &Session, now: Moment) -> Option<Moment> {
+        let since = self.revocable_from(session)?;
+        (since <= now).then_some(since)
+    }
+
+    /// When the reservation of a session becomes revocable if nothing more is heard of its player.
+    pub(super) fn revocable_from(&self, session: &Session) -> Option<Moment> {
+        if session.streams.is_empty() {
+            return None;
+        }
+        match session.presence {
+            // What its sockets still have is of no use to anybody.
+            Presence::Left(at) => Some(at),
+            _ if !session.requests.is_empty() => None,
+            // A player asks for media within the time in which it was promised some.
+            _ if !session.asked => Some(session.last_activity + self.config.startup),
+            Presence::Disconnected(at) => Some(at.max(self.next_fetch(session))),
+            Presence::Connected => None,
+        }
+    }
+
+    // When the player has fetched again at the latest, if it plays on: a piece is due a slot before
+    // it is shown, and the player has another slot to fetch it in.
+    fn next_fetch(&self, session: &Session) -> Moment {
+        let due = |stream: &Stream| {
+            let ahead = stream.position < stream.end;
+            // At its end a track needs no more fetches.
+            if ahead { stream.latest_need(stream.position) } else { Moment::ZERO }
+        };
+        let due = session.streams.iter().map(|id| due(&self.streams[id])).max();
+        due.unwrap_or(Moment::ZERO) + self.config.slot * 2
+    }
+
+    /// Evaluates a request that does not fit with revocable reservations off the books: those that
+    /// have been revocable longest, and as few as are needed. If it fits then, they end; otherwise
+    /// all is as it was. `fit` changes no book, so that any of its results may be dropped.
+    pub(super) fn fit_in_place_of_others<T>(
+        &mut self,
+        now: Moment,
+        who: &GiveWay,
+        mut fit: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let revocable = self.revocable(now, who);
+        let (mut taken, mut fitted) = (Vec::new(), None);
+        // `enough` fit, or nothing is known to be enough; so many as `short` do not.
+        let (mut short, mut enough) = (0, revocable.len() + 1);
+        while enough - short > 1 {
+            // Twice as many each time until it fits, then halfway between too few and enough.
+            let count = match enough > revocable.len() {
+                true => (short * 2).clamp(1, revocable.len()),
+                false => short + (enough - short) / 2,
+            };
+            self.suspend_first(&revocable, count, &mut taken);
+            fitted = fit(self);
+            *(if fitted.is_some() { &mut enough } else { &mut short }) = count;
+        }
+        if fitted.is_none() && enough <= revocable.len() {
+            // The last evaluation must be one of the books as they are from now on.
+            self.suspend_first(&revocable, enough, &mut taken);
+            fitted = fit(self);
+        }
+        if fitted.is_none() {
+            self.suspend_first(&revocable, 0, &mut taken);
+        }
+        for suspended in taken {
+            self.end_reservation(now, suspended);
+        }
+        fitted
+    }
+
+    // The sessions whose reservations may be taken for a request, in the order in which they are.
+    fn revocable(&self, now: Moment, who: &GiveWay) -> Vec<SessionId> {
+        let gives_way = |session: &Session| match who {
+            GiveWay::All => true,
+            GiveWay::OnDisks(disks) => {
+                let placement = session.placement();
+                disks.contains(&placement.disk)
+                    || placement.replica.is_some_and(|replica| disks.contains(&replica))
+            }
+        };
+        let since = |(id, session): (&SessionId, &Session)| {
+            Some((self.revocable_since(session, now).filter(|_| gives_way(session))?, *id))
+        };
+        let mut all: Vec<(Moment, SessionId)> = self.sessions.iter().filter_map(since).collect();
+        all.sort_unstable();
+        all.into_iter().take(MOST_REVOKED).map(|(_, id)| id).collect()
+    }
+
+    // Takes the first `count` of these sessions off the books, and no others.
+    fn suspend_first(
+        &mut self,
+        sessions: &[SessionId],
+        count: usize,
+        taken: &mut Vec<SuspendedSession>,
+    ) {
+        while taken.len() > count {
+            let last = taken.pop().expect("more than none");
+            self.resume(last);
+        }
+        while taken.len() < count {
+            let next = self.suspend(sessions[taken.len()]);
+            taken.push(next);
+        }
+    }
+
+    // The reservation of a session that is off the books ends; the session stays.
+    fn end_reservation(&mut self, now: Moment, suspended: SuspendedSession) {
+        self.streams.accounts.counters.revoked += 1;
+        let session = suspended.session;
+        for (_, stream) in suspended.streams {
+            let change = ScheduleChange::Released { track: stream.track };
+            self.streams.actions.push(Action::Rescheduled { session, change });
+            self.streams.settle(now, &stream);
+        }
+    }
+}
+
+/// Reservations that one request may take. A newcomer seldom needs more than two, and each costs
+/// some time to take off the books.
+const MOST_REVOKED: usize = 64;
