@@ -117,7 +117,7 @@ impl<'a> Procedure<'a> {
             zones.clear();
         }
         let writing = self.writing(queue_depth, &means)?;
-        let cost = cost(&means, &zones);
+        let cost = faster(cost(&means, &zones), guarantees.iter().filter(|g| in_bursts(g)));
         let arm_seen = if arm.is_some() { "; arm fitted to timed reads" } else { "" };
         (self.progress)(CalibrateProgress { stage: "done", done: 1.0 });
         let calibration = Calibration {
@@ -441,6 +441,16 @@ impl ReadPattern {
 /// Whether a disk works in bursts: it pauses for much longer than its reads take.
 fn bursts(measured: &Stretches) -> bool {
     measured.longest() > measured.mean() * PAUSE
+}
+
+/// The cost with the rate of the fastest of these reads, if the line is slower than they: kernels
+/// count a large read that they split more than once in a throttle.
+fn faster<'a>(line: ReadCost, measured: impl Iterator<Item = &'a ReadGuarantee>) -> ReadCost {
+    let fastest = measured.map(|g| BitRate::of(g.read_size, g.pace.each)).max();
+    match fastest.filter(|rate| *rate > line.r0) {
+        Some(r0) => ReadCost { r0, t0: Duration::ZERO },
+        None => line,
+    }
 }
 
 /// The line through the mean times. If there is none, the rate is that of sequential reads, and the
