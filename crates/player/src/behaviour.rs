@@ -39,6 +39,16 @@ impl Behaviour {
         Self { steps }
     }
 
+    /// The behaviour of a viewer that acts like this and leaves after `time` at the latest.
+    #[must_use]
+    pub fn leaving(mut self, time: Option<Duration>) -> Self {
+        if let Some(at) = time {
+            self.steps.retain(|step| step.at <= at);
+            self.steps.push(TimedAction { at, action: ViewerAction::Stop });
+        }
+        self
+    }
+
     /// The actions in order of time.
     pub fn steps(&self) -> &[TimedAction] {
         &self.steps

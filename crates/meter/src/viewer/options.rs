@@ -30,6 +30,8 @@ pub struct PlayOptions {
     pub duration: Option<Duration>,
     /// The actions of each viewer besides watching: pauses, seeks, and so on.
     pub behaviour: Behaviour,
+    /// The mean time that a viewer stays, exponentially distributed. `None`: to the end.
+    pub stay: Option<Duration>,
     /// The part of each title that is played, and the speed.
     pub view: View,
     /// The buffering of each player.
@@ -61,6 +63,7 @@ impl Default for PlayOptions {
             seed: 1,
             duration: None,
             behaviour: Behaviour::default(),
+            stay: None,
             view: View::default(),
             player: PlayerOptions { dead_band: DEAD_BAND, ..PlayerOptions::default() },
             switching: AbrRule::Never,
@@ -133,13 +136,18 @@ impl Arrivals {
                 at += match self {
                     Self::AllAtOnce => Duration::ZERO,
                     Self::Every(gap) => gap,
-                    // 1 - u is never zero, so the logarithm is finite.
-                    Self::Poisson(mean) => mean.mul_f64(-(1.0 - random.f64()).ln()),
+                    Self::Poisson(mean) => exponential(mean, random),
                 };
                 arrival
             })
             .collect()
     }
+}
+
+/// A time drawn from the exponential distribution with this mean.
+pub(crate) fn exponential(mean: Duration, random: &mut fastrand::Rng) -> Duration {
+    // 1 - u is never zero, so the logarithm is finite.
+    mean.mul_f64(-(1.0 - random.f64()).ln())
 }
 
 /// Formats it in the notation of the command line.
@@ -181,21 +189,58 @@ impl FromStr for Arrivals {
 }
 
 /// The assignment of titles to viewers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Choice {
     /// Viewer 0 gets the first title, viewer 1 the second, and so on, in turn.
     RoundRobin,
-    /// Each viewer gets a random title.
+    /// Each viewer gets a random title, all with the same probability.
     Random,
+    /// Each viewer gets a random title; the title of rank `k`, in the order of the list, has a
+    /// probability proportional to `k` to the power of minus this exponent (G. K. Zipf).
+    Zipf(f64),
 }
 
-/// Parses `in-turn` or `random`.
+impl Choice {
+    /// The index of each viewer's title, among this many titles (at least one).
+    pub fn titles(self, viewers: u32, titles: usize, random: &mut fastrand::Rng) -> Vec<usize> {
+        let mut sum = 0.0;
+        let cumulated: Vec<f64> = match self {
+            Self::Zipf(exponent) => (1..=titles)
+                .map(|rank| {
+                    sum += (rank as f64).powf(-exponent);
+                    sum
+                })
+                .collect(),
+            Self::RoundRobin | Self::Random => Vec::new(),
+        };
+        let draw = |number: u32| match self {
+            Self::RoundRobin => number as usize % titles,
+            Self::Random => random.usize(..titles),
+            Self::Zipf(_) => {
+                let at = random.f64() * sum;
+                cumulated.partition_point(|until| *until <= at).min(titles - 1)
+            }
+        };
+        (0..viewers).map(draw).collect()
+    }
+}
+
+/// Parses `in-turn`, `random` or `zipf:1.0`.
 impl FromStr for Choice {
     type Err = ParseChoiceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let choices = [("in-turn", Self::RoundRobin), ("random", Self::Random)];
-        chosen(text, &choices, "a way to choose titles: 'in-turn' or 'random'")
+        let exponent = |text: &str| text.parse().ok().filter(|e| (0.0..=MOST_SKEW).contains(e));
+        let choice = match text.split_once(':') {
+            None if text == "in-turn" => Some(Self::RoundRobin),
+            None if text == "random" => Some(Self::Random),
+            Some(("zipf", skew)) => exponent(skew).map(Self::Zipf),
+            _ => None,
+        };
+        choice.ok_or_else(|| ParseChoiceError {
+            given: text.to_owned(),
+            wanted: "a way to choose titles: 'in-turn', 'random' or 'zipf:1.0' (from 0 to 10)",
+        })
     }
 }
 
@@ -226,6 +271,9 @@ fn chosen<T: Copy>(
     let found = choices.iter().find(|(name, _)| *name == given).map(|(_, choice)| *choice);
     found.ok_or_else(|| ParseChoiceError { given: given.to_owned(), wanted })
 }
+
+/// The largest exponent of Zipf's law: beyond, everybody watches the first title.
+const MOST_SKEW: f64 = 10.0;
 
 /// The longest stall that does not count: a third of a frame at 30 per second. One process plays
 /// all viewers, so that it may notice a piece a little after its arrival.
@@ -261,5 +309,29 @@ mod tests {
         let mean = poisson[4000] / 4000;
         assert!(mean > ms(475) && mean < ms(525), "three sigma are 24 ms: {mean:?}");
         assert_eq!(poisson, times(Arrivals::Poisson(ms(500)), 4001), "the seed decides");
+    }
+
+    #[test]
+    fn titles_are_chosen_by_rank() {
+        let titles = |text: &str, viewers| {
+            let choice: Choice = text.parse().unwrap();
+            let mut count = [0; 4];
+            for title in choice.titles(viewers, 4, &mut fastrand::Rng::with_seed(7)) {
+                count[title] += 1;
+            }
+            count
+        };
+        assert_eq!(titles("in-turn", 6), [2, 2, 1, 1]);
+        // Of 12 + 6 + 4 + 3 parts the titles of rank 1 to 4 get these; three sigma are 150.
+        let zipf = titles("zipf:1.0", 10_000);
+        for (drawn, expected) in zipf.into_iter().zip([4800, 2400, 1600, 1200]) {
+            assert!(i32::abs_diff(drawn, expected) < 150, "{zipf:?}");
+        }
+        let flat = titles("zipf:0", 10_000);
+        assert!(flat.iter().all(|drawn| i32::abs_diff(*drawn, 2500) < 150), "{flat:?}");
+        for text in ["", "zipf", "zipf:", "zipf:-1", "zipf:11", "zipf:nan", "random:1"] {
+            let error = text.parse::<Choice>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("'{text}' is not a way to choose")), "{error}");
+        }
     }
 }

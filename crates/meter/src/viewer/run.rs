@@ -8,7 +8,7 @@
 
 use super::fetched::OwnLateness;
 use super::hosts::{Hosts, Network};
-use super::options::Choice;
+use super::options::exponential;
 use super::outcome::{ViewerOutcome, ViewerSample};
 use super::save::Saver;
 use super::session::{LANES, PlayContext, Session, SessionState};
@@ -87,14 +87,14 @@ impl<'a> EventLoop<'a> {
     fn new(options: &'a PlayOptions, urls: &[Url], hosts: Hosts, registry: &'a Registry) -> Self {
         let mut random = fastrand::Rng::with_seed(options.seed);
         let arrivals = options.arrivals.times(options.viewers, &mut random);
+        let titles = options.choice.titles(options.viewers, urls.len(), &mut random);
         let sessions: Vec<Session> = (0..options.viewers)
             .zip(arrivals)
-            .map(|(number, arrival)| {
-                let choice = match options.choice {
-                    Choice::RoundRobin => number as usize % urls.len(),
-                    Choice::Random => random.usize(..urls.len()),
-                };
-                Session::new(number, urls[choice].clone(), Moment::ZERO + arrival)
+            .zip(titles)
+            .map(|((number, arrival), title)| {
+                let leaves = options.stay.map(|mean| exponential(mean, &mut random));
+                let behaviour = options.behaviour.clone().leaving(leaves);
+                Session::new(number, urls[title].clone(), Moment::ZERO + arrival, behaviour)
             })
             .collect();
         // Arrivals are timers like all others.

@@ -28,7 +28,7 @@ use super::save::Saver;
 use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
 use super::{PlayError, PlayOptions, RequestError, ViewerError};
-use player::{Action, Fetch, Player, PlayerReport, Timeline};
+use player::{Action, Behaviour, Fetch, Player, PlayerReport, Timeline};
 use renditions::Ladder;
 use requests::{Lane, RequestPurpose};
 use std::sync::Arc;
@@ -57,6 +57,8 @@ pub(crate) struct Session {
     pub(crate) number: u32,
     pub(crate) url: Url,
     pub(crate) arrived: Moment,
+    /// What it does besides watching, by the time of its player.
+    pub(crate) behaviour: Behaviour,
     pub(crate) state: SessionState,
     pub(crate) attempts: u32,
     pub(crate) refusal: Option<RefusalReport>,
@@ -104,11 +106,12 @@ pub(crate) enum SessionState {
 }
 
 impl Session {
-    pub(crate) fn new(number: u32, url: Url, arrived: Moment) -> Self {
+    pub(crate) fn new(number: u32, url: Url, arrived: Moment, behaviour: Behaviour) -> Self {
         Self {
             number,
             url,
             arrived,
+            behaviour,
             state: SessionState::Absent,
             attempts: 0,
             refusal: None,

@@ -96,6 +96,8 @@ play http://127.0.0.1:8080/t/film/master.m3u8
   One viewer of one title
 play http://127.0.0.1:8080 --viewers 50 --arrivals poisson:500ms --duration 30s
   Fifty viewers of all titles
+play http://127.0.0.1:8080 --viewers 300 --arrivals poisson:100ms --choice zipf:1.0 --stay 1min
+  An evening: some titles are popular, and viewers come and leave
 play http://127.0.0.1:8080/t/film/master.m3u8 --from 10min --to 12min --speed 2
   A part, at twice the speed
 play http://127.0.0.1:8080/t/film.mp4 --save film.mp4
@@ -254,6 +256,7 @@ const MISUSES: &[(&str, &str)] = &[
     ("play http://a --speed 0", "'0' is not a speed such as 2, 0.5 or -1"),
     ("serve a --listen 8080", "'8080' is not an address such as 127.0.0.1:8080"),
     ("play http://a --arrivals often", "'often' is not a way to arrive: 'all'"),
+    ("play http://a --choice best", "'best' is not a way to choose titles: 'in-turn'"),
     ("plan --model floppy", "--model: there is no disk model 'floppy', and no file"),
     ("simulate admission --policy best", "--policy: 'best' is not a policy"),
     ("reproduce lee-streams --filesystems ext9", "'ext9' is none of raw, ext2"),

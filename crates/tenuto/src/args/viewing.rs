@@ -147,12 +147,17 @@ pub(crate) struct PlayArgs {
     #[arg(long, default_value = "all")]
     pub(crate) arrivals: Arrivals,
     /// How viewers choose titles.
-    #[arg(long, default_value = "in-turn", value_parser = words([
-        ("in-turn", "the first viewer plays the first title, the second the second, and so on",
-            Choice::RoundRobin),
-        ("random", "each viewer draws a title, by the seed", Choice::Random),
-    ]))]
+    ///
+    /// `in-turn`: the first viewer plays the first title, the second the second, and so on;
+    /// `random`: each viewer draws a title, by the seed; `zipf:1.0`: the title of rank k in the
+    /// list is drawn with a probability proportional to 1/k, or to a power of 1/k.
+    #[arg(long, default_value = "in-turn")]
     pub(crate) choice: Choice,
+    /// Mean time that a viewer stays.
+    ///
+    /// The times are exponentially distributed, by the seed. Without it viewers stay to the end.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) stay: Option<Duration>,
     /// How a server's titles are played.
     #[arg(long, default_value = "hls", value_parser = words([
         ("hls", "playlists and segments", Form::Hls),

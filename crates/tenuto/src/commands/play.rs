@@ -65,6 +65,7 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         seed: args.random.seed,
         duration: args.duration,
         behaviour: behaviour(args.behaviour.as_deref())?,
+        stay: args.stay,
         view: View {
             from: args.from,
             to: args.to,

@@ -193,7 +193,7 @@ impl Session {
         self.state = SessionState::Playing;
         let options = shared.options;
         self.player =
-            Some(Player::new(self.admission_asked, timeline, options.player, &options.behaviour));
+            Some(Player::new(self.admission_asked, timeline, options.player, &self.behaviour));
     }
 
     pub(super) fn refused(&mut self, now: Moment, head: &Head, body: &[u8], retry: bool) {
