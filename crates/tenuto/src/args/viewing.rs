@@ -58,10 +58,10 @@ pub(crate) struct ServeArgs {
     /// Without it chosen from the calibration, the rates of the titles and the memory.
     #[arg(long)]
     pub(crate) read_size: Option<ByteCount>,
-    /// Measure a disk again when its calibration is so old: after 5 minutes without a viewer.
+    /// Age from which a calibration is repeated when nobody watches.
     ///
-    /// The measurement takes about a minute and ends at once when a viewer comes. A provisional
-    /// calibration is measured again when more is stored. 0s: never.
+    /// After 5 minutes without a viewer. The measurement takes about a minute and ends at once when
+    /// a viewer comes. A provisional calibration is measured again when more is stored. 0s: never.
     #[arg(long, default_value = "168h", value_parser = parse_duration, value_name = "AGE")]
     pub(crate) recalibrate_after: Duration,
     /// Length of an HLS segment.
