@@ -216,7 +216,7 @@ impl Calibration {
         self.guarantees.iter().find(|g| g.read_size >= read_size).copied()
     }
 
-    /// The same disk in slots of another length, with guarantees that are not larger.
+    /// A calibration of this disk for slots of another length, with guarantees that are not larger.
     #[must_use]
     pub fn in_slots(mut self, slot: Duration) -> Self {
         if slot == self.slot {

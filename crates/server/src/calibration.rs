@@ -1,7 +1,7 @@
 //! The calibration of a store's disk: measured, or computed for a modelled or throttled disk.
 
 use crate::engine::DiskGuarantee;
-use crate::read_size::Candidate;
+use crate::read_size::ReadChoice;
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, Pool, calibrate,
 };
@@ -104,11 +104,11 @@ pub(crate) fn candidates<'a>(
     calibration: &'a Calibration,
     only: Option<ByteCount>,
     timings: impl Fn(&DiskGuarantee) -> DiskTimings + 'a,
-) -> impl Iterator<Item = Candidate> + 'a {
+) -> impl Iterator<Item = ReadChoice> + 'a {
     let sizes = every_size().into_iter().filter(move |size| only.is_none_or(|only| only == *size));
     sizes.filter_map(move |size| {
         let guarantee = guarantee_of(calibration, size)?;
-        Some(Candidate { guarantee, timings: timings(&guarantee) })
+        Some(ReadChoice { guarantee, timings: timings(&guarantee) })
     })
 }
 

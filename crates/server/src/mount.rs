@@ -6,7 +6,7 @@ use crate::calibration::{both, candidates, guarantee_of, measure, of_model, of_t
 use crate::disk_history_writer;
 use crate::engine::DiskGuarantee;
 use crate::error::ServerError;
-use crate::read_size::{Audience, Candidate, MOST_VIEWERS, choose};
+use crate::read_size::{Audience, MOST_VIEWERS, ReadChoice, choose};
 use crate::{ServerConfig, engine::DiskNumber};
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, FileDevice,
@@ -77,7 +77,7 @@ pub(crate) fn open(
     let of_size = |guarantee: &DiskGuarantee| timings(config, size, &calibration, guarantee);
     let audience = audience(&store, config, memory);
     // Eight reads of the largest size must fit into the memory.
-    let fits = |c: &Candidate| c.guarantee.read_size.0 * 8 <= memory.0;
+    let fits = |c: &ReadChoice| c.guarantee.read_size.0 * 8 <= memory.0;
     let chosen = match config.read_size {
         Some(size) => guarantee_of(&calibration, size),
         None => choose(candidates(&calibration, None, of_size).filter(fits), size, audience),

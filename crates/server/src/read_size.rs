@@ -34,18 +34,18 @@ pub(crate) struct Audience {
 
 /// One size of read on one disk.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct ReadChoice {
     pub(crate) guarantee: DiskGuarantee,
     pub(crate) timings: DiskTimings,
 }
 
 /// The choice among all sizes; of `candidates`, smallest reads first. `None` where there is none.
 pub(crate) fn choose(
-    candidates: impl IntoIterator<Item = Candidate>,
+    candidates: impl IntoIterator<Item = ReadChoice>,
     span: ByteCount,
     audience: Audience,
 ) -> Option<DiskGuarantee> {
-    let held = |candidate: Candidate| (held(&candidate, span, audience), candidate.guarantee);
+    let held = |candidate: ReadChoice| (held(&candidate, span, audience), candidate.guarantee);
     let tried: Vec<(u64, DiskGuarantee)> = candidates.into_iter().map(held).collect();
     let most = tried.iter().map(|(held, _)| *held).max()?;
     let near = |(held, _): &&(u64, DiskGuarantee)| held * 100 >= most * NEAR_PERCENT;
@@ -55,8 +55,8 @@ pub(crate) fn choose(
 }
 
 /// Viewers that the policy admits with reads of one size on a disk of `span` bytes.
-pub(crate) fn held(candidate: &Candidate, span: ByteCount, audience: Audience) -> u64 {
-    let Candidate { guarantee, timings } = candidate;
+pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) -> u64 {
+    let ReadChoice { guarantee, timings } = candidate;
     let Audience { rate, memory, most, policy, slot, startup } = audience;
     let piece = piece_size(rate, &[], guarantee.read_size);
     let lasts = ByteCount(u64::from(piece)).time_at(rate).max(Duration::from_millis(1));
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    fn of_preset(model: &DiskModel) -> Vec<Candidate> {
+    fn of_preset(model: &DiskModel) -> Vec<ReadChoice> {
         let timings = |guarantee: &DiskGuarantee| {
             DiskTimings::of_model(model, guarantee.read_size, guarantee.queue_depth)
         };
@@ -169,7 +169,7 @@ mod tests {
                 for rate in [2, 5] {
                     let audience = audience(rate, memory);
                     let chosen = choose(all.clone(), model.capacity(), audience).unwrap();
-                    let of = |candidate: &Candidate| {
+                    let of = |candidate: &ReadChoice| {
                         let held = held(candidate, model.capacity(), audience);
                         (held, candidate.guarantee.read_size)
                     };
@@ -212,10 +212,10 @@ mod tests {
         // 100 MiB/s are 158 viewers of 5.3 Mb/s.
         let calibration = of_throttle(BitRate(838_860_800), SLOT);
         let timings = |g: &DiskGuarantee| DiskTimings::of_calibration(&calibration, g.read_size);
-        let all: Vec<Candidate> = candidates(&calibration, None, timings).collect();
+        let all: Vec<ReadChoice> = candidates(&calibration, None, timings).collect();
         let audience = Audience { rate: BitRate(5_300_000), ..audience(5, 512) };
         let chosen = choose(all.clone(), ByteCount::mib(1024), audience).unwrap();
-        let of = |c: &Candidate| (c.guarantee.read_size, held(c, ByteCount::mib(1024), audience));
+        let of = |c: &ReadChoice| (c.guarantee.read_size, held(c, ByteCount::mib(1024), audience));
         let tried: Vec<(ByteCount, u64)> = all.iter().map(of).collect();
         let held = tried.iter().find(|(size, _)| *size == chosen.read_size).unwrap().1;
         assert!(held >= 155, "{tried:?}");

@@ -8,9 +8,10 @@
 //!                                                    stored; the engine takes it over
 //! ```
 //!
-//! Reads in turns leave the disk idle between two turns, so a disk shows no more than it can do, and
-//! may show less: only a result that is not lower replaces a calibration that is not provisional. A
-//! disk that became slower is found by its guard. A measurement takes about a minute. One that was ended is tried again at the next quiet time.
+//! Reads in turns leave the disk idle between two turns, so a disk shows no more than it can do,
+//! and may show less: only a result that is not lower replaces a calibration that is not
+//! provisional. A disk that became slower is found by its guard. A measurement takes about a
+//! minute. One that was ended is tried again at the next quiet time.
 
 use crate::control::ServedStore;
 use crate::shared::Shared;

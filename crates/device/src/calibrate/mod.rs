@@ -1,12 +1,12 @@
 //! Calibration: measures by reads what a device can do, for the record on which admission relies.
 //!
-//! It has four parts within a time budget: the queue depth; sweeps of reads in the worst placements
-//! (`offsets.rs`) for each read size; sequential reads by place; and, on a rotating disk, timed
-//! single reads from which the arm is fitted (`geometry.rs`). A long run of reads without a pause
-//! may follow. All of them only read. A last part, the cost of a writer beside the readers, is
-//! measured only where the caller names a range that may be overwritten. The order is in
-//! `procedure.rs`, the conclusions from the reads' times in `pace.rs`; neither has a clock. Reads
-//! are made and timed in `device_timer.rs`.
+//! It has four parts within a time budget: the queue depth; sweeps of reads in the worst
+//! placements (`offsets.rs`) for each read size; sequential reads by place; and, on a rotating
+//! disk, timed single reads from which the arm is fitted (`geometry.rs`). A long run of reads
+//! without a pause may follow. All of them only read. A last part, the cost of a writer beside
+//! the readers, is measured only where the caller names a range that may be overwritten. The
+//! order is in `procedure.rs`, the conclusions from the reads' times in `pace.rs`; neither has a
+//! clock. Reads are made and timed in `device_timer.rs`.
 //!
 //! On a shared disk every few reads wait for a permit ([`DiskAccess`]), and only the time under
 //! permits counts.
@@ -96,8 +96,8 @@ pub enum DiskAccess<'a> {
     Exclusive,
     /// Others use the disk, too, and reads are made in turns.
     Shared {
-        /// Called with the bytes of the next turn; blocks until it may begin. Its permit is dropped
-        /// when the turn is complete. `None` ends the calibration.
+        /// Called with the bytes of the next turn; blocks until it may begin. Its permit is
+        /// dropped when the turn is complete. `None` ends the calibration.
         permit: &'a dyn Fn(ByteCount) -> Option<Box<dyn Any>>,
         /// The most bytes of one turn, where that is more than one read.
         turn: ByteCount,
@@ -118,22 +118,22 @@ impl fmt::Debug for DiskAccess<'_> {
 /// ```
 ///
 /// where a round is one sweep of about minRead reads and starts with the arm at the far end. The
-/// longest read is subtracted as a margin, because a read that is in flight when a slot begins must
-/// end first. For longer stretches of slots, the fewest reads are counted in the same way, and a
-/// line ([`disk::ReadPace`]) is a bound for any number of reads. No guarantee exceeds the rate of
-/// an endless read.
+/// longest read is subtracted as a margin, because a read that is in flight when a slot begins
+/// must end first. For longer stretches of slots, the fewest reads are counted in the same way,
+/// and a line ([`disk::ReadPace`]) is a bound for any number of reads. No guarantee exceeds the
+/// rate of an endless read.
 ///
 /// A disk that works in bursts (a throttle, a volume with a token bucket) is measured until twenty
 /// of its longest pauses fit in. A delay that stands out is looked for in a repeated measurement;
 /// one that does not recur is named in the record ([`Calibration::outliers`]) and not counted.
 ///
-/// Sizes larger than every written part of the area are left out, because a read of unwritten bytes
-/// does not reach the disk. The record has the size of the written part; of too small a part it is
-/// provisional ([`Calibration::is_provisional`]).
+/// Sizes larger than every written part of the area are left out, because a read of unwritten
+/// bytes does not reach the disk. The record has the size of the written part; of too small a
+/// part it is provisional ([`Calibration::is_provisional`]).
 ///
 /// # Errors
-/// Fails when a read fails, when a turn is not permitted, when too little was written for every size, or when the pool has no
-/// buffers of the requested sizes.
+/// Fails when a read fails, when a turn is not permitted, when too little was written for every
+/// size, or when the pool has no buffers of the requested sizes.
 pub fn calibrate(
     device: &dyn BlockDevice,
     pool: &Pool,

@@ -166,8 +166,8 @@ impl<'a> Procedure<'a> {
         Ok(depths[near.unwrap_or(0)])
     }
 
-    /// Measures reads of one size in all placements: all of it again if one delay stands out. Returns
-    /// also the delay that did not recur.
+    /// Measures reads of one size in all placements: all of it again if one delay stands out.
+    /// Returns also the delay that did not recur.
     fn sweeps(
         &mut self,
         size: ByteCount,
@@ -265,9 +265,10 @@ impl<'a> Procedure<'a> {
         Ok(Round { at, took, ends })
     }
 
-    /// Reads of about 1 MiB without a pause, for as long as is asked for. It shows the fewest reads
-    /// in many slots, and a disk that does not keep the pace of its first seconds: then every
-    /// guarantee is reduced to the pace of the second half. Returns a remark for the method.
+    /// Reads of about 1 MiB without a pause, for as long as is asked for. It shows the fewest
+    /// reads in many slots, and a disk that does not keep the pace of its first seconds: then
+    /// every guarantee is reduced to the pace of the second half. Returns a remark for the
+    /// method.
     fn long_run(
         &mut self,
         guarantees: &mut [ReadGuarantee],
@@ -453,9 +454,9 @@ fn faster<'a>(line: ReadCost, measured: impl Iterator<Item = &'a ReadGuarantee>)
     }
 }
 
-/// The line through the mean times. If there is none, the rate is that of sequential reads, and the
-/// rest of the smallest read's time is the constant. Without either, the rate is that of the reads
-/// themselves.
+/// The line through the mean times. If there is none, the rate is that of sequential reads, and
+/// the rest of the smallest read's time is the constant. Without either, the rate is that of the
+/// reads themselves.
 fn cost(means: &[(ByteCount, Duration)], zones: &[(ByteCount, BitRate)]) -> ReadCost {
     ReadCost::fit(means).unwrap_or_else(|| {
         let (size, time) = means.first().copied().unwrap_or_default();
@@ -493,7 +494,8 @@ const BURSTS: u32 = 20;
 /// The number of shares of its time that such a disk is measured for at most.
 const MOST_SHARES: u32 = 6;
 
-/// The part of its first pace that a disk keeps in a long run; less, and the guarantees are reduced.
+/// The part of its first pace that a disk keeps in a long run; less, and the guarantees are
+/// reduced.
 const SUSTAINED: f64 = 0.9;
 /// The share for writes, in addition to the budget, where there is a scratch range.
 const WRITING: f64 = 0.2;

@@ -1,6 +1,6 @@
 //! One modelled disk, asked by three ways in virtual time: the number that `plan` computes, the
-//! viewers that the server's engine admits and serves on time, and the streams that `meter capacity`
-//! finds. Where they differ, docs/guide/plan.md says why.
+//! viewers that the server's engine admits and serves on time, and the streams that `meter
+//! capacity` finds. Where they differ, docs/guide/plan.md says why.
 
 use crate::program::Room;
 use disk::{DiskModel, Head};
