@@ -159,5 +159,5 @@ const CALIBRATION: &str = r#"{
   ],
   "queue_depth": 4, "r0": 1640000000, "t0": 0.007,
   "zones": [{"offset": 0, "bit_rate": 2000000000}, {"offset": 1099511627776, "bit_rate": 1200000000}],
-  "method": "by hand", "measured_at": 0
+  "method": "by hand", "measured_at": 0, "outliers": []
 }"#;
