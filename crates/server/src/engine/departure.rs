@@ -184,10 +184,10 @@ impl Engine {
     fn end_reservation(&mut self, now: Moment, suspended: SuspendedSession) {
         self.streams.accounts.counters.revoked += 1;
         let session = suspended.session;
-        for (_, stream) in suspended.streams {
+        for (id, stream) in suspended.streams {
             let change = ScheduleChange::Released { track: stream.track };
             self.streams.actions.push(Action::Rescheduled { session, change });
-            self.streams.settle(now, &stream);
+            self.streams.settle(now, id, &stream);
         }
     }
 }
