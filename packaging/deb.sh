@@ -17,7 +17,7 @@ control() { # control NAME DEPENDS SECTION DESCRIPTION...
 Package: $1
 Version: $version
 Architecture: $arch
-Maintainer: The Tenuto authors <tenuto@example.org>
+Maintainer: Seed d047bfcb maintainers <maintainers@users.noreply.a-seed-d047bfcb.example>
 Section: $3
 Priority: optional
 Depends: $2

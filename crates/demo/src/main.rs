@@ -316,9 +316,9 @@ impl Demo {
         println!("playing for {} s", crowd.seconds);
         let played = std::thread::scope(|scope| {
             scope.spawn(|| server.watch(&done, &watch));
-            let played = call.run(&log, &self.stop);
+            let result = call.run(&log, &self.stop);
             done.store(true, Ordering::Relaxed);
-            played
+            result
         });
         // Refused and failed viewers are results; the demo goes on.
         let (text, code) = played?;

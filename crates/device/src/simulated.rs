@@ -1,6 +1,10 @@
 //! A disk in virtual time: a modelled disk with its own clock that never waits, so that years of
 //! reads take seconds and equal requests always take equal times.
 //!
+//! It is the [`BlockDevice`] for code that reads and writes bytes (calibration, the meter). The
+//! simulated disks of `simulator` and `studies` hold no bytes and share only [`disk::Head`] with
+//! it.
+//!
 //! ```text
 //!   ask(offset, len) ──▶ script of faults ──▶ model's head ──▶ done at that moment
 //!                                                               │

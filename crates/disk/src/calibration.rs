@@ -4,7 +4,7 @@ use crate::bounds::ReadCost;
 use crate::platters::duration;
 use crate::{Actuator, DiskModel};
 use std::time::Duration;
-use units::{BitRate, ByteCount, float};
+use units::{BitRate, ByteCount, float, nanos};
 
 /// The guarantee for reads of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,6 +17,79 @@ pub struct ReadGuarantee {
     pub mean_read: f64,
     /// The longest single read observed.
     pub longest_read: Duration,
+    /// Fewest reads in any 2, 4, 8, 16, 32 and 64 consecutive slots of reading without a pause;
+    /// zero where no stretch of so many slots was measured.
+    pub longer: [u32; LONGER],
+    /// A bound for any number of reads that are made without a pause.
+    pub pace: ReadPace,
+}
+
+/// The number of longer stretches of slots in a [`ReadGuarantee`]: 2, 4, 8, 16, 32, 64.
+pub const LONGER: usize = 6;
+
+/// A bound for reads made without a pause: `n` of them take at most `once + n × each`, wherever
+/// they are. In network calculus a rate-latency service curve.
+///
+/// ```text
+///   reads done                          ╱        A throttle that lets reads pass in bursts every
+///                                  ┌──╱─         100 ms is behind its mean rate by up to 100 ms,
+///                             ┌──╱─┘             once, however many reads follow.
+///                        ┌──╱─┘
+///                   ─────╱─┘                     each: the slope; once: the longest delay
+///   time                └ once
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadPace {
+    /// The longest time by which reads fell behind `each`.
+    pub once: Duration,
+    /// The time of a read in the long run.
+    pub each: Duration,
+}
+
+/// A delay that did not recur when the measurement was repeated, and is not part of the guarantees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlier {
+    /// The size of the reads that were delayed.
+    pub read_size: ByteCount,
+    /// Time from the beginning of the calibration until the round with the delay.
+    pub at: Duration,
+    /// The delay.
+    pub delay: Duration,
+}
+
+impl ReadGuarantee {
+    /// A guarantee of which no more is known than one slot: a longer stretch holds as many times
+    /// the reads, and any reads are behind by the longest one.
+    pub fn of_slot(
+        slot: Duration,
+        read_size: ByteCount,
+        min_read: u32,
+        mean_read: f64,
+        longest_read: Duration,
+    ) -> Self {
+        let each = match min_read {
+            0 => longest_read,
+            // Rounded up: so many reads take no less than a slot.
+            _ => Duration::from_nanos(nanos(slot).div_ceil(u64::from(min_read))),
+        };
+        let pace = ReadPace { once: longest_read.saturating_sub(each), each };
+        let longer = std::array::from_fn(|at| min_read.saturating_mul(2 << at));
+        Self { read_size, min_read, mean_read, longest_read, longer, pace }
+    }
+
+    /// Fewest reads of any 1, 2, 4, ... 64 slots, as (slots, reads), as far as was measured.
+    pub fn fewest(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let longer = (1..).zip(&self.longer).map(|(power, reads)| (1 << power, *reads));
+        std::iter::once((1, self.min_read)).chain(longer.take_while(|(_, reads)| *reads > 0))
+    }
+}
+
+impl ReadPace {
+    /// Fewest reads that are complete in any `time` of reading without a pause.
+    pub fn reads_in(&self, time: Duration) -> u32 {
+        let left = time.saturating_sub(self.once).as_nanos();
+        u32::try_from(left / self.each.as_nanos().max(1)).unwrap_or(u32::MAX)
+    }
 }
 
 /// The disk time that writes take from concurrent reads.
@@ -28,6 +101,18 @@ pub struct WriteCost {
     pub mean: Duration,
     /// The time of one write in the worst round measured.
     pub slowest: Duration,
+}
+
+/// The time of reads made without a pause, wherever they are: at most `once`, and for each read
+/// `each` and its bytes. All in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLine {
+    /// The longest delay, once.
+    pub once: u64,
+    /// The time of a read beside its bytes.
+    pub each: u64,
+    /// The time of 2^20 bytes.
+    pub per_mib: u64,
 }
 
 /// The part of a device that a calibration could read.
@@ -80,6 +165,8 @@ pub struct Calibration {
     pub measured_at: u64,
     /// The part of the device that was read; `None` where the record was computed.
     pub measured: Option<MeasuredPart>,
+    /// Delays that were measured once and did not recur.
+    pub outliers: Vec<Outlier>,
 }
 
 impl Calibration {
@@ -110,6 +197,12 @@ impl Calibration {
             limited |= guarantee.min_read > most || guarantee.mean_read > mean;
             guarantee.min_read = guarantee.min_read.min(most);
             guarantee.mean_read = guarantee.mean_read.min(mean);
+            for (power, reads) in (1u64..).zip(&mut guarantee.longer) {
+                let most = (bytes << power) / guarantee.read_size.0.max(1);
+                *reads = (*reads).min(u32::try_from(most).unwrap_or(u32::MAX));
+            }
+            let each = guarantee.read_size.time_at(rate);
+            guarantee.pace.each = guarantee.pace.each.max(each);
         }
         if limited {
             self.method.push_str("; limited to the rate of an endless read");
@@ -121,6 +214,52 @@ impl Calibration {
     /// takes at least as long. `None` if all measured sizes are smaller.
     pub fn guarantee_for(&self, read_size: ByteCount) -> Option<ReadGuarantee> {
         self.guarantees.iter().find(|g| g.read_size >= read_size).copied()
+    }
+
+    /// A calibration of this disk for slots of another length, with guarantees that are not larger.
+    #[must_use]
+    pub fn in_slots(mut self, slot: Duration) -> Self {
+        if slot == self.slot {
+            return self;
+        }
+        // A longer slot contains whole measured slots. For a shorter slot only the mean is known,
+        // and half of the mean allows for reads that complete unevenly.
+        let measured = self.slot.as_nanos().max(1);
+        let whole = slot.as_nanos() / measured;
+        for g in &mut self.guarantees {
+            let reads = match whole {
+                0 => u128::from(g.min_read) * slot.as_nanos() / measured / 2,
+                whole => u128::from(g.min_read) * whole,
+            };
+            g.min_read = u32::try_from(reads).unwrap_or(u32::MAX);
+            g.longer = std::array::from_fn(|at| g.min_read.saturating_mul(2 << at));
+            g.mean_read *= slot.as_secs_f64() / self.slot.as_secs_f64();
+        }
+        Self { slot, ..self }
+    }
+
+    /// What reads of at most `largest` cost wherever they are, as a straight line over their bytes:
+    /// the least line above the measured time of a read of each size. `None` where no guarantee
+    /// covers such reads.
+    pub fn line(&self, largest: ByteCount) -> Option<ReadLine> {
+        let top = self.guarantee_for(largest).filter(|g| g.min_read > 0)?;
+        let each_of = |g: &ReadGuarantee| nanos(g.pace.each).max(1);
+        let (whole, size) = (each_of(&top), top.read_size.0.max(1));
+        let smaller = || {
+            let covered = |g: &&ReadGuarantee| g.read_size.0 < size && g.min_read > 0;
+            self.guarantees.iter().filter(covered)
+        };
+        // As steep as can be without the time of any smaller read above the line.
+        let mut per_mib = (u128::from(whole) << 20) / u128::from(size);
+        for g in smaller() {
+            let rise = u128::from(whole.saturating_sub(each_of(g))) << 20;
+            per_mib = per_mib.min(rise / u128::from(size - g.read_size.0));
+        }
+        let once = smaller().map(|g| g.pace.once).fold(top.pace.once, Duration::max);
+        let per_mib = u64::try_from(per_mib).ok()?;
+        let bytes = u64::try_from((u128::from(size) * u128::from(per_mib)) >> 20).ok()?;
+        // The time of bytes is rounded down; one nanosecond more keeps the line above.
+        Some(ReadLine { once: nanos(once), each: whole.saturating_sub(bytes) + 1, per_mib })
     }
 
     /// The guarantees of a disk exactly as modelled, by arithmetic: without measurement and without
@@ -143,6 +282,7 @@ impl Calibration {
             method: format!("computed from the model {}", model.name()),
             measured_at: 0,
             measured: None,
+            outliers: Vec::new(),
         }
     }
 
@@ -164,12 +304,9 @@ impl Calibration {
 impl DiskModel {
     fn guarantee(&self, read_size: ByteCount, slot: Duration) -> ReadGuarantee {
         let mean = self.mean_read(read_size, slot);
-        ReadGuarantee {
-            read_size,
-            min_read: self.guaranteed_reads(read_size, slot),
-            mean_read: slot.as_secs_f64() / mean.as_secs_f64(),
-            longest_read: self.worst_read(read_size),
-        }
+        let usual = slot.as_secs_f64() / mean.as_secs_f64();
+        let min_read = self.guaranteed_reads(read_size, slot);
+        ReadGuarantee::of_slot(slot, read_size, min_read, usual, self.worst_read(read_size))
     }
 
     /// The mean time of a read when as many as fit in a slot are spread evenly over the disk.
@@ -259,6 +396,19 @@ mod tests {
         record.zones =
             vec![(ByteCount(0), BitRate(60_000_000)), (ByteCount(1), BitRate(140_000_000))];
         assert_eq!(record.limited_to_endless_rate().guarantees[0].min_read, 23);
+    }
+
+    #[test]
+    fn a_guarantee_converted_to_other_slots_is_not_larger() {
+        let ms = Duration::from_millis;
+        let guarantee = ReadGuarantee::of_slot(ms(500), ByteCount::MIB, 10, 12.0, ms(60));
+        let model = DiskModel::preset("ssd-sata").unwrap();
+        let record = Calibration {
+            guarantees: vec![guarantee],
+            ..Calibration::from_model(&model, ms(500), &[])
+        };
+        let reads = |slot| record.clone().in_slots(ms(slot)).guarantees[0].min_read;
+        assert_eq!([500, 1900, 250].map(reads), [10, 30, 2]);
     }
 
     #[test]

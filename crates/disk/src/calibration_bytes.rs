@@ -2,20 +2,26 @@
 //! inconsistent record is refused here in any case.
 //!
 //! ```text
-//!   0  magic "TNTOcali"       8  version u16 = 2      10  method length u16 (<= 1,024)
+//!   0  magic "TNTOcali"       8  version u16 = 3      10  method length u16 (<= 1,024)
 //!  12  guarantees u16 (<= 64) 14  zones u16 (<= 1,024) 16  queue depth u32
 //!  20  slot ns u64            28  r0 b/s u64           36  t0 ns u64
 //!  44  measured at u64        52  bytes measured u64     60  bytes of the area u64 (0: computed)
 //!  68  method, UTF-8
-//!  then each guarantee: read size u64, min read u32, mean read f64, longest read ns u64 (28)
+//!  then each guarantee: read size u64, min read u32, mean read f64, longest read ns u64; fewest
+//!                       reads of 2, 4, 8, 16, 32, 64 slots, each u32 (0: not measured); reads
+//!                       without a pause: once ns u64, each ns u64                      (68)
 //!  then each zone:      offset u64, rate b/s u64                                      (16)
 //!  then what writes cost: write size u64 (0: not measured), mean ns u64, slowest ns u64
 //!  then the actuator:     capacity u64 (0: none seen), revolution ns u64; settle, track, root in
 //!                         ms, knee, full in ms, each f64; the cost of a sequential read beside its
 //!                         transfer, ns u64 + 1 (0: not measured) (64)
+//!  then outliers u16 (<= 64), each: read size u64, at ns u64, delay ns u64               (24)
 //! ```
 
-use crate::{Actuator, Calibration, MeasuredPart, ReadGuarantee, SeekTimes, WriteCost};
+use crate::{
+    Actuator, Calibration, LONGER, MeasuredPart, Outlier, ReadGuarantee, ReadPace, SeekTimes,
+    WriteCost,
+};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Decoder, Encoder, Malformed, nanos};
 
@@ -27,7 +33,7 @@ pub enum CalibrationError {
     NotOne,
     /// The record has another version.
     #[error(
-        "a calibration record of version {0}, and this program knows version 2; calibrate again"
+        "a calibration record of version {0}, and this program knows version 3; calibrate again"
     )]
     Version(u16),
     /// The record is too short or too long.
@@ -69,6 +75,9 @@ impl Calibration {
             out.u32(guarantee.min_read);
             out.f64(guarantee.mean_read);
             out.u64(nanos(guarantee.longest_read));
+            guarantee.longer.iter().for_each(|reads| out.u32(*reads));
+            out.u64(nanos(guarantee.pace.once));
+            out.u64(nanos(guarantee.pace.each));
         }
         for (offset, rate) in zones {
             out.u64(offset.0);
@@ -76,6 +85,11 @@ impl Calibration {
         }
         encode_writing(self.writing, &mut out);
         encode_actuator(self.actuator, &mut out);
+        let outliers = &self.outliers[..self.outliers.len().min(MOST_OUTLIERS)];
+        out.count16(outliers.len());
+        for Outlier { read_size, at, delay } in outliers {
+            [read_size.0, nanos(*at), nanos(*delay)].into_iter().for_each(|word| out.u64(word));
+        }
         out.finish()
     }
 
@@ -110,6 +124,7 @@ impl Calibration {
             method: method.to_owned(),
             measured_at,
             measured,
+            outliers: outliers(&mut rest)?,
         };
         // Bytes after the record mean that counts and content disagree.
         if !rest.is_empty() {
@@ -130,6 +145,8 @@ impl Calibration {
             (sizes_grow, "order of read sizes"),
             (zones_grow, "order of zones"),
             (self.guarantees.iter().all(usual), "number of reads"),
+            // Charges divide by the time of a read.
+            (self.guarantees.iter().all(|g| !g.pace.each.is_zero()), "time of a read"),
             // Costs are computed from the actuator's model, so that it must exist.
             (self.actuator.is_none() || self.model().is_some(), "actuator"),
         ] {
@@ -155,7 +172,28 @@ fn guarantee(rest: &mut Decoder<'_>) -> Result<ReadGuarantee, CalibrationError> 
         min_read: rest.u32()?,
         mean_read: rest.f64()?,
         longest_read: Duration::from_nanos(rest.u64()?),
+        longer: {
+            let mut longer = [0; LONGER];
+            for reads in &mut longer {
+                *reads = rest.u32()?;
+            }
+            longer
+        },
+        pace: ReadPace {
+            once: Duration::from_nanos(rest.u64()?),
+            each: Duration::from_nanos(rest.u64()?),
+        },
     })
+}
+
+fn outliers(rest: &mut Decoder<'_>) -> Result<Vec<Outlier>, CalibrationError> {
+    let count = within(rest.u16()?, MOST_OUTLIERS, "number of outliers")?;
+    let outlier = |_| {
+        let [size, at, delay] = [rest.u64()?, rest.u64()?, rest.u64()?];
+        let (at, delay) = (Duration::from_nanos(at), Duration::from_nanos(delay));
+        Ok(Outlier { read_size: ByteCount(size), at, delay })
+    };
+    (0..count).map(outlier).collect()
 }
 
 fn zone(rest: &mut Decoder<'_>) -> Result<(ByteCount, BitRate), CalibrationError> {
@@ -218,12 +256,14 @@ fn within(count: u16, most: usize, what: &'static str) -> Result<usize, Calibrat
 }
 
 const MAGIC: [u8; 8] = *b"TNTOcali";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// The longest method: it keeps a record below 20 KB, as it is stored with the catalogue.
 const MOST_METHOD: usize = 1024;
 /// The largest number of guarantees: read sizes are powers of two or few.
 const MOST_GUARANTEES: usize = 64;
+/// The largest number of outliers: one for each guarantee.
+const MOST_OUTLIERS: usize = 64;
 /// The largest number of zones: no disk has a tenth of it.
 const MOST_ZONES: usize = 1024;
 
@@ -266,6 +306,10 @@ mod tests {
         let too_much = Calibration { measured: Some(too_much), ..record.clone() }.encode();
         let refused = Err(CalibrationError::Impossible("part measured"));
         assert_eq!(Calibration::decode(&too_much), refused);
+        let hiccup =
+            Outlier { read_size: ByteCount::MIB, at: Duration::from_secs(3), delay: ms(190) };
+        let with_outlier = Calibration { outliers: vec![hiccup], ..record.clone() };
+        assert_eq!(Calibration::decode(&with_outlier.encode()), Ok(with_outlier));
         let with_arm = Calibration { actuator: Some(arm), ..record.clone() };
         assert_eq!(Calibration::decode(&with_arm.encode()), Ok(with_arm.clone()));
         let unknown =

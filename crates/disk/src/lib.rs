@@ -27,7 +27,9 @@ mod write_cache;
 
 pub use actuator::Actuator;
 pub use bounds::ReadCost;
-pub use calibration::{Calibration, MeasuredPart, ReadGuarantee, WriteCost};
+pub use calibration::{
+    Calibration, LONGER, MeasuredPart, Outlier, ReadGuarantee, ReadLine, ReadPace, WriteCost,
+};
 pub use calibration_bytes::CalibrationError;
 pub use characterization::{Characterization, TimedRead};
 pub use costs::Costs;

@@ -28,6 +28,25 @@ impl ServiceCurve {
         Self { least: vec![u64::from(min_read)] }
     }
 
+    /// The curve of which some points are known, as (slots, fewest reads), shortest first and one
+    /// slot among them. Between them it holds what its parts hold.
+    pub fn of_fewest(known: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut least: Vec<u64> = Vec::new();
+        for (slots, fewest) in known {
+            let slots = usize::try_from(slots).unwrap_or(usize::MAX).min(LONGEST);
+            while least.len() < slots {
+                let whole = least.len();
+                let parts = (0..whole).map(|part| least[part] + least[whole - 1 - part]);
+                least.push(parts.max().unwrap_or(0));
+            }
+            least[slots - 1] = least[slots - 1].max(fewest);
+        }
+        if least.is_empty() {
+            least.push(0);
+        }
+        Self { least }
+    }
+
     /// The curve of what was seen: stretches of slots in which the disk was never idle, the reads
     /// completed in each. `None` if no slot was seen.
     pub fn of_slots<'a>(stretches: impl IntoIterator<Item = &'a [u32]>) -> Option<Self> {
@@ -74,9 +93,9 @@ impl ServiceCurve {
     }
 }
 
-/// Slots that are looked at together at most: 16 s of 500 ms slots. By then a disk is within a few
+/// Slots that are looked at together at most: 32 s of 500 ms slots. By then a disk is within a few
 /// percent of its mean.
-pub(crate) const LONGEST: usize = 32;
+pub(crate) const LONGEST: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -92,6 +111,15 @@ mod tests {
         assert_eq!(ServiceCurve::of_slots([&[][..]]), None);
         assert_eq!(ServiceCurve::of_guarantee(7).least(1_000_000), 7_000_000);
         assert_eq!(ServiceCurve::of_guarantee(0).least(u64::MAX), 0);
+    }
+
+    #[test]
+    fn between_known_points_it_holds_what_its_parts_hold() {
+        let curve = ServiceCurve::of_fewest([(1, 150), (2, 350), (4, 750)]);
+        let least: Vec<u64> = (1..=8).map(|slots| curve.least(slots)).collect();
+        assert_eq!(least, [150, 350, 500, 750, 900, 1100, 1250, 1500]);
+        assert_eq!(ServiceCurve::of_fewest([(1, 7)]), ServiceCurve::of_guarantee(7));
+        assert_eq!(ServiceCurve::of_fewest([]).least(9), 0);
     }
 
     #[test]

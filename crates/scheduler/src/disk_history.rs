@@ -4,10 +4,10 @@
 //! ```text
 //!   0  magic "TNTOseen"
 //!   8  words u64, little-endian:
-//!        version = 1
+//!        version = 2
 //!        key: slot ns, bytes of a read, reads guaranteed, ns that one read is charged
 //!        guard: reads guaranteed now, good slots │ time guard: slowdown in 1,024ths, good sweeps
-//!        slow slots: filled, slow for, then counted lists: the last slots; each block, all LONGEST
+//!        slow slots: filled, slow for, then counted lists: the last slots; each block, all LENGTHS
 //!        busy slots: filled, then a counted list: each block's fewest
 //! ```
 //!
@@ -18,7 +18,7 @@
 use crate::busy::{self, BusySlots};
 use crate::curve::LONGEST;
 use crate::guard::{Guard, TimeGuard};
-use crate::observed_curve::{self, ObservedCurve};
+use crate::observed_curve::{self, LENGTHS, ObservedCurve};
 use std::collections::VecDeque;
 use std::time::Duration;
 use units::{Decoder, Encoder, Malformed, nanos};
@@ -58,7 +58,7 @@ pub enum HistoryError {
     #[error("they are not what a server keeps")]
     NotOne,
     /// Another version of Tenuto wrote it.
-    #[error("they are of version {0}, and this program knows version 1")]
+    #[error("they are of version {0}, and this program knows version 2")]
     Version(u64),
     /// The bytes end too early, go on too long, or contradict themselves.
     #[error("they do not hold together")]
@@ -134,7 +134,7 @@ impl DiskHistory {
     /// The most bytes that [`DiskHistory::encode`] returns: magic, version and key, guards, slow
     /// slots, busy slots.
     pub const MOST_BYTES: usize = {
-        let slow = 3 + LONGEST + 1 + observed_curve::BLOCKS as usize * LONGEST;
+        let slow = 3 + LONGEST + 1 + observed_curve::BLOCKS as usize * LENGTHS;
         let busy = 2 + busy::BLOCKS;
         8 * (1 + 5 + 4 + slow + busy)
     };
@@ -146,7 +146,7 @@ fn decode_observed_curve(rest: &mut Decoder<'_>) -> Result<ObservedCurve, Histor
     let last = numbers(rest, LONGEST)?;
     let count = number(rest, observed_curve::BLOCKS)?;
     let block = |_| {
-        let mut block = [0; LONGEST];
+        let mut block = [0; LENGTHS];
         for fewest in &mut block {
             *fewest = rest.u64()?;
         }
@@ -170,7 +170,7 @@ fn numbers(rest: &mut Decoder<'_>, most: usize) -> Result<VecDeque<u32>, History
 }
 
 const MAGIC: [u8; 8] = *b"TNTOseen";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -229,8 +229,8 @@ mod tests {
             assert!(DiskHistory::decode(&good[..end]).is_err(), "cut at {end}");
         }
         assert_eq!(DiskHistory::decode(b"something else"), Err(HistoryError::NotOne));
-        let other = [&good[..8], &[2], &good[9..]].concat();
-        assert_eq!(DiskHistory::decode(&other), Err(HistoryError::Version(2)));
+        let other = [&good[..8], &[1], &good[9..]].concat();
+        assert_eq!(DiskHistory::decode(&other), Err(HistoryError::Version(1)));
         for _ in 0..20_000 {
             let mut bytes = good.clone();
             for _ in 0..random.usize(1..8) {

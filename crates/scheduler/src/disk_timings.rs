@@ -5,7 +5,7 @@
 //! ```text
 //!   known from       costs  round  line  rates  curve  observed  seen, behind
 //!   a model            x      x      x     x      -       -           -
-//!   a calibration      x*     -      x     x*     x*      -           -        * if it has enough
+//!   a calibration      x*     -      x     x*     x*      -           -        * for sizes measured
 //!   trying it out      -      -      -     -      x       x           -        set by the caller
 //!   using it           -      -      -     -      -       -           x        these only tighten
 //! ```
@@ -65,7 +65,9 @@ impl DiskTimings {
             line: Some(ReadCost { r0: calibration.r0, t0: calibration.t0 })
                 .filter(|line| line.r0.0 > 0),
             rates: Rates::of_calibration(calibration, largest),
-            curve: guarantee.map(|g| ServiceCurve::of_guarantee(g.min_read)),
+            curve: guarantee.map(|g| {
+                ServiceCurve::of_fewest(g.fewest().map(|(slots, reads)| (slots, reads.into())))
+            }),
             ..Self::default()
         }
     }

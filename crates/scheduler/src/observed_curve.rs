@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   reads of each slot     40 40 30 40 40 40 40 │ 40 40 40 ...  in blocks of BLOCK slots
-//!   a block's fewest       1 slot 30, 2 slots 70, 3 slots 110 ...  up to LONGEST
+//!   a block's fewest       1 slot 30, 2 slots 70, 4 slots 150 ...  up to 64
 //!   seen                   the fewest of the last BLOCKS blocks; what is older is forgotten
 //! ```
 //!
@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 pub struct ObservedCurve {
     // The last slots, latest last; at most LONGEST.
     pub(crate) last: VecDeque<u32>,
-    // Oldest first; the last is being filled. Each: the fewest reads of h slots, by h - 1.
-    pub(crate) blocks: VecDeque<[u64; LONGEST]>,
+    // Oldest first; the last is being filled. Each: the fewest reads of 1, 2, 4, ... slots.
+    pub(crate) blocks: VecDeque<[u64; LENGTHS]>,
     // Slots in the block that is being filled.
     pub(crate) filled: u32,
     // Slots until all that is kept is what was guaranteed; zero: nothing was slow.
@@ -56,26 +56,30 @@ impl ObservedCurve {
             if self.blocks.len() == BLOCKS as usize {
                 self.blocks.pop_front();
             }
-            self.blocks.push_back([u64::MAX; LONGEST]);
+            self.blocks.push_back([u64::MAX; LENGTHS]);
         }
         self.filled = (self.filled + 1) % BLOCK;
         let block = self.blocks.back_mut().expect("pushed when it was begun");
         let mut sum = 0;
+        let mut lengths = (0..).map(|power| 1 << power).zip(block).peekable();
         // Every stretch that ends with this slot, the shortest first.
-        for (fewest, reads) in block.iter_mut().zip(self.last.iter().rev()) {
+        for (slots, reads) in (1..).zip(self.last.iter().rev()) {
             sum += u64::from(*reads);
-            *fewest = sum.min(*fewest);
+            if let Some((_, fewest)) = lengths.next_if(|(length, _)| *length == slots) {
+                *fewest = sum.min(*fewest);
+            }
         }
     }
 
     /// The fewest reads in any number of consecutive slots that are recorded; `None` if none was
     /// below the guarantee.
     pub fn curve(&self) -> Option<ServiceCurve> {
-        let mut least = [u64::MAX; LONGEST];
+        let mut least = [u64::MAX; LENGTHS];
         for block in &self.blocks {
             least.iter_mut().zip(block).for_each(|(least, fewest)| *least = (*least).min(*fewest));
         }
-        ServiceCurve::of_least(least)
+        let seen = (0..).map(|power| 1 << power).zip(least).take_while(|seen| seen.1 < u64::MAX);
+        (least[0] < u64::MAX).then(|| ServiceCurve::of_fewest(seen))
     }
 
     /// Whether the state is one that recording slots can lead to: slots are kept if and only if one
@@ -86,11 +90,14 @@ impl ObservedCurve {
             *fewest == u64::MAX || *fewest <= slots * u64::from(u32::MAX)
         };
         let begun = self.filled == 0 || !self.blocks.is_empty();
-        let blocks = || self.blocks.iter().flat_map(|block| (1..).zip(block));
+        let lengths = || (0..).map(|power| 1 << power);
+        let blocks = || self.blocks.iter().flat_map(|block| lengths().zip(block));
         (nothing == [true; 3] || nothing == [false; 3]) && begun && blocks().all(most)
     }
 }
 
+/// Stretches of 1, 2, 4, ... 64 slots.
+pub(crate) const LENGTHS: usize = LONGEST.ilog2() as usize + 1;
 /// Half a minute of slots of 500 ms: what is remembered ends by so much at once.
 pub(crate) const BLOCK: u32 = 60;
 /// Five minutes. A disk that was not slow for so long is believed again as calibrated.
@@ -125,6 +132,7 @@ mod tests {
         }
         let later = seen.curve().unwrap();
         assert_eq!([1, 2, 32, 64].map(|slots| later.least(slots)), [30, 70, 1270, 2540]);
+        assert_eq!(later.least(48), 1270 + 630, "as 32 and 16");
         let mut remembered = 40;
         while seen.curve().is_some() {
             seen.slot_ended(40, 40);
@@ -144,9 +152,10 @@ mod tests {
             let mut seen = ObservedCurve::default();
             slots.iter().for_each(|reads| seen.slot_ended(*reads, 40));
             let curve = seen.curve().unwrap();
-            for (h, fewest) in (1..).zip(slow_curve(&slots)) {
+            for (h, fewest) in (1..=curve.longest()).zip(slow_curve(&slots)) {
                 let parts = (1..h).map(|part| curve.least(part) + curve.least(h - part));
-                let expected = fewest.max(parts.max().unwrap_or(0));
+                let parts = parts.max().unwrap_or(0);
+                let expected = if h.is_power_of_two() { fewest.max(parts) } else { parts };
                 assert_eq!(curve.least(h), expected, "seed {seed}, {h} slots");
                 assert!(curve.least(h) <= 40 * h, "seed {seed}, {h} slots");
             }

@@ -153,6 +153,38 @@ impl PlayoutClock {
         gap(curve, piece, due(piece), due(piece.saturating_add(1)))
     }
 
+    /// Whether no piece is due sooner by this clock than by `other`. Both are of one server, with
+    /// one start-up and one slot.
+    pub fn is_not_before(&self, other: &Self) -> bool {
+        self.origin >= other.origin && self.zero() >= other.zero()
+    }
+
+    /// The clock by which a buffer is kept as long as by this clock and as by `other`, whichever
+    /// keeps it longer. Both are of one server, with one start-up and one slot.
+    ///
+    /// A deadline is the later of `origin + startup` and `origin - from + due - slot`. The later of
+    /// two clocks' deadlines therefore has the later `origin` and the later `origin - from`.
+    #[must_use]
+    pub fn kept_as_long_as_both(&self, other: &Self) -> Self {
+        let (one, two) = (self.kept(), other.kept());
+        let origin = one.origin.max(two.origin);
+        let ahead = i128::from(origin.0) - one.zero().max(two.zero());
+        // Rounded down: media time that starts earlier keeps a buffer longer.
+        let from_ms = u32::try_from(ahead / 1_000_000).expect("not above the larger of both");
+        Self { origin, from_ms, kept_from_ms: from_ms, early: 0, ..one }
+    }
+
+    /// How much longer buffers are kept by this clock than by `other`, far from their starts.
+    pub fn keeps_longer_by(&self, other: &Self) -> Duration {
+        let longer = self.kept().zero() - other.kept().zero();
+        Duration::from_nanos(u64::try_from(longer).unwrap_or(0))
+    }
+
+    // When media time 0 would be played, in nanoseconds.
+    fn zero(&self) -> i128 {
+        i128::from(self.origin.0) - i128::from(self.from_ms) * 1_000_000
+    }
+
     // This play-out if it starts as early as it may.
     fn kept(&self) -> Self {
         Self { from_ms: self.kept_from_ms.min(self.from_ms), ..*self }

@@ -17,12 +17,8 @@ fn disks() -> Vec<(&'static str, DiskTimings)> {
         DiskTimings::of_model(&DiskModel::preset(name).expect("comes along"), ByteCount::MIB, 4)
     };
     let measured = |rate: u64, min_read, mean_read| {
-        let guarantee = |read_size| ReadGuarantee {
-            read_size,
-            min_read,
-            mean_read,
-            longest_read: Duration::MAX,
-        };
+        let guarantee =
+            |read_size| ReadGuarantee::of_slot(SLOT, read_size, min_read, mean_read, Duration::MAX);
         let record = Calibration {
             slot: SLOT,
             guarantees: [ByteCount(0), ByteCount::MIB, ByteCount::MIB].map(guarantee).to_vec(),
@@ -35,6 +31,7 @@ fn disks() -> Vec<(&'static str, DiskTimings)> {
             method: String::new(),
             measured_at: 0,
             measured: None,
+            outliers: Vec::new(),
         };
         DiskTimings::of_calibration(&record, ByteCount::MIB)
     };

@@ -1,7 +1,7 @@
 //! Background I/O on a served store (ingest, export, check, opening titles): the engine grants each
 //! read and write, so that it uses only disk time that no session has reserved.
 
-use crate::engine::DiskNumber;
+use crate::engine::{DiskNumber, MAX_PERMIT_READS};
 use crate::library::{IndexReads, MountedStore};
 use crate::messages::{CoreHandle, Event, PermitRequestId};
 use crossbeam_channel::{RecvTimeoutError, bounded};
@@ -40,6 +40,17 @@ impl EngineBackgroundIo {
             left -= self.read_size.0;
         }
         self.permit_for_read(ByteCount(left), timeout)
+    }
+
+    /// A permit for reads of `bytes` in all, at most [`EngineBackgroundIo::most_at_once`], that are
+    /// made at the same time.
+    pub(crate) fn permit_for_all(&self, bytes: ByteCount) -> Option<HeldPermit> {
+        self.permit_for_read(bytes, UNLIMITED)
+    }
+
+    /// Bytes that one permit counts for at most.
+    pub(crate) fn most_at_once(&self) -> ByteCount {
+        ByteCount(self.read_size.0 * u64::from(MAX_PERMIT_READS))
     }
 
     fn permit_for_read(&self, bytes: ByteCount, timeout: Duration) -> Option<HeldPermit> {

@@ -1,11 +1,12 @@
-//! The calibration of a store's disk (measured, or computed for a modelled or throttled disk), and
-//! the choice of the read size.
+//! The calibration of a store's disk: measured, or computed for a modelled or throttled disk.
 
 use crate::engine::DiskGuarantee;
+use crate::read_size::ReadChoice;
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, Pool, calibrate,
 };
-use disk::{Calibration, DiskModel, ReadGuarantee};
+use disk::{Calibration, DiskModel, ReadGuarantee, ReadPace};
+use scheduler::DiskTimings;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -37,7 +38,7 @@ pub(crate) fn measure(
 
 /// The calibration of a modelled disk, by arithmetic.
 pub(crate) fn of_model(model: &DiskModel, slot: Duration) -> Calibration {
-    Calibration::from_model(model, slot, &READ_SIZES)
+    Calibration::from_model(model, slot, &every_size())
 }
 
 /// The calibration of a throttle to `rate`, by arithmetic: reads pass the throttle one after
@@ -45,18 +46,23 @@ pub(crate) fn of_model(model: &DiskModel, slot: Duration) -> Calibration {
 pub(crate) fn of_throttle(rate: BitRate, slot: Duration) -> Calibration {
     let guarantee = |size: ByteCount| {
         let each = size.time_at(rate);
-        let reads = slot.as_nanos() / each.as_nanos().max(1);
+        // One read may already be half through the throttle when a slot begins.
+        let reads_in = |time: Duration| {
+            let reads = (time.as_nanos() / each.as_nanos().max(1)).saturating_sub(1);
+            u32::try_from(reads).unwrap_or(u32::MAX)
+        };
         ReadGuarantee {
             read_size: size,
-            // One read may already be half through the throttle when the slot begins.
-            min_read: u32::try_from(reads.saturating_sub(1)).unwrap_or(u32::MAX),
+            min_read: reads_in(slot),
             mean_read: slot.as_secs_f64() / each.as_secs_f64(),
             longest_read: each,
+            longer: std::array::from_fn(|at| reads_in(slot * (2 << at))),
+            pace: ReadPace { once: each, each },
         }
     };
     Calibration {
         slot,
-        guarantees: READ_SIZES.map(guarantee).into(),
+        guarantees: every_size().into_iter().map(guarantee).collect(),
         queue_depth: THROTTLE_DEPTH,
         r0: rate,
         t0: Duration::ZERO,
@@ -66,6 +72,7 @@ pub(crate) fn of_throttle(rate: BitRate, slot: Duration) -> Calibration {
         method: format!("computed from a throttle to {rate}"),
         measured_at: 0,
         measured: None,
+        outliers: Vec::new(),
     }
 }
 
@@ -77,8 +84,11 @@ pub(crate) fn both(modelled: &Calibration, throttled: &Calibration) -> Calibrati
             read_size: a.read_size,
             min_read: a.min_read.min(b.min_read),
             mean_read: a.mean_read.min(b.mean_read),
-            // A read passes the disk and then the throttle.
+            // A read passes the disk and then the throttle: delays add up, and the slower of the
+            // two sets the pace.
             longest_read: a.longest_read + b.longest_read,
+            longer: std::array::from_fn(|at| a.min_read.min(b.min_read).saturating_mul(2 << at)),
+            pace: ReadPace { once: a.pace.once + b.pace.once, each: a.pace.each.max(b.pace.each) },
         })
     });
     Calibration {
@@ -88,33 +98,17 @@ pub(crate) fn both(modelled: &Calibration, throttled: &Calibration) -> Calibrati
     }
 }
 
-/// The expected audience of a store, on which the choice of the read size depends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Audience {
-    /// Mean rate of its titles.
-    pub(crate) rate: BitRate,
-    /// Memory for this disk's buffers.
-    pub(crate) memory: ByteCount,
-}
-
-/// Chooses the guarantee to schedule by: of all measured read sizes, the one with which most
-/// streams of the audience's rate fit, by disk and by memory. `None` where no size guarantees a
-/// read.
-pub(crate) fn choose(
-    calibration: &Calibration,
-    slot: Duration,
-    audience: Audience,
-) -> Option<DiskGuarantee> {
-    let mut sizes: Vec<ByteCount> = calibration.guarantees.iter().map(|g| g.read_size).collect();
-    // In ascending order, because below the larger of two equal choices may win.
-    sizes.sort_unstable();
-    let guarantees = sizes.into_iter().filter_map(|size| guarantee_of(calibration, slot, size));
-    let held = |guarantee: &DiskGuarantee| streams(guarantee, slot, audience).min(ENOUGH);
-    guarantees.reduce(|best, next| {
-        // Where both hold as many streams, larger reads cost less processor time, up to a size;
-        // above it, smaller reads start sessions sooner.
-        let cheap = next.read_size <= CHEAP_READ && held(&next) == held(&best);
-        if held(&next) > held(&best) || cheap { next } else { best }
+/// Every size that reads may have: `only`, or all from 64 KiB to the largest measured, smallest
+/// first; with the disk's times for it. A size that completes no read in a slot is left out.
+pub(crate) fn candidates<'a>(
+    calibration: &'a Calibration,
+    only: Option<ByteCount>,
+    timings: impl Fn(&DiskGuarantee) -> DiskTimings + 'a,
+) -> impl Iterator<Item = ReadChoice> + 'a {
+    let sizes = every_size().into_iter().filter(move |size| only.is_none_or(|only| only == *size));
+    sizes.filter_map(move |size| {
+        let guarantee = guarantee_of(calibration, size)?;
+        Some(ReadChoice { guarantee, timings: timings(&guarantee) })
     })
 }
 
@@ -122,50 +116,21 @@ pub(crate) fn choose(
 /// completes in a slot.
 pub(crate) fn guarantee_of(
     calibration: &Calibration,
-    slot: Duration,
     read_size: ByteCount,
 ) -> Option<DiskGuarantee> {
-    let measured = calibration.guarantee_for(read_size)?;
-    let min_read = in_slot(measured.min_read, calibration.slot, slot);
+    let ReadGuarantee { min_read, longest_read, .. } = calibration.guarantee_for(read_size)?;
     let queue_depth = calibration.queue_depth.max(1);
     // The measured time includes waiting behind other reads in the device.
-    let longest_read = measured.longest_read;
     (min_read > 0).then_some(DiskGuarantee { min_read, read_size, longest_read, queue_depth })
 }
 
-/// Number of streams that a guarantee holds: by disk (reads in a slot) and by memory (buffers of a
-/// stream).
-fn streams(guarantee: &DiskGuarantee, slot: Duration, audience: Audience) -> u64 {
-    let needed = audience.rate.bytes_in(slot).0.max(1);
-    let by_disk = u64::from(guarantee.min_read) * guarantee.read_size.0 / needed;
-    let by_memory = audience.memory.0 / (BUFFERS_PER_STREAM * guarantee.read_size.0);
-    by_disk.min(by_memory)
-}
-
-/// Converts a guarantee measured with slots of one length to slots of another length.
-fn in_slot(min_read: u32, measured: Duration, slot: Duration) -> u32 {
-    if slot == measured {
-        return min_read;
-    }
-    // A longer slot contains whole measured slots. For a shorter slot only the mean is known, and
-    // half of the mean allows for reads that complete unevenly.
-    let whole = slot.as_nanos() / measured.as_nanos().max(1);
-    let reads = match whole {
-        0 => u128::from(min_read) * slot.as_nanos() / measured.as_nanos().max(1) / 2,
-        whole => u128::from(min_read) * whole,
-    };
-    u32::try_from(reads).unwrap_or(u32::MAX)
+/// Read sizes of a modelled disk, whose guarantees are computed.
+fn every_size() -> Vec<ByteCount> {
+    (16..=24).map(|power| ByteCount(1 << power)).collect()
 }
 
 /// Queue depth of a throttle: one read that passes it, and one that waits.
 const THROTTLE_DEPTH: u32 = 2;
-/// Number of streams beyond which network and processor are likely to be the limit, and the choice
-/// does not try to hold more.
-const ENOUGH: u64 = 256;
-/// The size from which larger reads hardly save processor time per byte.
-const CHEAP_READ: ByteCount = ByteCount::MIB;
-/// Buffers of a stream, in reads: one being filled, one being sent, and two read ahead.
-const BUFFERS_PER_STREAM: u64 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -173,36 +138,11 @@ mod tests {
 
     const SLOT: Duration = Duration::from_millis(500);
 
-    fn choice(model: &str, memory_mib: u64, wanted: Option<ByteCount>) -> (u64, u32) {
-        let calibration = of_model(&DiskModel::preset(model).unwrap(), SLOT);
-        let audience = Audience { rate: BitRate(8_000_000), memory: ByteCount::mib(memory_mib) };
-        let chosen = match wanted {
-            Some(size) => guarantee_of(&calibration, SLOT, size).unwrap(),
-            None => choose(&calibration, SLOT, audience).unwrap(),
-        };
-        assert_eq!(calibration.guarantee_for(chosen.read_size).unwrap().min_read, chosen.min_read);
-        (chosen.read_size.0 >> 10, chosen.queue_depth)
-    }
-
     #[test]
     fn small_reads_have_a_guarantee_of_their_own() {
         let calibration = of_model(&DiskModel::preset("st39183w").unwrap(), SLOT);
-        let reads = |kib| guarantee_of(&calibration, SLOT, ByteCount::kib(kib)).unwrap().min_read;
+        let reads = |kib| guarantee_of(&calibration, ByteCount::kib(kib)).unwrap().min_read;
         assert_eq!((reads(64), reads(256)), (23, 11));
-    }
-
-    #[test]
-    fn a_hard_disk_gets_large_reads_if_memory_allows() {
-        assert_eq!(choice("hdd-20tb", 16 * 1024, None).0, 16 * 1024);
-        assert_eq!(choice("hdd-20tb", 2 * 1024, None).0, 4 * 1024);
-        assert_eq!(choice("hdd-20tb", 64, None).0, 256);
-        assert_eq!(choice("hdd-20tb", 64, Some(ByteCount::kib(512))).0, 512);
-    }
-
-    #[test]
-    fn a_fast_disk_gets_reads_of_low_processor_cost_if_memory_allows() {
-        assert_eq!(choice("ssd-nvme", 2 * 1024, None).0, 1024);
-        assert_eq!(choice("ssd-nvme", 256, None).0, 256);
     }
 
     #[test]
@@ -216,16 +156,8 @@ mod tests {
     #[test]
     fn a_disk_that_completes_no_read_in_a_slot_has_no_guarantee() {
         let calibration = of_throttle(BitRate(1_000_000), SLOT);
-        let audience = Audience { rate: BitRate(8_000_000), memory: ByteCount::mib(64) };
-        assert_eq!(guarantee_of(&calibration, SLOT, ByteCount::mib(4)), None);
-        assert_eq!(choose(&calibration, SLOT, audience), None);
-    }
-
-    #[test]
-    fn a_guarantee_converted_to_other_slots_is_not_larger() {
-        let ms = Duration::from_millis;
-        assert_eq!(in_slot(10, ms(500), ms(500)), 10);
-        assert_eq!(in_slot(10, ms(500), ms(1900)), 30);
-        assert_eq!(in_slot(10, ms(500), ms(250)), 2);
+        assert_eq!(guarantee_of(&calibration, ByteCount::mib(4)), None);
+        let timings = |_: &DiskGuarantee| DiskTimings::default();
+        assert_eq!(candidates(&calibration, None, timings).count(), 0);
     }
 }

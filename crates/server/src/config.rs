@@ -21,8 +21,9 @@ pub struct ServerConfig {
     /// Whether admission also guarantees sessions of titles in two stores for the loss of any one
     /// disk.
     pub survive_loss: bool,
-    /// Memory for read buffers. Indexes of open titles and sockets use further memory.
-    pub memory: ByteCount,
+    /// Memory for read buffers; `None`: a quarter of the memory that the process may use. Indexes
+    /// of open titles and sockets use further memory.
+    pub memory: Option<ByteCount>,
     /// The rate that sessions may reserve of the network together; `None` for no limit.
     pub network: Option<BitRate>,
     /// The scheduling period.
@@ -33,6 +34,9 @@ pub struct ServerConfig {
     pub read_size: Option<ByteCount>,
     /// Length of an HLS segment; segments end at the nearest key frame.
     pub segment: Duration,
+    /// Age from which a calibration is measured again at a quiet time, as a provisional one is when
+    /// more was stored; `None`: none is ever measured again while the server runs.
+    pub recalibrate_after: Option<Duration>,
     /// Slow each store down to this rate.
     pub throttle: Option<BitRate>,
     /// Slow each store down to this disk model, seeks included.
@@ -79,7 +83,7 @@ impl Default for ServerConfig {
             // Counts disk time where the disk's times are known, and reads elsewhere.
             policy: PolicyKind::TimeDomain,
             survive_loss: false,
-            memory: ByteCount::mib(512),
+            memory: None,
             network: None,
             slot: Duration::from_millis(500),
             startup: Duration::from_secs(1),
@@ -87,6 +91,8 @@ impl Default for ServerConfig {
             // Short enough for a quick start and for switching, long enough that a segment of a
             // film is a few reads.
             segment: Duration::from_secs(4),
+            // A disk that wears out does so over months; a week costs a minute of its idle time.
+            recalibrate_after: Some(Duration::from_secs(7 * 24 * 3600)),
             throttle: None,
             as_disk: None,
             access_log: None,

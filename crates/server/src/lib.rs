@@ -10,6 +10,7 @@
 )]
 
 mod background_io;
+mod buffer_memory;
 mod calibration;
 mod clients;
 mod clock;
@@ -32,12 +33,15 @@ mod mount;
 mod opener;
 mod playback_params;
 mod presentation;
+mod read_size;
+mod recalibration;
 mod recovery_probe;
 mod server;
 mod sessions;
 mod shared;
 pub mod wire;
 
+pub use buffer_memory::usable_memory;
 pub use config::{MAX_HTTP_THREADS, ServerConfig};
 pub use error::ServerError;
 pub use layout::piece_size;

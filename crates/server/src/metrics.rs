@@ -117,7 +117,13 @@ impl Scrape {
         out.gauge("titles_open", "Titles with their index in memory", titles)?;
         out.bytes("title_index", "Memory of the indexes of open titles", bytes)?;
         let help = "Pieces found in memory when their read was due";
-        out.counter("cache_hits", help, engine.counters.cache_hits)
+        out.counter("cache_hits", help, engine.counters.cache_hits)?;
+        let help = "Sessions of which a track follows a viewer ahead in memory";
+        out.gauge("sessions_following", help, engine.following)?;
+        let help = "Read buffers kept for viewers who follow another";
+        out.bytes("intervals", help, engine.intervals)?;
+        let help = "Pieces used again by a viewer who follows another: reads saved";
+        out.counter("shared_reads", help, engine.counters.shared_reads)
     }
 
     fn disks(&self, out: &mut Out<'_, '_>) -> fmt::Result {

@@ -1,17 +1,19 @@
 //! Opens a store to be served: its device, slowed down where that is configured, and the guarantee
 //! by which its disk is scheduled.
 
-use crate::calibration::{Audience, both, choose, guarantee_of, measure, of_model, of_throttle};
+use crate::buffer_memory::usable_memory;
+use crate::calibration::{both, candidates, guarantee_of, measure, of_model, of_throttle};
 use crate::disk_history_writer;
 use crate::engine::DiskGuarantee;
 use crate::error::ServerError;
+use crate::read_size::{Audience, MOST_VIEWERS, ReadChoice, choose};
 use crate::{ServerConfig, engine::DiskNumber};
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, FileDevice,
     FileIdentity, OpenOptions, PacedDisk, Throttled,
 };
 use disk::{Calibration, DiskModel, MeasuredPart};
-use scheduler::{DiskHistory, DiskTimings};
+use scheduler::{DiskHistory, DiskTimings, PolicyKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,14 +68,19 @@ pub(crate) fn open(
     if let Some(note) = &slowdown.note {
         notes.push(format!("{name}: {note}"));
     }
-    let audience = Audience { rate: typical_rate(&store), memory };
     let calibration = match slowdown.calibration {
         Some(calibration) => calibration,
         None => stored_or_measured(&store, config, &mut notes, path)?,
-    };
+    }
+    .in_slots(config.slot);
+    let size = store.device().geometry().size;
+    let of_size = |guarantee: &DiskGuarantee| timings(config, size, &calibration, guarantee);
+    let audience = audience(&store, config, memory);
+    // Eight reads of the largest size must fit into the memory.
+    let fits = |c: &ReadChoice| c.guarantee.read_size.0 * 8 <= memory.0;
     let chosen = match config.read_size {
-        Some(size) => guarantee_of(&calibration, config.slot, size),
-        None => choose(&calibration, config.slot, audience),
+        Some(size) => guarantee_of(&calibration, size),
+        None => choose(candidates(&calibration, None, of_size).filter(fits), size, audience),
     };
     let guarantee = chosen.ok_or_else(|| {
         failed(format!(
@@ -90,10 +97,28 @@ pub(crate) fn open(
         guarantee.queue_depth,
         calibration.method
     ));
-    let timings = timings(config, store.device().geometry().size, &calibration, &guarantee);
+    let timings = of_size(&guarantee);
     let history = disk_history_writer::read(&store, path, &mut notes);
     let provisional = calibration.is_provisional();
     Ok(PreparedStore { store, file, guarantee, provisional, timings, history, notes })
+}
+
+fn audience(store: &Store, config: &ServerConfig, memory: ByteCount) -> Audience {
+    let rate = typical_rate(store);
+    let by_network = config.network.map_or(MOST_VIEWERS, |network| network.0 / rate.0.max(1));
+    let policy = match config.policy {
+        // It admits everybody with any size.
+        PolicyKind::None => PolicyKind::TimeDomain,
+        policy => policy,
+    };
+    Audience {
+        rate,
+        memory: usable_memory(memory, ByteCount::MIB),
+        most: by_network.clamp(1, MOST_VIEWERS),
+        policy,
+        slot: config.slot,
+        startup: config.startup.max(config.slot * 2),
+    }
 }
 
 /// Refuses two stores with one identity: commands could not tell them apart.
@@ -136,7 +161,8 @@ pub(crate) fn recalibrate(
     let largest = read_size.max(ByteCount::mib(4));
     let scratch = Some(store.scratch());
     let options =
-        CalibrateOptions { slot: config.slot, budget, scratch, ..CalibrateOptions::default() };
+        CalibrateOptions { slot: config.slot, budget, scratch, ..CalibrateOptions::default() }
+            .with_long_run();
     Ok(measure(store.device().as_ref(), options, largest, turns, progress)?)
 }
 
@@ -154,8 +180,9 @@ pub(crate) fn adopt(
         store.set_calibration(calibration)?;
     }
     let size = store.device().geometry().size;
-    Ok(guarantee_of(calibration, config.slot, read_size).map(|guarantee| {
-        let timings = timings(config, size, calibration, &guarantee);
+    let calibration = calibration.clone().in_slots(config.slot);
+    Ok(guarantee_of(&calibration, read_size).map(|guarantee| {
+        let timings = timings(config, size, &calibration, &guarantee);
         (guarantee, timings)
     }))
 }
@@ -273,6 +300,19 @@ fn stored_or_measured(
             Ok(calibration)
         }
     }
+}
+
+/// Whether a served store's disk is to be measured again at a quiet time: more is stored than its
+/// provisional calibration was measured on, or the calibration is older than configured. `now`:
+/// Unix seconds.
+pub(crate) fn is_due(store: &Store, config: &ServerConfig, now: u64) -> bool {
+    if arithmetic(config, store.device().geometry().size).is_some() || store.info().titles == 0 {
+        return false;
+    }
+    let Some(calibration) = store.calibration() else { return true };
+    let age = Duration::from_secs(now.saturating_sub(calibration.measured_at));
+    let is_old = config.recalibrate_after.is_some_and(|after| age >= after);
+    is_old || calibration.is_provisional() && worth_measuring_again(store, &calibration)
 }
 
 /// Whether a measurement could now read enough, or at least twice as much as the provisional one.

@@ -13,6 +13,7 @@
 //! HTTP threads; the other threads end when the last sender of their queue is dropped.
 
 use crate::ServerConfig;
+use crate::buffer_memory::{BufferMemory, buffer_memory, usable_memory};
 use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
@@ -28,9 +29,10 @@ use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
 use crate::mount::{self, PreparedStore, disk_number};
 use crate::opener::{self, Opener};
+use crate::recalibration::{self, Recalibration};
 use crate::sessions::SessionTable;
 use crate::shared::{ServerInfo, Shared};
-use device::Pool;
+use device::{MachineMemory, Pool};
 use scheduler::PolicyKind;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -47,6 +49,7 @@ pub struct Server {
     notes: Vec<String>,
     core: CoreHandle,
     control: Vec<ControlServer>,
+    recalibration: Option<Recalibration>,
     // The core's first; the log's last.
     threads: Vec<JoinHandle<()>>,
 }
@@ -54,7 +57,9 @@ pub struct Server {
 impl Server {
     /// Opens the stores, listens and serves. Returns when it accepts connections.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
-        check(&config)?;
+        let BufferMemory { size: memory, note: memory_note } =
+            buffer_memory(config.memory, MachineMemory::of_this_process())?;
+        check(&config, memory)?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listener = TcpListener::bind(config.listen)
             .map_err(|source| ServerError::Listen { address: config.listen, source })?;
@@ -63,7 +68,7 @@ impl Server {
             .map_err(|e| failed("open the access log", e))?;
         // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
         // follow from this choice.
-        let share = ByteCount(config.memory.0 / config.stores.len() as u64);
+        let share = ByteCount(memory.0 / config.stores.len() as u64);
         let mut opened: Vec<PreparedStore> = config
             .stores
             .iter()
@@ -73,7 +78,7 @@ impl Server {
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
 
-        let pool = pool(&config, &opened)?;
+        let pool = pool(memory, &opened)?;
         let (disks, methods) = disks(&opened, &pool, &core, &log, &mut threads)?;
         let workers = workers(&config, &listener)?;
         let shared = shared(&config, &opened, methods, &workers, log)?;
@@ -84,7 +89,7 @@ impl Server {
                 .map_err(|e| failed("start a thread", e))?,
         );
         let control = control(&config, &shared, &core)?;
-        let mut engine = Engine::new(engine_config(&config, &opened));
+        let mut engine = Engine::new(engine_config(&config, memory, &opened));
         for ((opened, path), number) in opened.iter_mut().zip(&config.stores).zip(0..) {
             let disk = DiskNumber(number);
             engine.set_timings(Moment::ZERO, disk, opened.timings.clone());
@@ -94,7 +99,8 @@ impl Server {
             let slowdown = engine.status(Moment::ZERO).disks[usize::from(number)].slowdown_part();
             opened.notes.extend(disk_history_writer::start_note(path, applies, slowdown));
         }
-        let notes = opened.iter().flat_map(|store| store.notes.clone()).collect();
+        let of_stores = opened.iter().flat_map(|store| store.notes.clone());
+        let notes = memory_note.into_iter().chain(of_stores).collect();
         let (history_writer, history_thread) =
             disk_history_writer::start(Arc::clone(&shared), core.clone())
                 .map_err(|e| failed("start a thread", e))?;
@@ -117,6 +123,16 @@ impl Server {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
             threads.push(worker.begin(shared, core, opener, connection_limits(&config)));
         }
+        let recalibration = match config.recalibrate_after {
+            None => None,
+            Some(_) => {
+                let stores = served_stores(&config, &shared, &core);
+                let (running, thread) = recalibration::start(stores, Arc::clone(&shared))
+                    .map_err(|e| failed("start a thread", e))?;
+                threads.push(thread);
+                Some(running)
+            }
+        };
         let core_thread = thread::Builder::new()
             .name("core".to_owned())
             .spawn(move || core_state.run())
@@ -125,7 +141,7 @@ impl Server {
         threads.insert(0, core_thread);
         // Last, because it writes what the other threads log at their end.
         threads.extend(log_thread);
-        Ok(Self { address, notes, core, control, threads })
+        Ok(Self { address, notes, core, control, recalibration, threads })
     }
 
     /// The address on which it listens.
@@ -166,6 +182,7 @@ impl Server {
         threads.next().into_iter().for_each(&mut join);
         // Control commands work until the core has ended; those that still run are cancelled.
         self.control.clear();
+        self.recalibration = None;
         threads.for_each(join);
         failed.map_or(Ok(()), |name| Err(ServerError::ThreadFailed(name)))
     }
@@ -182,7 +199,7 @@ impl Drop for Server {
     }
 }
 
-fn check(config: &ServerConfig) -> Result<(), ServerError> {
+fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
     let refuse = |why: &str| Err(ServerError::Config(why.to_owned()));
     if config.stores.is_empty() {
         return refuse("there is no store to serve");
@@ -204,35 +221,36 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
     if !read.is_power_of_two() || !(media::CHECKSUM_SPAN..=LARGEST_READ.0).contains(&read) {
         return refuse("a read size must be a power of two from 64 KiB to 16 MiB");
     }
-    if config.memory.0 / (config.stores.len() as u64) < 8 * read {
+    if memory.0 / (config.stores.len() as u64) < 8 * read {
         return refuse("the memory must be at least 8 reads for each store; raise --memory");
     }
     Ok(())
 }
 
 /// One pool of buffers for all disks, in units of the largest read.
-fn pool(config: &ServerConfig, opened: &[PreparedStore]) -> Result<Pool, ServerError> {
+fn pool(memory: ByteCount, opened: &[PreparedStore]) -> Result<Pool, ServerError> {
     let largest = largest_read(opened);
-    if config.memory.0 < 8 * largest.0 {
+    if memory.0 < 8 * largest.0 {
         let why = format!("the memory must be at least 8 reads of {largest}; raise --memory");
         return Err(ServerError::Config(why));
     }
-    Ok(Pool::new(config.memory, largest))
+    Ok(Pool::new(memory, largest))
 }
 
 fn largest_read(opened: &[PreparedStore]) -> ByteCount {
     opened.iter().map(|store| store.guarantee.read_size).max().unwrap_or(ByteCount::MIB)
 }
 
-fn engine_config(config: &ServerConfig, opened: &[PreparedStore]) -> EngineConfig {
-    // The pool cuts small buffers from frames of the largest read, so that a part of it cannot be
-    // used. The engine must not count on that part.
-    let unusable = (config.memory.0 / 16).max(2 * largest_read(opened).0);
+fn engine_config(
+    config: &ServerConfig,
+    memory: ByteCount,
+    opened: &[PreparedStore],
+) -> EngineConfig {
     EngineConfig {
         slot: config.slot,
         policy: config.policy,
         startup: config.startup.max(config.slot * 2),
-        buffers: config.memory.saturating_sub(ByteCount(unusable)),
+        buffers: usable_memory(memory, largest_read(opened)),
         network: config.network,
         reservation_hold: config.reservation_hold,
         idle_timeout: config.idle_after,
@@ -316,12 +334,20 @@ fn control(
     shared: &Arc<Shared>,
     core: &CoreHandle,
 ) -> Result<Vec<ControlServer>, ServerError> {
+    served_stores(config, shared, core).into_iter().map(ControlServer::start).collect()
+}
+
+fn served_stores(
+    config: &ServerConfig,
+    shared: &Arc<Shared>,
+    core: &CoreHandle,
+) -> Vec<ServedStore> {
     let config = Arc::new(config.clone());
     let numbers = 0..shared.content.stores.len();
     let served = numbers.map(|number| {
         ServedStore::new(number, Arc::clone(shared), core.clone(), Arc::clone(&config))
     });
-    served.map(ControlServer::start).collect()
+    served.collect()
 }
 
 fn connection_limits(config: &ServerConfig) -> ConnectionLimits {

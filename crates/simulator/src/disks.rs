@@ -1,6 +1,9 @@
 //! Disks in virtual time: one that completes exactly its guarantee, one that completes less, the
 //! disk models, and the faults of each.
 //!
+//! They are not `device::SimulatedDisk`, because a disk that is as slow as its guarantee allows has
+//! no head and no positions: only the times of the engine's reads are simulated.
+//!
 //! The guarantee of N reads per slot, on which [`server::engine`] relies:
 //!
 //! ```text

@@ -28,7 +28,26 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
     if seed % ADDED_EVERY == ADDED_AT {
         add_features(class, &mut scenario, &mut fastrand::Rng::with_seed(seed ^ ADDED_SALT));
     }
+    if seed % CROWD_EVERY == CROWD_AT && class != FaultClass::DiskLoss {
+        make_crowd(&mut scenario, &mut fastrand::Rng::with_seed(seed ^ CROWD_SALT));
+    }
     scenario
+}
+
+/// A crowd on few titles, whose viewers follow each other at short intervals; some seek again and
+/// again.
+fn make_crowd(scenario: &mut Scenario, rng: &mut fastrand::Rng) {
+    scenario.titles.count = rng.u32(1..5);
+    let viewers = &mut scenario.viewers;
+    viewers.zipf = [0.7, 1.0, 1.5][rng.usize(..3)];
+    viewers.count = rng.u32(20..100);
+    viewers.every = Duration::from_millis(rng.u64(1..700));
+    viewers.most_seeks = [3, 3, 40, 200][rng.usize(..4)];
+    viewers.seek = [0.0, 0.05, 0.3][rng.usize(..3)];
+    viewers.resume = [0.0, 0.1, 0.5][rng.usize(..3)];
+    viewers.pause = share(rng) / 2.0;
+    viewers.quit = share(rng) / 2.0;
+    scenario.background.removals = u32::from(rng.u8(..4) == 0);
 }
 
 /// Adds patient viewers, replaced sessions, viewers whose connections come and go, and the policies
@@ -245,6 +264,14 @@ fn pick(rng: &mut fastrand::Rng, millis: &[u64]) -> Duration {
 const ADDED_EVERY: u64 = 5;
 /// Remainder of the seeds that draw the added features; no seed of `ONCE_BROKEN` has it.
 const ADDED_AT: u64 = 3;
+
+/// One seed in this many draws a crowd.
+const CROWD_EVERY: u64 = 10;
+/// Remainder of the seeds that draw a crowd; no seed of `ONCE_BROKEN` has it.
+const CROWD_AT: u64 = 2;
+
+/// Separates the random stream of crowds.
+const CROWD_SALT: u64 = 0x0c20_3d00;
 
 /// Separates the random stream of the added features.
 const ADDED_SALT: u64 = 0x0add_ed00;

@@ -101,8 +101,13 @@ pub struct Viewers {
     pub buffer: Duration,
     /// Share that starts at a random position.
     pub resume: f64,
-    /// Share that seeks, once to three times.
+    /// Share that seeks.
     pub seek: f64,
+    /// How often such a viewer seeks at most; at least once.
+    pub most_seeks: u32,
+    /// Popularity of titles by Zipf's law with this exponent; zero: the lesser of two random titles
+    /// is chosen.
+    pub zipf: f64,
     /// Share that pauses once, for up to twice `ended_after`.
     pub pause: f64,
     /// Share that leaves before the end.
@@ -356,6 +361,8 @@ impl Default for Viewers {
             close: 0.5,
             patient: 0.0,
             patience: Duration::ZERO,
+            most_seeks: 3,
+            zipf: 0.0,
             reconnect: 0.0,
             away: 0.0,
             hang_up: 0.0,

@@ -51,8 +51,7 @@ pub(crate) struct ViewerProfile {
 impl ViewerProfile {
     pub(crate) fn draw(scenario: &Scenario, titles: &[Title], rng: &mut fastrand::Rng) -> Self {
         let shares = &scenario.viewers;
-        // The lesser of two numbers: some titles are more popular than others.
-        let title = rng.usize(..titles.len()).min(rng.usize(..titles.len()));
+        let title = popular_title(titles.len(), shares.zipf, rng);
         let length = titles[title].layout.duration;
         let mut happens = |share: f64| rng.f64() < share;
         // Drawn also where a share is zero, so that a share that becomes zero moves no other of
@@ -68,7 +67,7 @@ impl ViewerProfile {
         if resumes {
             steps.push(TimedAction { at: Duration::ZERO, action: ViewerAction::Seek(from) });
         }
-        for _ in 0..if seeks { rng.u32(1..4) } else { 0 } {
+        for _ in 0..if seeks { rng.u32(1..=shares.most_seeks) } else { 0 } {
             let seeks_at = part_of(length, rng);
             let action = ViewerAction::Seek(part_of(length, rng));
             steps.push(TimedAction { at: seeks_at, action });
@@ -128,6 +127,21 @@ impl ViewerProfile {
             ends_session: rng.f64() < shares.end,
         }
     }
+}
+
+/// Draws a title; some are more popular than others.
+fn popular_title(titles: usize, exponent: f64, rng: &mut fastrand::Rng) -> usize {
+    if exponent == 0.0 {
+        return rng.usize(..titles).min(rng.usize(..titles));
+    }
+    let share = |rank: u32| f64::from(rank).powf(-exponent);
+    let ranks = || 1..=u32::try_from(titles).expect("few titles");
+    let mut left = rng.f64() * ranks().map(share).sum::<f64>();
+    let chosen = ranks().position(|rank| {
+        left -= share(rank);
+        left < 0.0
+    });
+    chosen.unwrap_or(titles - 1)
 }
 
 /// Draws a time between zero and `time`.

@@ -53,6 +53,28 @@ const MADE: &[(&str, &str, &[&str])] = &[
         "-an -c:v rawvideo -pix_fmt yuv420p",
         &["uncompressed in the pixel format yuv420p, for which QuickTime has no code; convert"],
     ),
+    ("animated.webp", "-an -r 5 -loop 0", &["it is an animated WebP picture; convert it first"]),
+    ("bmp.bmp", "-an -frames:v 1", &["it is a BMP picture; a still picture is no title"]),
+    (
+        "pictures.mjpeg",
+        "-an -c:v mjpeg -pix_fmt yuvj420p",
+        &["a sequence of JPEG pictures without times; give it times", "ffmpeg -f mjpeg -framerate"],
+    ),
+    (
+        "bluray.m2ts",
+        "-c:v libx264 -bf 0 -ac 2 -c:a pcm_bluray",
+        &["is PCM audio in the framing of discs", "-c:a flac"],
+    ),
+    (
+        "reordered.avi",
+        "-c:v libx264 -bf 2 -b_strategy 0 -c:a libmp3lame",
+        &["not in the order in which they are shown, and have no times; add times", "mkvmerge"],
+    ),
+    (
+        "reordered.asf",
+        "-c:v libx264 -bf 2 -b_strategy 0 -c:a libmp3lame",
+        &["not in the order in which they are shown, and have no times"],
+    ),
     ("mixed.mkv", "-c:v libvpx-vp9 -cpu-used 8 -c:a pcm_s16le", &["only MP4 holds its vp9"]),
 ];
 
@@ -76,6 +98,11 @@ fn known_kinds_are_refused_in_words_that_help() {
         std::fs::write(dir.file(name), bytes).unwrap();
         assert_refused(&store, &dir.file(name), parts);
     }
+    // An MP4 file ends with its index.
+    let bytes = std::fs::read(dir.clip("whole.mp4", "-c:v libx264 -an")).unwrap();
+    std::fs::write(dir.file("no-index.mp4"), &bytes[..bytes.len() / 2]).unwrap();
+    let parts = &["it has no index (the box `moov`): it was cut short", "; repair it first"];
+    assert_refused(&store, &dir.file("no-index.mp4"), parts);
     assert_refused(&store, &flac_of_32_bits(&dir), &["FLAC of 32 bits", "FFmpeg", "flac -d"]);
     assert_refused(&store, &xhe_aac(&dir), &["its audio is xHE-AAC", "-c:a aac"]);
     assert_refused(&store, &encrypted_webm(&dir), &["it is encrypted; decrypt it first"]);
@@ -251,12 +278,9 @@ fn files_shorter_than_their_header_declares_are_damaged() {
         (cut("cut.au", "-vn -c:a pcm_s16be"), "ends after 1.0 s, the header declares 2.0 s"),
         (
             cut("cut.ogg", "-vn -ac 2 -c:a libvorbis -page_duration 200000"),
-            "its last page is not marked as the end",
+            "its last page is cut short",
         ),
-        (
-            cut("cut.opus", "-vn -c:a libopus -page_duration 200000"),
-            "its last page is not marked as the end",
-        ),
+        (cut("cut.opus", "-vn -c:a libopus -page_duration 200000"), "its last page is cut short"),
         (cut("cut.avi", "-c:v mpeg4 -g 12 -c:a libmp3lame"), "the header declares 2.0 s"),
     ];
     let options = IngestOptions { allow_damaged: true, ..IngestOptions::default() };
@@ -266,6 +290,21 @@ fn files_shorter_than_their_header_declares_are_damaged() {
         let report = take_with(&store, file, &IngestOptions { name, ..options.clone() }).unwrap();
         assert!(report.notes[0].contains(what), "{:?}", report.notes);
     }
+}
+
+#[test]
+fn an_ogg_file_of_whole_pages_without_a_marked_end_is_taken_with_a_note() {
+    let dir = TempDir::new("unmarked");
+    let store = dir.store();
+    let whole = dir.clip("whole.opus", "-vn -c:a libopus -page_duration 200000");
+    let bytes = std::fs::read(whole).unwrap();
+    let last_page = bytes.windows(5).rposition(|bytes| bytes == b"OggS\0").unwrap();
+    std::fs::write(dir.file("recorded.opus"), &bytes[..last_page]).unwrap();
+    let report = take(&store, &dir.file("recorded.opus")).unwrap();
+    let note = "its last page is not marked as the end of a stream, so that nothing shows whether \
+                more followed";
+    assert_eq!(report.notes, [note]);
+    assert!(report.title.duration.as_secs_f64() > 1.5, "{:?}", report.title);
 }
 
 #[test]

@@ -112,12 +112,13 @@ fn a_track_of_unknown_size_grows_in_place_and_is_trimmed() {
 fn a_calibration_is_kept() {
     let calibration = Calibration {
         slot: Duration::from_millis(500),
-        guarantees: vec![ReadGuarantee {
-            read_size: ByteCount::MIB,
-            min_read: 41,
-            mean_read: 55.5,
-            longest_read: Duration::from_micros(23_456),
-        }],
+        guarantees: vec![ReadGuarantee::of_slot(
+            Duration::from_millis(500),
+            ByteCount::MIB,
+            41,
+            55.5,
+            Duration::from_micros(23_456),
+        )],
         queue_depth: 4,
         r0: BitRate(1_600_000_000),
         t0: Duration::from_micros(8_100),
@@ -127,6 +128,7 @@ fn a_calibration_is_kept() {
         method: "direct".to_owned(),
         measured_at: 1_800_000_000,
         measured: None,
+        outliers: Vec::new(),
     };
     let ms = Duration::from_millis;
     let cost = WriteCost { write_size: ByteCount::MIB, mean: ms(9), slowest: ms(31) };

@@ -140,7 +140,8 @@ pub(crate) fn measure(
     budget: Duration,
     progress: &mut dyn FnMut(CalibrateProgress),
 ) -> Result<Calibration, DeviceError> {
-    let mut options = CalibrateOptions { budget, scratch, ..CalibrateOptions::default() };
+    let mut options =
+        CalibrateOptions { budget, scratch, ..CalibrateOptions::default() }.with_long_run();
     options.read_sizes.push(LARGEST_READ);
     // Every read in flight has a buffer of the largest size.
     let depth = options.depths.iter().copied().max().unwrap_or(1);

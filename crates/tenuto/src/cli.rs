@@ -25,10 +25,12 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 /// The parser of the whole program, with examples in its help.
 pub(crate) fn command() -> clap::Command {
     // clap lists the commands in one column; a newcomer looks for them by task.
-    let root = CommandLine::command().override_help(front_page());
-    let root = root.mut_subcommands(|inner| finished("", inner));
-    // Without any word the page is the answer, not an error: most users begin so.
-    root.subcommand_required(true).arg_required_else_help(true)
+    CommandLine::command()
+        .override_help(front_page())
+        .mut_subcommands(|inner| finished("", inner))
+        .subcommand_required(true)
+        // Without any word the page is the answer, not an error: most users begin so.
+        .arg_required_else_help(true)
 }
 
 /// Terminal width that help pages are made for.

@@ -34,19 +34,20 @@ impl<'a> DeviceTimer<'a> {
         self.start = Instant::now();
     }
 
-    fn turn(&self, bytes: u64) -> Option<Box<dyn Any>> {
-        match self.turns {
-            DiskAccess::Exclusive => None,
-            DiskAccess::Shared(ask) => Some(ask(ByteCount(bytes))),
-        }
+    fn turn(&self, bytes: u64) -> Result<Option<Box<dyn Any>>, DeviceError> {
+        let DiskAccess::Shared { permit, .. } = self.turns else { return Ok(None) };
+        permit(ByteCount(bytes)).map(Some).ok_or_else(|| DeviceError::Unusable {
+            path: "the device".into(),
+            reason: "the calibration was ended before it was complete".to_owned(),
+        })
     }
 
     /// The number of reads that one permit covers, of `left` remaining ones.
     fn at_once(&self, left: usize, size: u64) -> usize {
         match self.turns {
             DiskAccess::Exclusive => left,
-            DiskAccess::Shared(_) => {
-                let fit = usize::try_from((A_TURN / size.max(1)).max(1)).unwrap_or(usize::MAX);
+            DiskAccess::Shared { turn, .. } => {
+                let fit = usize::try_from((turn.0 / size.max(1)).max(1)).unwrap_or(usize::MAX);
                 left.min(fit)
             }
         }
@@ -80,6 +81,7 @@ impl<'a> DeviceTimer<'a> {
                 let begun = asked[index].max(last_end);
                 let alone = now.saturating_duration_since(begun);
                 round.longest = round.longest.max(alone);
+                round.ends.push(now - start);
                 if index > 0 && places[index] == places[index - 1] + size as u64 {
                     round.following = round.following.max(alone);
                 }
@@ -102,9 +104,10 @@ impl ReadTimer for DeviceTimer<'_> {
         let mut rest = places;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(self.at_once(rest.len(), size));
-            let turn = self.turn(now.len() as u64 * size);
+            let turn = self.turn(now.len() as u64 * size)?;
             let part = self.read(now, size, depth)?;
             drop(turn);
+            whole.ends.extend(part.ends.iter().map(|end| whole.took + *end));
             whole.took += part.took;
             whole.longest = whole.longest.max(part.longest);
             whole.following = whole.following.max(part.following);
@@ -118,7 +121,7 @@ impl ReadTimer for DeviceTimer<'_> {
         let mut rest = places;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(self.at_once(rest.len(), size).min(ALONE_A_TURN));
-            let turn = self.turn(now.len() as u64 * size);
+            let turn = self.turn(now.len() as u64 * size)?;
             // Other users of the disk may have moved the arm since the last permit.
             let mut after = None;
             for place in now {
@@ -140,7 +143,7 @@ impl ReadTimer for DeviceTimer<'_> {
         writes: &WriteBatch,
     ) -> Result<RoundTimes, DeviceError> {
         // One permit for all: the measurement is of reads and writes that compete.
-        let turn = self.turn((places.len() + writes.places.len()) as u64 * size);
+        let turn = self.turn((places.len() + writes.places.len()) as u64 * size)?;
         let device = self.device;
         let start = Instant::now();
         let round = std::thread::scope(|scope| {
@@ -182,6 +185,3 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The number of single reads per permit, which take about as long as the bytes below.
 const ALONE_A_TURN: usize = 4;
-
-/// Bytes of reads per permit: a slow disk reads them in a few hundredths of a second.
-const A_TURN: u64 = 4 << 20;

@@ -1,11 +1,12 @@
 //! Calibration: measures by reads what a device can do, for the record on which admission relies.
 //!
-//! It has four parts within a time budget: the queue depth; sweeps of reads in the worst placements
-//! (`offsets.rs`) for each read size; sequential reads by place; and, on a rotating disk, timed
-//! single reads from which the arm is fitted (`geometry.rs`). All of them only read. A last part,
-//! the cost of a writer beside the readers, is measured only where the caller names a range that
-//! may be overwritten. The order and the arithmetic are in `procedure.rs`, which has no clock;
-//! reads are made and timed in `device_timer.rs`.
+//! It has four parts within a time budget: the queue depth; sweeps of reads in the worst
+//! placements (`offsets.rs`) for each read size; sequential reads by place; and, on a rotating
+//! disk, timed single reads from which the arm is fitted (`geometry.rs`). A long run of reads
+//! without a pause may follow. All of them only read. A last part, the cost of a writer beside
+//! the readers, is measured only where the caller names a range that may be overwritten. The
+//! order is in `procedure.rs`, the conclusions from the reads' times in `pace.rs`; neither has a
+//! clock. Reads are made and timed in `device_timer.rs`.
 //!
 //! On a shared disk every few reads wait for a permit ([`DiskAccess`]), and only the time under
 //! permits counts.
@@ -13,6 +14,7 @@
 mod device_timer;
 mod geometry;
 mod offsets;
+mod pace;
 mod procedure;
 
 use crate::{BlockDevice, DeviceError, DeviceKind, Pool};
@@ -36,8 +38,11 @@ pub struct CalibrateOptions {
     /// The queue depths to try.
     pub depths: Vec<u32>,
     /// The approximate duration. Every measurement is made at least once, so that a slow disk with
-    /// many read sizes takes longer.
+    /// many read sizes takes longer. Up to four times as long on a disk that works in bursts.
     pub budget: Duration,
+    /// The additional time of one stretch of reads without a pause at the end, which shows whether
+    /// the disk keeps its pace; zero for none. 64 slots are the most that is recorded.
+    pub long_run: Duration,
     /// The part of the device to read from; a part beyond its end is left out.
     pub area: Range<u64>,
     /// The range that may be overwritten to measure the cost of writes; without one, or if it is
@@ -46,6 +51,17 @@ pub struct CalibrateOptions {
     /// The seed of the random placements: equal seeds read at equal places.
     pub seed: u64,
 }
+
+impl CalibrateOptions {
+    /// With a long run, in proportion to the budget: the whole 64 slots with the default.
+    #[must_use]
+    pub fn with_long_run(self) -> Self {
+        Self { long_run: self.budget.mul_f64(LONG_RUN), ..self }
+    }
+}
+
+/// The time of the long run, as a part of the budget.
+const LONG_RUN: f64 = 2.7;
 
 /// The options of `tenuto calibrate` and of a server's first start: 12 s over the whole device.
 impl Default for CalibrateOptions {
@@ -56,6 +72,7 @@ impl Default for CalibrateOptions {
             // Not 1: the disk would be idle whenever the host is late.
             depths: vec![2, 4, 8, 16, 32],
             budget: Duration::from_secs(12),
+            long_run: Duration::ZERO,
             area: 0..u64::MAX,
             scratch: None,
             seed: 1,
@@ -77,9 +94,14 @@ pub struct CalibrateProgress {
 pub enum DiskAccess<'a> {
     /// Nothing else uses the disk.
     Exclusive,
-    /// Others use the disk, too: this function is called with the bytes of the next few reads and
-    /// blocks until they may begin; its permit is dropped when they are complete.
-    Shared(&'a dyn Fn(ByteCount) -> Box<dyn Any>),
+    /// Others use the disk, too, and reads are made in turns.
+    Shared {
+        /// Called with the bytes of the next turn; blocks until it may begin. Its permit is
+        /// dropped when the turn is complete. `None` ends the calibration.
+        permit: &'a dyn Fn(ByteCount) -> Option<Box<dyn Any>>,
+        /// The most bytes of one turn, where that is more than one read.
+        turn: ByteCount,
+    },
 }
 
 impl fmt::Debug for DiskAccess<'_> {
@@ -88,23 +110,30 @@ impl fmt::Debug for DiskAccess<'_> {
     }
 }
 
-/// Measures `device`. Its guarantee per read size is
+/// Measures `device`. Its guarantee per read size is the larger of
 ///
 /// ```text
 ///   minRead = (slot - longest single read) / slowest round's time per read, rounded down
+///   minRead = fewest reads in any slot of reading without a pause
 /// ```
 ///
 /// where a round is one sweep of about minRead reads and starts with the arm at the far end. The
-/// longest read is subtracted as a margin, because a read that is in flight when a slot begins must
-/// end first. No guarantee exceeds the rate of an endless read.
+/// longest read is subtracted as a margin, because a read that is in flight when a slot begins
+/// must end first. For longer stretches of slots, the fewest reads are counted in the same way,
+/// and a line ([`disk::ReadPace`]) is a bound for any number of reads. No guarantee exceeds the
+/// rate of an endless read.
 ///
-/// Sizes larger than every written part of the area are left out, because a read of unwritten bytes
-/// does not reach the disk. The record has the size of the written part; of too small a part it is
-/// provisional ([`Calibration::is_provisional`]).
+/// A disk that works in bursts (a throttle, a volume with a token bucket) is measured until twenty
+/// of its longest pauses fit in. A delay that stands out is looked for in a repeated measurement;
+/// one that does not recur is named in the record ([`Calibration::outliers`]) and not counted.
+///
+/// Sizes larger than every written part of the area are left out, because a read of unwritten
+/// bytes does not reach the disk. The record has the size of the written part; of too small a
+/// part it is provisional ([`Calibration::is_provisional`]).
 ///
 /// # Errors
-/// Fails when a read fails, when too little was written for every size, or when the pool has no
-/// buffers of the requested sizes.
+/// Fails when a read fails, when a turn is not permitted, when too little was written for every
+/// size, or when the pool has no buffers of the requested sizes.
 pub fn calibrate(
     device: &dyn BlockDevice,
     pool: &Pool,

@@ -2,9 +2,10 @@
 //! [`ReadTimer`] does, a real one or, in tests, a modelled disk in its own time.
 
 use super::offsets::{Random, ReadableArea};
+use super::pace::{Round, Stretch, Stretches};
 use super::{CalibrateOptions, CalibrateProgress};
 use crate::DeviceError;
-use disk::{Calibration, ReadCost, ReadGuarantee, TimedRead, WriteCost};
+use disk::{Calibration, Outlier, ReadCost, ReadGuarantee, ReadPace, TimedRead, WriteCost};
 use std::ops::Range;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -39,7 +40,7 @@ pub(super) struct WriteBatch {
 }
 
 /// The times of one round of reads.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RoundTimes {
     /// Time from the first submission to the last completion.
     pub(super) took: Duration,
@@ -48,6 +49,8 @@ pub(super) struct RoundTimes {
     /// The longest such time of a sequential read: one that begins where the read before it ended,
     /// requested without a pause. Zero if there was none.
     pub(super) following: Duration,
+    /// When each read ended, from the first submission on; in order of time.
+    pub(super) ends: Vec<Duration>,
 }
 
 /// Sequential reads of `size` bytes each, and the longest time of one of them.
@@ -67,16 +70,6 @@ pub(super) struct Procedure<'a> {
     pub(super) random: Random,
     pub(super) rounds: u32,
     pub(super) followings: Vec<SequentialReads>,
-}
-
-/// The totals of all rounds of one read size.
-#[derive(Default)]
-struct SizeTotals {
-    reads: u64,
-    took: Duration,
-    /// The mean time of a read in the slowest round.
-    slowest: Duration,
-    longest: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,16 +100,24 @@ impl<'a> Procedure<'a> {
         let queue_depth = self.best_depth(sizes[0].0)?;
         let mut guarantees = Vec::new();
         let mut means = Vec::new();
+        let mut outliers = Vec::new();
         for size in &sizes {
             let share = self.options.budget.mul_f64(SWEEPS / sizes.len() as f64);
-            let tally = self.sweeps(size.0, queue_depth, share)?;
-            means.push((*size, tally.mean()));
-            guarantees.push(tally.guarantee(*size, self.options.slot));
+            let (measured, outlier) = self.sweeps(*size, queue_depth, share)?;
+            outliers.extend(outlier);
+            means.push((*size, measured.mean()));
+            guarantees.push(measured.guarantee(*size, self.options.slot));
         }
+        let sustained = self.long_run(&mut guarantees, queue_depth, &mut outliers)?;
         let zones = self.zones(queue_depth)?;
-        let (zones, arm) = self.arm(zones, queue_depth)?;
+        let (mut zones, arm) = self.arm(zones, queue_depth)?;
+        let in_bursts = |g: &ReadGuarantee| g.longest_read > g.pace.each * PAUSE;
+        if arm.is_none() && guarantees.iter().any(in_bursts) {
+            // The few reads at each place were timed between the pauses, or with one: no rates.
+            zones.clear();
+        }
         let writing = self.writing(queue_depth, &means)?;
-        let cost = cost(&means, &zones);
+        let cost = faster(cost(&means, &zones), guarantees.iter().filter(|g| in_bursts(g)));
         let arm_seen = if arm.is_some() { "; arm fitted to timed reads" } else { "" };
         (self.progress)(CalibrateProgress { stage: "done", done: 1.0 });
         let calibration = Calibration {
@@ -129,11 +130,12 @@ impl<'a> Procedure<'a> {
             actuator: arm,
             writing,
             method: format!(
-                "slowest of {} rounds in 4 placements, less one longest read{arm_seen}",
+                "slowest of {} rounds in 4 placements, less one longest read{arm_seen}{sustained}",
                 self.rounds
             ),
             measured_at: 0,
             measured: None,
+            outliers,
         };
         Ok(self.with_following(calibration).limited_to_endless_rate())
     }
@@ -164,38 +166,175 @@ impl<'a> Procedure<'a> {
         Ok(depths[near.unwrap_or(0)])
     }
 
+    /// Measures reads of one size in all placements: all of it again if one delay stands out.
+    /// Returns also the delay that did not recur.
     fn sweeps(
+        &mut self,
+        size: ByteCount,
+        depth: u32,
+        share: Duration,
+    ) -> Result<(Stretches, Option<Outlier>), DeviceError> {
+        let measured = self.placements(size.0, depth, share)?;
+        let Some(suspect) = measured.suspect() else { return Ok((measured, None)) };
+        let repeat = self.placements(size.0, depth, share)?;
+        let outlier = (!suspect.recurs_in(&repeat)).then(|| suspect.outlier(size));
+        let mut all = if outlier.is_some() { suspect.others } else { measured };
+        // What was measured in short rounds before the disk was seen to work in bursts counts less
+        // than the long stretch.
+        if bursts(&repeat) {
+            return Ok((repeat, outlier));
+        }
+        all.0.extend(repeat.0);
+        Ok((all, outlier))
+    }
+
+    /// A stretch of reads in each placement. On a disk that works in bursts the placements cannot
+    /// be told apart in a short time: there one stretch is measured that lasts for many bursts.
+    fn placements(
         &mut self,
         size: u64,
         depth: u32,
         share: Duration,
-    ) -> Result<SizeTotals, DeviceError> {
-        let mut tally = SizeTotals::default();
+    ) -> Result<Stretches, DeviceError> {
+        let begun = self.bench.elapsed();
+        let mut measured = Stretches::default();
         let trial = self.read(ReadPattern::Spread, 4, size, depth, "sweeps")?;
-        let mut each = trial.took / 4;
-        let mut longest = trial.longest;
+        let (mut each, mut longest) = (trial.took / 4, trial.longest);
         for (placement, weight) in PLACEMENTS {
             let until = self.bench.elapsed() + share.mul_f64(weight);
+            let mut stretch = Stretch::new();
             loop {
-                // A round has about minRead reads: as many as fit into a slot less the longest
-                // read.
-                let left = self.options.slot.saturating_sub(longest);
-                let count = reads_in(left, each).max(1);
-                let round = self.read(placement, count, size, depth, "sweeps")?;
+                let round = self.sweep(placement, size, depth, longest, each)?;
+                let took = round.took;
                 // Follows the placement, so that rounds of a slow zone do not exceed a slot.
-                each = round.took / count;
-                longest = longest.max(round.longest);
-                tally.add(&round, count);
+                each = took.div_f64(round.ends.len().max(1) as f64);
+                stretch.push(round);
                 // Half a round: the next one would end further behind the share than this one
                 // before it.
-                if self.bench.elapsed() + round.took / 2 >= until {
+                if self.bench.elapsed() + took / 2 >= until {
                     break;
                 }
             }
+            measured.0.push(stretch);
+            longest = longest.max(measured.longest());
         }
-        // Includes the trial's: one long read anywhere counts against the guarantee.
-        tally.longest = longest;
-        Ok(tally)
+        if bursts(&measured) {
+            let most = (begun + share * MOST_SHARES).saturating_sub(self.bench.elapsed());
+            let time = (measured.longest() * BURSTS).clamp(share, most.max(share));
+            return self.without_pause(size, depth, time, measured.mean());
+        }
+        Ok(measured)
+    }
+
+    /// Random reads for about `time`, as few rounds as possible: where one ends, the disk is idle.
+    fn without_pause(
+        &mut self,
+        size: u64,
+        depth: u32,
+        time: Duration,
+        mut each: Duration,
+    ) -> Result<Stretches, DeviceError> {
+        let mut measured = Stretches::default();
+        loop {
+            let at = self.bench.elapsed();
+            let count = reads_in(time.saturating_sub(measured.time()), each).max(4);
+            let RoundTimes { took, ends, .. } =
+                self.read(ReadPattern::Random, count, size, depth, "sweeps")?;
+            // A stretch each: what is between them is a pause.
+            measured.0.push(vec![Round { at, took, ends }]);
+            each = measured.mean();
+            if measured.time() >= time * 3 / 4 {
+                return Ok(measured);
+            }
+        }
+    }
+
+    /// A round of about minRead reads: as many as fit into a slot less the longest read.
+    fn sweep(
+        &mut self,
+        placement: ReadPattern,
+        size: u64,
+        depth: u32,
+        longest: Duration,
+        each: Duration,
+    ) -> Result<Round, DeviceError> {
+        let at = self.bench.elapsed();
+        let left = self.options.slot.saturating_sub(longest);
+        let count = reads_in(left, each).max(1);
+        let RoundTimes { took, ends, .. } = self.read(placement, count, size, depth, "sweeps")?;
+        Ok(Round { at, took, ends })
+    }
+
+    /// Reads of about 1 MiB without a pause, for as long as is asked for. It shows the fewest
+    /// reads in many slots, and a disk that does not keep the pace of its first seconds: then
+    /// every guarantee is reduced to the pace of the second half. Returns a remark for the
+    /// method.
+    fn long_run(
+        &mut self,
+        guarantees: &mut [ReadGuarantee],
+        depth: u32,
+        outliers: &mut Vec<Outlier>,
+    ) -> Result<String, DeviceError> {
+        let slot = self.options.slot;
+        let size = |g: &ReadGuarantee| g.read_size;
+        let of = guarantees.iter().rposition(|g| size(g) <= ByteCount::MIB).unwrap_or(0);
+        let (read_size, before) = (size(&guarantees[of]), guarantees[of]);
+        if self.options.long_run.is_zero() {
+            return Ok(String::new());
+        }
+        let begun = self.bench.elapsed();
+        // One more slot: the last one must be whole.
+        let time = self.options.long_run + slot;
+        let mut measured = if before.longest_read > before.pace.each * PAUSE {
+            self.without_pause(read_size.0, depth, time, before.pace.each)?
+        } else {
+            let mut stretch = Stretch::new();
+            while self.bench.elapsed() < begun + time {
+                let ReadPace { each, .. } = before.pace;
+                let (size, longest) = (read_size.0, Duration::ZERO);
+                stretch.push(self.sweep(ReadPattern::Random, size, depth, longest, each)?);
+            }
+            Stretches(vec![stretch])
+        };
+        let time = self.bench.elapsed() - begun;
+        if let Some(suspect) = measured.suspect() {
+            outliers.push(suspect.outlier(read_size));
+            measured = suspect.others;
+        }
+        // A disk that falls behind after its first seconds: the mean of the second half is what it
+        // keeps.
+        let lasting = measured.later_mean();
+        let usual = before.pace.each;
+        let part = usual.as_secs_f64() / lasting.as_secs_f64().max(1e-9);
+        let kept = part >= SUSTAINED;
+        let run = measured.guarantee(read_size, slot);
+        let known = &mut guarantees[of];
+        // What the long run shows of more slots than the sweeps, and where it shows less.
+        for (known, run) in known.longer.iter_mut().zip(run.longer) {
+            *known = if *known == 0 { run } else { run.min(*known) };
+        }
+        if bursts(&measured) {
+            known.min_read = known.min_read.min(run.min_read);
+            known.longest_read = known.longest_read.max(run.longest_read);
+            known.pace.once = known.pace.once.max(run.pace.once);
+        }
+        if kept {
+            return Ok(format!("; the pace held for {}", units::show_duration(time)));
+        }
+        for guarantee in guarantees {
+            guarantee.pace.each = guarantee.pace.each.div_f64(part);
+            guarantee.mean_read *= part;
+            let least = guarantee.pace.reads_in(slot);
+            guarantee.min_read = guarantee.min_read.min(least);
+            for (slots, reads) in (1..).map(|power| 1u32 << power).zip(&mut guarantee.longer) {
+                *reads = (*reads).min(guarantee.pace.reads_in(slot * slots));
+            }
+        }
+        let percent = 100.0 * part;
+        Ok(format!(
+            "; after {} the disk kept {percent:.0} % of its pace, which the guarantees are",
+            units::show_duration(time / 2)
+        ))
     }
 
     /// Measures rounds with a writer beside the readers, alternating with rounds without. The
@@ -300,30 +439,24 @@ impl ReadPattern {
     }
 }
 
-impl SizeTotals {
-    fn add(&mut self, round: &RoundTimes, count: u32) {
-        self.reads += u64::from(count);
-        self.took += round.took;
-        self.slowest = self.slowest.max(round.took / count);
-    }
+/// Whether a disk works in bursts: it pauses for much longer than its reads take.
+fn bursts(measured: &Stretches) -> bool {
+    measured.longest() > measured.mean() * PAUSE
+}
 
-    fn mean(&self) -> Duration {
-        self.took.div_f64(self.reads.max(1) as f64)
-    }
-
-    fn guarantee(&self, read_size: ByteCount, slot: Duration) -> ReadGuarantee {
-        ReadGuarantee {
-            read_size,
-            min_read: reads_in(slot.saturating_sub(self.longest), self.slowest),
-            mean_read: slot.as_secs_f64() / self.mean().as_secs_f64().max(1e-9),
-            longest_read: self.longest,
-        }
+/// The cost with the rate of the fastest of these reads, if the line is slower than they: kernels
+/// count a large read that they split more than once in a throttle.
+fn faster<'a>(line: ReadCost, measured: impl Iterator<Item = &'a ReadGuarantee>) -> ReadCost {
+    let fastest = measured.map(|g| BitRate::of(g.read_size, g.pace.each)).max();
+    match fastest.filter(|rate| *rate > line.r0) {
+        Some(r0) => ReadCost { r0, t0: Duration::ZERO },
+        None => line,
     }
 }
 
-/// The line through the mean times. If there is none, the rate is that of sequential reads, and the
-/// rest of the smallest read's time is the constant. Without either, the rate is that of the reads
-/// themselves.
+/// The line through the mean times. If there is none, the rate is that of sequential reads, and
+/// the rest of the smallest read's time is the constant. Without either, the rate is that of the
+/// reads themselves.
 fn cost(means: &[(ByteCount, Duration)], zones: &[(ByteCount, BitRate)]) -> ReadCost {
     ReadCost::fit(means).unwrap_or_else(|| {
         let (size, time) = means.first().copied().unwrap_or_default();
@@ -350,6 +483,20 @@ const PLACEMENTS: [(ReadPattern, f64); 4] = [
 /// The share of the budget for the queue depth.
 const DEPTHS: f64 = 0.15;
 const SWEEPS: f64 = 0.65;
+
+/// The mean times of a read that a pause lasts.
+const PAUSE: u32 = 8;
+
+/// The longest pauses that a disk which works in bursts is measured for: then its mean is known
+/// within 5 %.
+const BURSTS: u32 = 20;
+
+/// The number of shares of its time that such a disk is measured for at most.
+const MOST_SHARES: u32 = 6;
+
+/// The part of its first pace that a disk keeps in a long run; less, and the guarantees are
+/// reduced.
+const SUSTAINED: f64 = 0.9;
 /// The share for writes, in addition to the budget, where there is a scratch range.
 const WRITING: f64 = 0.2;
 

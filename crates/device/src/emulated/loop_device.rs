@@ -147,7 +147,7 @@ struct LoopInfo {
 impl LoopConfig {
     fn direct(file: &File, path: &Path) -> Self {
         let mut file_name = [0; 64];
-        // RequestKind `losetup` shows; cut, with a zero at its end.
+        // `losetup` shows this name: cut to the field, with a zero at its end.
         let bytes = path.as_os_str().as_encoded_bytes();
         let shown = bytes.len().min(file_name.len() - 1);
         file_name[..shown].copy_from_slice(&bytes[..shown]);

@@ -129,6 +129,17 @@ impl Uring {
     }
 }
 
+impl Drop for Uring {
+    /// Releases the file. A ring that is closed with a registered file keeps it open until a worker
+    /// of the kernel has taken the ring apart, some milliseconds later and also after the end of
+    /// the process: an `umount` in this time fails with "target is busy".
+    fn drop(&mut self) {
+        // Fails in a thread other than the one that enabled the ring, without consequences but the
+        // delay.
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
 impl AsyncInterface for Uring {
     fn hand_over(&mut self, _file: &OpenFile, transfers: &InFlight) -> io::Result<usize> {
         self.start()?;

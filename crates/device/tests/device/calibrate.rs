@@ -114,15 +114,19 @@ fn only_the_scratch_is_written() {
 fn a_shared_disk_is_asked_for_a_permit_for_every_few_reads() {
     let device = MemoryDevice::new(ByteCount::mib(64));
     let (asked, held) = (std::cell::Cell::new(0u64), std::rc::Rc::new(()));
-    let ask = |bytes: ByteCount| -> Box<dyn std::any::Any> {
+    let permit = |bytes: ByteCount| -> Option<Box<dyn std::any::Any>> {
         assert!(bytes <= ByteCount::mib(4), "{bytes} in one turn");
         assert_eq!(std::rc::Rc::strong_count(&held), 1, "one turn at a time");
         asked.set(asked.get() + 1);
-        Box::new(std::rc::Rc::clone(&held))
+        Some(Box::new(std::rc::Rc::clone(&held)))
     };
+    let shared = DiskAccess::Shared { permit: &permit, turn: ByteCount::mib(4) };
     let pool = Pool::new(ByteCount::mib(32), ByteCount::mib(1));
-    calibrate(&device, &pool, &quick(), DiskAccess::Shared(&ask), &mut |_| {}).unwrap();
+    calibrate(&device, &pool, &quick(), shared, &mut |_| {}).unwrap();
     assert!(asked.get() > 20, "{}", asked.get());
+    let refused = DiskAccess::Shared { permit: &|_| None, turn: ByteCount::mib(4) };
+    let ended = calibrate(&device, &pool, &quick(), refused, &mut |_| {}).unwrap_err();
+    assert!(ended.to_string().contains("ended before it was complete"), "{ended}");
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod file;
 mod methods;
 mod polled;
 mod refused;
+mod released;
 mod scratch;
 mod slow_and_faulty;

@@ -52,13 +52,19 @@
 //! ([`Calibration::model`]), except for its read-ahead, which is unknown; instead, the longest time
 //! of a sequential read was measured with the next read already in the device
 //! ([`Actuator::following`](crate::Actuator::following)). It replaces the overhead above if the
-//! queue depth is at least two. A disk whose actuator was not measured is charged the measured rate
-//! of the zone, for each read the cost of the worst placement beyond transfer, and once per sweep
-//! the excess of the longest read: calibration measures slots full of reads, not a few.
+//! queue depth is at least two. A disk whose actuator was not measured is charged the pace of its
+//! reads ([`ReadPace`](crate::ReadPace)), a bound for any number of reads that are made without a
+//! pause, as a sweep is: the longest delay once per sweep, and for each read the long-run time of
+//! the worst placement. Of a read's time its transfer depends on the place where the rates fall
+//! from the first to the last zone; otherwise each place is charged the same, by the least line
+//! above the measured times of all read sizes ([`Calibration::line`]).
 //!
 //! ```text
-//!   positioning(n) = (longest - slot/minRead) + n × (slot/minRead - transfer in the slowest zone)
+//!   positioning(n) = once + n × (each - transfer in the slowest zone)
 //! ```
+//!
+//! `once` is charged for every sweep, although reads that go on without a pause are delayed once in
+//! all: a sweep may follow a pause, after which a throttle may delay again.
 
 use crate::model::{Chips, Kind};
 use crate::platters::Platters;
@@ -142,28 +148,26 @@ impl Costs {
             let each = measured.map(|time| float(nanos(time)) + way_back());
             return Some(costs.with_following(each));
         }
-        let mut zones: Vec<(u64, f64)> = Vec::with_capacity(calibration.zones.len());
-        for (offset, rate) in &calibration.zones {
-            // Bytes before the first measured place are charged like those at it.
-            let from = if zones.is_empty() { 0 } else { offset.0 };
-            zones.push((from, per_byte(*rate)?));
-        }
-        let slowest = zones.iter().map(|(_, per_byte)| *per_byte).fold(0.0, f64::max);
-        let each = float(nanos(calibration.slot)) / f64::from(guarantee.min_read);
-        let transfer = float(guarantee.read_size.0) * slowest;
-        // If by the zones the transfers alone took longer than the measured slots, the zones are
-        // wrong: then a read costs at least its share of the slot.
-        if zones.is_empty() || transfer > each {
-            return None;
-        }
-        let position = (each - transfer).ceil();
-        let once = (float(nanos(guarantee.longest_read)) - each).max(0.0).ceil();
-        let positioning = |n| if n == 0 { 0 } else { rounded(once + float(n) * position) };
-        // `Measured::transfer` finds the zone by binary search.
-        let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
-        let table = || (0..=MOST_IN_A_SWEEP).map(positioning).collect();
+        let line = calibration.line(largest)?;
+        let each = float(nanos(guarantee.pace.each));
+        let by_zone = falling(&calibration.zones).and_then(|zones| {
+            let slowest = zones.iter().map(|(_, per_byte)| *per_byte).fold(0.0, f64::max);
+            let transfer = float(guarantee.read_size.0) * slowest;
+            // If by the zones the transfers alone took longer than the measured reads, the zones
+            // are wrong.
+            (transfer <= each).then(|| (zones, rounded((each - transfer).ceil())))
+        });
+        let (zones, position) = by_zone.unwrap_or_else(|| {
+            let per_byte = float(line.per_mib) / float(1 << 20);
+            (vec![(0, per_byte)], line.each)
+        });
+        let positioning = |n: u64| match n {
+            0 => 0,
+            n => line.once.saturating_add(n.saturating_mul(position)),
+        };
+        let table = (0..=MOST_IN_A_SWEEP).map(positioning).collect();
         let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
-        sorted.then(|| Self::new(transfer, table(), calibration.queue_depth))
+        Some(Self::new(transfer, table, calibration.queue_depth))
     }
 
     /// Nanoseconds from the first to the last byte of a read at `offset`. Bytes beyond the disk's
@@ -400,9 +404,38 @@ impl Chips {
     }
 }
 
+/// The zones of a record as offset and nanoseconds per byte, if their rates fall from the first to
+/// the last place, as those of every disk with zones do. Rates that rise and fall are noise of
+/// whatever limits the disk, and say nothing about a place.
+fn falling(measured: &[(ByteCount, BitRate)]) -> Option<Vec<(u64, f64)>> {
+    let (first, last) = (measured.first()?.1, measured.last()?.1);
+    let falls = |pair: &[(ByteCount, BitRate)]| {
+        pair[0].0 < pair[1].0 && float(pair[1].1.0) <= float(pair[0].1.0) * ZONE_NOISE
+    };
+    let has_zones = float(last.0) * ZONE_FALL <= float(first.0);
+    if !has_zones || !measured.windows(2).all(falls) {
+        return None;
+    }
+    let mut zones = Vec::with_capacity(measured.len());
+    for (offset, rate) in measured {
+        // Bytes before the first measured place are charged like those at it.
+        let from = if zones.is_empty() { 0 } else { offset.0 };
+        zones.push((from, per_byte(*rate)?));
+    }
+    Some(zones)
+}
+
 fn per_byte(rate: BitRate) -> Option<f64> {
     (rate.0 > 0).then(|| 8e9 / float(rate.0))
 }
+
+/// The factor by which the rate of a zone may exceed that of the zone before it: rates are means of
+/// a few reads.
+const ZONE_NOISE: f64 = 1.05;
+
+/// The factor between the rates of the first and the last place from which a disk has zones. Hard
+/// disks have about two.
+const ZONE_FALL: f64 = 1.1;
 
 /// The shortest read-ahead, in overheads of a command, with which a following read is served in
 /// time.

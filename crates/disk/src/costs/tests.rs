@@ -1,7 +1,7 @@
 //! The charges compared with the times of a head, in the worst case and at random.
 
 use super::*;
-use crate::ReadGuarantee;
+use crate::{ReadGuarantee, ReadPace};
 use proptest::prelude::*;
 use std::time::Duration;
 use units::Moment;
@@ -245,14 +245,10 @@ fn the_worst_sweep_takes_nearly_its_charge() {
 #[test]
 fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
     let mbps = |mb: u64| BitRate(mb * 8_000_000);
-    let guarantee = ReadGuarantee {
-        read_size: ByteCount(1_000_000),
-        min_read: 20,
-        mean_read: 30.0,
-        longest_read: Duration::from_millis(60),
-    };
+    let (slot, longest) = (Duration::from_millis(500), Duration::from_millis(60));
+    let guarantee = ReadGuarantee::of_slot(slot, ByteCount(1_000_000), 20, 30.0, longest);
     let record = Calibration {
-        slot: Duration::from_millis(500),
+        slot,
         guarantees: vec![guarantee],
         queue_depth: 4,
         r0: mbps(150),
@@ -263,6 +259,7 @@ fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
         method: String::new(),
         measured_at: 0,
         measured: None,
+        outliers: Vec::new(),
     };
     let of = |record: &Calibration, size| Costs::of_calibration(record, ByteCount(size));
     let costs = of(&record, 500_000).unwrap();
@@ -280,11 +277,48 @@ fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
         of(&record, 500_000)
     };
     assert_eq!(of(&record, 2_000_000), None, "no guarantee for such reads");
-    assert_eq!(without(|r| r.zones.clear()), None);
-    assert_eq!(without(|r| r.zones[1].1 = BitRate(0)), None);
     assert_eq!(without(|r| r.guarantees[0].min_read = 0), None);
-    assert_eq!(without(|r| r.zones[1].1 = BitRate(80_000_000)), None, "slower than it was");
-    assert_eq!(without(|r| r.zones[1].0 = ByteCount::ZERO), None, "zones that go back");
+    // Zones that no disk has: every place costs the same, 25 ms for a read of 1 MB.
+    let flat: [fn(&mut Calibration); 5] = [
+        |r| r.zones.clear(),
+        |r| r.zones[1].1 = BitRate(0),
+        |r| r.zones[1].1 = BitRate(80_000_000),
+        |r| r.zones[1].0 = ByteCount::ZERO,
+        |r| r.zones.reverse(),
+    ];
+    for change in flat {
+        let costs = without(change).unwrap();
+        for place in [0, 1 << 30, 1 << 40] {
+            let read = costs.batch(1, costs.transfer(place, 1_000_000));
+            assert!((60_000_000..60_000_100).contains(&read), "{read}");
+        }
+    }
+}
+
+#[test]
+fn a_throttled_disk_is_charged_its_delay_once_in_a_sweep() {
+    let ms = Duration::from_millis;
+    let at_pace = |kib: u64, min_read, each| ReadGuarantee {
+        pace: ReadPace { once: ms(100), each },
+        ..ReadGuarantee::of_slot(ms(500), ByteCount::kib(kib), min_read, 200.0, ms(101))
+    };
+    let guarantees = vec![
+        at_pace(64, 600, Duration::from_micros(700)),
+        at_pace(256, 158, Duration::from_micros(2500)),
+    ];
+    let model = DiskModel::preset("ssd-sata").unwrap();
+    let record = Calibration {
+        guarantees,
+        // Means of short bursts.
+        zones: [90, 140, 100].map(|mb| (ByteCount(mb), BitRate(mb * 8_000_000))).to_vec(),
+        ..Calibration::from_model(&model, ms(500), &[])
+    };
+    let costs = Costs::of_calibration(&record, ByteCount::kib(256)).unwrap();
+    let sweep = |reads: u64, kib: u64| costs.batch(reads, reads * costs.transfer(0, kib << 10));
+    let near = |time: u64, millis: u64| time.abs_diff(millis * 1_000_000) < 100_000;
+    assert!(near(sweep(200, 256), 100 + 500), "{}", sweep(200, 256));
+    assert!(near(sweep(200, 64), 100 + 140), "{}", sweep(200, 64));
+    assert!(sweep(200, 128) < sweep(200, 256));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Deployment of the agent to hosts by ssh: the program is copied there, started, and removed when
 //! it ends.
+
 use crate::error::MeterError;
 use crate::fleet::{self, AgentConnection, Token};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// An agent program and the ssh command that copies and starts it.
 pub(super) struct RemoteDeploy<'a> {
@@ -13,6 +15,8 @@ pub(super) struct RemoteDeploy<'a> {
     program: Vec<u8>,
     /// The directory that the agent may use on each host.
     target: &'a str,
+    /// The time for the login, the copy of the program and the handshake together.
+    limit: Duration,
 }
 
 impl<'a> RemoteDeploy<'a> {
@@ -31,7 +35,8 @@ impl<'a> RemoteDeploy<'a> {
             return Err(MeterError::usage(format!("{} is no program", path.display()))
                 .hint("`make agent` builds target/agent/tenuto-agent"));
         }
-        Ok(Self { ssh, program, target })
+        let limit = LOGIN + Duration::from_secs(program.len() as u64 / SLOWEST_COPY);
+        Ok(Self { ssh, program, target, limit })
     }
 
     /// Copies the program to a host, starts it there, and connects to it through ssh. Its directory
@@ -41,7 +46,7 @@ impl<'a> RemoteDeploy<'a> {
         host: &str,
         began: Instant,
     ) -> Result<(AgentConnection, Child), MeterError> {
-        let Self { ssh, program, target } = self;
+        let Self { ssh, program, target, limit } = self;
         let failed = |error: std::io::Error| {
             MeterError::new(format!("host {host}: {error}"))
                 .hint(format!("`{} {host} true` must work", ssh.join(" ")))
@@ -74,11 +79,32 @@ impl<'a> RemoteDeploy<'a> {
         let (token, text) = Token::fresh().map_err(failed)?;
         let mut to = child.stdin.take().expect("piped");
         let from = Box::new(child.stdout.take().expect("piped"));
-        // The script reads the program first and leaves the rest of the input to it.
-        to.write_all(program)
-            .and_then(|()| to.write_all(format!("{text}\n").as_bytes()))
-            .map_err(failed)?;
-        let connection = fleet::connect(host, from, Box::new(to), &token, began)?;
+        let (connected, answered) = channel::<()>();
+        let helper = &mut child;
+        let (connection, silent) = std::thread::scope(|scope| {
+            let watch = scope.spawn(move || {
+                let silent = answered.recv_timeout(*limit) == Err(RecvTimeoutError::Timeout);
+                // Ends the reads and writes below; an ssh that has just ended needs no signal.
+                let _ = silent.then(|| helper.kill());
+                silent
+            });
+            // The script reads the program first and leaves the rest of the input to it.
+            let sent = to
+                .write_all(program)
+                .and_then(|()| to.write_all(format!("{text}\n").as_bytes()))
+                .map_err(failed);
+            let made =
+                sent.and_then(|()| Ok(fleet::connect(host, from, Box::new(to), &token, began)?));
+            drop(connected);
+            (made, watch.join().expect("it does not panic"))
+        });
+        if silent {
+            let _ = child.wait();
+            let sentence = format!("host {host}: no agent answered within {} s", limit.as_secs());
+            return Err(MeterError::new(sentence)
+                .hint(format!("`{} {host} true` must work and end at once", ssh.join(" "))));
+        }
+        let connection = connection?;
         Ok((connection, child))
     }
 }
@@ -114,6 +140,12 @@ fn prefers(version: &str) -> bool {
     major.is_some_and(|major| major >= 8)
 }
 
+/// The time for a login by ssh and a handshake.
+const LOGIN: Duration = Duration::from_secs(60);
+
+/// The bytes of the program that a slow link copies in a second.
+const SLOWEST_COPY: u64 = 128 << 10;
+
 /// The text that a host prints when the copied program does not run there.
 const UNFIT: &str = "error: the program that was copied to this host does not run on it\n\
                      hint: build one for its processor with `make agent`, and name it with --program";
@@ -123,7 +155,23 @@ const THIS: &str = "/proc/self/exe";
 
 #[cfg(test)]
 mod tests {
-    use super::prefers;
+    use super::{RemoteDeploy, prefers};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_host_that_says_nothing_is_given_up() {
+        for program in [0, 1 << 20] {
+            let deploy = RemoteDeploy {
+                ssh: ["sh", "-c", "exec sleep 600"].map(str::to_owned).to_vec(),
+                // More than a pipe holds: the copy waits, too.
+                program: vec![0; program],
+                target: "/nowhere",
+                limit: Duration::from_millis(200),
+            };
+            let error = deploy.start("there", Instant::now()).err().unwrap();
+            assert_eq!(error.message, "host there: no agent answered within 0 s");
+        }
+    }
 
     #[test]
     fn an_ssh_without_preferences_gets_none() {

@@ -82,9 +82,9 @@ pub(crate) fn heat_block(
         cells: heat.warm(COLUMNS).into_iter().map(square).collect(),
         limit: limit.map(ms),
     };
-    let explanation = "The darker, the more often; heights are logarithmic. Bands side by side are \
-        places that answer differently, such as a cache and the disk behind it; a column that \
-        reaches up is a moment when all waited.";
+    let explanation = "The stronger the colour, the more often; heights are logarithmic. Bands side \
+        by side are places that answer differently, such as a cache and the disk behind it; a \
+        column that reaches up is a moment when all waited.";
     let limit = if limit.is_some() { " Above the dashed line is late." } else { "" };
     Ok(Block::Plot { svg: map.svg()?, explanation: format!("{explanation}{limit}") })
 }

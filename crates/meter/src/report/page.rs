@@ -147,10 +147,14 @@ impl Finding {
     }
 }
 
-/// Whether a cell is aligned right.
+/// Whether a cell is aligned right and kept on one line: not a sentence that begins with a number.
 fn is_figure(text: &str) -> bool {
-    text == "-" || text.starts_with(|first: char| first.is_ascii_digit())
+    let begins = text.starts_with(|first: char| first.is_ascii_digit());
+    text == "-" || (begins && text.len() <= LONGEST_FIGURE)
 }
+
+/// The most bytes of a figure with its unit.
+const LONGEST_FIGURE: usize = 24;
 
 fn tag(name: &str, text: &str, right: bool) -> String {
     let class = if right { " class=\"number\"" } else { "" };

@@ -88,8 +88,13 @@ pub enum PlanError {
         streams: u32,
     },
     /// The run is so short that no frame becomes due.
-    #[error("{0:?} is too short for a frame; make it longer")]
-    TooShort(Duration),
+    #[error("{duration:?} is too short for a frame; make it at least {needed:?}")]
+    TooShort {
+        /// The duration of the run.
+        duration: Duration,
+        /// The shortest duration in which a frame becomes due.
+        needed: Duration,
+    },
 }
 
 impl StreamsPlan {
@@ -107,8 +112,9 @@ impl StreamsPlan {
         }
         let fps = profile.fps.ok_or_else(|| refused("it has no fps"))?;
         // Checked before the files are made, which may take minutes.
-        if duration < fps.moment(1) {
-            return Err(PlanError::TooShort(duration));
+        let needed = fps.moment(1);
+        if duration < needed {
+            return Err(PlanError::TooShort { duration, needed });
         }
         let frame = ByteCount(profile.bytes);
         let slot = slot(frame);

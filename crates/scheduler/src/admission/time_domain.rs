@@ -11,7 +11,19 @@
 //! Counting time where vbrSim counts reads charges a read with its own length and its own zone, and
 //! a sweep of many with less seek time than many single ones. An own development, after vbrSim.
 //!
-//! Where neither a model nor measured zones say what reads cost: [`ServiceCurve`].
+//! A disk without a model is charged the pace of its reads as measured ([`disk::ReadPace`]):
+//!
+//! ```text
+//!   n reads without a pause take at most   once + n × each      in every stretch measured
+//!   a window of n reads takes              once + n × each      its sweep is such a stretch
+//! ```
+//!
+//! A sweep is made without a pause, so it is done within its charge as long as the disk does not do
+//! worse than it ever did, and the argument of `windows` holds as it does for a model. Disks that
+//! work in bursts (throttles, token buckets) gain most: the service curve of one slot pays for the
+//! longest pause in every slot, this charge once for all slots of a window.
+//!
+//! Where not even reads of that size were measured: [`ServiceCurve`].
 
 use super::Policy;
 use super::schedule::{Charge, Windowed};

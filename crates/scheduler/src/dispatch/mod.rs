@@ -126,6 +126,12 @@ impl<S: Copy + Ord, R> Dispatcher<S, R> {
         self.queue.insert(piece.due, stream);
     }
 
+    /// What is chosen for stream `from` is chosen for `to` from now on.
+    pub fn rename_chosen(&mut self, from: S, to: S) {
+        let of_it = self.chosen.iter_mut().filter(|chosen| chosen.stream == from);
+        of_it.for_each(|chosen| chosen.stream = to);
+    }
+
     /// Bytes of `memory` that are neither held nor reserved.
     pub fn room(&self, memory: u64) -> u64 {
         memory.saturating_sub(self.books.held() + self.books.reserved())

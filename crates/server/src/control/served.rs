@@ -8,8 +8,9 @@ use crate::messages::{CoreHandle, Event};
 use crate::shared::Shared;
 use crate::{ServerConfig, mount, wire};
 use crossbeam_channel::bounded;
-use device::{CalibrateProgress, DiskAccess};
+use device::{CalibrateOptions, CalibrateProgress, DiskAccess};
 use disk::Calibration;
+use serde_json::json;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +50,76 @@ impl ServedStore {
     fn mounted(&self) -> &MountedStore {
         &self.shared.content.stores[self.number]
     }
+
+    /// Stores a calibration and hands it to the engine.
+    fn adopt(&self, calibration: &Calibration) -> Result<(), StoreError> {
+        let mounted = self.mounted();
+        let (store, read_size) = (&mounted.store, mounted.read_size);
+        let adopted = mount::adopt(store, &self.config, read_size, calibration)?;
+        mounted.provisional.store(calibration.is_provisional(), Ordering::Relaxed);
+        if let Some((guarantee, timings)) = adopted {
+            let timings = Box::new(timings);
+            self.core.send(Event::Guarantee { disk: mounted.disk, guarantee, timings });
+        }
+        Ok(())
+    }
+
+    /// Measures the disk again if it is due and nobody watches, and ends the measurement when
+    /// somebody comes or `stop` says so; then nothing changes. Measured in turns, a disk does not
+    /// show more than it can do, but it may show less: a result below a calibration that is kept is
+    /// only logged. `now`: Unix seconds. Returns whether a measurement was made.
+    pub(crate) fn recalibrate_if_due(&self, now: u64, stop: &dyn Fn() -> bool) -> bool {
+        let mounted = self.mounted();
+        if !mount::is_due(&mounted.store, &self.config, now) {
+            return false;
+        }
+        let disturbed = || stop() || self.shared.snapshot().engine.active > 0;
+        let permit = |bytes: ByteCount| -> Option<Box<dyn Any>> {
+            if disturbed() {
+                return None;
+            }
+            Some(Box::new(self.io.permit_for_all(bytes)))
+        };
+        let measured = mount::recalibrate(
+            &mounted.store,
+            &self.config,
+            mounted.read_size,
+            CalibrateOptions::default().budget,
+            DiskAccess::Shared { permit: &permit, turn: self.io.most_at_once() },
+            &mut |_| {},
+        );
+        if disturbed() {
+            return false;
+        }
+        let before = mounted.store.calibration();
+        let adopt = |calibration: Calibration| {
+            let reads = |record: &Calibration| {
+                record.guarantee_for(mounted.read_size).map_or(0, |g| g.min_read)
+            };
+            let kept = before.as_ref().filter(|before| !before.is_provisional());
+            let used = kept.is_none_or(|kept| reads(&calibration) >= reads(kept));
+            if used {
+                self.adopt(&calibration)?;
+            }
+            Ok((reads(&calibration), used))
+        };
+        let store = mounted.path.display().to_string();
+        let event = match measured.and_then(adopt) {
+            Ok((reads, used)) => json!({
+                "event": "disk-recalibrated",
+                "store": store,
+                "min_read": reads,
+                "used": used,
+            }),
+            Err(failure) => json!({
+                "event": "disk-not-recalibrated",
+                "store": store,
+                "error": failure.to_string(),
+            }),
+        };
+        self.shared.log.line(|| event);
+        true
+    }
 }
 
 impl StoreOwner for ServedStore {
@@ -83,7 +154,10 @@ impl StoreOwner for ServedStore {
         let store = &mounted.store;
         let active = || self.shared.snapshot().engine.active;
         let mut most_active = active();
-        let acquire = |bytes: ByteCount| -> Box<dyn Any> { Box::new(self.io.acquire(bytes)) };
+        let permit = |bytes: ByteCount| -> Option<Box<dyn Any>> {
+            Some(Box::new(self.io.permit_for_all(bytes)))
+        };
+        let turns = DiskAccess::Shared { permit: &permit, turn: self.io.most_at_once() };
         let mut on_progress = |done: CalibrateProgress| {
             // A session that comes and goes while the disk is measured disturbs the measurement,
             // too.
@@ -95,7 +169,7 @@ impl StoreOwner for ServedStore {
             &self.config,
             mounted.read_size,
             budget,
-            DiskAccess::Shared(&acquire),
+            turns,
             &mut on_progress,
         )?;
         if most_active > 0 {
@@ -103,12 +177,7 @@ impl StoreOwner for ServedStore {
         }
         let replaceable = store.calibration().is_none_or(|stored| stored.is_provisional());
         if most_active == 0 || replaceable {
-            let adopted = mount::adopt(store, &self.config, mounted.read_size, &calibration)?;
-            mounted.provisional.store(calibration.is_provisional(), Ordering::Relaxed);
-            if let Some((guarantee, timings)) = adopted {
-                let timings = Box::new(timings);
-                self.core.send(Event::Guarantee { disk: mounted.disk, guarantee, timings });
-            }
+            self.adopt(&calibration)?;
         } else {
             calibration.method.push_str("; not stored: measure again while no session is active");
         }

@@ -174,7 +174,7 @@ impl Engine {
     }
 
     fn end_suspended(&mut self, now: Moment, suspended: SuspendedSession) {
-        suspended.streams.iter().for_each(|(_, stream)| self.streams.settle(now, stream));
+        suspended.streams.iter().for_each(|(id, stream)| self.streams.settle(now, *id, stream));
         self.end_session(now, suspended.session, false);
     }
 
@@ -229,7 +229,7 @@ impl Engine {
         accepted: Accepted,
         slots: u32,
     ) {
-        let Candidate { layout, replica, copies, streams, demand } = &accepted.candidate;
+        let Candidate { layout, replica, copies, streams, demand, .. } = &accepted.candidate;
         let (placement, reserve) = (accepted.candidate.placement(), demand.reserve);
         self.next_session += 1;
         self.streams.accounts.counters.admitted += 1;

@@ -403,3 +403,7 @@ impl Default for TitleKey {
         Self(u64::MAX)
     }
 }
+
+/// The reads that one permit for best-effort work counts for at most. Work of more than a few reads
+/// at once was not cut into pieces by its owner.
+pub(crate) const MAX_PERMIT_READS: u32 = 8;

@@ -38,6 +38,7 @@ impl Engine {
         // Before the reads of this slot, which need the memory; idle sessions must not cause reads.
         self.release_expired(now);
         self.end_idle_sessions(now);
+        self.streams.leave_feeds(now);
         self.streams.begin_slot(now);
         self.streams.open_due(now);
         // A later schedule is decided, as all else, on the slots after this one: so only now.
@@ -75,6 +76,7 @@ impl Engine {
                 .collect();
             expired.into_iter().for_each(|piece| self.streams.release_piece(id, piece));
         }
+        self.streams.expire_feeds(now, over);
     }
 
     // A player that is fetching, but so late that the next pieces it needs would be released when
@@ -137,7 +139,7 @@ impl Engine {
 
     fn is_fetching(&self, stream: &Stream, now: Moment) -> bool {
         // A new stream's activity begins at its origin: only a later one is the player's.
-        let took = stream.last_activity > stream.timing.origin;
+        let took = stream.last_activity > stream.clock().origin;
         let recently = now.since(stream.last_activity) <= self.config.slot * FETCHING_SLOTS;
         took && recently || self.is_waited_for(&self.sessions[&stream.session])
     }
@@ -205,7 +207,7 @@ impl Engine {
             let placement = session.placement();
             self.streams.bookings.release_send_memory(placement, spare);
         }
-        self.streams.settle(now, &stream);
+        self.streams.settle(now, id, &stream);
     }
 
     /// Ends a session. `hung_up`: nothing of its requests is in use any more. Otherwise their

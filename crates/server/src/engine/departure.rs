@@ -20,7 +20,7 @@ use super::admission::SuspendedSession;
 use super::bookings::Placement;
 use super::sessions::{Presence, Session};
 use super::stream::Stream;
-use super::{Action, Disconnection, Engine, Resource, ScheduleChange, SessionId};
+use super::{Action, Disconnection, Engine, Resource, ScheduleChange, SessionId, StreamId};
 use std::collections::BTreeSet;
 use units::Moment;
 
@@ -80,7 +80,9 @@ impl Engine {
 
     /// When the reservation of a session becomes revocable if nothing more is heard of its player.
     pub(super) fn revocable_from(&self, session: &Session) -> Option<Moment> {
-        if session.streams.is_empty() {
+        // A session that is being decided on has streams that are off the books.
+        let is_booked = |id: &StreamId| self.streams.get(*id).is_some();
+        if session.streams.is_empty() || !session.streams.iter().all(is_booked) {
             return None;
         }
         match session.presence {
@@ -182,10 +184,10 @@ impl Engine {
     fn end_reservation(&mut self, now: Moment, suspended: SuspendedSession) {
         self.streams.accounts.counters.revoked += 1;
         let session = suspended.session;
-        for (_, stream) in suspended.streams {
+        for (id, stream) in suspended.streams {
             let change = ScheduleChange::Released { track: stream.track };
             self.streams.actions.push(Action::Rescheduled { session, change });
-            self.streams.settle(now, &stream);
+            self.streams.settle(now, id, &stream);
         }
     }
 }

@@ -362,6 +362,7 @@ impl Engine {
     // memory; what they take may free memory for further reads.
     fn dispatch_and_serve(&mut self, now: Moment) {
         loop {
+            self.streams.leave_feeds(now);
             self.streams.dispatch(now);
             if self.streams.to_serve.is_empty() {
                 return;

@@ -115,7 +115,7 @@ impl Engine {
         // What its sockets hold stays reserved, whatever tracks it goes on with.
         let reserve = reserve_for(&layout, &all).max(self.sessions[&id].unsent);
         let demand = self.streams.bookings.demand_of(&mut streams, reserve);
-        let candidate = Candidate { layout, replica, copies, streams, demand };
+        let candidate = Candidate { layout, replica, copies, streams, demand, sent: None };
         let wait = self.replace_booking(now, id, all, candidate)?;
         let number = self.requests[&request].number;
         let session = &mut self.sessions[&id];
@@ -182,12 +182,12 @@ impl Engine {
             }
         };
         self.streams.bookings.reserve_send_memory(placement, reserve);
-        for (_, stream) in suspended {
+        for (stream_id, stream) in suspended {
             if !new.contains(&stream.track) {
                 let change = ScheduleChange::Released { track: stream.track };
                 self.streams.actions.push(Action::Rescheduled { session: id, change });
             }
-            self.streams.settle(now, &stream);
+            self.streams.settle(now, stream_id, &stream);
         }
         let session = &mut self.sessions[&id];
         (session.reserve, session.tracks) = (reserve, tracks);

@@ -19,6 +19,10 @@ pub struct Status {
     pub revocable: u64,
     /// Events counted since the start.
     pub counters: Counters,
+    /// Sessions of which a track follows a viewer ahead.
+    pub following: u64,
+    /// Bytes of buffers that are kept for viewers who follow another.
+    pub intervals: u64,
     /// Bytes of buffers in use.
     pub buffers_used: u64,
     /// Bytes of buffers there are.
@@ -53,6 +57,11 @@ pub struct Counters {
     pub violations_by_disk: u64,
     /// Pieces found in memory when their turn to be read came.
     pub cache_hits: u64,
+    /// Streams (one track of one session) admitted since the start that follow a viewer ahead.
+    pub admitted_following: u64,
+    /// Pieces that streams shared with another since the start, each counted once less than it was
+    /// used: reads saved.
+    pub shared_reads: u64,
     /// Requests refused since the start that would fit if no disk could be lost.
     pub refused_for_loss: u64,
     /// Sessions that went on with another copy when their disk was lost, since the start.
@@ -140,12 +149,16 @@ impl Engine {
     pub fn status(&self, now: Moment) -> Status {
         let holds =
             |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
+        let follows =
+            |session: &&Session| session.streams.iter().any(|id| self.streams[id].fed.is_some());
         let revocable =
             |session: &&Session| holds(session) && self.revocable_since(session, now).is_some();
         Status {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
             revocable: self.sessions.values().filter(revocable).count() as u64,
+            following: self.sessions.values().filter(follows).count() as u64,
+            intervals: self.streams.interval_bytes_held(),
             counters: self.streams.accounts.counters,
             buffers_used: self.streams.buffers_used(),
             buffers_total: self.streams.buffers.total(),

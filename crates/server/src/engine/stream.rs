@@ -10,6 +10,7 @@
 //! A stream changes neither books nor buffers; the engine changes them in the same call.
 
 mod moves;
+mod sharing;
 
 use super::buffers::{Location, PieceKey};
 use super::pieces::{curve, key, place};
@@ -24,6 +25,8 @@ use units::Moment;
 /// Names a stream; older streams have smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamId(pub(super) u64);
+
+pub(super) use sharing::Fed;
 
 /// The state of a piece that was read for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ pub(super) enum Counted {
 }
 
 /// The delivery of one track to one session: its pieces unread and held, and its player.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub(super) session: SessionId,
     pub(super) layout: Arc<Layout>,
@@ -54,6 +57,12 @@ pub(super) struct Stream {
     pub(super) timing: PlayoutClock,
     /// The clock of the guaranteed deadlines, where reads follow a later clock (`timing`).
     guaranteed: Option<PlayoutClock>,
+    /// The pieces that a feed reads and keeps for it.
+    pub(super) fed: Option<Fed>,
+    /// The clock by which pieces are released, where that is later than by `timing`.
+    keeps: Option<PlayoutClock>,
+    /// It reads for other streams and has no player: see `streams::feeds`.
+    pub(super) is_feed: bool,
     /// Unread pieces with a final count. All are at least `cursor`.
     accounted: BTreeSet<u32>,
     /// The next piece to be read.
@@ -109,6 +118,9 @@ impl Stream {
             last_activity: timing.origin,
             timing,
             guaranteed: None,
+            fed: None,
+            keeps: None,
+            is_feed: false,
             accounted: BTreeSet::new(),
             cursor: first,
             end,
@@ -137,18 +149,24 @@ impl Stream {
         place(&self.layout, self.track, piece)
     }
 
-    /// The next piece to be read, with its slots.
+    /// The next piece to be read for it alone, with its slots.
     pub(super) fn next_read(&self) -> Option<PieceDue> {
-        (self.cursor < self.end).then(|| self.due(self.cursor))
+        (self.cursor < self.booked_end()).then(|| self.due(self.cursor))
+    }
+
+    /// The clock of its player.
+    pub(super) fn clock(&self) -> PlayoutClock {
+        self.guaranteed.unwrap_or(self.timing)
     }
 
     pub(super) fn deadline(&self, piece: u32) -> Moment {
-        self.guaranteed.unwrap_or(self.timing).deadline(self.curve().due(piece))
+        self.clock().deadline(self.curve().due(piece))
     }
 
     /// The latest time at which the player needs `piece`, for the earliest possible position.
     pub(super) fn latest_need(&self, piece: u32) -> Moment {
-        let timing = PlayoutClock { from_ms: self.timing.kept_from_ms, ..self.timing };
+        let clock = self.clock();
+        let timing = PlayoutClock { from_ms: clock.kept_from_ms, ..clock };
         timing.deadline(self.curve().due(piece))
     }
 
@@ -227,7 +245,13 @@ impl Stream {
 
     /// Everything unread, in order.
     pub(super) fn unread(&self) -> impl Iterator<Item = PieceDue> + '_ {
-        self.timing.pieces(self.curve(), self.cursor)
+        let pieces = |clock: PlayoutClock| clock.pieces(self.curve(), self.cursor);
+        let mut kept = self.keeps.map(pieces);
+        let booked = pieces(self.timing).map(|piece| self.within_patch(piece));
+        booked.map(move |piece| match kept.as_mut().and_then(Iterator::next) {
+            None => piece,
+            Some(kept) => PieceDue { release: piece.release.max(kept.release), ..piece },
+        })
     }
 
     /// Everything held.
@@ -378,14 +402,16 @@ impl Stream {
 
     pub(super) fn due(&self, piece: u32) -> PieceDue {
         let curve = self.curve();
-        PieceDue {
+        let release = self.timing.release_slot(&curve, piece);
+        let kept = self.keeps.map(|clock| clock.release_slot(&curve, piece));
+        self.within_patch(PieceDue {
             piece,
             due: self.timing.due_slot(curve.due(piece)),
-            release: self.timing.release_slot(&curve, piece),
+            release: kept.map_or(release, |kept| release.max(kept)),
             len: curve.len(piece),
             transfer: curve.transfer(piece),
             followed_after: self.timing.followed_after(&curve, piece),
-        }
+        })
     }
 }
 

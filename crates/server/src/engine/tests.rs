@@ -7,6 +7,7 @@ mod departures;
 mod history;
 mod losses;
 mod seeks;
+mod sharing;
 mod views;
 
 use super::*;
@@ -217,7 +218,7 @@ fn two_viewers_of_a_title_share_its_reads() {
         fixture.pass(500);
     }
     assert_eq!(fixture.take_log("read").len(), PIECES as usize, "each piece is read once");
-    assert_eq!(fixture.engine.status(fixture.now).counters.cache_hits, u64::from(PIECES));
+    assert_eq!(fixture.engine.status(fixture.now).counters.shared_reads, u64::from(PIECES));
 }
 
 #[test]

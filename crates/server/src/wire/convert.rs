@@ -194,6 +194,15 @@ impl From<&disk::Calibration> for Calibration {
                 .measured
                 .map(|part| MeasuredPart { bytes: part.bytes.0, whole: part.whole.0 }),
             provisional: calibration.is_provisional(),
+            outliers: calibration
+                .outliers
+                .iter()
+                .map(|outlier| Outlier {
+                    read_size: outlier.read_size.0,
+                    at: outlier.at.as_secs_f64(),
+                    delay: outlier.delay.as_secs_f64(),
+                })
+                .collect(),
         }
     }
 }
@@ -205,6 +214,11 @@ impl From<&disk::ReadGuarantee> for ReadGuarantee {
             min_read: guarantee.min_read,
             mean_read: guarantee.mean_read,
             longest_read: guarantee.longest_read.as_secs_f64(),
+            longer: guarantee.longer,
+            pace: ReadPace {
+                once: guarantee.pace.once.as_secs_f64(),
+                each: guarantee.pace.each.as_secs_f64(),
+            },
         }
     }
 }
@@ -216,6 +230,8 @@ impl From<&Calibration> for disk::Calibration {
             min_read: g.min_read,
             mean_read: g.mean_read,
             longest_read: seconds(g.longest_read),
+            longer: g.longer,
+            pace: disk::ReadPace { once: seconds(g.pace.once), each: seconds(g.pace.each) },
         };
         Self {
             slot: seconds(calibration.slot),
@@ -252,6 +268,15 @@ impl From<&Calibration> for disk::Calibration {
                 bytes: ByteCount(part.bytes),
                 whole: ByteCount(part.whole),
             }),
+            outliers: calibration
+                .outliers
+                .iter()
+                .map(|outlier| disk::Outlier {
+                    read_size: ByteCount(outlier.read_size),
+                    at: seconds(outlier.at),
+                    delay: seconds(outlier.delay),
+                })
+                .collect(),
         }
     }
 }

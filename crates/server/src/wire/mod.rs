@@ -234,6 +234,8 @@ pub struct Calibration {
     /// Whether too little of the device was written for guarantees that are kept.
     #[serde(default)]
     pub provisional: bool,
+    /// Delays that were measured once, did not recur, and are not part of the guarantees.
+    pub outliers: Vec<Outlier>,
 }
 
 /// The part of a device that a calibration could read.
@@ -287,6 +289,30 @@ pub struct ReadGuarantee {
     pub mean_read: f64,
     /// Seconds of the longest read measured.
     pub longest_read: f64,
+    /// Fewest reads in any 2, 4, 8, 16, 32 and 64 consecutive slots; 0 where not measured.
+    pub longer: [u32; disk::LONGER],
+    /// A bound for `n` reads without a pause: `once + n × each` seconds.
+    pub pace: ReadPace,
+}
+
+/// A bound for reads without a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReadPace {
+    /// Seconds of the longest delay, once.
+    pub once: f64,
+    /// Seconds of each read in the long run.
+    pub each: f64,
+}
+
+/// A delay that did not recur when it was measured again; it is not part of the guarantees.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// Bytes of the reads that were delayed.
+    pub read_size: u64,
+    /// Seconds from the beginning of the calibration.
+    pub at: f64,
+    /// Seconds of the delay.
+    pub delay: f64,
 }
 
 /// Sequential rate from an offset on.

@@ -57,6 +57,12 @@ pub struct ServerStatus {
     pub buffers_limit: u64,
     /// Pieces found in memory when their read was due.
     pub cache_hits: u64,
+    /// Sessions of which a track follows a viewer ahead.
+    pub sessions_following: u64,
+    /// Bytes of read buffers that are kept for viewers who follow another.
+    pub intervals: u64,
+    /// Pieces used again by a viewer who follows another: reads saved.
+    pub shared_reads: u64,
     /// Open HTTP connections.
     pub connections: u64,
     /// Bytes sent to players.

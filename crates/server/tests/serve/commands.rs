@@ -19,7 +19,7 @@ fn call(client: &mut Client, request: &Request) -> Reply {
 fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
     let media = media();
     let fixture = TestStore::with(&[&media.film]);
-    let serving = fixture.serve_with(|config| config.memory = ByteCount::mib(512));
+    let serving = fixture.serve_with(|config| config.memory = Some(ByteCount::mib(512)));
     let mut client = control(&fixture);
     let files = vec![media.large.clone(), "/no/such/file.mp4".into()];
     let mut progress = 0;

@@ -99,7 +99,7 @@ impl TestStore {
         ServerConfig {
             stores: vec![self.path.clone()],
             listen: "127.0.0.1:0".parse().unwrap(),
-            memory: ByteCount::mib(64),
+            memory: Some(ByteCount::mib(64)),
             ..ServerConfig::default()
         }
     }

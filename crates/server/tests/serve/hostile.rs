@@ -155,7 +155,7 @@ fn a_viewer_that_takes_a_few_bytes_from_time_to_time_is_disconnected() {
     let fixture = TestStore::with(&[&media().large]);
     let serving = fixture.serve_with(|config| {
         config.send_timeout = Duration::from_secs(1);
-        config.memory = ByteCount::mib(512);
+        config.memory = Some(ByteCount::mib(512));
     });
     let mut client = serving.client();
     let path = client.get("/t/large.mp4").field("location").unwrap().to_owned();
@@ -173,7 +173,7 @@ fn a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released() {
     let fixture = TestStore::with(&[&media().large]);
     let serving = fixture.serve_with(|config| {
         config.send_timeout = Duration::from_secs(1);
-        config.memory = ByteCount::mib(512);
+        config.memory = Some(ByteCount::mib(512));
     });
     let mut stalled = serving.client();
     let path = stalled.get("/t/large.mp4").field("location").unwrap().to_owned();
@@ -190,7 +190,7 @@ fn a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released() {
 #[test]
 fn a_viewer_that_disconnects_during_a_response_affects_no_other_viewer() {
     let fixture = TestStore::with(&[&media().large]);
-    let serving = fixture.serve_with(|config| config.memory = ByteCount::mib(512));
+    let serving = fixture.serve_with(|config| config.memory = Some(ByteCount::mib(512)));
     for _ in 0..3 {
         let mut leaver = serving.client();
         let response = leaver.get("/t/large.mp4");

@@ -17,7 +17,7 @@ fn buffers_of_different_sizes_share_one_pool() {
     let serving = fixture.serve_with(|config| {
         config.as_disk = disk::DiskModel::preset("ssd-sata");
         config.read_size = Some(ByteCount::mib(4));
-        config.memory = ByteCount::mib(32);
+        config.memory = Some(ByteCount::mib(32));
         config.session_timeout = config.slot;
     });
     let paths: Vec<String> = (0..10).map(|i| format!("/t/film%20{i}.mp4")).collect();

@@ -14,7 +14,7 @@
 //! Written from outside the engine. The input is what the driver of an engine sees: requests,
 //! deliveries and the engine's answers. Deadlines are computed from the title and from the server's
 //! contract: start-up and slot as configured, the segments of the player, the length of a read, and
-//! at most [`SEND_WINDOW`] reads of each track in the sockets of a session.
+//! room for [`SEND_WINDOW`] reads of each track in the sockets of a session.
 
 use super::schedule::{Contract, GrantStart, TrackSchedule};
 use super::seeks::{Contiguity, Segments, TrackRequest};
@@ -100,6 +100,15 @@ struct SessionRecord {
 }
 
 impl SessionRecord {
+    /// Whether the sockets certainly have room for another read of the largest size.
+    fn has_room(&self) -> bool {
+        let tracks = self.tracks.iter().map(|played| usize::from(played.track));
+        let sizes: Vec<u64> =
+            tracks.map(|track| u64::from(self.layout.tracks[track].piece)).collect();
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        self.unsent + largest <= sizes.iter().sum::<u64>() * SEND_WINDOW
+    }
+
     fn track(&mut self, track: TrackNumber) -> Option<&mut TrackSchedule> {
         self.tracks.iter_mut().find(|schedule| schedule.track == track)
     }
@@ -234,6 +243,9 @@ impl Deadlines {
     pub(crate) fn buffer_queued(&mut self, session: SessionId, len: u32) {
         if let Some(record) = self.sessions.get_mut(&session) {
             record.unsent += u64::from(len);
+            if !record.has_room() {
+                record.room_since = Moment::MAX;
+            }
         }
     }
 
@@ -246,22 +258,17 @@ impl Deadlines {
         len: u32,
     ) {
         let Some(record) = self.sessions.get_mut(&session) else { return };
-        let layout = &record.layout;
-        let piece_sizes =
-            || record.tracks.iter().map(|played| layout.tracks[usize::from(played.track)].piece);
-        let window = piece_sizes().map(|size| u64::from(size) * SEND_WINDOW).sum::<u64>();
-        let largest = piece_sizes().max().unwrap_or(0);
-        // Until now there was no room for another piece of the largest size.
-        if record.unsent + u64::from(largest) > window {
-            record.room_since = now;
-        }
         record.unsent -= u64::from(len);
+        if record.has_room() {
+            record.room_since = record.room_since.min(now);
+        }
         if let Some(schedule) = record.track(track) {
             schedule.last_activity = now;
         }
     }
 
-    /// Since when the session's sockets have had room for one more buffer.
+    /// Since when the session's sockets have had room for one more buffer; the end of time while
+    /// they have none.
     pub(crate) fn room_since(&self, session: SessionId) -> Moment {
         self.sessions.get(&session).map_or(Moment::ZERO, |record| record.room_since)
     }
@@ -455,8 +462,9 @@ impl Deadlines {
     }
 }
 
-/// Reads of each track that a session's sockets may hold.
-const SEND_WINDOW: u64 = 2;
+/// Reads of each track that a session's sockets may hold for certain: one of a viewer who follows
+/// another, two of all others.
+const SEND_WINDOW: u64 = 1;
 
 pub(super) fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)

@@ -19,7 +19,7 @@
 //! The length of one read is part of the contract, as a tolerance in bytes; nothing else of the
 //! reads is used here. Where only a part of a track is played, a request may also skip up to one
 //! read. The first request after a grant may begin up to two reads away, because a segment can
-//! begin within the read before its own.
+//! begin within the read before its own; and from the segment before the granted one to its end.
 
 use server::engine::{Part, TrackLayout, TrackNumber};
 use std::collections::VecDeque;
@@ -109,8 +109,15 @@ impl SeekRule {
             (false, true) => (read, 1),
             (false, false) => (read, 2 * read),
         };
+        let starts = &segments.starts[usize::from(request.track)];
         let is_near = |place: &Place| {
-            let reach = place.byte.saturating_sub(before)..place.byte.saturating_add(after);
+            let mut reach = place.byte.saturating_sub(before)..place.byte.saturating_add(after);
+            // The first request may begin in any read of the granted segment. The first of them is
+            // due with the segment before, and the last may hold the begin of the next.
+            if self.unused {
+                reach.start = reach.start.min(starts[place.segment.saturating_sub(1)]);
+                reach.end = reach.end.max(starts.get(place.segment + 1).map_or(0, |end| end + 1));
+            }
             reach.contains(&wanted.byte)
         };
         if self.certain.iter().chain(&self.possible).any(is_near) {

@@ -140,16 +140,47 @@ fn cut_short(format: &str, file: &Path) -> Option<String> {
             Some(format!("its header declares {lacks} bytes more than the file has"))
         }
         "ogg" => {
-            file.seek(SeekFrom::Start(length.saturating_sub(OGG_TAIL))).ok()?;
-            let mut tail = Vec::new();
-            file.take(OGG_TAIL).read_to_end(&mut tail).ok()?;
+            let tail = ogg_tail(&mut file, length)?;
             let last = tail.windows(5).rposition(|bytes| bytes == b"OggS\0")?;
-            // The last page of a stream is marked (RFC 3533, 6).
-            let ended = tail.get(last + 5).is_some_and(|flags| flags & 4 != 0);
-            (!ended).then(|| "its last page is not marked as the end of a stream".to_owned())
+            let whole = ogg_page(&tail[last..]).is_some_and(|size| size <= tail.len() - last);
+            (!whole).then(|| "its last page is cut short".to_owned())
         }
         _ => None,
     }
+}
+
+/// A note on an Ogg file whose pages are whole, and whose last one is not marked as the end of a
+/// stream (RFC 3533, 6): recordings of live streams are like this, and also files that were cut
+/// between two pages.
+pub(super) fn unmarked_end(format: &str, file: &Path) -> Option<String> {
+    if format != "ogg" {
+        return None;
+    }
+    let mut file = File::open(file).ok()?;
+    let length = file.metadata().ok()?.len();
+    let tail = ogg_tail(&mut file, length)?;
+    let last = tail.windows(5).rposition(|bytes| bytes == b"OggS\0")?;
+    let marked = tail.get(last + 5).is_some_and(|flags| flags & 4 != 0);
+    (!marked).then(|| {
+        "its last page is not marked as the end of a stream, so that nothing shows whether more \
+         followed"
+            .to_owned()
+    })
+}
+
+/// The last bytes of an Ogg file, which contain its last page.
+fn ogg_tail(file: &mut File, length: u64) -> Option<Vec<u8>> {
+    file.seek(SeekFrom::Start(length.saturating_sub(OGG_TAIL))).ok()?;
+    let mut tail = Vec::new();
+    file.take(OGG_TAIL).read_to_end(&mut tail).ok()?;
+    Some(tail)
+}
+
+/// The size of an Ogg page by its header: 27 bytes, the last of them the number of segments; their
+/// sizes; the segments.
+fn ogg_page(page: &[u8]) -> Option<usize> {
+    let segments = page.get(27..27 + usize::from(*page.get(26)?))?;
+    Some(27 + segments.len() + segments.iter().map(|size| usize::from(*size)).sum::<usize>())
 }
 
 /// The end of the samples in a WAVE file by its header; `None` if the writer did not know it.
@@ -257,6 +288,17 @@ mod tests {
         for (said, late, kept) in cases {
             assert_eq!(serious(said, late), kept, "{said}");
         }
+    }
+
+    #[test]
+    fn an_ogg_page_has_the_size_of_its_segments() {
+        let head = |sizes: &[u8]| {
+            let count = u8::try_from(sizes.len()).unwrap();
+            [&b"OggS\0"[..], &[0; 21], &[count], sizes].concat()
+        };
+        assert_eq!(ogg_page(&head(&[255, 3])), Some(27 + 2 + 258));
+        assert_eq!(ogg_page(&head(&[])), Some(27));
+        assert_eq!(ogg_page(&head(&[255, 3])[..28]), None, "cut within the header");
     }
 
     #[test]

@@ -28,6 +28,12 @@ pub(super) fn unreadable(file: &Path, said: &str) -> String {
     if let Some(reason) = by_content(file) {
         return reason;
     }
+    if said.contains("moov atom not found") && is_mp4(file) {
+        return "it has no index (the box `moov`): it was cut short, or its recording did not end in \
+                order; repair it first, for instance with `untrunc WHOLE-FILE FILE`, or take it in \
+                with --as file"
+            .to_owned();
+    }
     if said.contains("not on whitelist") {
         return "it is not an audio or video file of a kind that Tenuto reads; convert it to \
                 Matroska or MP4 first, or take it in with --as file"
@@ -64,11 +70,27 @@ fn by_content(file: &Path) -> Option<String> {
     if bytes.starts_with(b"\x89PNG") && animated(&bytes) {
         return Some(format!("it is an animated PNG picture (APNG); {ANIMATION}"));
     }
+    // The flags of an extended WebP file; one of them is for animations.
+    let webp = bytes.starts_with(b"RIFF") && bytes.get(8..16) == Some(b"WEBPVP8X");
+    if webp && bytes.get(20).is_some_and(|flags| flags & 2 != 0) {
+        return Some(format!("it is an animated WebP picture; {WEBP_ANIMATION}"));
+    }
+    if bytes.starts_with(b"\xff\xd8\xff") && bytes.windows(4).any(|it| it == JPEG_AFTER_JPEG) {
+        return Some(format!("it is a sequence of JPEG pictures without times; {JPEGS}"));
+    }
     let found = FILES.iter().find(|(marks, ..)| marks.iter().all(|mark| mark.is_in(&bytes)));
     if let Some((_, name, what)) = found {
         return Some(format!("it is {name}; {what}"));
     }
     is_xhe_aac(&bytes).then(|| XHE_AAC.to_owned())
+}
+
+/// Whether a file begins with a box of MP4 or QuickTime.
+fn is_mp4(file: &Path) -> bool {
+    let mut head = [0; 8];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
+    let kinds = [b"ftyp", b"mdat", b"wide", b"free", b"skip", b"pnot"];
+    read.is_ok() && kinds.iter().any(|kind| head.ends_with(*kind))
 }
 
 /// Whether an MP4 file has an audio track of object type 42 (ISO/IEC 14496-3: USAC).
@@ -104,6 +126,10 @@ pub(super) const STILL: &str =
 const LIST: &str = "name the files that it refers to, or take it in with --as file";
 const ANIMATION: &str = "convert it first, for instance with `ffmpeg -i FILE -pix_fmt yuv420p \
                          -c:v libx264 NEW.mp4`, or take it in with --as file";
+const WEBP_ANIMATION: &str = "convert it first, for instance with ImageMagick's `magick FILE \
+                              NEW.mp4`, or take it in with --as file";
+const JPEGS: &str = "give it times first, for instance with `ffmpeg -f mjpeg -framerate 25 -i FILE \
+                     -c copy NEW.mkv`, or take it in with --as file";
 const SOUND: &str =
     "convert it first, for instance with `ffmpeg -i FILE NEW.flac`, or take it in with --as file";
 
@@ -115,6 +141,7 @@ const FILES: &[(&[Mark], &str, &str)] = &[
     (&[Mark(0, b"RIFF"), Mark(8, b"WEBP")], "a WebP picture", STILL),
     (&[Mark(0, b"II*\0")], "a TIFF picture", STILL),
     (&[Mark(0, b"MM\0*")], "a TIFF picture", STILL),
+    (&[Mark(0, b"BM"), Mark(6, b"\0\0\0\0")], "a BMP picture", STILL),
     (&[Mark(4, b"ftypheic")], "a HEIF picture", STILL),
     (&[Mark(4, b"ftypheix")], "a HEIF picture", STILL),
     (&[Mark(4, b"ftypmif1")], "a HEIF picture", STILL),
@@ -153,8 +180,12 @@ const CODECS: &[(&str, &str, &str)] = &[
     ("musepack7 musepack8", "Musepack audio", TO_AAC),
     ("dsd_lsbf dsd_msbf dsd_lsbf_planar dsd_msbf_planar dst", "DSD audio", TO_FLAC),
     ("cook sipr atrac3 ra_144 ra_288 ralf", "RealAudio", TO_AAC),
+    ("pcm_bluray pcm_dvd s302m", "PCM audio in the framing of discs and broadcasts", TO_FLAC),
     ("adpcm_ms adpcm_ima_wav adpcm_yamaha adpcm_g722 adpcm_g726", "ADPCM audio", TO_FLAC),
 ];
+
+/// The end of a JPEG picture and the beginning of the next one.
+const JPEG_AFTER_JPEG: &[u8] = b"\xff\xd9\xff\xd8";
 
 /// The bytes before the pictures of a PNG file that may mark it as animated.
 const PNG_HEAD: usize = 64 << 10;

@@ -27,6 +27,8 @@ pub(super) struct SelectedStream {
     pub(super) index: u32,
     pub(super) video: bool,
     pub(super) codec: String,
+    /// Whether its packets have decoding times only, which are its presentation times, too.
+    pub(super) decoding_times_only: bool,
     /// The estimated length of its data in bytes; zero if unknown.
     pub(super) expected: ByteCount,
 }
@@ -82,6 +84,7 @@ impl ProbeOutput {
             index: stream.index,
             video: stream.is_video(),
             codec: stream.codec().to_owned(),
+            decoding_times_only: self.has_decoding_times_only(stream),
             expected,
         };
         let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
@@ -165,8 +168,9 @@ impl ProbeOutput {
         if stream.codec() == "flac" && stream.bits_per_raw_sample.as_deref() == Some("32") {
             self.refuse_flac_of_32_bits()?;
         }
-        // Without reordering the times follow from the frame rate.
-        if stream.has_b_frames > 0 && self.has_no_times(stream) {
+        // Without reordering the times follow from the frame rate or the decoding times.
+        let untimed = self.has_no_times(stream) || self.has_decoding_times_only(stream);
+        if stream.has_b_frames > 0 && untimed {
             return Err("its pictures are not in the order in which they are shown, and have no \
                  times; add times first, for instance with `mkvmerge -o NEW.mkv FILE`"
                 .to_owned());
@@ -203,6 +207,16 @@ impl ProbeOutput {
             self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
         // A stream without a packet in the probed part has said nothing yet.
         packets.peek().is_some() && packets.all(|it| it.pts.is_none() && it.dts.is_none())
+    }
+
+    /// Whether a stream's packets have no presentation times and FFmpeg does not derive them: AVI
+    /// and ASF have none, and of H.264 and HEVC FFmpeg takes those of the next packet instead.
+    fn has_decoding_times_only(&self, stream: &ProbedStream) -> bool {
+        let mut packets =
+            self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
+        matches!(stream.codec(), "h264" | "hevc")
+            && packets.peek().is_some_and(|it| it.dts.is_some())
+            && packets.all(|it| it.pts.is_none())
     }
 
     /// Keeps one video track: the default one, of several the longest, of these the largest.

@@ -69,6 +69,7 @@ pub(super) fn ingest(
     if late_start {
         notes.push(LATE_START.to_owned());
     }
+    notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
     plan.left_out.extend(metadata::left_out(&found));
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
 }
@@ -298,6 +299,9 @@ fn arguments(
             // Parameter sets in the sample entry, as Apple's players and CMAF require.
             words.extend([format!("-tag:v:{videos}").into(), "hvc1".into()]);
         }
+        if stream.decoding_times_only {
+            words.extend([format!("-bsf:v:{videos}").into(), "setts=pts=DTS".into()]);
+        }
         videos += 1;
     }
     words.extend(REMUX.iter().map(OsString::from));
@@ -323,6 +327,9 @@ fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
         ("", Some(error)) => format!(
             "it cannot be kept as a title: {error}; to keep its bytes, take it in with --as file"
         ),
+        (said, _) if damage::is_damage(said) => {
+            kinds::unknown("it is damaged or cut short, and FFmpeg cannot copy its tracks", said)
+        }
         (said, _) => kinds::unknown("FFmpeg cannot copy its tracks", said),
     }
 }

@@ -36,9 +36,10 @@ pub(crate) struct ServeArgs {
     pub(crate) survive_loss: bool,
     /// Memory for media in flight.
     ///
-    /// More memory allows larger reads, and reads further ahead of time.
-    #[arg(long, default_value = "512MiB")]
-    pub(crate) memory: ByteCount,
+    /// More memory allows larger reads, and reads further ahead of time. Without it a quarter of
+    /// the machine's memory, or of the limit of the control group.
+    #[arg(long)]
+    pub(crate) memory: Option<ByteCount>,
     /// Rate that all streams together may have.
     ///
     /// The rate of the network. Without it no stream is refused because of the network.
@@ -57,6 +58,13 @@ pub(crate) struct ServeArgs {
     /// Without it chosen from the calibration, the rates of the titles and the memory.
     #[arg(long)]
     pub(crate) read_size: Option<ByteCount>,
+    /// Age from which a calibration is repeated when nobody watches.
+    ///
+    /// After 5 minutes without a viewer. The measurement takes about a minute and ends at once
+    /// when a viewer comes. A provisional calibration is measured again when more is stored. 0s:
+    /// never.
+    #[arg(long, default_value = "168h", value_parser = parse_duration, value_name = "AGE")]
+    pub(crate) recalibrate_after: Duration,
     /// Length of an HLS segment.
     ///
     /// Segments begin at key frames, so lengths vary with their distance.
@@ -70,8 +78,8 @@ pub(crate) struct ServeArgs {
     /// Slow each store down to this disk: a model's name or a file.
     ///
     /// Reads are real, but complete when the modelled disk would have completed them, seeks and
-    /// rotation included; the store's length is stretched over the whole disk. `tenuto disk models`
-    /// lists the names.
+    /// rotation included; the store's length is stretched over the whole disk. `tenuto disk
+    /// models` lists the names.
     #[arg(long, value_name = "MODEL", value_parser = model)]
     pub(crate) as_disk: Option<DiskModel>,
     /// Write a line per request to this file; `-` is standard error.
@@ -90,9 +98,9 @@ pub(crate) struct ServeArgs {
     pub(crate) max_client_connections: Option<usize>,
     /// Largest number of sessions that one client has begun and does not play.
     ///
-    /// Further admission requests are answered 429. A session expires 15 s after its manifest if it
-    /// requests no media. Without it 16, and no limit for this machine; behind a proxy on another
-    /// machine all viewers are one client.
+    /// Further admission requests are answered 429. A session expires 15 s after its manifest if
+    /// it requests no media. Without it 16, and no limit for this machine; behind a proxy on
+    /// another machine all viewers are one client.
     #[arg(long, value_parser = whole::<usize>(1, 1_000_000))]
     pub(crate) max_client_unplayed: Option<usize>,
     /// Time for which viewers may continue after a signal to stop.

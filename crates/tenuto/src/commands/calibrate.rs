@@ -146,6 +146,12 @@ fn page(calibration: &wire::Calibration) -> String {
             )
         },
     );
+    let outliers = calibration.outliers.iter().map(|outlier| {
+        let (size, at) = (ByteCount(outlier.read_size), time(outlier.at));
+        let delay = time(outlier.delay);
+        format!("one delay of {delay} (reads of {size}, after {at}) did not recur: not counted\n")
+    });
+    let outliers: String = outliers.collect();
     let facts = facts(&[
         ("measured on", measured(calibration)),
         ("reads by", calibration.method.clone()),
@@ -157,7 +163,26 @@ fn page(calibration: &wire::Calibration) -> String {
         ("writes", writing),
     ]);
     let table = guarantees(&disk::Calibration::from(calibration));
-    format!("{facts}\nreads completed in every slot of {slot}:\n{table}")
+    let longer = longer(&disk::Calibration::from(calibration));
+    format!("{facts}{outliers}\nreads completed in every slot of {slot}:\n{table}{longer}")
+}
+
+/// The fewest reads in longer stretches of slots, as a table; empty if none was measured.
+fn longer(calibration: &disk::Calibration) -> String {
+    let longest = calibration.guarantees.iter().filter_map(|g| g.fewest().last());
+    if longest.map(|(slots, _)| slots).max().is_none_or(|slots| slots < 2) {
+        return String::new();
+    }
+    let mut table = Table::new(&[">slots", ">2", ">4", ">8", ">16", ">32", ">64", ">pace"]);
+    for g in &calibration.guarantees {
+        let mut row = vec![g.read_size.to_string()];
+        let reads = |reads: &u32| if *reads == 0 { "-".to_owned() } else { reads.to_string() };
+        row.extend(g.longer.iter().map(reads));
+        let (each, once) = (show_duration(g.pace.each), show_duration(g.pace.once));
+        row.push(format!("{each} each, {once} once"));
+        table.row(row);
+    }
+    format!("\nfewest reads in more slots; n reads take n times each, and once:\n{}", table.show())
 }
 
 /// The guarantees of a calibration as a table.

@@ -59,6 +59,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         slot: args.slot,
         startup: args.startup,
         read_size: args.read_size,
+        recalibrate_after: Some(args.recalibrate_after).filter(|age| !age.is_zero()),
         segment: args.segment,
         throttle: args.throttle,
         as_disk: args.as_disk.clone(),

@@ -4,6 +4,7 @@
 //! Black box. What comes out of films is tested in `playback`. Run one again with
 //! `cargo test -p tenuto --test cli NAME`.
 
+mod agreement;
 mod copies;
 mod emulated;
 mod fleet;

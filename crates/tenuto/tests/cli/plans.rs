@@ -108,11 +108,13 @@ fn no_plan_holds_more_than_the_transfer_alone() {
     let cached = r#"{
       "slot": 0.5,
       "guarantees": [
-        {"read_size": 262144, "min_read": 8889, "mean_read": 9500.0, "longest_read": 0.001},
-        {"read_size": 1048576, "min_read": 3000, "mean_read": 3100.0, "longest_read": 0.002}
+        {"read_size": 262144, "min_read": 8889, "mean_read": 9500.0, "longest_read": 0.001,
+         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.000944, "each": 0.000056}},
+        {"read_size": 1048576, "min_read": 3000, "mean_read": 3100.0, "longest_read": 0.002,
+         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.001833, "each": 0.000167}}
       ],
       "queue_depth": 32, "r0": 20000000000, "t0": 0.0, "zones": [],
-      "method": "by hand", "measured_at": 0, "measured": {"bytes": 475136, "whole": 209715200}
+      "method": "by hand", "measured_at": 0, "outliers": [], "measured": {"bytes": 475136, "whole": 209715200}
     }"#;
     room.write("disk.json", cached);
     let plan = room.json("plan --calibration disk.json --rate 50Mbps");
@@ -150,10 +152,12 @@ fn a_small_store_is_calibrated_provisionally_and_planned_with() {
 const CALIBRATION: &str = r#"{
   "slot": 0.5,
   "guarantees": [
-    {"read_size": 1048576, "min_read": 20, "mean_read": 40.0, "longest_read": 0.05},
-    {"read_size": 4194304, "min_read": 9, "mean_read": 17.0, "longest_read": 0.08}
+    {"read_size": 1048576, "min_read": 20, "mean_read": 40.0, "longest_read": 0.05,
+         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.025000, "each": 0.025000}},
+    {"read_size": 4194304, "min_read": 9, "mean_read": 17.0, "longest_read": 0.08,
+         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.024444, "each": 0.055556}}
   ],
   "queue_depth": 4, "r0": 1640000000, "t0": 0.007,
   "zones": [{"offset": 0, "bit_rate": 2000000000}, {"offset": 1099511627776, "bit_rate": 1200000000}],
-  "method": "by hand", "measured_at": 0
+  "method": "by hand", "measured_at": 0, "outliers": []
 }"#;

@@ -28,6 +28,7 @@ impl ReadTimer for Modelled {
                 round.following = round.following.max(alone);
             }
             last_end = end;
+            round.ends.push(end.since(start));
             end
         };
         let mut before = None;
@@ -69,7 +70,8 @@ impl ReadTimer for Modelled {
         let parts = places.chunks(places.len().div_ceil(writes.places.len()));
         for (part, write) in parts.zip(&writes.places) {
             let start = self.now;
-            self.round(part, size, depth)?;
+            let times = self.round(part, size, depth)?;
+            whole.ends.extend(times.ends.iter().map(|end| whole.took + *end));
             self.now = self.head.serve(self.now, *write, writes.size, true).finish;
             whole.took += self.now.since(start);
         }

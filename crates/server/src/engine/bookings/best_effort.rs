@@ -1,7 +1,7 @@
 //! Best-effort work on one disk (ingest, export, check): permits that wait, and permits in use.
 //! When a permit is granted is decided in `streams::best_effort`.
 
-use crate::engine::PermitId;
+use crate::engine::{MAX_PERMIT_READS, PermitId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::SlotIndex;
 
@@ -59,7 +59,7 @@ impl BestEffort {
 
     /// Queues a permit that counts for `reads` reads.
     pub(in crate::engine) fn queue(&mut self, permit: PermitId, reads: u64, since: SlotIndex) {
-        let reads = u32::try_from(reads).unwrap_or(u32::MAX).min(MAX_READS);
+        let reads = u32::try_from(reads).unwrap_or(u32::MAX).min(MAX_PERMIT_READS);
         self.waiting.push_back(Waiting { permit, reads, since });
     }
 
@@ -79,7 +79,3 @@ impl BestEffort {
         self.granted.remove(&permit).is_some() || waiting != self.waiting.len()
     }
 }
-
-/// What one permit counts for at most. Work of more than a few reads at once was not cut into
-/// pieces by its owner.
-const MAX_READS: u32 = 8;

@@ -253,10 +253,10 @@ impl Disk {
         HistoryKey { slot: self.slot, read_size: read_size.0, min_read, charged }
     }
 
-    /// Books everything that `stream` has unread or holds.
+    /// Books everything that `stream` has unread or holds, except what a feed reads and keeps.
     pub(in crate::engine) fn book(&mut self, stream: &Stream) {
-        stream.unread().for_each(|piece| self.dispatcher.books.book(piece));
-        for (_, piece) in stream.held() {
+        stream.booked_unread().for_each(|piece| self.dispatcher.books.book(piece));
+        for piece in stream.booked_held() {
             self.dispatcher.books.book(piece);
             // A held piece takes memory and no disk time, which is how a piece is booked once it is
             // read.
@@ -265,10 +265,10 @@ impl Disk {
         self.dispatcher.books.book_summary(stream.summary);
     }
 
-    /// Takes everything that `stream` has unread or holds off the books.
+    /// Takes off the books what [`Disk::book`] put on them.
     pub(in crate::engine) fn unbook(&mut self, stream: &Stream) {
-        stream.unread().for_each(|piece| self.dispatcher.books.unbook(piece));
-        stream.held().for_each(|(_, piece)| self.dispatcher.books.release(piece));
+        stream.booked_unread().for_each(|piece| self.dispatcher.books.unbook(piece));
+        stream.booked_held().for_each(|piece| self.dispatcher.books.release(piece));
         self.dispatcher.books.unbook_summary(stream.summary);
     }
 

@@ -36,6 +36,8 @@ pub(in crate::engine) struct Candidate {
     pub(in crate::engine) streams: Vec<Stream>,
     /// What the streams ask of the disk, and the bytes that sockets may hold.
     pub(in crate::engine) demand: Demand,
+    /// Where streams follow others, what the streams ask of the network.
+    pub(in crate::engine) sent: Option<Demand>,
 }
 
 /// A positive evaluation of a demand on one disk. It is valid until the next change to the books.
@@ -117,9 +119,9 @@ impl Bookings {
         let mut demand = self.demands.take(self.slot);
         demand.reserve = reserve;
         for stream in streams {
-            stream.summary = demand.add_track(stream.unread());
+            stream.summary = demand.add_track(stream.booked_unread());
             // A stream that was on the books before brings the buffers that it holds.
-            stream.held().for_each(|(_, piece)| demand.add_held(piece));
+            stream.booked_held().for_each(|piece| demand.add_held(piece));
         }
         demand
     }

@@ -249,11 +249,17 @@ impl Bookings {
     /// Books a new stream, whose part of its session's demand is on the books already
     /// ([`Bookings::book_demand`]).
     pub(super) fn insert_new(&mut self, id: StreamId, stream: &mut Stream) {
+        stream.guaranteed_slack = self.slack_of_plan(stream);
         let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
-        stream.guaranteed_slack = disk.scan.slack().filter(|_| self.policy.guarantees());
         disk.dispatcher.books.book_summary(stream.summary);
         self.failover.book(stream);
         disk.dispatcher.enqueue(id, stream.next_read());
+    }
+
+    /// The slack that the plan of a stream's disk leaves everywhere, where that is guaranteed.
+    pub(super) fn slack_of_plan(&self, stream: &Stream) -> Option<Duration> {
+        let disk = &self.disks[usize::from(stream.layout.disk.0)];
+        disk.scan.slack().filter(|_| self.policy.guarantees())
     }
 
     /// Books the reads of new streams on their disk and on the network.
@@ -270,9 +276,7 @@ impl Bookings {
         stream.guaranteed_slack = slack.or(stream.guaranteed_slack);
         disk.book(stream);
         self.failover.book(stream);
-        stream.unread().for_each(|piece| self.network.book(piece));
-        // A held piece is still to be sent: the network carries it until it is released.
-        stream.held().for_each(|(_, piece)| self.network.book(piece));
+        stream.to_be_sent().for_each(|piece| self.network.book(piece));
         disk.dispatcher.enqueue(id, stream.next_read());
     }
 
@@ -281,16 +285,20 @@ impl Bookings {
         let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
         disk.unbook(stream);
         self.failover.unbook(stream);
-        stream.unread().for_each(|piece| self.network.unbook(piece));
-        stream.held().for_each(|(_, piece)| self.network.unbook(piece));
+        stream.to_be_sent().for_each(|piece| self.network.unbook(piece));
         disk.dispatcher.dequeue(id, stream.next_read());
     }
 
     /// A stream does not need a piece any more that it held. `safe`: the piece was in memory.
     pub(super) fn release(&mut self, stream: &Stream, piece: PieceDue, safe: bool) {
-        self.disks[usize::from(stream.layout.disk.0)].dispatcher.books.release(piece);
-        self.failover.release(stream, piece.piece, safe);
-        self.network.unbook(piece);
+        // What a feed keeps is on the books for the feed.
+        if !stream.is_fed(piece.piece) {
+            self.disks[usize::from(stream.layout.disk.0)].dispatcher.books.release(piece);
+            self.failover.release(stream, piece.piece, safe);
+        }
+        if !stream.is_feed {
+            self.network.unbook(piece);
+        }
     }
 
     /// Reserves memory for a session's sockets, on its disk and for the loss of that disk.
@@ -337,8 +345,7 @@ impl Bookings {
             let disk = &mut disks[usize::from(stream.layout.disk.0)];
             disk.book(stream);
             disk.dispatcher.enqueue(id, stream.next_read());
-            stream.unread().for_each(|piece| network.book(piece));
-            stream.held().for_each(|(_, piece)| network.book(piece));
+            stream.to_be_sent().for_each(|piece| network.book(piece));
             failover.book(stream);
         }
         for (placement, reserve) in reserves {

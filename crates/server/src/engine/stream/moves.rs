@@ -30,7 +30,9 @@ impl Stream {
     /// Moves everything `slots` slots later, held pieces too. Its place in the books must be
     /// changed at the same time.
     pub(in crate::engine) fn delay(&mut self, slots: u32) {
-        self.timing.origin = self.timing.origin + self.timing.slot * slots;
+        for clock in self.clocks() {
+            clock.origin = clock.origin + clock.slot * slots;
+        }
         self.opens = self.opens.map(|at| at + self.timing.slot * slots);
         for hold in &mut self.holds {
             if let Hold::Held { piece, .. } = hold {
@@ -42,7 +44,9 @@ impl Stream {
 
     /// Takes [`Stream::delay`] back.
     pub(in crate::engine) fn undo_delay(&mut self, slots: u32) {
-        self.timing.origin = self.timing.origin - self.timing.slot * slots;
+        for clock in self.clocks() {
+            clock.origin = clock.origin - clock.slot * slots;
+        }
         self.opens = self.opens.map(|at| at - self.timing.slot * slots);
         for hold in &mut self.holds {
             if let Hold::Held { piece, .. } = hold {
@@ -50,6 +54,10 @@ impl Stream {
                 piece.release = SlotIndex(piece.release.0 - u64::from(slots));
             }
         }
+    }
+
+    fn clocks(&mut self) -> impl Iterator<Item = &mut PlayoutClock> {
+        std::iter::once(&mut self.timing).chain(&mut self.guaranteed).chain(&mut self.keeps)
     }
 
     /// Is read from another copy from now on. Its place in the books must be changed at the same

@@ -28,7 +28,10 @@ impl Streams {
         &mut self,
         candidate: &Candidate,
     ) -> Result<Approval, Shortfall> {
-        self.evaluate_demand(candidate.placement(), &candidate.demand)
+        match candidate.sent {
+            Some(_) => self.evaluate_following(candidate),
+            None => self.evaluate_demand(candidate.placement(), &candidate.demand),
+        }
     }
 
     /// [`Streams::evaluate`] of streams that are booked by the caller.
@@ -151,15 +154,23 @@ impl Streams {
         let Accepted { candidate, approval } = accepted;
         let disk = approval.disk;
         self.adopt(approval);
-        self.bookings.book_demand(disk, &candidate.demand);
+        let follows = candidate.sent.is_some();
+        if !follows {
+            self.bookings.book_demand(disk, &candidate.demand);
+        }
         self.bookings.put_demand(candidate.demand);
+        candidate.sent.into_iter().for_each(|sent| self.bookings.put_demand(sent));
         let mut ids = Vec::with_capacity(candidate.streams.len());
         for mut stream in candidate.streams {
-            let id = StreamId(self.next_stream);
-            self.next_stream += 1;
-            self.bookings.insert_new(id, &mut stream);
-            self.streams.insert(id, stream);
+            let id = self.next_id();
             ids.push(id);
+            if follows {
+                stream.guaranteed_slack = self.bookings.slack_of_plan(&stream);
+                self.follow(self.bookings.now(), id, stream);
+            } else {
+                self.bookings.insert_new(id, &mut stream);
+                self.streams.insert(id, stream);
+            }
         }
         ids
     }

@@ -137,9 +137,9 @@ impl Streams {
         let mut forecast =
             Forecast::new(dispatcher.books.clone(), dispatcher.plan().clone(), free_at);
         let of_disk = |stream: &&Stream| usize::from(stream.layout.disk.0) == disk;
-        for stream in self.streams.values().filter(of_disk) {
-            forecast.add_stream(stream.unread());
-            stream.held().for_each(|(_, piece)| forecast.hold(piece));
+        for stream in self.booked().map(|(_, stream)| stream).filter(of_disk) {
+            forecast.add_stream(stream.booked_unread());
+            stream.booked_held().for_each(|piece| forecast.hold(piece));
         }
         forecast
     }

@@ -13,6 +13,7 @@
 
 use super::Streams;
 use super::evaluate::KEEP_SLOTS;
+use super::feeds::Feed;
 use crate::engine::bookings::Placement;
 use crate::engine::bookings::disk::Disk;
 use crate::engine::bookings::evaluate::Approval;
@@ -47,7 +48,8 @@ impl Streams {
                 let again = self.buffers.get(read).is_some_and(|buffer| {
                     buffer.state == BufferState::Reading && buffer.key.disk != stream.layout.disk
                 });
-                if piece.due <= keep || again {
+                // What a feed keeps for it is dropped with the feed's, below.
+                if piece.due <= keep || again || stream.is_fed(piece.piece) {
                     break;
                 }
                 let back = stream.unread_last(now).expect("held");
@@ -67,6 +69,23 @@ impl Streams {
         for session in on_time {
             self.accounts.uncount_piece(session, true);
         }
+        let of_disk = |feed: &Feed| usize::from(feed.stream.layout.disk.0) == disk;
+        let feeds = self.feeds.iter().filter(|(_, feed)| of_disk(feed));
+        let feeds: Vec<StreamId> = feeds.map(|(id, _)| *id).collect();
+        for id in feeds {
+            let next = self[&id].next_read();
+            let mut count = 0;
+            while self.drop_last_of_feed(id, keep) {
+                count += 1;
+            }
+            if count > 0 {
+                let after = self[&id].next_read();
+                let dispatcher = &mut self.bookings.disks[disk].dispatcher;
+                dispatcher.dequeue(id, next);
+                dispatcher.enqueue(id, after);
+                dropped.push((id, count));
+            }
+        }
         dropped
     }
 
@@ -74,7 +93,7 @@ impl Streams {
     pub(super) fn restore_readahead(&mut self, now: Moment, dropped: &[(StreamId, u32)]) {
         for (id, count) in dropped {
             for _ in 0..*count {
-                let stream = &self.streams[id];
+                let stream = &self[id];
                 let piece = stream.next_read().expect("given back");
                 let place = stream.place(piece.piece);
                 let found = self.buffers.find(stream.key(piece.piece), place);

@@ -20,6 +20,7 @@ mod accounts;
 mod awaited;
 mod best_effort;
 mod evaluate;
+mod feeds;
 mod look_ahead;
 mod memory;
 mod placement;
@@ -35,6 +36,7 @@ use super::table::Table;
 use super::{Action, EngineConfig, ReadId, SessionId, TitleKey};
 use accounts::Accounts;
 use awaited::Awaited;
+use feeds::Feed;
 use scheduler::PieceDue;
 use std::ops::{Index, Range};
 use std::time::Duration;
@@ -50,6 +52,8 @@ pub(super) use reading::Retry;
 pub(super) struct Streams {
     /// Between two calls each is on all books, and in the list of its session.
     streams: Table<StreamId, Stream>,
+    /// Streams without players, which read for several of `streams`. Ids differ from all of theirs.
+    feeds: Table<StreamId, Feed>,
     pub(super) bookings: Bookings,
     /// Pinned once for each piece that a stream holds and each delivery that a socket has not
     /// taken.
@@ -59,6 +63,8 @@ pub(super) struct Streams {
     pub(super) awaited: Awaited,
     /// Sessions whose next piece may have come into memory during this call. Empty between calls.
     pub(super) to_serve: Vec<SessionId>,
+    /// Followers that have ended during this call, with their feeds. Empty between calls.
+    leaving: Vec<(StreamId, StreamId)>,
     /// Not taken by the owner yet.
     pub(super) actions: Vec<Action>,
     next_stream: u64,
@@ -69,7 +75,7 @@ impl Index<&StreamId> for Streams {
     type Output = Stream;
 
     fn index(&self, id: &StreamId) -> &Stream {
-        &self.streams[id]
+        self.feeds.get(id).map_or_else(|| &self.streams[id], |feed| &feed.stream)
     }
 }
 
@@ -78,22 +84,44 @@ impl Streams {
     pub(super) fn new(config: &EngineConfig) -> Self {
         Self {
             streams: Table::default(),
+            feeds: Table::default(),
             bookings: Bookings::new(config),
             buffers: Buffers::new(config.buffers.0),
             titles: Titles::default(),
             accounts: Accounts::default(),
             awaited: Awaited::default(),
             to_serve: Vec::new(),
+            leaving: Vec::new(),
             actions: Vec::new(),
             next_stream: 0,
             next_permit: 0,
         }
     }
 
+    /// The stream or feed with this id.
     pub(super) fn get(&self, id: StreamId) -> Option<&Stream> {
-        self.streams.get(&id)
+        self.streams.get(&id).or_else(|| self.feeds.get(&id).map(|feed| &feed.stream))
     }
 
+    fn get_mut(&mut self, id: StreamId) -> &mut Stream {
+        match self.feeds.get_mut(&id) {
+            Some(feed) => &mut feed.stream,
+            None => &mut self.streams[&id],
+        }
+    }
+
+    // All that is on the books of a disk: streams and feeds.
+    fn booked(&self) -> impl Iterator<Item = (&StreamId, &Stream)> {
+        let feeds = self.feeds.iter().map(|(id, feed)| (id, &feed.stream));
+        self.streams.iter().chain(feeds)
+    }
+
+    fn next_id(&mut self) -> StreamId {
+        self.next_stream += 1;
+        StreamId(self.next_stream - 1)
+    }
+
+    /// The streams of sessions.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&StreamId, &Stream)> {
         self.streams.iter()
     }
@@ -114,13 +142,17 @@ impl Streams {
         stream
     }
 
-    /// Counts the overdue pieces of a stream that is off the books, and unpins its buffers.
-    pub(super) fn settle(&mut self, now: Moment, stream: &Stream) {
+    /// A stream that is off the books has ended: counts its overdue pieces and unpins its buffers.
+    pub(super) fn settle(&mut self, now: Moment, id: StreamId, stream: &Stream) {
         for (_, deadline) in stream.overdue(now) {
             self.count_unserved(now, stream, deadline);
         }
         for (read, _) in stream.held() {
             self.buffers.unpin(read);
+        }
+        if let Some(fed) = stream.fed {
+            // Not now: a newcomer that was approved may follow this feed, and is booked later.
+            self.leaving.push((fed.feed, id));
         }
     }
 
@@ -130,10 +162,20 @@ impl Streams {
         let Some((read, due, safe)) = stream.release(piece) else { return };
         self.bookings.release(stream, due, safe);
         self.buffers.unpin(read);
+        let stream = &self.streams[&id];
+        if let Some(fed) = stream.fed.filter(|_| stream.is_fed(piece)) {
+            self.trim_feed(fed.feed, Some(piece));
+            // The read serves another follower after this one.
+            let kept = self.feeds.get(&fed.feed).is_some_and(|feed| feed.stream.holds(piece));
+            self.accounts.counters.shared_reads += u64::from(kept);
+        }
     }
 
     /// The stream goes on without a piece that cannot be read.
     pub(super) fn give_up_piece(&mut self, now: Moment, id: StreamId, piece: u32) {
+        if self.is_feed(id) {
+            return self.feed_gives_up(now, id, piece);
+        }
         let stream = &mut self.streams[&id];
         let (session, deadline) = (stream.session, stream.deadline(piece));
         let (_, due, safe) = stream.release(piece).expect("held");
@@ -171,6 +213,9 @@ impl Streams {
     /// Moves the rest of a stream's schedule `slots` slots later, if that fits. It always does as
     /// far as the disk is concerned; memory is held for longer. Returns whether it fits.
     pub(super) fn delay(&mut self, now: Moment, id: StreamId, slots: u32) -> bool {
+        if let Some(fed) = self.streams[&id].fed {
+            return self.delay_fed(now, id, fed, slots);
+        }
         let mut stream = self.remove(id);
         let disk = usize::from(stream.layout.disk.0);
         let placement = Placement { disk, replica: stream.replica };
@@ -225,7 +270,8 @@ impl Streams {
         whole: bool,
         read: ReadId,
     ) {
-        if whole && self.streams[&id].cursor == piece {
+        let stream = &self.streams[&id];
+        if whole && stream.cursor == piece && !stream.is_fed(piece) {
             // It was in memory for another viewer before its turn came. Delivered in part, it
             // must wait for its turn to be held: memory is given out strictly by deadline.
             self.hold_cached_piece(now, id, read);
@@ -328,9 +374,11 @@ impl Streams {
         detached: impl Iterator<Item = (usize, u64)> + Clone,
         unsent: usize,
     ) -> Result<(), String> {
-        let streams = self.streams.iter().map(|(id, stream)| (*id, stream));
+        let feeds = self.feeds.iter().map(|(id, feed)| (*id, &feed.stream));
+        let streams = self.streams.iter().map(|(id, stream)| (*id, stream)).chain(feeds);
         self.bookings.audit(streams, reserves, detached)?;
-        let holds: usize = self.streams.values().map(|stream| stream.held().count()).sum();
+        self.audit_feeds()?;
+        let holds: usize = self.booked().map(|(_, stream)| stream.held().count()).sum();
         let pins = self.buffers.pins();
         if pins != holds + unsent {
             return Err(format!("{pins} pins for {holds} held and {unsent} unsent pieces"));

@@ -72,21 +72,33 @@ impl Streams {
                         continue;
                     }
                 };
-                match self.evaluate(&candidate) {
-                    Ok(approval) => {
-                        let room = self.room_left(candidate.disk(), approval.slack);
+                match self.evaluate_both_ways(candidate) {
+                    Ok(accepted) => {
+                        let disk = accepted.candidate.disk();
+                        let room = self.room_left(disk, accepted.approval.slack);
                         if best.as_ref().is_none_or(|(most, _)| room > *most) {
-                            best = Some((room, candidate.accepted(approval)));
+                            best = Some((room, accepted));
                         }
                     }
-                    Err(shortfall) => short.push((candidate, shortfall)),
+                    Err(rejected) => short.push(rejected),
                 }
             }
             if let Some((_, accepted)) = best {
                 return Ok(Choice { offer, accepted, slots: 0 });
             }
             // Other streams give up read-ahead only where no placement fits without that.
-            for (candidate, shortfall) in short {
+            for both in short {
+                let ShortBothWays { alone: candidate, shortfall, following } = *both;
+                if let Some((following, short)) = following {
+                    if drops_readahead
+                        && let Ok(approval) =
+                            self.evaluate_without_readahead(now, &following, short)
+                    {
+                        let accepted = following.accepted(approval);
+                        return Ok(Choice { offer, accepted, slots: 0 });
+                    }
+                    self.put_candidate(following);
+                }
                 let dropped = match drops_readahead {
                     true => self.evaluate_without_readahead(now, &candidate, shortfall),
                     false => Err(shortfall),
@@ -105,6 +117,48 @@ impl Streams {
         } else {
             Rejection::Short(rejected)
         })
+    }
+
+    // Evaluates a candidate as a follower of viewers ahead and alone, first whichever is likely to
+    // leave more room for others. If it fits neither way: both ways with their shortfalls.
+    fn evaluate_both_ways(&mut self, alone: Candidate) -> Result<Accepted, Box<ShortBothWays>> {
+        let Some(following) = self.following(&alone) else {
+            return match self.evaluate(&alone) {
+                Ok(approval) => Ok(alone.accepted(approval)),
+                Err(shortfall) => {
+                    Err(Box::new(ShortBothWays { alone, shortfall, following: None }))
+                }
+            };
+        };
+        let memory = self.bookings.disks[alone.disk()].memory;
+        let short_interval = self.interval_bytes(&following) <= memory / SHORT_INTERVAL_PART;
+        if short_interval && let Ok(approval) = self.evaluate(&following) {
+            self.put_candidate(alone);
+            return Ok(following.accepted(approval));
+        }
+        let shortfall = match self.evaluate(&alone) {
+            Ok(approval) => {
+                self.put_candidate(following);
+                return Ok(alone.accepted(approval));
+            }
+            Err(shortfall) => shortfall,
+        };
+        match self.evaluate(&following) {
+            Ok(approval) => {
+                self.put_candidate(alone);
+                Ok(following.accepted(approval))
+            }
+            Err(short) => {
+                let following = Some((following, short));
+                Err(Box::new(ShortBothWays { alone, shortfall, following }))
+            }
+        }
+    }
+
+    // A candidate is not used.
+    fn put_candidate(&mut self, candidate: Candidate) {
+        self.bookings.put_demand(candidate.demand);
+        candidate.sent.into_iter().for_each(|sent| self.bookings.put_demand(sent));
     }
 
     // The order of placements: by slack, then by fewer bytes still to be read.
@@ -161,7 +215,7 @@ impl Streams {
         }
         let (layout, copies) = (layout.clone(), Arc::clone(copies));
         let demand = self.bookings.demand_of(&mut streams, reserve_for(&layout, tracks));
-        Ok(Candidate { layout, replica: *replica, copies, streams, demand })
+        Ok(Candidate { layout, replica: *replica, copies, streams, demand, sent: None })
     }
 }
 
@@ -184,6 +238,13 @@ pub(in crate::engine) struct Choice {
     pub(in crate::engine) slots: u32,
 }
 
+// A candidate that fits neither alone nor as a follower, where it can be one.
+struct ShortBothWays {
+    alone: Candidate,
+    shortfall: Shortfall,
+    following: Option<(Candidate, Shortfall)>,
+}
+
 /// Why no offer fits at once.
 pub(in crate::engine) enum Rejection {
     /// No offer can be served whatever is booked, for this reason.
@@ -203,3 +264,8 @@ pub(in crate::engine) struct Rejected {
 pub(in crate::engine) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
     sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
 }
+
+/// A newcomer follows another, if that fits, while the interval between them takes no more than
+/// this part of the disk's memory. A longer interval is taken only where the disk has no room:
+/// memory that it takes keeps several shorter ones out.
+const SHORT_INTERVAL_PART: u64 = 8;

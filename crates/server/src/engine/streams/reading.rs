@@ -113,7 +113,7 @@ impl Streams {
     fn next_to_read(&mut self, now: Moment, disk: usize) -> Option<NextRead<StreamId>> {
         loop {
             let (_, id) = self.bookings.disks[disk].dispatcher.queue().first()?;
-            let stream = &self.streams[&id];
+            let stream = &self[&id];
             let piece = stream.next_read().expect("queued streams have something to read");
             let (key, place) = (stream.key(piece.piece), stream.place(piece.piece));
             let Some((read, _)) = self.buffers.find(key, place) else {
@@ -135,13 +135,16 @@ impl Streams {
 
     /// The next piece of a stream is held in buffer `read`, which is in memory or being read.
     pub(super) fn hold_without_read(&mut self, now: Moment, id: StreamId, read: ReadId) {
-        let piece = self.streams[&id].next_read().expect("asked for the next piece");
+        let piece = self[&id].next_read().expect("asked for the next piece");
         self.hold_next(id, piece, read);
-        if self.buffers.get(read).expect("found just now").state == BufferState::Ready {
+        if self.buffers.get(read).expect("found just now").state == BufferState::Reading {
+            self.buffers.add_waiter(read, Waiter::Stream(id));
+        } else if self.is_feed(id) {
+            self.feed_all(now, id);
+        } else {
             self.record_arrival(now, id, piece.piece);
             self.to_serve.push(self.streams[&id].session);
-        } else {
-            self.buffers.add_waiter(read, Waiter::Stream(id));
+            self.take_fed(now, id);
         }
     }
 
@@ -151,7 +154,7 @@ impl Streams {
         if !self.make_room(u64::from(piece.len)) {
             return None;
         }
-        let stream = &self.streams[&id];
+        let stream = &self[&id];
         let key = stream.key(piece.piece);
         let place = Location { disk: stream.layout.disk, offset, len: piece.len };
         let read = self.buffers.start(key, place, false);
@@ -173,10 +176,10 @@ impl Streams {
     }
 
     fn hold_next(&mut self, id: StreamId, piece: PieceDue, read: ReadId) {
-        let stream = &mut self.streams[&id];
-        let disk = &mut self.bookings.disks[usize::from(stream.layout.disk.0)];
+        let stream = self.get_mut(id);
         stream.hold_next(piece, read);
-        disk.dispatcher.start_read(id, piece, stream.next_read());
+        let (disk, after) = (usize::from(stream.layout.disk.0), stream.next_read());
+        self.bookings.disks[disk].dispatcher.start_read(id, piece, after);
         self.buffers.pin(read);
     }
 
@@ -223,11 +226,18 @@ impl Streams {
         id: StreamId,
         read: ReadId,
     ) -> Option<SessionId> {
-        let pieces = self.streams.get(&id)?.holds_in(read);
+        let pieces = self.get(id)?.holds_in(read);
+        if self.is_feed(id) {
+            // The sessions of those that take the piece are served at the end of this call.
+            self.feed_all(now, id);
+            return None;
+        }
         for piece in &pieces {
             self.record_arrival(now, id, *piece);
         }
-        (!pieces.is_empty()).then(|| self.streams[&id].session)
+        let session = self.streams[&id].session;
+        self.take_fed(now, id);
+        (!pieces.is_empty()).then_some(session)
     }
 
     /// A failed read is made again, or the read of another copy is used in its place, for these
@@ -245,7 +255,7 @@ impl Streams {
         let again = found.map_or_else(|| self.buffers.start(key, place, true), |(read, _)| read);
         for (id, piece) in holders {
             // The pins of the failed buffer ended with it.
-            self.streams[id].now_reads(*piece, again);
+            self.get_mut(*id).now_reads(*piece, again);
             self.buffers.pin(again);
         }
         if matches!(found, Some((_, BufferState::Ready))) {
@@ -278,8 +288,12 @@ impl Streams {
         // The player needs as much time for a late piece as for any other.
         let release = piece.release.max(self.bookings.slot() + HOLD_SLOTS);
         if now > deadline && release > piece.release {
-            self.bookings.disks[disk].dispatcher.books.hold_until(*piece, release);
+            let before = *piece;
             piece.release = release;
+            match stream.fed.filter(|fed| before.piece >= fed.from) {
+                Some(fed) => self.hold_of_feed_until(fed.feed, before.piece, release),
+                None => self.bookings.disks[disk].dispatcher.books.hold_until(before, release),
+            }
         }
         self.accounts.count_piece(now, session, deadline);
         self.record_slack(now, id, due);

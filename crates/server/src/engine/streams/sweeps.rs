@@ -53,7 +53,7 @@ impl Streams {
         }
         let mut droppable = Vec::new();
         for (id, mut reads) in of {
-            let Some(stream) = self.streams.get(&id) else { continue };
+            let Some(stream) = self.get(id) else { continue };
             for (read, _) in stream.held_from_end() {
                 match reads.remove(&read) {
                     Some(chosen) if self.buffers.has_one_pin(read) => droppable.push(chosen),
@@ -67,9 +67,13 @@ impl Streams {
 
     // A read that the device was not given becomes unread again.
     fn unchoose(&mut self, disk: usize, chosen: Chosen) {
-        let stream = &mut self.streams[&chosen.stream];
+        let now = self.bookings.now();
+        let stream = match self.feeds.get_mut(&chosen.stream) {
+            Some(feed) => &mut feed.stream,
+            None => &mut self.streams[&chosen.stream],
+        };
         let before = stream.next_read();
-        let back = stream.unread_last(self.bookings.now()).expect("found there");
+        let back = stream.unread_last(now).expect("found there");
         let (read, piece) = (back.read, back.piece);
         assert_eq!(read, chosen.read, "the last piece of its stream");
         self.bookings.failover.unread(stream, piece.piece, back.safe);

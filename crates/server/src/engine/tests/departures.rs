@@ -81,6 +81,29 @@ fn an_open_connection_or_request_keeps_a_place() {
 }
 
 #[test]
+fn a_viewer_who_has_left_and_still_asks_does_not_give_way_to_itself() {
+    let mut refused = 0;
+    // With some of these, a second viewer fits once the first one plays, and no seek beside it.
+    for buffers in 11..20 {
+        let mut fixture = Fixture::new(config(50, buffers));
+        let viewer = fixture.admit(1).unwrap();
+        for piece in 0..8 {
+            fixture.want(viewer, piece..piece + 1);
+            fixture.pass(500);
+        }
+        if let Ok(second) = fixture.admit(2) {
+            fixture.want(second, 0..1);
+        }
+        fixture.log.clear();
+        // Its side of the connection is closed, and it asks for another place.
+        fixture.disconnect(viewer, Disconnection::Left);
+        fixture.want(viewer, 30..31);
+        refused += fixture.take_log("refused").len();
+    }
+    assert!(refused > 0, "each seek fits");
+}
+
+#[test]
 fn a_player_without_a_connection_keeps_its_place_until_it_should_have_fetched_again() {
     let mut fixture = Fixture::new(config(4, 1000));
     let viewer = fixture.admit(1).unwrap();

@@ -76,10 +76,10 @@ fn all_presentations_of_a_title_share_its_buffers() {
 fn twice_the_speed_books_twice_the_reads() {
     let admitted = |each_ms| {
         let mut fixture = Fixture::new(config(4, 200));
-        let layout = || part(1, (0..PIECES).collect(), each_ms);
         (0..20)
-            .filter(|_| {
-                matches!(fixture.ask(request(layout())), AdmissionDecision::Admitted { .. })
+            .filter(|title| {
+                let layout = part(*title, (0..PIECES).collect(), each_ms);
+                matches!(fixture.ask(request(layout)), AdmissionDecision::Admitted { .. })
             })
             .count()
     };
@@ -211,7 +211,8 @@ fn a_hundred_thousand_requests_in_a_second_are_answered_and_the_books_stay_exact
     let refused = status.counters.refused_disk + status.counters.refused_memory;
     assert_eq!((admitted, named), (status.counters.admitted, refused), "each has an answer");
     assert_eq!(admitted + refused, 100_000);
-    assert!((1..50).contains(&admitted), "{admitted}");
+    // A follower has one piece of the memory for its socket, and those of one title share the rest.
+    assert!((300..400).contains(&admitted), "{admitted}");
     assert!((1..=20).contains(&exact), "answers that cost are few in a slot: {exact}");
     for session in (1..=admitted).map(SessionId) {
         fixture.engine.close(fixture.now, session);

@@ -12,6 +12,9 @@
 //! A batch by reads begins when the one before has ended, not when a slot begins: the paper's
 //! server reads on while it has buffers.
 //!
+//! The disk is only a `Head`, not `device::SimulatedDisk`: the study may draw the rotational delay
+//! of each read, moves no bytes, and has one read at a time, so that nothing queues.
+//!
 //! No server stands around it: no sessions, sockets or titles' indexes, so that one run takes
 //! milliseconds and a table of thousands minutes. The engine that ships is simulated with
 //! everything around it by the crate `simulator`.

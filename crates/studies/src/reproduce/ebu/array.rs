@@ -1,5 +1,8 @@
 //! Disks of an array, and where the bytes of a volume lie on them.
 //!
+//! They are not `device::SimulatedDisk`, because the node computes the end of each request when it
+//! is made, at arrival times that it names itself: there is no clock to wait for, and no byte.
+//!
 //! ```text
 //!   stripe 0 (group 0)   │ unit 0 │ unit 1 │ unit 2 │ unit 3 │ parity │
 //!   stripe 1 (group 1)   │ unit 4 │ ...

@@ -150,7 +150,11 @@ impl Stage<'_> {
             policy,
             min_read: self.disk.min_read(self.read),
             read_size: self.read.0,
-            memory: self.question.memory_of_one().map_or(UNBOUNDED, |memory| memory.0),
+            // Not more than the server's engine counts on.
+            memory: self
+                .question
+                .memory_of_one()
+                .map_or(UNBOUNDED, |memory| server::usable_memory(memory, self.read).0),
             timings: &self.timings,
             slot,
             startup: self.question.startup,

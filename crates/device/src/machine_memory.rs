@@ -1,0 +1,97 @@
+//! The memory that this process may use: the machine's, or less where a control group limits it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use units::ByteCount;
+
+/// The memory that this process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineMemory {
+    /// The memory of the machine.
+    pub machine: ByteCount,
+    /// The limit of the process's control group or one above it, if that is less.
+    pub limit: Option<ByteCount>,
+}
+
+impl MachineMemory {
+    /// Asks the kernel; `None` where it does not tell.
+    pub fn of_this_process() -> Option<Self> {
+        let read = |path: &Path| fs::read_to_string(path).ok();
+        Self::read_by(&read)
+    }
+
+    /// The smaller of the two.
+    pub fn usable(self) -> ByteCount {
+        self.limit.unwrap_or(self.machine)
+    }
+
+    fn read_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<Self> {
+        let text = read(Path::new("/proc/meminfo"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        let machine = ByteCount::kib(kib);
+        let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+        let limits = groups.lines().flat_map(files_of).filter_map(|path| read(&path));
+        // "max", and in version 1 a number near 2^63, mean that there is none.
+        let limits = limits.filter_map(|text| text.trim().parse().ok().map(ByteCount));
+        let limit = limits.filter(|limit| *limit < machine).min();
+        Some(Self { machine, limit })
+    }
+}
+
+/// The files that may hold a limit of a group, given as a line of `/proc/self/cgroup`: its own and
+/// those of the groups above it.
+fn files_of(line: &str) -> Vec<PathBuf> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { return Vec::new() };
+    let (roots, file): (&[&str], _) = match controllers {
+        "" => (&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max"),
+        _ if controllers.split(',').any(|name| name == "memory") => {
+            (&["/sys/fs/cgroup/memory"], "memory.limit_in_bytes")
+        }
+        _ => return Vec::new(),
+    };
+    let group = Path::new(group.trim_start_matches('/'));
+    let of_root = |root: &&str| {
+        let root = PathBuf::from(root);
+        group.ancestors().map(move |group| root.join(group).join(file)).collect::<Vec<_>>()
+    };
+    roots.iter().flat_map(of_root).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(files: &[(&str, &str)]) -> Option<MachineMemory> {
+        MachineMemory::read_by(&|path| {
+            let file = files.iter().find(|(name, _)| Path::new(name) == path);
+            file.map(|(_, text)| (*text).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_least_limit_of_all_groups_counts() {
+        let machine = ("/proc/meminfo", "MemTotal:        8388608 kB\nMemFree: 1 kB\n");
+        let gib = |count: u64| ByteCount::mib(1024 * count);
+        let known = memory(&[machine]).unwrap();
+        assert_eq!((known.machine, known.limit, known.usable()), (gib(8), None, gib(8)));
+        let version_2 = ("/proc/self/cgroup", "0::/system.slice/tenuto.service\n");
+        let limited = memory(&[
+            machine,
+            version_2,
+            ("/sys/fs/cgroup/system.slice/tenuto.service/memory.max", "max\n"),
+            ("/sys/fs/cgroup/system.slice/memory.max", "2147483648\n"),
+        ]);
+        assert_eq!(limited.unwrap().usable(), gib(2));
+        let version_1 = ("/proc/self/cgroup", "7:blkio:/b\n5:cpuset,memory:/a/b\n");
+        let limited = memory(&[
+            machine,
+            version_1,
+            ("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "1073741824\n"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(limited.unwrap().limit, Some(gib(1)));
+        assert_eq!(memory(&[]), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! What a stream does not read itself: a feed reads and keeps it. See `streams::feeds`.
+
+use super::{Counted, Hold, Stream, StreamId};
+use crate::engine::ReadId;
+use scheduler::{PieceDue, PlayoutClock, RateSummary};
+
+/// Which pieces of a stream are read and kept by a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Fed {
+    /// The feed. Of a candidate: the feed, or the stream that becomes one.
+    pub(in crate::engine) feed: StreamId,
+    /// The first of these pieces. What comes before it, the stream reads itself (the patch).
+    pub(in crate::engine) from: u32,
+}
+
+/// What is on the books for it.
+impl Stream {
+    /// One past the last piece that is on its disk's books for it.
+    pub(super) fn booked_end(&self) -> u32 {
+        self.fed.map_or(self.end, |fed| fed.from.min(self.end))
+    }
+
+    /// Whether a feed reads and keeps `piece` for it.
+    pub(in crate::engine) fn is_fed(&self, piece: u32) -> bool {
+        self.fed.is_some_and(|fed| piece >= fed.from)
+    }
+
+    /// What is unread and read for it alone, in order.
+    pub(in crate::engine) fn booked_unread(&self) -> impl Iterator<Item = PieceDue> + '_ {
+        let pieces = self.booked_end().saturating_sub(self.cursor);
+        self.unread().take(usize::try_from(pieces).unwrap_or(usize::MAX))
+    }
+
+    /// What it holds and has read itself.
+    pub(in crate::engine) fn booked_held(&self) -> impl Iterator<Item = PieceDue> + '_ {
+        self.held().map(|(_, piece)| piece).filter(|piece| !self.is_fed(piece.piece))
+    }
+
+    /// What its player has not been sent: unread, or held until it is released.
+    pub(in crate::engine) fn to_be_sent(&self) -> impl Iterator<Item = PieceDue> + '_ {
+        let has_player = !self.is_feed;
+        self.unread().chain(self.held().map(|(_, piece)| piece)).filter(move |_| has_player)
+    }
+}
+
+/// Leaders and followers.
+impl Stream {
+    /// The clock by which its pieces are released.
+    pub(in crate::engine) fn release_clock(&self) -> PlayoutClock {
+        self.keeps.unwrap_or(self.timing)
+    }
+
+    /// Keeps all its pieces also as long as `follower` does. Its place in the books must be changed
+    /// at the same time.
+    pub(in crate::engine) fn keep_as_long_as(&mut self, follower: &Self) {
+        self.keeps = Some(self.release_clock().kept_as_long_as_both(&follower.release_clock()));
+        for at in 0..self.holds.len() {
+            let Hold::Held { piece, .. } = self.holds[at] else { continue };
+            let release = self.due(piece.piece).release;
+            if let Hold::Held { piece, .. } = &mut self.holds[at] {
+                // A piece that came late may be kept for longer still.
+                piece.release = piece.release.max(release);
+            }
+        }
+        for (_, piece) in follower.held() {
+            self.hold_until(piece.piece, piece.release);
+        }
+    }
+
+    /// The first piece from which on it holds everything that it has taken up.
+    pub(in crate::engine) fn holds_all_from(&self) -> u32 {
+        let held = self.holds.iter().rev().take_while(|hold| matches!(hold, Hold::Held { .. }));
+        self.cursor - u32::try_from(held.count()).expect("fewer than pieces")
+    }
+
+    /// Splits the stream into a feed, which is returned, and its first follower: the feed has its
+    /// reads and what it holds, with pins of its own to be set. The follower keeps its player's
+    /// clock. It must hold nothing that is being read.
+    pub(in crate::engine) fn become_follower(&mut self, feed: StreamId, held: Self) -> Self {
+        let from = self.base;
+        self.fed = Some(Fed { feed, from });
+        self.keeps = None;
+        self.summary = RateSummary::default();
+        if let Some(clock) = self.guaranteed.take() {
+            self.timing = clock;
+            for at in 0..self.holds.len() {
+                if let Hold::Held { piece, .. } = self.holds[at] {
+                    let own = self.due(piece.piece);
+                    if let Hold::Held { piece, .. } = &mut self.holds[at] {
+                        *piece = own;
+                    }
+                }
+            }
+        }
+        Self { is_feed: true, guaranteed: None, guaranteed_slack: None, opens: None, ..held }
+    }
+
+    /// Goes on alone with what a feed has read and booked, at the feed's slots: earlier than its
+    /// own, so its deadlines stay as they are. Returns the buffers of the feed that it did not hold
+    /// itself and goes on with, and those that it does not need.
+    pub(in crate::engine) fn absorb(&mut self, feed: Self) -> (Vec<ReadId>, Vec<ReadId>) {
+        self.guaranteed = Some(self.timing);
+        (self.timing, self.keeps, self.fed) = (feed.timing, feed.keeps, None);
+        let (mut taken, mut spare) = (Vec::new(), Vec::new());
+        for (hold, number) in feed.holds.iter().zip(feed.base..) {
+            let Hold::Held { read, piece, safe, .. } = *hold else {
+                if number == self.cursor {
+                    self.skip_next();
+                }
+                continue;
+            };
+            if number == self.cursor {
+                let deadline = self.deadline(number);
+                let counted = self.accounted.remove(&number).then_some(Counted::ForGood);
+                self.holds.push_back(Hold::Held { read, piece, deadline, counted, safe });
+                self.cursor += 1;
+                taken.push(read);
+                continue;
+            }
+            spare.push(read);
+            if let Some(Hold::Held { piece: own, .. }) = self.hold_mut(number) {
+                *own = piece;
+            }
+        }
+        (taken, spare)
+    }
+
+    /// The next piece cannot be had.
+    pub(in crate::engine) fn skip_next(&mut self) {
+        self.accounted.remove(&self.cursor);
+        if self.holds.is_empty() {
+            self.base += 1;
+        } else {
+            self.holds.push_back(Hold::Gone);
+        }
+        self.cursor += 1;
+    }
+
+    /// Whether it holds `piece`.
+    pub(in crate::engine) fn holds(&self, piece: u32) -> bool {
+        self.read_of(piece).is_some()
+    }
+
+    /// Whether it needs `piece` of its feed.
+    pub(in crate::engine) fn needs(&self, piece: u32) -> bool {
+        self.is_fed(piece) && (piece >= self.cursor || self.holds(piece))
+    }
+
+    /// Whether it neither holds nor will read a piece that its feed does not.
+    pub(in crate::engine) fn is_past_patch(&self) -> bool {
+        self.is_fed(self.base)
+    }
+
+    // A piece as it is booked: the last of a patch is not followed by a read of the same stream.
+    pub(super) fn within_patch(&self, piece: PieceDue) -> PieceDue {
+        let is_last = self.fed.is_some_and(|fed| piece.piece + 1 == fed.from);
+        let followed_after = piece.followed_after.filter(|_| !is_last);
+        PieceDue { followed_after, ..piece }
+    }
+
+    /// A held piece is kept at least to the end of `slot`. Returns the piece as it was, if it was
+    /// kept for less.
+    pub(in crate::engine) fn hold_until(
+        &mut self,
+        piece: u32,
+        slot: units::SlotIndex,
+    ) -> Option<PieceDue> {
+        match self.hold_mut(piece) {
+            Some(Hold::Held { piece, .. }) if piece.release < slot => {
+                let before = *piece;
+                piece.release = slot;
+                Some(before)
+            }
+            _ => None,
+        }
+    }
+}

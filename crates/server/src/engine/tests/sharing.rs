@@ -1,0 +1,138 @@
+//! Viewers of one title share its reads and the memory between them.
+
+use super::*;
+
+/// Viewers of title 1 who come one slot after the other, and ask for each piece as it is due.
+struct Crowd {
+    fixture: Fixture,
+    /// Each with the next piece that it asks for.
+    viewers: Vec<(SessionId, u32)>,
+}
+
+impl Crowd {
+    fn new(config: EngineConfig) -> Self {
+        Self { fixture: Fixture::new(config), viewers: Vec::new() }
+    }
+
+    fn comes(&mut self) -> Result<SessionId, Refusal> {
+        let viewer = self.fixture.admit(1)?;
+        self.viewers.push((viewer, 0));
+        Ok(viewer)
+    }
+
+    fn leaves(&mut self, viewer: SessionId) {
+        self.viewers.retain(|(other, _)| *other != viewer);
+        self.fixture.engine.close(self.fixture.now, viewer);
+        self.fixture.drain();
+    }
+
+    /// A slot passes, in which each viewer asks for one piece.
+    fn plays(&mut self) {
+        for (viewer, next) in self.viewers.iter_mut().filter(|(_, next)| *next < PIECES) {
+            self.fixture.want(*viewer, *next..*next + 1);
+            *next += 1;
+        }
+        self.fixture.pass(500);
+        assert_eq!(self.fixture.engine.audit(), Ok(()));
+    }
+
+    /// All play to the end and leave. Returns the number of reads of the disk.
+    fn ends(mut self) -> u64 {
+        while self.viewers.iter().any(|(_, next)| *next < PIECES) {
+            self.plays();
+        }
+        self.fixture.pass(4000);
+        let status = self.fixture.engine.status(self.fixture.now);
+        assert_eq!(status.counters.deadline_misses, 0);
+        for (viewer, _) in std::mem::take(&mut self.viewers) {
+            self.leaves(viewer);
+        }
+        assert!(self.fixture.engine.is_empty(), "nothing is booked when all have left");
+        status.disks[0].reads
+    }
+}
+
+#[test]
+fn ten_viewers_of_a_title_are_one_stream_of_the_disk() {
+    // Two reads in a slot are one stream and its start.
+    let mut crowd = Crowd::new(config(2, 100));
+    for _ in 0..10 {
+        crowd.comes().unwrap();
+        crowd.plays();
+    }
+    assert_eq!(crowd.fixture.engine.status(crowd.fixture.now).following, 10);
+    assert!(crowd.fixture.admit(2).is_ok(), "the disk has room for another title");
+    crowd.viewers.push((SessionId(11), 0));
+    assert_eq!(crowd.ends(), 2 * u64::from(PIECES));
+}
+
+#[test]
+fn when_the_one_ahead_leaves_the_next_goes_on_with_its_reads() {
+    let mut crowd = Crowd::new(config(2, 100));
+    let viewers: Vec<SessionId> = (0..4)
+        .map(|_| {
+            let viewer = crowd.comes().unwrap();
+            crowd.plays();
+            viewer
+        })
+        .collect();
+    for viewer in &viewers[..3] {
+        crowd.leaves(*viewer);
+        crowd.plays();
+    }
+    let status = crowd.fixture.engine.status(crowd.fixture.now);
+    assert_eq!((status.sessions, status.following), (1, 0), "the last has the feed's reads");
+    assert_eq!(crowd.ends(), u64::from(PIECES));
+}
+
+#[test]
+fn a_leader_that_seeks_again_and_again_leaves_its_followers_on_time() {
+    let mut crowd = Crowd::new(config(4, 100));
+    let leader = crowd.comes().unwrap();
+    crowd.plays();
+    for _ in 0..3 {
+        crowd.comes().unwrap();
+    }
+    crowd.viewers.retain(|(viewer, _)| *viewer != leader);
+    for seek in 0..200 {
+        crowd.fixture.want(leader, seek * 7 % PIECES..seek * 7 % PIECES + 1);
+        assert_eq!(crowd.fixture.engine.audit(), Ok(()));
+    }
+    crowd.leaves(leader);
+    assert!(crowd.ends() < 3 * u64::from(PIECES));
+}
+
+#[test]
+fn a_newcomer_reads_only_what_the_others_no_longer_have() {
+    let mut crowd = Crowd::new(config(4, 100));
+    crowd.comes().unwrap();
+    (0..14).for_each(|_| crowd.plays());
+    // Memory that other titles need takes the cache, and only what is ahead stays.
+    while crowd.fixture.engine.evict_oldest().is_some() {}
+    crowd.comes().unwrap();
+    let reads = crowd.ends();
+    let patch = reads - u64::from(PIECES);
+    assert!((1..15).contains(&patch), "{patch} of 14 pieces are read again");
+}
+
+#[test]
+fn titles_with_copies_and_disks_that_may_be_lost_are_not_shared() {
+    let survive_loss = EngineConfig { survive_loss: true, ..config(4, 100) };
+    let mut fixture = Fixture::new(survive_loss);
+    for _ in 0..2 {
+        fixture.admit(1).unwrap();
+    }
+    assert_eq!(fixture.engine.status(fixture.now).following, 0);
+}
+
+#[test]
+fn a_title_that_is_removed_is_played_to_the_end_by_those_who_follow() {
+    let mut crowd = Crowd::new(config(2, 100));
+    let leader = crowd.comes().unwrap();
+    crowd.plays();
+    crowd.comes().unwrap();
+    assert!(crowd.fixture.engine.withdraw_title(crowd.fixture.now, TitleKey(1)), "in use");
+    assert!(crowd.comes().is_err(), "nobody is admitted to it");
+    crowd.leaves(leader);
+    assert_eq!(crowd.ends(), u64::from(PIECES));
+}

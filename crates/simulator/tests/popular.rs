@@ -1,0 +1,350 @@
+//! Popular titles: a crowd that watches few titles costs the disk about as many reads as an offline
+//! generalised interval cache with the same memory, and nobody is late.
+//!
+//! ```text
+//!   300 viewers in 30 s ─▶ Engine ─▶ reads ─▶ a disk of 100 MiB/s, one read after another
+//!   the first 2 s are asked for on arrival, each later piece at its deadline: it must be delivered
+//!   at once, or as soon as the socket has sent what it has
+//!   offline: all arrivals known, the shortest intervals first, as many as fit into the memory
+//! ```
+//!
+//! The driver is written from the documentation of the engine and of admission control, as that of
+//! `brim.rs` is.
+
+use disk::{DiskModel, Head, Mechanics};
+use scheduler::{DiskTimings, PolicyKind};
+use server::engine::{
+    Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
+    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, Resource, SessionId, TitleKey,
+    TrackLayout,
+};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use units::{ByteCount, Moment};
+
+#[test]
+fn one_title_for_three_hundred_viewers_costs_the_disk_one_stream() {
+    for piece in [MIB / 4, MIB] {
+        let audience = Audience { piece, titles: 1 };
+        let outcome = audience.run();
+        audience.report(&outcome);
+        assert_eq!((outcome.admitted, outcome.late), (300, 0), "{outcome:?}");
+        assert_eq!(outcome.reads, audience.pieces(), "each piece is read once: {outcome:?}");
+    }
+}
+
+#[test]
+fn an_audience_by_zipf_reads_hardly_more_than_an_offline_interval_cache() {
+    for (piece, admitted) in [(MIB / 4, 270), (MIB, 170)] {
+        let audience = Audience { piece, titles: TITLES };
+        let outcome = audience.run();
+        audience.report(&outcome);
+        assert_eq!(outcome.late, 0, "{outcome:?}");
+        assert!(outcome.admitted >= admitted, "{outcome:?}");
+    }
+}
+
+/// Viewers of some titles, on a server with reads of one size.
+#[derive(Clone, Copy, Debug)]
+struct Audience {
+    piece: u32,
+    titles: u64,
+}
+
+impl Audience {
+    fn pieces(self) -> u64 {
+        TITLE_BYTES.div_ceil(u64::from(self.piece))
+    }
+
+    fn due_ms(self, piece: u64) -> u32 {
+        u32::try_from(piece * u64::from(self.piece) * 1000 / RATE).expect("a short title")
+    }
+
+    fn report(self, outcome: &Outcome) {
+        let offline = self.offline_reads();
+        writeln!(std::io::stdout(), "{self:?}: {outcome:?}, offline {offline} reads")
+            .expect("stdout is open");
+    }
+
+    /// Reads of a cache that knows all arrivals, and keeps the shortest intervals that fit.
+    fn offline_reads(self) -> u64 {
+        let arrivals = self.arrivals();
+        let mut last = BTreeMap::new();
+        let mut intervals: Vec<u64> = Vec::new();
+        for (at, title) in &arrivals {
+            if let Some(before) = last.insert(*title, *at) {
+                let bytes = at.since(before).as_nanos() * u128::from(RATE) / 1_000_000_000;
+                intervals.push(u64::try_from(bytes).expect("a short interval"));
+            }
+        }
+        intervals.sort_unstable();
+        let mut room = MEMORY;
+        let cached = intervals.iter().take_while(|bytes| {
+            let fits = **bytes <= room;
+            room = room.saturating_sub(**bytes);
+            fits
+        });
+        (arrivals.len() - cached.count()) as u64 * self.pieces()
+    }
+
+    /// When each viewer comes, and which title it watches.
+    fn arrivals(self) -> Vec<(Moment, u64)> {
+        let mut rng = fastrand::Rng::with_seed(16);
+        let mut shares: Vec<f64> =
+            (1..=self.titles).map(|rank| 1.0 / f64::from(u32::try_from(rank).unwrap())).collect();
+        let sum: f64 = shares.iter().sum();
+        shares.iter_mut().for_each(|share| *share /= sum);
+        let title = |point: f64| {
+            let mut left = point;
+            let at = shares.iter().position(|share| {
+                left -= share;
+                left < 0.0
+            });
+            at.unwrap_or(shares.len() - 1) as u64
+        };
+        let mut times: Vec<u64> = (0..VIEWERS).map(|_| rng.u64(..ARRIVE_WITHIN_MS)).collect();
+        times.sort_unstable();
+        times.into_iter().map(|ms| (Moment::from_millis(ms), title(rng.f64()))).collect()
+    }
+
+    fn run(self) -> Outcome {
+        let mut parameters = DiskModel::preset("ssd-sata").expect("built in").parameters().clone();
+        if let Mechanics::Flash(flash) = &mut parameters.mechanics {
+            flash.read_mb_s = DISK_MB_S;
+        }
+        let model = DiskModel::new(parameters).expect("possible");
+        let read_size = ByteCount(u64::from(self.piece));
+        let longest_read = model.worst_read(read_size);
+        let min_read = u32::try_from(SLOT.as_nanos() / longest_read.as_nanos()).expect("few");
+        let mut engine = Engine::new(EngineConfig {
+            slot: SLOT,
+            policy: PolicyKind::TimeDomain,
+            startup: STARTUP,
+            buffers: ByteCount(MEMORY),
+            network: None,
+            reservation_hold: A_DAY,
+            idle_timeout: A_DAY,
+            session_timeout: A_DAY,
+            survive_loss: false,
+            disks: vec![DiskGuarantee { min_read, read_size, longest_read, queue_depth: 2 }],
+        });
+        let timings = DiskTimings::of_model(&model, read_size, 2);
+        engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
+        let mut run = Run {
+            engine,
+            head: model.head(),
+            now: Moment::ZERO,
+            events: BTreeMap::new(),
+            scheduled: 0,
+            requests: 0,
+            layouts: (0..self.titles).map(|title| self.layout(title)).collect(),
+            audience: self,
+            asked: BTreeMap::new(),
+            sending: BTreeMap::new(),
+            outcome: Outcome::default(),
+        };
+        for (at, title) in self.arrivals() {
+            run.schedule(at, Event::Arrive(title));
+        }
+        while run.step() {}
+        assert!(run.engine.is_empty(), "nothing is booked when all have left");
+        let counters = run.engine.status(run.now).counters;
+        run.outcome.following = counters.admitted_following;
+        run.outcome.shared_reads = counters.shared_reads;
+        run.outcome
+    }
+
+    fn layout(self, title: u64) -> Arc<Layout> {
+        let bytes = self.pieces() * u64::from(self.piece);
+        let begin = title * bytes;
+        let track = TrackLayout {
+            bytes,
+            piece: self.piece,
+            runs: std::iter::once(begin..begin + bytes).collect(),
+            due: (0..self.pieces()).map(|piece| self.due_ms(piece)).collect(),
+            stored: Vec::new(),
+            times: OnceLock::new(),
+        };
+        Arc::new(Layout {
+            title: TitleKey(title),
+            disk: DiskNumber(0),
+            duration: LASTS,
+            tracks: vec![track],
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Outcome {
+    admitted: u64,
+    refused_disk: u64,
+    refused_memory: u64,
+    reads: u64,
+    /// Pieces that were not delivered when they were asked for at their deadline.
+    late: u64,
+    delivered: u64,
+    following: u64,
+    shared_reads: u64,
+    peak_memory: u64,
+}
+
+#[derive(Debug)]
+enum Event {
+    Arrive(u64),
+    Read(ReadId),
+    /// A viewer asks for pieces.
+    Ask(SessionId, Range<u64>),
+    Sent(RequestId, ReadId),
+    Leave(SessionId),
+}
+
+struct Run {
+    engine: Engine,
+    head: Head,
+    now: Moment,
+    events: BTreeMap<(Moment, u64), Event>,
+    scheduled: u64,
+    requests: u64,
+    layouts: Vec<Arc<Layout>>,
+    audience: Audience,
+    /// Requests for pieces that are due, which must be delivered when their sockets are free.
+    asked: BTreeMap<RequestId, SessionId>,
+    /// The sessions whose sockets are sending a piece.
+    sending: BTreeMap<SessionId, RequestId>,
+    outcome: Outcome,
+}
+
+impl Run {
+    fn schedule(&mut self, at: Moment, event: Event) {
+        self.scheduled += 1;
+        self.events.insert((at, self.scheduled), event);
+    }
+
+    fn step(&mut self) -> bool {
+        while let Some(actions) = Some(self.engine.take_actions()).filter(|all| !all.is_empty()) {
+            actions.into_iter().for_each(|action| self.execute(action));
+        }
+        let before = self.asked.len();
+        self.asked.retain(|_, session| self.sending.contains_key(session));
+        self.outcome.late += (before - self.asked.len()) as u64;
+        let Some((at, number)) = self.events.first_key_value().map(|(key, _)| *key) else {
+            return false;
+        };
+        let wakeup = self.engine.next_wakeup().max(self.now);
+        if wakeup < at {
+            self.now = wakeup;
+            self.engine.tick(wakeup);
+            if wakeup.0.is_multiple_of(7_000_000_000) {
+                assert_eq!(self.engine.audit(), Ok(()));
+            }
+            let used = self.engine.status(wakeup).buffers_used;
+            self.outcome.peak_memory = self.outcome.peak_memory.max(used);
+            return true;
+        }
+        self.now = at;
+        match self.events.remove(&(at, number)).expect("it is the first") {
+            Event::Arrive(title) => self.arrive(title),
+            Event::Read(read) => self.engine.read_done(at, read, ReadOutcome::Good),
+            Event::Sent(request, read) => {
+                self.sending.retain(|_, sending| *sending != request);
+                self.engine.sent(at, request, read);
+            }
+            Event::Leave(session) => self.engine.close(at, session),
+            Event::Ask(session, pieces) => {
+                self.requests += 1;
+                let request = RequestId(self.requests);
+                let len = u64::from(self.audience.piece);
+                let bytes = pieces.start * len..pieces.end * len;
+                let parts = vec![Part { track: 0, bytes }];
+                // The first pieces are asked for before they are due.
+                if pieces.start > 0 {
+                    self.asked.insert(request, session);
+                }
+                self.engine.request(at, MediaRequest { request, session, parts });
+            }
+        }
+        true
+    }
+
+    fn arrive(&mut self, title: u64) {
+        let request = AdmitRequest {
+            layout: self.layouts[usize::try_from(title).expect("few")].clone(),
+            copies: Vec::new(),
+            offers: vec![vec![0]],
+            start: Duration::ZERO,
+            max_wait: Duration::ZERO,
+            replaces: None,
+        };
+        match self.engine.admit(self.now, request) {
+            AdmissionDecision::Admitted { session, .. } => {
+                self.outcome.admitted += 1;
+                let asked = |piece| {
+                    let due = Duration::from_millis(self.audience.due_ms(piece).into());
+                    due.saturating_sub(SLOT)
+                };
+                let pieces = self.audience.pieces();
+                let first = (0..pieces).find(|piece| asked(*piece) > STARTUP).unwrap_or(pieces);
+                let later: Vec<_> = (first..pieces).map(|piece| (piece, asked(piece))).collect();
+                self.schedule(self.now, Event::Ask(session, 0..first));
+                for (piece, at) in later {
+                    self.schedule(self.now + at, Event::Ask(session, piece..piece + 1));
+                }
+                self.schedule(self.now + LASTS + Duration::from_secs(5), Event::Leave(session));
+            }
+            AdmissionDecision::Refused(refusal) => match refusal.resource {
+                Resource::Disk => self.outcome.refused_disk += 1,
+                Resource::Memory => self.outcome.refused_memory += 1,
+                Resource::Network => unreachable!("the network is not limited"),
+            },
+        }
+    }
+
+    fn execute(&mut self, action: Action) {
+        match action {
+            Action::Read { read, device_offset, len, .. } => {
+                self.outcome.reads += 1;
+                let finish =
+                    self.head.serve_turned(self.now, device_offset, len.into(), 0.0).finish;
+                self.schedule(finish, Event::Read(read));
+            }
+            Action::Deliver { request, read, .. } => {
+                self.outcome.delivered += 1;
+                if let Some(session) = self.asked.remove(&request) {
+                    self.sending.insert(session, request);
+                }
+                let sent = self.now + SENT_WITHIN * self.audience.piece / MIB;
+                self.schedule(sent, Event::Sent(request, read));
+            }
+            Action::Ended { summary, .. } => {
+                let late = summary.deadline_misses
+                    + summary.violations_by_scheduler
+                    + summary.violations_by_disk;
+                assert_eq!(late, 0, "{summary:?}");
+            }
+            Action::Complete { .. } | Action::Forget { .. } => {}
+            other => panic!("a viewer who asks in time is served as admitted: {other:?}"),
+        }
+    }
+}
+
+const VIEWERS: u64 = 300;
+const ARRIVE_WITHIN_MS: u64 = 30_000;
+const TITLES: u64 = 200;
+const MIB: u32 = 1 << 20;
+const MEMORY: u64 = 512 << 20;
+/// 100 MiB/s.
+const DISK_MB_S: f64 = 104.8576;
+/// Bytes per second of a title: 5 Mb/s.
+const RATE: u64 = 625_000;
+const TITLE_BYTES: u64 = 107 << 20;
+/// About the time of `TITLE_BYTES` at `RATE`.
+const LASTS: Duration = Duration::from_secs(180);
+const SLOT: Duration = Duration::from_millis(500);
+const STARTUP: Duration = Duration::from_secs(2);
+/// A socket takes a piece of 1 MiB at 100 Mb/s.
+const SENT_WITHIN: Duration = Duration::from_millis(84);
+/// Longer than any run.
+const A_DAY: Duration = Duration::from_secs(86_400);
