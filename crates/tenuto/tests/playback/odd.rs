@@ -37,6 +37,8 @@ const FILMS: &[(&str, &str)] = &[
     ("begins-at-seven.mkv", "PICTURES SOUND X264 -output_ts_offset 7 -c:a aac"),
     ("packed.avi", "PICTURES SOUND -c:v libxvid -bf 2 -c:a libmp3lame"),
     ("unpacked.avi", "PICTURES SOUND -c:v mpeg4 -bf 2 -c:a libmp3lame"),
+    // H.264 in AVI has decoding times only.
+    ("in-order.avi", "PICTURES SOUND X264 -bf 0 -c:a libmp3lame"),
     (
         "odd-clock.mp4",
         "-f lavfi -i testsrc2=s=160x90:r=24000/1001:d=2 SOUND X264 -video_track_timescale 90001 -c:a aac",
