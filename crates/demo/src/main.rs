@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   footage ─ format ─ ingest ─ calibrate ─┬─ serve ── play N viewers ──┬─ summary.json
-//!                                          └─ serve --admission none    └─ report.html
+//!                                          │         └─ play an evening └─ report.html
+//!                                          └─ serve --admission none
 //!                                             └─ play the same N
 //! ```
 //!
@@ -37,7 +38,7 @@ given), and writes target/demo/report.html and summary.json there.
 
 Environment:
   MEDIA=PATH...      your own footage beside the generated titles
-  DEMO_SECONDS=N     playing time of both rounds together, 10 to 3600 (default 44)
+  DEMO_SECONDS=N     playing time of all three rounds together, 10 to 3600 (default 60)
   AS_DISK=MODEL      the disk model that reads are slowed down to; none: the disk as it is
   KEEP=1             leave the server running at the end
   TENUTO=PATH        another program than target/release/tenuto
@@ -73,6 +74,8 @@ fn run(root: &Path) -> Result<(), Problem> {
     let crowd = Crowd::for_capacity(&capacity, demo.seconds);
     println!("\nDisk: {}.\n{}\n", disk.words, capacity.sentence());
     let with = demo.play(&server, &crowd, "with admission")?;
+    // The first crowd has left: its places are free at once for those who come now.
+    let evening = demo.play(&server, &crowd.of_an_evening(), "popular evening")?;
     drop(server);
     let server = demo.serve(&disk, Some("none"), "serve-none.log")?;
     // The first server is stopped by now, so that each round has the disk to itself.
@@ -85,6 +88,7 @@ fn run(root: &Path) -> Result<(), Problem> {
         calibration,
         capacity,
         with,
+        evening,
         without,
         commands,
     };
@@ -126,13 +130,22 @@ struct Crowd {
     viewers: u64,
     gap_ms: u64,
     seconds: u64,
+    /// Some titles are popular, and viewers leave; otherwise each has a title of its own, as far as
+    /// there are enough.
+    evening: bool,
 }
 
 impl Crowd {
     /// Three times the predicted capacity, which arrives in the first two fifths of a round.
     fn for_capacity(capacity: &Capacity, seconds: u64) -> Self {
         let viewers = (capacity.viewers * 3).clamp(6, MOST_VIEWERS);
-        Self { viewers, gap_ms: (seconds * 400 / viewers).max(1), seconds }
+        let gap_ms = (seconds * 400 / viewers).max(1);
+        Self { viewers, gap_ms, seconds, evening: false }
+    }
+
+    /// As many viewers, most of them of the popular titles; each stays for a while.
+    fn of_an_evening(&self) -> Self {
+        Self { evening: true, ..*self }
     }
 }
 
@@ -166,8 +179,8 @@ impl Demo {
             folder,
             tenuto,
             media,
-            // Both rounds are equally long.
-            seconds: seconds / 2,
+            // All rounds are equally long.
+            seconds: seconds / 3,
             keep: set("KEEP").is_some_and(|keep| keep != "0"),
             as_disk: set("AS_DISK"),
             stop: children::interrupts()?,
@@ -286,13 +299,17 @@ impl Demo {
 
     /// Plays one round and samples the server's status meanwhile.
     fn play(&self, server: &Server, crowd: &Crowd, name: &str) -> Result<Round, Problem> {
-        let call = self
+        let mut call = self
             .call("play")
             .arg(server.url())
             .args(["--viewers", &crowd.viewers.to_string()])
-            // With one seed the same viewers arrive at the same times in both rounds.
+            // With one seed the same viewers arrive at the same times in all rounds.
             .args(["--arrivals", &format!("poisson:{}ms", crowd.gap_ms)])
             .args(["--duration", &format!("{}s", crowd.seconds), "--seed", "1", "--json"]);
+        if crowd.evening {
+            let stay = format!("{}s", crowd.seconds);
+            call = call.args(["--choice", "zipf:1.0", "--stay", &stay]);
+        }
         self.print_command(&call);
         let log = self.log();
         let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::default()));
@@ -341,8 +358,8 @@ impl Demo {
     }
 }
 
-/// Playing time of both rounds together; the whole demo then takes less than two minutes.
-const SECONDS: u64 = 44;
+/// Playing time of all rounds together; the whole demo then takes two minutes.
+const SECONDS: u64 = 60;
 
 /// A disk of 1999. It holds so few viewers that each can watch a title of its own: viewers of one
 /// title share reads, which would hide the disk's limit.

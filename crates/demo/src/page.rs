@@ -6,27 +6,32 @@ use units::show::count;
 
 /// The content of `report.html`.
 pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
-    let (with, without) = (&results.with, &results.without);
+    let [with, evening, without] = results.rounds();
     let totals = &with.report.totals;
     let summary = format!(
         "{} arrived at a disk with a predicted capacity of {}. With admission control {} were \
-         admitted and had {}. Without it, {} of the same viewers had {} in all.",
+         admitted and had {}. Without it, {} of the same viewers had {} in all. When they choose \
+         popular titles, {} of {} are admitted.",
         count(totals.arrived, "viewer"),
         results.capacity.viewers,
         totals.admitted,
         count(totals.stalls, "stall"),
         without.report.totals.viewers_with_stalls,
         count(without.report.totals.stalls, "stall"),
+        evening.report.totals.admitted,
+        evening.report.totals.arrived,
     );
     let rows = results.rows().into_iter().map(Vec::from).collect();
-    let head = ["", "with admission", "without admission"].map(str::to_owned).to_vec();
-    // The plots of the two rounds are compared with each other.
+    let head = results.head().to_vec();
+    // The plots of the rounds are compared with each other.
     let viewers = Plot::with_same_axis([
         viewers_plot(with, "With admission"),
+        viewers_plot(evening, "A popular evening"),
         viewers_plot(without, "Without admission"),
     ]);
     let reads = Plot::with_same_axis([
         reads_plot(with, "Reads with admission"),
+        reads_plot(evening, "Reads of a popular evening"),
         reads_plot(without, "Reads without admission"),
     ]);
     let blocks = vec![
@@ -35,10 +40,12 @@ pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
         Block::Table { head, rows },
         Block::Heading("Viewers".to_owned()),
         block(&viewers[0], WITH_ADMISSION)?,
-        block(&viewers[1], WITHOUT_ADMISSION)?,
+        block(&viewers[1], EVENING)?,
+        block(&viewers[2], WITHOUT_ADMISSION)?,
         Block::Heading("Disk".to_owned()),
         block(&reads[0], READS)?,
-        block(&reads[1], &reads_without(results))?,
+        block(&reads[1], READS_EVENING)?,
+        block(&reads[2], &reads_without(results))?,
         Block::Heading("Start-up and stalls".to_owned()),
         distribution(
             "Start-up times",
@@ -106,7 +113,7 @@ fn distribution(
     millis: impl Fn(&Round) -> Vec<f64>,
     results: &Results,
 ) -> Result<Block, PlotError> {
-    let rounds = [&results.with, &results.without];
+    let rounds = results.rounds();
     let seconds = rounds.map(|round| -> Vec<f64> {
         millis(round).into_iter().map(|millis| millis / 1e3).collect()
     });
@@ -137,6 +144,10 @@ fn reads_without(results: &Results) -> String {
 const WITH_ADMISSION: &str = "Admitted viewers play without a stall. Once the disk is fully \
     booked, new viewers are refused, with the time at which a retry may succeed.";
 
+const EVENING: &str = "As many viewers, with admission, after the first have left: most choose the \
+    popular titles (by Zipf's law), and each stays for a while. Viewers of one title share its \
+    reads, and admission counts them once.";
+
 const WITHOUT_ADMISSION: &str = "The same viewers, all admitted. As soon as their demand exceeds \
     what the disk delivers, playback stalls, also for viewers that came early.";
 
@@ -144,6 +155,8 @@ const READS: &str = "Reads that the disk completed in each slot, and the number 
     completes under the worst placement (minRead). By a count of reads the disk would be full at that \
     line. Admission counts the longest time that these reads can take, so it admits more viewers, \
     and no read is late.";
+
+const READS_EVENING: &str = "The disk has less to do for more viewers, because they share reads.";
 
 const STARTUP: &str = "For each time, the share of viewers whose first picture was shown by then. \
     Further left is better.";
@@ -165,7 +178,7 @@ mod tests {
         ] {
             assert!(html.contains(words), "{words} is missing");
         }
-        assert_eq!(html.matches("<svg").count(), 6);
+        assert_eq!(html.matches("<svg").count(), 8);
         for outside in ["src=", "href=", "@import", "<script"] {
             assert!(!html.contains(outside), "{outside} points outside the page");
         }

@@ -1,4 +1,4 @@
-//! The demo's results: the players' reports and the server's samples of both rounds, as JSON, as
+//! The demo's results: the players' reports and the server's samples of all rounds, as JSON, as
 //! rows and as sentences.
 
 use super::server::Watch;
@@ -15,6 +15,7 @@ pub(crate) struct Results {
     pub(crate) calibration: Value,
     pub(crate) capacity: Capacity,
     pub(crate) with: Round,
+    pub(crate) evening: Round,
     pub(crate) without: Round,
     pub(crate) commands: Vec<String>,
 }
@@ -162,15 +163,22 @@ impl Results {
                 "memory_bytes": capacity.memory,
             },
             "with_admission": self.with.json(),
+            "popular_evening": self.evening.json(),
             "without_admission": self.without.json(),
             "commands": self.commands,
         })
     }
 
-    /// The table of both rounds: measure, with admission, without.
-    pub(crate) fn rows(&self) -> Vec<[String; 3]> {
+    /// All rounds, in the order of the table.
+    pub(crate) fn rounds(&self) -> [&Round; 3] {
+        [&self.with, &self.evening, &self.without]
+    }
+
+    /// The table of all rounds: measure, then a column for each round.
+    pub(crate) fn rows(&self) -> Vec<[String; 4]> {
         let row = |name: &str, value: &dyn Fn(&Round) -> String| {
-            [name.to_owned(), value(&self.with), value(&self.without)]
+            let [with, evening, without] = self.rounds().map(value);
+            [name.to_owned(), with, evening, without]
         };
         vec![
             row("viewers arrived", &|r| r.report.totals.arrived.to_string()),
@@ -193,12 +201,17 @@ impl Results {
         ]
     }
 
+    /// The head of the table.
+    pub(crate) fn head(&self) -> [String; 4] {
+        let [with, evening, without] = self.rounds().map(|round| round.name.clone());
+        [String::new(), with, evening, without]
+    }
+
     /// The table as text for a terminal.
     pub(crate) fn text(&self) -> String {
         let mut out = String::new();
-        let head = ["", "with admission", "without"].map(str::to_owned);
-        for [name, with, without] in std::iter::once(head).chain(self.rows()) {
-            let line = format!("{name:<28}{with:<24}{without}");
+        for [name, with, evening, without] in std::iter::once(self.head()).chain(self.rows()) {
+            let line = format!("{name:<28}{with:<20}{evening:<20}{without}");
             let _ = writeln!(out, "{}", line.trim_end());
         }
         out
@@ -276,6 +289,7 @@ pub(crate) mod tests {
         let refused_by = [("disk".to_owned(), 6)].into();
         let arrived = 9;
         let with = Totals { arrived, admitted: 3, refused: 6, refused_by, ..Totals::default() };
+        let evening = Totals { arrived, admitted: 9, ..Totals::default() };
         let (stalls, viewers_with_stalls) = (20, 9);
         let without = Totals {
             arrived,
@@ -291,6 +305,7 @@ pub(crate) mod tests {
             calibration: Value::Null,
             capacity: Capacity::of(&Value::Null, &Value::Null, 1 << 26),
             with: round("with admission", with, &[300.0, 500.0, 700.0]),
+            evening: round("popular evening", evening, &[200.0]),
             without: round("without admission", without, &[4000.0]),
             commands: vec!["tenuto serve a.store".to_owned()],
         }
@@ -303,11 +318,12 @@ pub(crate) mod tests {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
             line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
         };
-        assert_eq!(line("refused"), ["refused", "6 (disk 6)", "0"]);
-        assert_eq!(line("stalls"), ["stalls", "0", "20"]);
-        assert_eq!(line("time stalled"), ["time stalled", "0.0 %", "25.0 %"]);
-        assert_eq!(line("start-up, half"), ["start-up, half within", "0.50 s", "4.00 s"]);
-        assert_eq!(line("reads to"), ["reads to guaranteed reads", "150 %", "150 %"]);
+        assert_eq!(line("refused"), ["refused", "6 (disk 6)", "0", "0"]);
+        assert_eq!(line("stalls"), ["stalls", "0", "0", "20"]);
+        assert_eq!(line("time stalled"), ["time stalled", "0.0 %", "0.0 %", "25.0 %"]);
+        let startup = ["start-up, half within", "0.50 s", "0.20 s", "4.00 s"];
+        assert_eq!(line("start-up, half"), startup);
+        assert_eq!(line("reads to"), ["reads to guaranteed reads", "150 %", "150 %", "150 %"]);
         let json = results().json();
         assert_eq!(json["with_admission"]["totals"]["refused_by"]["disk"], 6);
         assert_eq!(json["without_admission"]["disk_use"]["slots"][0]["reads"], 6);
