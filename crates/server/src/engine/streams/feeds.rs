@@ -45,6 +45,9 @@
 //! 5. *Buffers.* A piece that a follower holds is held by the feed, so memory in use is what the
 //!    books say, and what sockets hold beyond that is reserved per session as for all.
 //!
+//! Policies that look at each slot alone do not share: they count what was booked for a slot, read
+//! or not, and a feed is off their books while a newcomer that follows it is decided on.
+//!
 //! Streams that must survive the loss of a disk, and titles with other copies, do not share: their
 //! reads would have to move to another disk together, which no evaluation covers.
 
@@ -53,7 +56,7 @@ use crate::engine::ReadId;
 use crate::engine::bookings::evaluate::{Approval, Candidate, Shortfall};
 use crate::engine::buffers::Waiter;
 use crate::engine::stream::{Fed, Stream, StreamId};
-use scheduler::SEND_WINDOW;
+use scheduler::{PolicyKind, SEND_WINDOW};
 use std::sync::Arc;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
@@ -73,7 +76,7 @@ impl Streams {
     pub(super) fn following(&mut self, candidate: &Candidate) -> Option<Candidate> {
         // Reads that may have to move to another disk are not shared.
         let alone = candidate.copies.len() == 1 && candidate.replica.is_none();
-        if !alone || self.bookings.survives_loss() || !self.bookings.refuses() {
+        if !alone || self.bookings.survives_loss() || !looks_ahead(self.bookings.policy()) {
             return None;
         }
         let leaders: Vec<Option<StreamId>> =
@@ -514,6 +517,14 @@ impl Streams {
         }
         Ok(())
     }
+}
+
+// Whether a policy decides by what is unread. Those that look at each slot alone count what was
+// booked for it, read or not; what a feed holds is off their books while a newcomer is decided on,
+// and would be missing if it became unread later.
+fn looks_ahead(policy: PolicyKind) -> bool {
+    use PolicyKind::{Observed, ServiceCurve, TimeDomain, VbrSim};
+    matches!(policy, TimeDomain | ServiceCurve | VbrSim | Observed)
 }
 
 // Bytes that the sockets of a session may hold of a track beside the schedule. A follower's socket
