@@ -2,7 +2,7 @@
 //! [`ReadTimer`] does, a real one or, in tests, a modelled disk in its own time.
 
 use super::offsets::{Random, ReadableArea};
-use super::pace::{Round, Stretch, Stretches};
+use super::pace::{PAUSE, Round, Stretch, Stretches};
 use super::{CalibrateOptions, CalibrateProgress};
 use crate::DeviceError;
 use disk::{Calibration, Outlier, ReadCost, ReadGuarantee, ReadPace, TimedRead, WriteCost};
@@ -483,9 +483,6 @@ const PLACEMENTS: [(ReadPattern, f64); 4] = [
 /// The share of the budget for the queue depth.
 const DEPTHS: f64 = 0.15;
 const SWEEPS: f64 = 0.65;
-
-/// The mean times of a read that a pause lasts.
-const PAUSE: u32 = 8;
 
 /// The longest pauses that a disk which works in bursts is measured for: then its mean is known
 /// within 5 %.
