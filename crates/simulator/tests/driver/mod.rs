@@ -7,7 +7,8 @@ use disk::{DiskModel, Head};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    MediaRequest, Part, PermitId, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackNumber,
+    MediaRequest, Part, PermitId, ReadId, ReadOutcome, RequestId, ScheduleChange, SessionId,
+    TitleKey, TrackNumber,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +33,8 @@ pub(crate) struct Brim {
     /// Viewers who come at once.
     group: u32,
     arrivals: u32,
-    /// Viewers ask for no piece. Otherwise they ask for each at its deadline.
+    /// Viewers ask for no piece, so that newcomers may take their places. Otherwise they ask for
+    /// each at its deadline.
     silent: bool,
 }
 
@@ -124,6 +126,8 @@ struct Viewer {
     /// The least time between the end of a read and the end of its due slot.
     least: Duration,
     short: bool,
+    /// It never played, and its place was given to another.
+    released: bool,
 }
 
 struct Run<'a> {
@@ -250,6 +254,9 @@ impl<'a> Run<'a> {
             Event::Leave(session) => self.engine.close(self.now, session),
             Event::Check(session, track, piece) => {
                 let Some(viewer) = self.viewers.get(&session) else { return };
+                if viewer.released {
+                    return;
+                }
                 if !self.arrived.contains_key(&(viewer.film.layout.title, track, piece)) {
                     self.outcome.late += 1;
                 }
@@ -302,7 +309,7 @@ impl<'a> Run<'a> {
         let end = film.layout.duration.max(self.brim.startup) + self.brim.slot * 6;
         self.schedule(origin + end, Event::Leave(session));
         self.by_title.insert(title, session);
-        let viewer = Viewer { film, origin, least: Duration::MAX, short: false };
+        let viewer = Viewer { film, origin, least: Duration::MAX, short: false, released: false };
         self.viewers.insert(session, viewer);
     }
 
@@ -340,6 +347,9 @@ impl<'a> Run<'a> {
         let slot = u64::try_from(self.brim.slot.as_nanos()).expect("a short slot");
         let due = Moment(deadline.0 / slot * slot);
         let now = self.now;
+        if viewer.released {
+            return;
+        }
         self.outcome.latest = self.outcome.latest.max(now.since(deadline));
         let viewer = self.viewers.get_mut(&session).expect("found above");
         viewer.least = viewer.least.min(due.since(now));
@@ -399,6 +409,11 @@ impl<'a> Run<'a> {
                     let shortfall = guaranteed.saturating_sub(viewer.least);
                     self.outcome.shortfall = self.outcome.shortfall.max(shortfall);
                 }
+            }
+            Action::Rescheduled { session, change: ScheduleChange::Released { .. } }
+                if self.brim.silent =>
+            {
+                self.viewers.get_mut(&session).expect("it was admitted").released = true;
             }
             Action::Rescheduled { .. } | Action::Refused { .. } | Action::Declined { .. } => {
                 panic!("a viewer who asks in time is served as admitted: {action:?}")
