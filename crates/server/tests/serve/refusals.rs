@@ -10,8 +10,9 @@ fn a_viewer_that_does_not_fit_is_refused_with_resource_and_time_and_the_others_p
     let serving = fixture.serve_with(|config| config.throttle = Some(SLOW));
     let mut client = serving.client();
     let (mut admitted, mut refused) = (Vec::new(), None);
-    for _ in 0..30 {
-        let response = client.get("/t/film/master.m3u8");
+    for number in 0..30 {
+        // Viewers at different speeds do not share reads.
+        let response = client.get(&format!("/t/film/master.m3u8?speed=1.0{number:02}"));
         match response.status {
             200 => admitted.push(response.text().to_owned()),
             _ => refused = Some(response),
