@@ -5,10 +5,11 @@ use simulator::{Scenario, WorldOutcome, run_observed};
 use units::Moment;
 
 /// A viewer arrives every few seconds and stays. At 60 s admission can still accept more viewers if
-/// the disk keeps its rate.
+/// the disk keeps its rate. With 70 titles few choose one that another viewer watches, so that few
+/// share reads.
 const LONG_TITLES: &str = "
     [titles]
-    count = 12
+    count = TITLES
     shortest = '300s'
     longest = '300s'
     slowest = '2Mbps'
@@ -17,16 +18,32 @@ const LONG_TITLES: &str = "
     ladders = 0.0
     [viewers]
     count = 60
-    every = '3s'
+    every = 'EVERY'
+    zipf = 0.001
     resume = 0.0
     seek = 0.0
     pause = 0.0
     quit = 0.0
 ";
 
+/// What varies between the tests of [`LONG_TITLES`].
+#[derive(Clone, Copy)]
+struct Audience {
+    titles: u32,
+    /// Mean time between two arrivals.
+    every: &'static str,
+}
+
 /// Runs the scenario; returns the times of all admissions, and the outcome.
-fn admissions(policy: &str, memory: &str, disk: &str) -> (Vec<f64>, WorldOutcome) {
-    let text = format!("policy = '{policy}'\nmemory = '{memory}'\n{LONG_TITLES}[[disks]]\n{disk}");
+fn admissions(
+    policy: &str,
+    memory: &str,
+    audience: Audience,
+    disk: &str,
+) -> (Vec<f64>, WorldOutcome) {
+    let Audience { titles, every } = audience;
+    let long_titles = LONG_TITLES.replace("TITLES", &titles.to_string()).replace("EVERY", every);
+    let text = format!("policy = '{policy}'\nmemory = '{memory}'\n{long_titles}[[disks]]\n{disk}");
     let scenario = Scenario::parse(&text).unwrap();
     let mut admitted = Vec::new();
     let outcome = run_observed(&scenario, &mut |line| {
@@ -44,31 +61,34 @@ fn between(admitted: &[f64], from: f64, until: f64) -> usize {
 
 #[test]
 fn no_viewer_is_admitted_while_a_disk_is_too_slow_if_admission_counts_time() {
-    let outcome = check_slow_minute("time-domain", "96MiB", "kind = 'st39183w'");
+    let audience = Audience { titles: 70, every: "3s" };
+    let outcome = check_slow_minute("time-domain", "96MiB", audience, "kind = 'st39183w'");
     assert!(outcome.violations_by_disk > 0, "the slow disk violates no guarantee");
 }
 
 #[test]
 fn no_viewer_is_admitted_while_a_disk_is_too_slow_if_admission_counts_reads() {
     let disk = "min_read = 12\nlongest_read = '100ms'\ntiming = 'even'";
-    check_slow_minute("service-curve", "768MiB", disk);
+    check_slow_minute("service-curve", "768MiB", Audience { titles: 12, every: "3s" }, disk);
 }
 
 #[test]
 fn admission_by_observed_reads_accepts_more_than_by_guaranteed_reads() {
     // A disk that completes half as many reads again as it guarantees, one after another.
     let disk = "kind = 'slow'\nmin_read = 8\nactual_reads = 12\nlongest_read = '100ms'";
-    let admitted = |policy| admissions(policy, "768MiB", disk).0.len();
+    // All come while the disk is behind, so that it is seen busy.
+    let audience = Audience { titles: 70, every: "500ms" };
+    let admitted = |policy| admissions(policy, "3GiB", audience, disk).0.len();
     let (guaranteed, observed) = (admitted("vbrsim"), admitted("observed"));
     assert!(observed > guaranteed + 2, "{guaranteed} guaranteed, {observed} observed");
 }
 
 /// Runs the scenario with and without a minute in which the disk is slow, and checks that admission
 /// stops and resumes; returns the outcome with the slow minute.
-fn check_slow_minute(policy: &str, memory: &str, disk: &str) -> WorldOutcome {
+fn check_slow_minute(policy: &str, memory: &str, audience: Audience, disk: &str) -> WorldOutcome {
     let slows = "slows_at = '60s'\nslows_for = '60s'\nslow_factor = 5.0";
-    let (normal_times, normal) = admissions(policy, memory, disk);
-    let (slow_times, slow) = admissions(policy, memory, &format!("{disk}\n{slows}"));
+    let (normal_times, normal) = admissions(policy, memory, audience, disk);
+    let (slow_times, slow) = admissions(policy, memory, audience, &format!("{disk}\n{slows}"));
     let counts = |admitted: &[f64]| {
         [(0.0, 60.0), (70.0, 110.0), (130.0, 500.0)].map(|(from, to)| between(admitted, from, to))
     };

@@ -427,6 +427,7 @@ mod tests {
                 r#"{{"streams":[{video}],"packets":[{{"side_data_list":[{{"side_data_type":"Encryption info"}}]}}]}}"#
             ),
             bare(2, r#""dts":0"#),
+            bare(0, r#""dts":0"#),
             bare(0, r#""size":"9""#),
             bare(2, r#""size":"9""#),
             r#"{"streams":[{"index":0,"codec_type":"audio","codec_name":"wmav2"}]}"#.to_owned(),
@@ -444,6 +445,7 @@ mod tests {
             refused: FFmpeg finds neither pictures nor sound in it, but subtitle stream 0 (ass); take it in with --as file
             refused: FFmpeg finds neither pictures nor sound in it; take it in with --as file
             refused: it is encrypted; decrypt it first, with the key of whoever encrypted it
+            refused: its pictures are not in the order in which they are shown, and have no times; add times first, for instance with `mkvmerge -o NEW.mkv FILE`
             mp4: 0 h264 1 MB; left out: []
             mp4: 0 h264 1 MB; left out: []
             refused: its pictures are not in the order in which they are shown, and have no times; add times first, for instance with `mkvmerge -o NEW.mkv FILE`
