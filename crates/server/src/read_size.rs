@@ -138,6 +138,7 @@ mod tests {
     use super::*;
     use crate::calibration::{candidates, of_model, of_throttle};
     use disk::DiskModel;
+    use std::io::Write;
 
     const SLOT: Duration = Duration::from_millis(500);
 
@@ -187,7 +188,8 @@ mod tests {
                 }
             }
         }
-        println!("{table}");
+        // For runs with `--nocapture`.
+        writeln!(std::io::stdout(), "{table}").expect("stdout is open");
     }
 
     /// The arithmetic for disks that are too fast to be simulated, where both are possible.

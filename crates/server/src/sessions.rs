@@ -58,37 +58,11 @@ pub(crate) struct PlayerSession {
     pub(crate) admitted: Instant,
     /// How much later than requested it begins.
     pub(crate) wait: Duration,
-    // Whether media has been delivered.
-    started: AtomicBool,
+    /// Whether media has been delivered.
+    pub(crate) started: AtomicBool,
 }
 
 impl PlayerSession {
-    pub(crate) fn new(
-        id: SessionId,
-        token: Token,
-        title: Arc<OpenTitle>,
-        presentation: Arc<Presentation>,
-        name: String,
-        (format, offer): (DeliveryFormat, usize),
-        client: ClientAddress,
-        wait: Duration,
-    ) -> Self {
-        let (admitted, started) = (Instant::now(), AtomicBool::new(false));
-        Self {
-            id,
-            token,
-            title,
-            presentation,
-            name,
-            format,
-            offer,
-            client,
-            admitted,
-            wait,
-            started,
-        }
-    }
-
     /// The tracks of the admitted offer.
     pub(crate) fn tracks(&self) -> &[u16] {
         &self.presentation.offers(self.format)[self.offer]

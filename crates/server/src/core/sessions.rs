@@ -12,7 +12,8 @@ use crate::wire;
 use crossbeam_channel::Sender;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 use units::Moment;
 
 /// A session and its pending requests.
@@ -96,16 +97,19 @@ impl Core {
                 });
                 playing.sessions += 1;
                 playing.name.clone_from(&name);
-                let session = Arc::new(PlayerSession::new(
+                let session = Arc::new(PlayerSession {
                     id,
                     token,
                     title,
                     presentation,
                     name,
-                    (format, offer),
+                    format,
+                    offer,
                     client,
+                    admitted: Instant::now(),
                     wait,
-                ));
+                    started: AtomicBool::new(false),
+                });
                 self.unplayed.add(client);
                 self.shared.sessions.insert(Arc::clone(&session));
                 let open = OpenSession {

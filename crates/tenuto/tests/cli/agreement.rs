@@ -158,7 +158,7 @@ impl Served {
             Event::Arrivals => {
                 // As many as transfer alone would allow come in half of the time.
                 let most = self.head.model().mean_rate().0 / RATE.0;
-                let slots = FILLING.as_millis() as u64 / SLOT.as_millis() as u64;
+                let slots = u64::try_from(FILLING.as_millis() / SLOT.as_millis()).unwrap();
                 (0..(2 * most).div_ceil(slots)).for_each(|_| self.arrive());
                 self.schedule(self.now + SLOT, Event::Arrivals);
             }
@@ -175,8 +175,11 @@ impl Served {
 
     fn arrive(&mut self) {
         let lasts = ByteCount(self.read).time_at(RATE);
-        let pieces = LENGTH.as_nanos().div_ceil(lasts.as_nanos()) as u64;
-        let due = |piece: u64| (lasts * u32::try_from(piece).unwrap()).as_millis() as u32;
+        let pieces = u64::try_from(LENGTH.as_nanos().div_ceil(lasts.as_nanos())).unwrap();
+        let due = |piece: u64| {
+            let at = lasts * u32::try_from(piece).unwrap();
+            u32::try_from(at.as_millis()).unwrap()
+        };
         let room = self.head.model().capacity().0 - pieces * self.read;
         let at = (u128::from(room) * u128::from(self.came.wrapping_mul(GOLDEN))) >> 64;
         let at = units::align_down(u64::try_from(at).unwrap(), 4096);
@@ -184,7 +187,7 @@ impl Served {
         let track = TrackLayout {
             bytes: pieces * self.read,
             piece: u32::try_from(self.read).unwrap(),
-            runs: vec![at..at + pieces * self.read],
+            runs: std::iter::once(at..at + pieces * self.read).collect(),
             due: (0..pieces).map(due).collect(),
             stored: Vec::new(),
             times: OnceLock::new(),
