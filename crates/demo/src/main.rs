@@ -358,7 +358,7 @@ impl Demo {
     }
 }
 
-/// Playing time of all rounds together; the whole demo then takes two minutes.
+/// Playing time of all rounds together; the whole demo then takes less than three minutes.
 const SECONDS: u64 = 60;
 
 /// A disk of 1999. It holds so few viewers that each can watch a title of its own: viewers of one

@@ -211,7 +211,7 @@ impl Results {
     pub(crate) fn text(&self) -> String {
         let mut out = String::new();
         for [name, with, evening, without] in std::iter::once(self.head()).chain(self.rows()) {
-            let line = format!("{name:<28}{with:<20}{evening:<20}{without}");
+            let line = format!("{name:<28}{with:<24}{evening:<24}{without}");
             let _ = writeln!(out, "{}", line.trim_end());
         }
         out
