@@ -59,11 +59,22 @@
 //!   all chosen reads have become unread and the plan for the rest was found to hold with the work
 //!   before it. So it never cuts a window that is not planned anew.
 //!
-//! A window cut in two could cost a sweep more than the plan knew of; so none ever is. A stream
-//! that leaves, or a piece found in memory, only makes windows cheaper: `W` never falls with reads,
-//! visits or transfer, and a read whose absence makes two visits of one has a transfer that is at
-//! least what a visit costs ([`disk::Costs::shortest_following`]). Whoever comes in makes a new
-//! plan, from what is unread then: a new proof.
+//! # Disks known by their pace
+//!
+//! The plan charges such a disk `once` for each pause and not for each sweep
+//! ([`disk::Costs::after_pause`]; `admission::schedule` has the argument). The rule of the run
+//! charges every sweep with it. So it joins fewer windows, and may read the first slot of a window
+//! by itself that the plan reads whole. Neither makes a later window later: without `once` a sweep
+//! of such a disk costs the sum of its reads, so that a window costs the same in two parts.
+//!
+//! # No window is cut
+//!
+//! On all other disks a window cut in two could cost a sweep more than the plan knew of, so none
+//! ever is, unless the disk is behind its plan. A stream that leaves, or a piece found in memory,
+//! only makes windows cheaper: `W` never falls with reads, visits or transfer, and a read whose
+//! absence makes two visits of one has a transfer that is at least what a visit costs
+//! ([`disk::Costs::shortest_following`]). Whoever comes in makes a new plan, from what is unread
+//! then: a new proof.
 
 use crate::books::DiskBooks;
 use crate::supply::Supply;

@@ -1,5 +1,5 @@
-//! Disks in virtual time: one that completes exactly its guarantee, one that completes less, the
-//! disk models, and the faults of each.
+//! Disks in virtual time: one that completes exactly its guarantee, one that keeps a pace in
+//! bursts, one that completes less, the disk models, and the faults of each.
 //!
 //! They are not `device::SimulatedDisk`, because a disk that is as slow as its guarantee allows has
 //! no head and no positions: only the times of the engine's reads are simulated.
@@ -15,8 +15,11 @@
 //! A read that was started in the slot before counts as one of this slot's N. The device starts
 //! reads in the order of submission, and holds at most its queue depth at once.
 
+mod paced;
+
 use crate::scenario::{self, Scenario, Timing};
 use ::disk::{DiskModel, Head};
+use paced::PacedTiming;
 use scheduler::{DiskTimings, ServiceCurve};
 use server::engine::{DiskGuarantee, PermitId, ReadId, ReadOutcome};
 use std::collections::VecDeque;
@@ -63,6 +66,7 @@ pub(crate) struct StartedWork {
 #[derive(Debug)]
 enum Kind {
     Guaranteed(GuaranteedTiming),
+    Paced(PacedTiming),
     /// Serves one read after another, each in the time `service`; busy until `busy_until`.
     Slow {
         service: Duration,
@@ -88,6 +92,14 @@ impl Disk {
             scenario::GUARANTEED => {
                 timings.curve = curve;
                 Kind::Guaranteed(GuaranteedTiming::new(scenario.slot, guarantee, spec.timing))
+            }
+            scenario::PACED => {
+                let record = paced::calibration_of(scenario.slot, guarantee);
+                guarantee.longest_read = record.guarantees[0].longest_read;
+                timings =
+                    DiskTimings { curve, ..DiskTimings::of_calibration(&record, spec.read_size) };
+                let pace = record.guarantees[0].pace;
+                Kind::Paced(PacedTiming::new(pace, spec.read_size, spec.timing))
             }
             scenario::SLOW => {
                 timings.curve = curve;
@@ -167,6 +179,7 @@ impl Disk {
     fn serve(&mut self, now: Moment, offset: u64, len: u32) -> (Moment, ReadOutcome) {
         let nominal_end = match &mut self.kind {
             Kind::Guaranteed(timing) => timing.serve(now, &mut self.rng),
+            Kind::Paced(timing) => timing.serve(now, len, &mut self.rng),
             Kind::Slow { service, busy_until } => {
                 *busy_until = (*busy_until).max(now) + *service;
                 *busy_until

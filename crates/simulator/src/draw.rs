@@ -31,6 +31,11 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
     if seed % CROWD_EVERY == CROWD_AT && class != FaultClass::DiskLoss {
         make_crowd(&mut scenario, &mut fastrand::Rng::with_seed(seed ^ CROWD_SALT));
     }
+    if seed % PACED_EVERY == PACED_AT && scenario.background.calibrated_at.is_zero() {
+        let paced = |disk: &mut DiskSpec| disk.kind = crate::scenario::PACED.to_owned();
+        scenario.disks.iter_mut().filter(|disk| disk.kind != crate::scenario::SLOW).for_each(paced);
+        scenario.policy = PolicyKind::TimeDomain;
+    }
     scenario
 }
 
@@ -269,6 +274,11 @@ const ADDED_AT: u64 = 3;
 const CROWD_EVERY: u64 = 10;
 /// Remainder of the seeds that draw a crowd; no seed of `ONCE_BROKEN` has it.
 const CROWD_AT: u64 = 2;
+
+/// One seed in this many has disks that are known by their pace.
+const PACED_EVERY: u64 = 10;
+/// Remainder of the seeds with such disks; no seed of `ONCE_BROKEN` has it.
+const PACED_AT: u64 = 9;
 
 /// Separates the random stream of crowds.
 const CROWD_SALT: u64 = 0x0c20_3d00;

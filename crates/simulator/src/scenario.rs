@@ -158,7 +158,8 @@ pub struct BackgroundWork {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiskSpec {
-    /// `guaranteed`: completes exactly its guarantee. `slow`: serves one read after another,
+    /// `guaranteed`: completes exactly its guarantee. `paced`: keeps a pace in bursts, by which it
+    /// completes the same. `slow`: serves one read after another,
     /// `actual_reads` of them in a slot. Otherwise the name of a disk model, whose guarantee is
     /// computed from the model; `min_read` and `longest_read` are not used then.
     pub kind: String,
@@ -174,7 +175,7 @@ pub struct DiskSpec {
     pub longest_read: Duration,
     /// Reads in the device at once.
     pub queue_depth: u32,
-    /// When a disk of kind `guaranteed` completes its reads.
+    /// When a disk of kind `guaranteed` or `paced` completes its reads.
     pub timing: Timing,
     /// Share of reads that fail once.
     pub failing: f64,
@@ -287,7 +288,10 @@ impl Scenario {
             refuse_if(disk.longest_read.is_zero(), "longest_read is more than zero")?;
             refuse_if(!(1.0..=1000.0).contains(&disk.slow_factor), "slow_factor is 1 to 1000")?;
             let is_known = disk.is_synthetic() || disk::DiskModel::preset(&disk.kind).is_some();
-            refuse_if(!is_known, "a disk is 'guaranteed', 'slow' or the name of a disk model")?;
+            refuse_if(
+                !is_known,
+                "a disk is 'guaranteed', 'paced', 'slow' or the name of a disk model",
+            )?;
         }
         Ok(())
     }
@@ -296,7 +300,7 @@ impl Scenario {
 impl DiskSpec {
     /// Whether the disk follows its guarantee and not a disk model.
     fn is_synthetic(&self) -> bool {
-        matches!(self.kind.as_str(), GUARANTEED | SLOW)
+        matches!(self.kind.as_str(), GUARANTEED | PACED | SLOW)
     }
 
     fn keeps_guarantee(&self) -> bool {
@@ -406,6 +410,7 @@ impl Default for DiskSpec {
 }
 
 pub(crate) const GUARANTEED: &str = "guaranteed";
+pub(crate) const PACED: &str = "paced";
 pub(crate) const SLOW: &str = "slow";
 
 /// Bounds the world's memory; a node has a few dozen disks.

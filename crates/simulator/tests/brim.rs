@@ -23,7 +23,7 @@ use std::io::Write;
 
 #[test]
 fn every_read_is_on_time_with_its_slack_at_the_limit() {
-    let all = run_all(SEEDS);
+    let all = run_all(SEEDS, Brim::draw);
     if seeds::single().is_none() {
         assert!(all.reads > 100_000 && all.work > 50_000, "too little was read: {all:?}");
         assert!(all.admitted > 3_000 && all.refused > 3_000, "not at the limit: {all:?}");
@@ -38,9 +38,18 @@ fn seeds_that_once_had_late_reads_have_none() {
     }
 }
 
+#[test]
+fn no_read_of_a_disk_that_works_in_bursts_is_late_at_the_limit() {
+    let all = run_all(PACED_SEEDS, Brim::draw_paced);
+    if seeds::single().is_none() {
+        assert!(all.reads > 100_000 && all.work > 10_000, "too little was read: {all:?}");
+        assert!(all.admitted > 1_000 && all.refused > 1_000, "not at the limit: {all:?}");
+    }
+}
+
 /// Runs the seeds on all processors; panics with those in which the guarantee is broken.
-fn run_all(seeds: u64) -> Outcome {
-    let outcomes = seeds::run_each(seeds, |seed| Brim::draw(seed).run());
+fn run_all(seeds: u64, draw: impl Fn(u64) -> Brim + Sync) -> Outcome {
+    let outcomes = seeds::run_each(seeds, |seed| draw(seed).run());
     let mut all = Outcome::default();
     outcomes.iter().for_each(|(_, outcome)| all.add(outcome));
     // For long runs with `--nocapture`.
@@ -54,7 +63,7 @@ fn run_all(seeds: u64) -> Outcome {
              {outcome:?}",
             broken.len(),
             outcomes.len(),
-            Brim::draw(*seed),
+            draw(*seed),
         );
     }
     all
@@ -62,6 +71,9 @@ fn run_all(seeds: u64) -> Outcome {
 
 /// Chosen so that the file takes less than fifteen seconds on two processors, unoptimised.
 const SEEDS: u64 = 200;
+
+/// As many disks that work in bursts.
+const PACED_SEEDS: u64 = 100;
 
 /// Seeds above the range that are always run. Each had late reads, or less slack than guaranteed:
 /// what was left of a sweep was charged as one sweep, best-effort work was charged no way back, or

@@ -63,8 +63,14 @@
 //!   positioning(n) = once + n × (each - transfer in the slowest zone)
 //! ```
 //!
-//! `once` is charged for every sweep, although reads that go on without a pause are delayed once in
-//! all: a sweep may follow a pause, after which a throttle may delay again.
+//! Reads that go on without a pause are delayed by `once` in all, whichever of them are regarded.
+//! The bound of a sweep contains it, because a sweep may follow a pause, after which a throttle may
+//! delay again. Sweeps that follow each other without a pause take
+//! ([`Costs::after_pause`], [`Costs::sweep_without_pause`]):
+//!
+//! ```text
+//!   k sweeps of n reads in all  ≤  Σ transfer + once + n × (each - transfer in the slowest zone)
+//! ```
 
 use crate::model::{Chips, Kind};
 use crate::platters::Platters;
@@ -83,6 +89,8 @@ pub struct Costs {
     /// The cost of a sequential read beside its transfer, and the shortest transfer of a read that
     /// counts as sequential.
     following: Option<(u64, u64)>,
+    /// The part of a sweep's cost that is charged once for sweeps without a pause between them.
+    after_pause: u64,
     /// The queue depth for which the bounds hold.
     depth: u32,
 }
@@ -129,7 +137,8 @@ impl Costs {
         let each = positioning.last().copied().unwrap_or(0).div_ceil(MOST_IN_A_SWEEP);
         let beyond = |(reads, nanos): (u64, &u64)| nanos.saturating_sub(reads.saturating_mul(each));
         let once = (0..).zip(&positioning).map(beyond).max().unwrap_or(0);
-        Self { transfer, positioning, line: (once, each), following: None, depth }
+        let line = (once, each);
+        Self { transfer, positioning, line, following: None, after_pause: 0, depth }
     }
 
     /// The costs of a measured disk, for reads of at most `largest`. `None` if the record has too
@@ -167,7 +176,8 @@ impl Costs {
         };
         let table = (0..=MOST_IN_A_SWEEP).map(positioning).collect();
         let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
-        Some(Self::new(transfer, table, calibration.queue_depth))
+        let costs = Self::new(transfer, table, calibration.queue_depth);
+        Some(Self { after_pause: line.once, ..costs })
     }
 
     /// Nanoseconds from the first to the last byte of a read at `offset`. Bytes beyond the disk's
@@ -227,6 +237,30 @@ impl Costs {
         let (each, _) = self.following.unwrap_or_default();
         let following = if self.following.is_some() { following.min(reads) } else { 0 };
         self.batch(reads - following, transfer).saturating_add(following.saturating_mul(each))
+    }
+
+    /// The delay in nanoseconds that reads without a pause between them suffer once in all, which
+    /// [`Costs::sweep`] contains. Zero for a modelled disk: each of its sweeps takes its whole
+    /// time.
+    #[inline]
+    pub fn after_pause(&self) -> u64 {
+        self.after_pause
+    }
+
+    /// Nanoseconds of a sweep that follows another without a pause: [`Costs::sweep`] less
+    /// [`Costs::after_pause`].
+    #[inline]
+    pub fn sweep_without_pause(&self, reads: u64, following: u64, transfer: u64) -> u64 {
+        let delay = if reads > 0 { self.after_pause } else { 0 };
+        self.sweep(reads, following, transfer).saturating_sub(delay)
+    }
+
+    /// [`Costs::positioning_of_sweeps`] of sweeps without a pause between them, without
+    /// [`Costs::after_pause`].
+    #[inline]
+    pub fn positioning_without_pause(&self, sweeps: u64, reads: u64) -> u64 {
+        let delays = sweeps.saturating_mul(self.after_pause);
+        self.positioning_of_sweeps(sweeps, reads).saturating_sub(delays)
     }
 
     /// The shortest transfer, in nanoseconds, of two reads of which the second may count as

@@ -13,6 +13,26 @@
 //!
 //! Memory: a window begins when all of it fits. Letting a part of it in early would fill memory
 //! with what is not urgent and leave an urgent read without a buffer (priority inversion).
+//!
+//! # Delays after a pause
+//!
+//! A disk that is known by its pace may delay reads by so much more after each pause
+//! ([`Charge::after_pause`], `once`). The schedule is an upper bound of when windows are done. It
+//! may have no pause where the run has one: the run, being early, fills the memory and waits for
+//! buffers there. So each window is charged as if the last pause had come at the worst place:
+//!
+//! ```text
+//!   window i is done by   f(i) = max( f(i-1), m(i) + once ) + W(i)       f(0) = free + once
+//!   m(i)                  when the clock has released the buffers without which it does not fit;
+//!                         no such term, if it fits into what was free from the beginning
+//! ```
+//!
+//! In the run, a pause before window `j` ends at `m(j)` at the latest, because window `j` begins as
+//! soon as it fits, and the clock alone releases buffers. From then on reads follow each other
+//! without a pause up to the end of window `i`, if no later pause comes, and take at most
+//! `once + W(j) + ... + W(i)`: the sum that the maximum above contains. Without a pause they follow
+//! each other from `free` on. There is no other kind of pause: the run waits for buffers only, as
+//! long as anything is unread.
 
 mod by_block;
 mod exact;
@@ -47,6 +67,12 @@ pub(super) trait Charge {
     #[inline(always)]
     fn sweeps_take(&self, _sweeps: u64, _reads: u64, _transfer: u64) -> u64 {
         u64::MAX
+    }
+
+    /// Nanoseconds by which all reads after a pause may be delayed, until the next pause.
+    #[inline(always)]
+    fn after_pause(&self) -> u64 {
+        0
     }
 }
 
@@ -134,10 +160,13 @@ impl Setting {
     fn new(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, charge: &impl Charge) -> Self {
         let overdue = books.overdue();
         let slot = nanos(supply.slot);
-        let mut walk = Schedule::new(books.current(), slot, supply.free_at.0);
+        // Before the first window the disk may be idle.
+        let free = supply.free_at.0.saturating_add(charge.after_pause());
+        let mut walk = Schedule::new(books.current(), slot, free);
         let most = supply.memory.saturating_sub(books.reserved() + demand.reserve);
         let used = books.held() + demand.held() + overdue.bytes;
-        let memory = LimitedMemory::new(most, used, walk.end.saturating_add(slot), slot);
+        let frees = walk.end.saturating_add(slot).saturating_add(charge.after_pause());
+        let memory = LimitedMemory::new(most, used, frees, slot);
         if overdue.reads > 0 {
             // Past slots are one sum, so the distances between their reads are lost: each read is
             // charged a positioning.
@@ -169,6 +198,7 @@ fn slot_by_slot<C: Charge>(
             // Sequential reads are charged in full: an upper bound. Where it does not fit, the
             // exact walk decides.
             let takes = charge.sweeps_take(1, reads, transfer);
+            let begins = begins.saturating_add(charge.after_pause());
             free = free.max(begins).saturating_add(takes);
             if free > ends || used > memory.most {
                 return ControlFlow::Break(());

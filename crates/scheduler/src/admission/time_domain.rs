@@ -15,13 +15,13 @@
 //!
 //! ```text
 //!   n reads without a pause take at most   once + n × each      in every stretch measured
-//!   a window of n reads takes              once + n × each      its sweep is such a stretch
+//!   a window of n reads takes              n × each             and is delayed by `once` if a
+//!                                                               pause may have come before it
 //! ```
 //!
-//! A sweep is made without a pause, so it is done within its charge as long as the disk does not do
-//! worse than it ever did, and the argument of `windows` holds as it does for a model. Disks that
+//! `schedule` says when a pause may have come, and why `once` is charged only there. Disks that
 //! work in bursts (throttles, token buckets) gain most: the service curve of one slot pays for the
-//! longest pause in every slot, this charge once for all slots of a window.
+//! longest delay in every slot, this charge once for all that is read until memory is full.
 //!
 //! Where not even reads of that size were measured: [`ServiceCurve`].
 
@@ -47,12 +47,18 @@ struct AtMost<'a>(&'a DiskTimings, &'a Costs);
 impl Charge for AtMost<'_> {
     #[inline(always)]
     fn takes(&self, _: u64, swept: Swept) -> u64 {
-        self.0.charge_visits(self.1, swept.reads, swept.follows, swept.transfer)
+        let Swept { reads, follows, transfer, .. } = swept;
+        self.0.stretch(self.1.sweep_without_pause(reads, follows, transfer))
+    }
+
+    #[inline(always)]
+    fn after_pause(&self) -> u64 {
+        self.0.stretch(self.1.after_pause())
     }
 
     #[inline(always)]
     fn sweeps_take(&self, sweeps: u64, reads: u64, transfer: u64) -> u64 {
-        let positioning = self.1.positioning_of_sweeps(sweeps, reads);
+        let positioning = self.1.positioning_without_pause(sweeps, reads);
         self.0.stretch(positioning.saturating_add(transfer))
     }
 }

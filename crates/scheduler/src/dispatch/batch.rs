@@ -97,6 +97,13 @@ impl SweepCharge {
         let slowed = |costs| timings.charge_visits(costs, reads, sequential, transfer);
         timings.costs.as_ref().map_or(0, slowed)
     }
+
+    /// [`SweepCharge::slowed_nanos`] of a sweep that follows another without a pause.
+    pub(crate) fn without_pause(self, timings: &DiskTimings) -> u64 {
+        let Self { reads, sequential, transfer } = self;
+        let takes = |costs: &Costs| costs.sweep_without_pause(reads, sequential, transfer);
+        timings.costs.as_ref().map_or(0, |costs| timings.stretch(takes(costs)))
+    }
 }
 
 /// Reads chosen for one pass over a disk, each offered in order of deadline.

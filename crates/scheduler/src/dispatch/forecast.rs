@@ -29,6 +29,8 @@ pub struct Forecast<'a> {
     streams: Vec<Peekable<Pieces<'a>>>,
     held: ReleaseQueue<PieceDue>,
     free_at: Moment,
+    // Whether the disk was idle before `free_at`.
+    idle: bool,
     sweep: Option<Sweep>,
     /// Reads made so far.
     pub reads: u64,
@@ -43,6 +45,7 @@ pub struct Forecast<'a> {
 // The sweep under way: what of it has been read takes at most as long as a sweep of just that.
 struct Sweep {
     begun: Moment,
+    after_pause: bool,
     batch: Batch<usize, ()>,
 }
 
@@ -55,6 +58,7 @@ impl<'a> Forecast<'a> {
             streams: Vec::new(),
             held: ReleaseQueue::default(),
             free_at,
+            idle: true,
             sweep: None,
             reads: 0,
             late: 0,
@@ -122,21 +126,28 @@ impl<'a> Forecast<'a> {
     pub fn read_by_plan(&mut self, supply: &Supply<'_>) {
         let current = self.dispatcher.books.current();
         // Time in which the disk was idle cannot be used afterwards.
-        self.free_at = self.free_at.max(current.start(supply.slot));
+        let begins = current.start(supply.slot);
+        self.idle |= self.free_at < begins;
+        self.free_at = self.free_at.max(begins);
         while self.free_at < current.next().start(supply.slot) {
             let mut sweep = match self.sweep.take() {
                 Some(sweep) => sweep,
                 None => {
                     let supply = Supply { free_at: self.free_at, ..*supply };
                     let Some(limit) = self.dispatcher.next_sweep(&supply) else { return };
-                    Sweep { begun: self.free_at, batch: Batch::new(limit) }
+                    let after_pause = std::mem::take(&mut self.idle);
+                    Sweep { begun: self.free_at, after_pause, batch: Batch::new(limit) }
                 }
             };
             let taken = sweep.batch.take_next(&mut self.source(supply.memory));
             if taken {
                 // Charged as one sweep of all reads so far: less than the sum of single reads'
                 // charges.
-                let takes = sweep.batch.charge().slowed_nanos(supply.timings);
+                let charge = sweep.batch.charge();
+                let takes = match sweep.after_pause {
+                    true => charge.slowed_nanos(supply.timings),
+                    false => charge.without_pause(supply.timings),
+                };
                 self.free_at = sweep.begun + Duration::from_nanos(takes);
                 self.sweep = Some(sweep);
             } else if sweep.batch.charge().reads == 0 {

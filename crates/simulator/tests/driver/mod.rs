@@ -1,9 +1,11 @@
 //! One engine at its limit: arrivals, a disk that serves one command after another, best-effort
 //! work, and the account of every read.
 
+mod paced;
 mod titles;
 
-use disk::{DiskModel, Head};
+use disk::{DiskModel, Head, ReadPace};
+use paced::PacedDisk;
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
@@ -20,13 +22,16 @@ use units::{ByteCount, Moment};
 #[derive(Clone, Debug)]
 pub(crate) struct Brim {
     seed: u64,
-    disk: &'static str,
+    /// A disk model, or the pace of a disk that works in bursts.
+    disk: DiskKind,
+    buffers: ByteCount,
     read: u32,
     depth: u32,
     slot: Duration,
     startup: Duration,
     shape: Shape,
-    /// Every wait for the platter takes a whole revolution.
+    /// Every wait for the platter takes a whole revolution, or every read is as late as the pace
+    /// allows.
     worst_rotation: bool,
     /// Pieces of best-effort work that are asked for at once.
     offered: u32,
@@ -36,6 +41,18 @@ pub(crate) struct Brim {
     /// Viewers ask for no piece, so that newcomers may take their places. Otherwise they ask for
     /// each at its deadline.
     silent: bool,
+}
+
+#[derive(Clone, Debug)]
+enum DiskKind {
+    Model(&'static str),
+    Paced(ReadPace),
+}
+
+/// The disk of a run.
+enum Disk {
+    Model(Head),
+    Paced(PacedDisk),
 }
 
 /// What came of a run, or of several.
@@ -84,7 +101,10 @@ impl Brim {
         let slot = Duration::from_millis([250, 500, 500, 1000][rng.usize(..4)]);
         Self {
             seed,
-            disk: ["atlas-iv", "st39183w", "st318406lw", "hdd-20tb"][rng.usize(..4)],
+            disk: DiskKind::Model(
+                ["atlas-iv", "st39183w", "st318406lw", "hdd-20tb"][rng.usize(..4)],
+            ),
+            buffers: ByteCount(1 << 44),
             read: 1 << rng.u32(20..=24),
             depth: [1, 2, 2, 4, 8][rng.usize(..5)],
             slot,
@@ -96,6 +116,17 @@ impl Brim {
             arrivals: rng.u32(20..120),
             silent: rng.bool(),
         }
+    }
+
+    /// A disk that works in bursts, and memory for some seconds.
+    pub(crate) fn draw_paced(seed: u64) -> Self {
+        let drawn = Self::draw(seed);
+        let mut rng = fastrand::Rng::with_seed(seed ^ PACED_SALT);
+        let once = drawn.slot.mul_f64(rng.f64());
+        let each = drawn.slot / rng.u32(10..60);
+        let read = 1 << rng.u32(18..=20);
+        let buffers = ByteCount(u64::from(read) * rng.u64(40..600));
+        Self { disk: DiskKind::Paced(ReadPace { once, each }), read, buffers, ..drawn }
     }
 
     pub(crate) fn run(&self) -> Outcome {
@@ -134,7 +165,7 @@ struct Run<'a> {
     brim: &'a Brim,
     rng: fastrand::Rng,
     engine: Engine,
-    head: Head,
+    disk: Disk,
     now: Moment,
     events: BTreeMap<(Moment, bool, u64), Event>,
     scheduled: u64,
@@ -152,21 +183,31 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(brim: &'a Brim) -> Self {
-        let model = DiskModel::preset(brim.disk).expect("a built-in model");
         let read_size = ByteCount(brim.read.into());
-        let longest_read = model.worst_read(read_size);
-        let reads = brim.slot.as_nanos() / longest_read.as_nanos();
-        let guarantee = DiskGuarantee {
-            min_read: u32::try_from(reads).expect("few reads").max(1),
-            read_size,
-            longest_read,
-            queue_depth: brim.depth,
+        let (disk, longest_read, min_read, timings) = match brim.disk {
+            DiskKind::Model(name) => {
+                let model = DiskModel::preset(name).expect("a built-in model");
+                let longest_read = model.worst_read(read_size);
+                let reads = brim.slot.as_nanos() / longest_read.as_nanos();
+                let timings = DiskTimings::of_model(&model, read_size, brim.depth);
+                let min_read = u32::try_from(reads).expect("few reads").max(1);
+                (Disk::Model(model.head()), longest_read, min_read, timings)
+            }
+            DiskKind::Paced(pace) => {
+                let disk = PacedDisk::new(pace, brim.read);
+                let record = disk.calibration(brim.slot);
+                let timings = DiskTimings::of_calibration(&record, read_size);
+                let reads = record.guarantees[0];
+                (Disk::Paced(disk), reads.longest_read, reads.min_read, timings)
+            }
         };
+        let guarantee =
+            DiskGuarantee { min_read, read_size, longest_read, queue_depth: brim.depth };
         let mut engine = Engine::new(EngineConfig {
             slot: brim.slot,
             policy: PolicyKind::TimeDomain,
             startup: brim.startup,
-            buffers: ByteCount(1 << 44),
+            buffers: brim.buffers,
             network: None,
             reservation_hold: A_DAY,
             idle_timeout: A_DAY,
@@ -174,13 +215,12 @@ impl<'a> Run<'a> {
             survive_loss: false,
             disks: vec![guarantee],
         });
-        let timings = DiskTimings::of_model(&model, read_size, brim.depth);
         engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
         let mut run = Self {
             brim,
             rng: fastrand::Rng::with_seed(brim.seed),
             engine,
-            head: model.head(),
+            disk,
             now: Moment::ZERO,
             events: BTreeMap::new(),
             scheduled: 0,
@@ -278,7 +318,7 @@ impl<'a> Run<'a> {
 
     fn arrive(&mut self) {
         self.titles += 1;
-        let capacity = self.head.model().capacity().0;
+        let capacity = self.capacity();
         let title = TitleKey(self.titles);
         let film = Film::draw(self.brim, title, capacity, self.now, &mut self.rng);
         let tracks: Vec<TrackNumber> = film.tracks().collect();
@@ -373,8 +413,23 @@ impl<'a> Run<'a> {
 
     /// The device takes a command behind all others; returns its end.
     fn serve(&mut self, offset: u64, len: u32) -> Moment {
-        let turn = if self.brim.worst_rotation { 1.0 } else { self.rng.f64() };
-        self.head.serve_turned(self.now, offset, len.into(), turn).finish
+        match &mut self.disk {
+            Disk::Model(head) => {
+                let turn = if self.brim.worst_rotation { 1.0 } else { self.rng.f64() };
+                head.serve_turned(self.now, offset, len.into(), turn).finish
+            }
+            Disk::Paced(disk) => {
+                let late = self.brim.worst_rotation || self.rng.u8(..64) == 0;
+                disk.serve(self.now, len, late)
+            }
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        match &self.disk {
+            Disk::Model(head) => head.model().capacity().0,
+            Disk::Paced(_) => 1 << 40,
+        }
     }
 
     fn execute(&mut self, action: Action) {
@@ -387,7 +442,7 @@ impl<'a> Run<'a> {
             }
             Action::Granted { permit } => {
                 let len = self.rng.u32(1..=self.brim.read / 4096) * 4096;
-                let places = (self.head.model().capacity().0 - u64::from(len)) / 4096;
+                let places = (self.capacity() - u64::from(len)) / 4096;
                 // The ends of the disk, where the way is longest, more often than by chance.
                 let place = [0, places, self.rng.u64(..places)][self.rng.usize(..3)];
                 let finish = self.serve(place * 4096, len);
@@ -434,6 +489,9 @@ impl<'a> Run<'a> {
 
 /// Longer than any run.
 const A_DAY: Duration = Duration::from_secs(86_400);
+
+/// Separates the random stream that draws a pace.
+const PACED_SALT: u64 = 0x0b21_9ace;
 
 /// Separates the random stream that draws a run from the one that runs it.
 const SALT: u64 = 0x0b21_3b21;

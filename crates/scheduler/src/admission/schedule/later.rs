@@ -41,7 +41,7 @@ pub(super) fn ruled_out(
 ) -> u64 {
     let slot = nanos(supply.slot);
     let end = refused.slot.next().0.saturating_mul(slot);
-    let time = end.saturating_sub(supply.free_at.0);
+    let time = end.saturating_sub(supply.free_at.0).saturating_sub(charge.after_pause());
     let ahead = |from: SlotIndex| {
         let ahead = refused.slot.next().0.saturating_sub(from.0);
         usize::try_from(ahead).unwrap_or(usize::MAX)

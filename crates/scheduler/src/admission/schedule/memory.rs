@@ -47,7 +47,8 @@ pub(super) struct LimitedMemory {
     pub(super) most: u64,
     /// Read and not let go at the moment that the walk has come to.
     pub(super) used: u64,
-    /// What is let go at the ends of slots before this one is off; when it ends; nanoseconds of a
+    /// What is let go at the ends of slots before this one is off; when a window that waits for its
+    /// end is read as if it had begun: at its end and the delay after a pause; nanoseconds of a
     /// slot.
     to: usize,
     frees: u64,
@@ -55,9 +56,9 @@ pub(super) struct LimitedMemory {
 }
 
 impl LimitedMemory {
-    /// Before the first slot, which ends then.
-    pub(super) fn new(most: u64, used: u64, first_ends: u64, slot: u64) -> Self {
-        Self { most, used, to: 0, frees: first_ends, slot }
+    /// Before the first slot; windows that wait for its end are delayed until `frees`.
+    pub(super) fn new(most: u64, used: u64, frees: u64, slot: u64) -> Self {
+        Self { most, used, to: 0, frees, slot }
     }
 
     #[inline(always)]
