@@ -51,7 +51,7 @@ enum DiskKind {
 
 /// The disk of a run.
 enum Disk {
-    Model(Head),
+    Model(Box<Head>),
     Paced(PacedDisk),
 }
 
@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
                 let reads = brim.slot.as_nanos() / longest_read.as_nanos();
                 let timings = DiskTimings::of_model(&model, read_size, brim.depth);
                 let min_read = u32::try_from(reads).expect("few reads").max(1);
-                (Disk::Model(model.head()), longest_read, min_read, timings)
+                (Disk::Model(Box::new(model.head())), longest_read, min_read, timings)
             }
             DiskKind::Paced(pace) => {
                 let disk = PacedDisk::new(pace, brim.read);
