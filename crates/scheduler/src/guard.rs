@@ -56,11 +56,19 @@ impl Guard {
             self.effective = done.max(gentle).max(self.floor()).min(self.effective);
         } else if self.effective < self.calibrated {
             self.good_slots += 1;
-            if self.good_slots >= GOOD_SLOTS_TO_GROW {
+            if self.good_slots >= EASE_SLOTS {
                 self.good_slots = 0;
                 self.effective += 1;
             }
         }
+    }
+
+    /// `slots` have passed in which nothing was booked on the disk. They count as good ones: a disk
+    /// that is believed too slow for anybody is not read any more, and would stay so for ever.
+    pub fn idle(&mut self, slots: u64) {
+        // Nothing changes any more after so many slots.
+        let needed = u64::from(self.calibrated - self.effective) * u64::from(EASE_SLOTS);
+        (0..slots.min(needed)).for_each(|_| self.slot_ended(0, 0));
     }
 
     /// What is kept of it beside the calibration.
@@ -70,7 +78,7 @@ impl Guard {
 
     /// The state from its words; `None` if no sequence of slots leads to it.
     pub(crate) fn of_words(calibrated: u32, [effective, good_slots]: [u64; 2]) -> Option<Self> {
-        let sound = effective <= u64::from(calibrated) && good_slots < GOOD_SLOTS_TO_GROW.into();
+        let sound = effective <= u64::from(calibrated) && good_slots < EASE_SLOTS.into();
         let short = |word: u64| u32::try_from(word).ok().filter(|_| sound);
         let (effective, good_slots) = (short(effective)?, short(good_slots)?);
         Some(Self { calibrated, effective, good_slots })
@@ -98,16 +106,18 @@ impl TimeGuard {
 
     /// A sweep that was charged `charged` nanoseconds (by the disk's model) took `took`.
     pub fn swept(&mut self, charged: u64, took: u64) {
-        if self.tightened(charged, took) {
-            return;
+        if !self.tightened(charged, took) {
+            self.eased();
         }
-        if self.slowdown > 0 {
-            self.good_sweeps += 1;
-            if self.good_sweeps >= GOOD_SLOTS_TO_GROW {
-                self.good_sweeps = 0;
-                // Rounded up, so that the slowdown reaches zero.
-                self.slowdown -= self.slowdown.div_ceil(16);
+    }
+
+    /// As [`Guard::idle`]: each of the `slots` counts as a sweep in time.
+    pub fn idle(&mut self, slots: u64) {
+        for _ in 0..slots {
+            if self.slowdown == 0 {
+                break;
             }
+            self.eased();
         }
     }
 
@@ -124,9 +134,21 @@ impl TimeGuard {
 
     /// As [`Guard::of_words`].
     pub(crate) fn of_words([slowdown, good_sweeps]: [u64; 2]) -> Option<Self> {
-        let sound = slowdown <= MAX_SLOWDOWN && good_sweeps < GOOD_SLOTS_TO_GROW.into();
+        let sound = slowdown <= MAX_SLOWDOWN && good_sweeps < EASE_SLOTS.into();
         let good_sweeps = u32::try_from(good_sweeps).ok().filter(|_| sound)?;
         Some(Self { slowdown, good_sweeps })
+    }
+
+    // A sweep was in time.
+    fn eased(&mut self) {
+        if self.slowdown > 0 {
+            self.good_sweeps += 1;
+            if self.good_sweeps >= EASE_SLOTS {
+                self.good_sweeps = 0;
+                // Rounded up, so that the slowdown reaches zero.
+                self.slowdown -= self.slowdown.div_ceil(16);
+            }
+        }
     }
 
     // Whether that was longer than believed.
@@ -159,8 +181,9 @@ const SHRINK_PART: u32 = 4;
 /// Below an eighth the disk is broken, not slow; somebody must look at it.
 const FLOOR_PART: u32 = 8;
 
-/// Two seconds of 500 ms slots for each read regained.
-const GOOD_SLOTS_TO_GROW: u32 = 4;
+/// Good slots, or sweeps in time, after which a guard eases by one step: two seconds of 500 ms
+/// slots for each read regained.
+pub const EASE_SLOTS: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -193,6 +216,26 @@ mod tests {
             [29, 59, 749],
             "or a little less"
         );
+    }
+
+    #[test]
+    fn both_ease_while_nothing_is_booked() {
+        let mut guard = Guard::new(40);
+        (0..20).for_each(|_| guard.slot_ended(40, 0));
+        assert_eq!(guard.min_read(), 5);
+        guard.idle(8);
+        assert_eq!(guard.min_read(), 7, "four slots for each read");
+        guard.idle(u64::MAX);
+        assert_eq!(guard.min_read(), 40);
+
+        let mut guard = TimeGuard::default();
+        guard.swept(1000, 1200);
+        guard.idle(3);
+        assert_eq!(guard.slowdown(), 204);
+        guard.idle(1);
+        assert_eq!(guard.slowdown(), 191, "a sixteenth in four slots");
+        guard.idle(u64::MAX);
+        assert_eq!(guard.slowdown(), 0);
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub use dispatch::{
     ReadSource, ReleaseQueue, ScanDirection, SweepCharge,
 };
 pub use failover::{DiskState, Failover, FailoverRequest, FailoverVerdict};
-pub use guard::{Guard, TimeGuard, slowdown_part};
+pub use guard::{EASE_SLOTS, Guard, TimeGuard, slowdown_part};
 pub use ledger::{BookedLoad, Ledger, SlotLoad};
 pub use observed_curve::ObservedCurve;
 pub use piece::PieceDue;

@@ -1,14 +1,14 @@
 //! `/metrics`: OpenMetrics text, made at each scrape from the last published snapshot, so that
 //! counting costs nothing between scrapes.
 
-use crate::engine::DiskStatus;
+use crate::engine::{DiskStatus, Resource};
 use crate::shared::Shared;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::sync::Arc;
@@ -67,13 +67,14 @@ impl Scrape {
             "Sessions admitted to a smaller rendition than the best",
             counters.admitted_downgraded,
         )?;
-        let refused = [
-            ("disk", counters.refused_disk),
-            ("memory", counters.refused_memory),
-            ("network", counters.refused_network),
-        ];
-        let help = "Admission requests refused, by resource";
-        out.family("refused", help, None, "resource", &refused, ConstCounter::new)?;
+        let help = "Admission requests refused, by cause and by the resource that was short";
+        let counter = MetricType::Counter;
+        let mut family = out.0.encode_descriptor("refused", help, None, counter)?;
+        for (cause, resource, count) in counters.refused.iter() {
+            let resource = resource.map_or("none", Resource::word);
+            let labels = [("cause", cause.word()), ("resource", resource)];
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+        }
         out.counter(
             "refused_for_failover",
             "Refused admission requests that fit without room for the loss of a disk",

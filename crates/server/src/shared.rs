@@ -3,7 +3,7 @@
 
 use crate::clients::{ClientAddress, ClientCounts};
 use crate::clock::Clock;
-use crate::engine::{self, SessionSummary};
+use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
 use crate::log::Log;
 use crate::sessions::SessionTable;
@@ -172,9 +172,16 @@ impl Shared {
             admitted: counters.admitted,
             admitted_downgraded: counters.admitted_downgraded,
             refused: wire::RefusedCounts {
-                disk: counters.refused_disk,
-                memory: counters.refused_memory,
-                network: counters.refused_network,
+                disk: counters.refused.of_resource(Resource::Disk),
+                memory: counters.refused.of_resource(Resource::Memory),
+                network: counters.refused.of_resource(Resource::Network),
+            },
+            refused_by_cause: wire::RefusedCauses {
+                sessions: counters.refused.of_cause(RefusalCause::Sessions),
+                slow_disk: counters.refused.of_cause(RefusalCause::SlowDisk),
+                title: counters.refused.of_cause(RefusalCause::Title),
+                disk_lost: counters.refused.of_cause(RefusalCause::DiskLost),
+                server: counters.refused.of_cause(RefusalCause::Server),
             },
             refused_for_failover: counters.refused_for_loss,
             sessions_failed_over: counters.failed_over,

@@ -21,6 +21,11 @@ pub struct WorldOutcome {
     /// Refused admission requests by the resource that was short: disk, memory, network. Every
     /// attempt counts.
     pub refused: [u64; 3],
+    /// Refused admission requests that can never be accepted.
+    pub refused_for_ever: u64,
+    /// Admission requests that came at the exact time that a refusal named, with nothing changed in
+    /// between.
+    pub exact_retries: u64,
     /// Requests of admitted sessions that were refused, most of them seeks.
     pub refused_seeks: u64,
     /// Reservations of viewers who had gone, or never played, that were given to others.

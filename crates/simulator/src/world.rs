@@ -11,7 +11,7 @@
 //! arrives exactly at its deadline is in time.
 
 use crate::checks::{
-    Contract, DeadlineCheck, Deadlines, Deliveries, Liveness, Memory, ViolationLog,
+    Contract, DeadlineCheck, Deadlines, Deliveries, Liveness, Memory, Refusals, ViolationLog,
 };
 use crate::disks::{Disk, Work};
 use crate::outcome::WorldOutcome;
@@ -130,6 +130,7 @@ struct World<'a> {
     deliveries: Deliveries,
     deadlines: Deadlines,
     liveness: Liveness,
+    refusals: Refusals,
     outcome: WorldOutcome,
 }
 
@@ -176,6 +177,7 @@ impl<'a> World<'a> {
                 idle_after: scenario.idle_after,
             }),
             liveness: Liveness::default(),
+            refusals: Refusals::default(),
             outcome: WorldOutcome {
                 seed: scenario.seed,
                 lowest_min_read_share: 1.0,
@@ -408,6 +410,8 @@ impl<'a> World<'a> {
             peak_memory: ByteCount(self.memory.peak),
             checked_on_time: self.deadlines.on_time,
             checked_late: self.deadlines.missed,
+            refused_for_ever: self.refusals.for_ever,
+            exact_retries: self.refusals.at_exact_time,
             violations: self.violations.list,
             trace_hash: self.trace.hash(),
             last_lines: self.trace.into_last(),

@@ -295,9 +295,9 @@ impl Run {
                 self.schedule(self.now + LASTS + Duration::from_secs(5), Event::Leave(session));
             }
             AdmissionDecision::Refused(refusal) => match refusal.resource {
-                Resource::Disk => self.outcome.refused_disk += 1,
-                Resource::Memory => self.outcome.refused_memory += 1,
-                Resource::Network => unreachable!("the network is not limited"),
+                Some(Resource::Disk) => self.outcome.refused_disk += 1,
+                Some(Resource::Memory) => self.outcome.refused_memory += 1,
+                other => unreachable!("only disk and memory are limited: {other:?}"),
             },
         }
     }

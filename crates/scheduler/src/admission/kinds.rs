@@ -235,6 +235,14 @@ impl PolicyKind {
         self.row().guarantees
     }
 
+    /// Whether a demand that it refuses for an empty disk and unlimited memory is refused as well if
+    /// reads of it are due earlier. Then one refusal of the most favourable case rules out all.
+    pub fn is_monotone(self) -> bool {
+        // `observed` counts with a number that may rise; policies that look at each slot alone may
+        // find two reads in one slot that earlier deadlines would part.
+        matches!(self, Self::TimeDomain | Self::ServiceCurve | Self::VbrSim)
+    }
+
     /// Whether it counts the disk's time, given these timings: then the run follows a
     /// [`WindowPlan`](crate::WindowPlan); otherwise it makes the guaranteed number of reads in each
     /// slot.

@@ -144,6 +144,17 @@ pub enum Resource {
     Network,
 }
 
+impl Resource {
+    /// Its word in JSON and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Memory => "memory",
+            Self::Network => "network",
+        }
+    }
+}
+
 impl Verdict {
     // For policies that count reads: the disk needs no plan.
     fn admit(slack: Slack) -> Self {

@@ -9,16 +9,15 @@
 //!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
 //! ```
 
-use super::bookings::evaluate::{Accepted, Candidate, FailoverShortfall, Shortfall};
+use super::bookings::evaluate::{Accepted, Candidate};
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
-use super::streams::{Choice, Rejected, Rejection, SEARCH_SLOTS};
+use super::streams::{Choice, Rejected, Rejection};
 use super::{
     AdmissionDecision, AdmitRequest, Engine, Refusal, Resource, SessionId, SessionSummary,
     TrackNumber,
 };
-use scheduler::Shortage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Moment;
@@ -32,7 +31,7 @@ impl Engine {
     ) -> AdmissionDecision {
         let decision = self.accept_or_refuse(now, request);
         if let AdmissionDecision::Refused(refusal) = &decision {
-            self.count_refusal(refusal.resource);
+            self.count_refusal(refusal);
         }
         decision
     }
@@ -73,7 +72,7 @@ impl Engine {
                 return Ok(self.choose_better_offer(now, request, choice));
             }
             Ok(choice) => return Ok(choice),
-            Err(Rejection::Unusable(reason)) => return Err(self.refusal_without_search(reason)),
+            Err(Rejection::Unusable(reason)) => return Err(Self::refusal_of_unusable(reason)),
             Err(Rejection::Short(rejected)) => rejected,
         };
         let give_way = GiveWay::for_shortfalls(rejected.iter().map(|rejected| {
@@ -98,12 +97,7 @@ impl Engine {
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
         }
-        // The last offer is the smallest, so its start is the earliest that can be named.
-        let last = rejected.pop().expect("a shortage is one of a candidate");
-        for other in rejected {
-            self.streams.bookings.put_demand(other.candidate.demand);
-        }
-        Err(self.refusal(now, last.candidate, last.shortfall))
+        Err(self.refusal_of_all(now, rejected))
     }
 
     // A better offer than the one that fits now, in place of viewers who have gone, if there is
@@ -123,32 +117,6 @@ impl Engine {
             (choice.offer < offer).then_some(choice)
         });
         better.unwrap_or(smaller)
-    }
-
-    /// The refusal of a candidate: what is short, and when the candidate would fit.
-    pub(super) fn refusal(
-        &mut self,
-        now: Moment,
-        mut candidate: Candidate,
-        shortfall: Shortfall,
-    ) -> Refusal {
-        let Shortage { resource, slot, missing } = shortfall.shortage;
-        let when = slot.next().start(self.config.slot).since(now).as_secs_f64();
-        let what = match resource {
-            Resource::Disk => format!("{missing} reads too many for the disk"),
-            Resource::Memory => format!("{missing} too many (reads or bytes) for the buffers"),
-            Resource::Network => format!("{missing} bytes too many for the network"),
-        };
-        let detail = match shortfall.failover {
-            None => format!("{what}, {when:.1} s from now"),
-            Some(FailoverShortfall { lost, short }) => {
-                self.streams.accounts.counters.refused_for_loss += 1;
-                format!("if disk {lost} were lost: {what}, disk {short}, {when:.1} s from now")
-            }
-        };
-        let (retry_after, exact) = self.streams.earliest_start(&mut candidate);
-        self.streams.bookings.put_demand(candidate.demand);
-        Refusal { resource, retry_after, exact, detail }
     }
 
     /// Takes a session's booking off the books. Memory for what its sockets hold stays reserved.
@@ -176,49 +144,6 @@ impl Engine {
     fn end_suspended(&mut self, now: Moment, suspended: SuspendedSession) {
         suspended.streams.iter().for_each(|(id, stream)| self.streams.settle(now, *id, stream));
         self.end_session(now, suspended.session, false);
-    }
-
-    // A refusal for reasons that have nothing to do with how much is booked.
-    fn precheck(&self, request: &AdmitRequest) -> Option<Refusal> {
-        if !self.admitting {
-            return Some(self.refusal_without_search("the server is stopping".to_owned()));
-        }
-        if self.streams.titles.is_withdrawn(request.layout.title) {
-            return Some(self.refusal_without_search("the title is being removed".to_owned()));
-        }
-        if self.streams.bookings.disk_index(request.layout.disk).is_none() {
-            return Some(
-                self.refusal_without_search(format!("there is no disk {}", request.layout.disk.0)),
-            );
-        }
-        let mut copies = std::iter::once(&request.layout).chain(&request.copies);
-        if !copies.any(|layout| self.streams.bookings.is_live(layout)) {
-            let what = "no disk that it lies on is there any more: see to them, and start again";
-            return Some(self.refusal_without_search(what.to_owned()));
-        }
-        if self.sessions.len() >= MAX_SESSIONS {
-            // What is short is the memory of the sessions' own state, which no booking counts.
-            let detail = format!("{MAX_SESSIONS} viewers are here");
-            return Some(Refusal {
-                resource: Resource::Memory,
-                ..self.refusal_without_search(detail)
-            });
-        }
-        None
-    }
-
-    pub(super) fn refusal_without_search(&self, detail: String) -> Refusal {
-        // Bookings do not decide when this changes, so no search can find it: a late guess.
-        let retry_after = self.config.slot * SEARCH_SLOTS;
-        Refusal { resource: Resource::Disk, retry_after, exact: false, detail }
-    }
-
-    pub(super) fn count_refusal(&mut self, resource: Resource) {
-        match resource {
-            Resource::Disk => self.streams.accounts.counters.refused_disk += 1,
-            Resource::Memory => self.streams.accounts.counters.refused_memory += 1,
-            Resource::Network => self.streams.accounts.counters.refused_network += 1,
-        }
     }
 
     fn begin_session(
@@ -268,6 +193,3 @@ pub(super) struct SuspendedSession {
 
 /// The latest start that a patient viewer is given: five minutes of 500 ms slots, each tried.
 const MOST_PATIENCE_SLOTS: u32 = 600;
-
-/// Sessions of one engine. Each takes a few kilobytes beside its buffers.
-const MAX_SESSIONS: usize = 100_000;

@@ -168,19 +168,84 @@ pub enum AdmissionDecision {
     Refused(Refusal),
 }
 
-/// What is short, and when it would not be.
+/// Why a request does not fit, what is short, and when the request would be accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// The scarce resource.
-    pub resource: Resource,
-    /// The earliest start that would fit as things stand (the smallest offer), from now.
-    pub retry_after: Duration,
-    /// Whether `retry_after` is exact: the request fits then if no session is admitted
-    /// before. Otherwise it is a guess: nothing fits within the time looked at, or too many
-    /// searches were made in this slot.
-    pub exact: bool,
-    /// Reads that would be late, at worst, and in which second from now: for the log.
+    /// Why it does not fit.
+    pub cause: RefusalCause,
+    /// The scarce resource; `None` where none is.
+    pub resource: Option<Resource>,
+    /// When a request for the same would be accepted.
+    pub retry: RetryAfter,
+    /// The shortage in numbers, for the log.
     pub detail: String,
+}
+
+/// Why an admission request does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RefusalCause {
+    /// Other sessions hold what it needs. It fits on a server without sessions.
+    Sessions,
+    /// A disk is slower than its calibration. The request fits at the calibrated speed.
+    SlowDisk,
+    /// The title needs more than the server has at its best.
+    Title,
+    /// The title, or its place after a loss, is on a disk that is lost.
+    DiskLost,
+    /// The server does not admit the request whatever is reserved: it is stopping, or the title is
+    /// being removed, or there are as many sessions as there can be.
+    Server,
+}
+
+impl RefusalCause {
+    /// All causes, in the order of their declaration.
+    pub const ALL: [Self; 5] =
+        [Self::Sessions, Self::SlowDisk, Self::Title, Self::DiskLost, Self::Server];
+
+    /// Its word in JSON and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions",
+            Self::SlowDisk => "slow-disk",
+            Self::Title => "title",
+            Self::DiskLost => "disk-lost",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// When a refused request would be accepted, as a time from its refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryAfter {
+    /// It fits then, if no session is admitted and no disk becomes slower before.
+    Exact(Duration),
+    /// It may fit then: a search that was cut short found this start, or a reservation that is in
+    /// the way ends then at the latest.
+    Estimated(Duration),
+    /// Nothing that would make it fit is known to happen.
+    Unknown,
+    /// It will never fit with the present options and calibration.
+    Never,
+}
+
+impl RetryAfter {
+    /// The time, where one is known.
+    pub fn after(self) -> Option<Duration> {
+        match self {
+            Self::Exact(after) | Self::Estimated(after) => Some(after),
+            Self::Unknown | Self::Never => None,
+        }
+    }
+
+    /// Its word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Exact(_) => "exact",
+            Self::Estimated(_) => "estimate",
+            Self::Unknown => "unknown",
+            Self::Never => "never",
+        }
+    }
 }
 
 /// What the end of a player's last connection says of its viewer.

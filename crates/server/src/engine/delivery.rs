@@ -323,7 +323,7 @@ impl Engine {
     }
 
     fn refuse(&mut self, request: RequestId, refusal: Refusal) {
-        self.count_refusal(refusal.resource);
+        self.count_refusal(&refusal);
         self.over(request);
         self.streams.actions.push(Action::Refused { request, refusal });
         self.end_if_over(request);

@@ -46,6 +46,13 @@ impl GiveWay {
         }
         Self::OnDisks(disks)
     }
+
+    /// Whether this session is one of them.
+    pub(super) fn includes(&self, session: &Session) -> bool {
+        let Self::OnDisks(disks) = self else { return true };
+        let Placement { disk, replica } = session.placement();
+        disks.contains(&disk) || replica.is_some_and(|replica| disks.contains(&replica))
+    }
 }
 
 impl Engine {
@@ -147,16 +154,8 @@ impl Engine {
 
     // The sessions whose reservations may be taken for a request, in the order in which they are.
     fn revocable(&self, now: Moment, who: &GiveWay) -> Vec<SessionId> {
-        let gives_way = |session: &Session| match who {
-            GiveWay::All => true,
-            GiveWay::OnDisks(disks) => {
-                let placement = session.placement();
-                disks.contains(&placement.disk)
-                    || placement.replica.is_some_and(|replica| disks.contains(&replica))
-            }
-        };
         let since = |(id, session): (&SessionId, &Session)| {
-            Some((self.revocable_since(session, now).filter(|_| gives_way(session))?, *id))
+            Some((self.revocable_since(session, now).filter(|_| who.includes(session))?, *id))
         };
         let mut all: Vec<(Moment, SessionId)> = self.sessions.iter().filter_map(since).collect();
         all.sort_unstable();

@@ -28,6 +28,7 @@ mod delivery;
 mod departure;
 mod loss;
 mod pieces;
+mod refusal;
 mod seek;
 mod sessions;
 mod status;
@@ -47,7 +48,7 @@ use table::Table;
 use units::{ByteCount, Moment};
 
 pub use api::*;
-pub use status::{Counters, DiskStatus, SessionStatus, Status};
+pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 
 /// The engine. One owner drives it, in one thread.
 ///

@@ -99,7 +99,7 @@ impl Engine {
         for (track, _) in tracks {
             // Admission validated the tracks of its offer; a player may switch to any other.
             if let Some(reason) = self.cannot_serve(&layout, *track) {
-                return Err(self.refusal_without_search(reason));
+                return Err(Self::refusal_of_unusable(reason));
             }
         }
         let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
@@ -226,7 +226,7 @@ impl Engine {
         let limit = u32::try_from(startup_slots).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
         match self.streams.delay_until_it_fits(&mut candidate, limit) {
             Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
-            None => Err(self.refusal(now, candidate, shortfall)),
+            None => Err(self.refusal(now, candidate, shortfall, true)),
         }
     }
 }

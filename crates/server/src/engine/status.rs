@@ -2,7 +2,7 @@
 
 use super::sessions::Session;
 use super::stream::Stream;
-use super::{DiskNumber, Engine, SessionId, SessionSummary};
+use super::{DiskNumber, Engine, Refusal, RefusalCause, Resource, SessionId, SessionSummary};
 use scheduler::slowdown_part;
 use std::time::Duration;
 use units::Moment;
@@ -38,12 +38,8 @@ pub struct Counters {
     pub admitted: u64,
     /// Sessions admitted since the start for an offer that was not their first.
     pub admitted_downgraded: u64,
-    /// Requests refused since the start because a disk was short.
-    pub refused_disk: u64,
-    /// Requests refused since the start because buffers were short.
-    pub refused_memory: u64,
-    /// Requests refused since the start because the network was short.
-    pub refused_network: u64,
+    /// Requests refused since the start.
+    pub refused: RefusalCounts,
     /// Pieces of admitted streams that were in memory after their deadline, since the start.
     pub deadline_misses: u64,
     /// The longest time since the start by which a piece missed its deadline.
@@ -72,6 +68,38 @@ pub struct Counters {
     /// start.
     pub revoked: u64,
 }
+
+/// Refused requests by cause and by the resource that was short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefusalCounts([[u64; RESOURCES.len()]; RefusalCause::ALL.len()]);
+
+impl RefusalCounts {
+    pub(super) fn count(&mut self, refusal: &Refusal) {
+        let at = RESOURCES.iter().position(|resource| *resource == refusal.resource);
+        self.0[refusal.cause as usize][at.expect("all resources are listed")] += 1;
+    }
+
+    /// Refusals with a cause.
+    pub fn of_cause(&self, cause: RefusalCause) -> u64 {
+        self.0[cause as usize].iter().sum()
+    }
+
+    /// Refusals in which this resource was short.
+    pub fn of_resource(&self, resource: Resource) -> u64 {
+        self.iter().filter(|(_, short, _)| *short == Some(resource)).map(|(.., count)| count).sum()
+    }
+
+    /// Each cause with each resource, `None` for none, and the number of refusals.
+    pub fn iter(&self) -> impl Iterator<Item = (RefusalCause, Option<Resource>, u64)> + '_ {
+        RefusalCause::ALL.iter().zip(&self.0).flat_map(|(cause, counts)| {
+            RESOURCES.iter().zip(counts).map(|(resource, count)| (*cause, *resource, *count))
+        })
+    }
+}
+
+/// What can be short in a refusal.
+const RESOURCES: [Option<Resource>; 4] =
+    [Some(Resource::Disk), Some(Resource::Memory), Some(Resource::Network), None];
 
 /// One disk's part of [`Status`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 mod departures;
 mod history;
 mod losses;
+mod refusals;
 mod seeks;
 mod sharing;
 mod views;
@@ -154,7 +155,7 @@ impl Fixture {
                 Action::Complete { request } => format!("complete {}", request.0),
                 Action::Forget { .. } => "forget".to_owned(),
                 Action::Refused { request, refusal } => {
-                    format!("refused {} {:?}", request.0, refusal.resource)
+                    format!("refused {} {:?}", request.0, refusal.resource.expect("one is short"))
                 }
                 Action::Declined { request, why } => format!("declined {} {why:?}", request.0),
                 Action::Failed { request, outcome } => format!("failed {} {outcome:?}", request.0),
@@ -227,15 +228,17 @@ fn a_refusal_names_the_short_resource_and_the_time_to_try_again() {
     fixture.now = Moment::from_secs(100);
     let viewers: Vec<SessionId> = (0..2).map(|title| fixture.admit(title).unwrap()).collect();
     let refusal = fixture.admit(9).unwrap_err();
-    assert_eq!(refusal.resource, Resource::Disk);
-    assert!(refusal.retry_after < Duration::from_secs(20), "{refusal:?}");
+    assert_eq!(refusal.resource, Some(Resource::Disk));
+    assert_eq!(refusal.cause, RefusalCause::Sessions);
+    let retry = refusal.retry.after().expect("a time");
+    assert!(retry < Duration::from_secs(20), "{refusal:?}");
     // As was said: nobody leaves, but what is booked has been read by then.
     for piece in 0..PIECES {
         viewers.iter().for_each(|viewer| {
             fixture.want(*viewer, piece..piece + 1);
         });
         fixture.pass(500);
-        if fixture.now >= Moment::from_secs(100) + refusal.retry_after {
+        if fixture.now >= Moment::from_secs(100) + retry {
             break;
         }
     }
@@ -247,13 +250,13 @@ fn requests_are_refused_for_memory_and_for_the_network() {
     let mut fixture = Fixture::new(config(50, 10));
     let admitted = (0..9).map_while(|title| fixture.admit(title).ok()).count();
     assert_eq!(admitted, 1, "two for its socket, eight for its schedule");
-    assert_eq!(fixture.admit(9).unwrap_err().resource, Resource::Memory);
+    assert_eq!(fixture.admit(9).unwrap_err().resource, Some(Resource::Memory));
 
     let network = Some(BitRate(u64::from(PIECE) * 8 * 2 * 3));
     let mut fixture = Fixture::new(EngineConfig { network, ..config(50, 10_000) });
     let admitted = (0..9).map_while(|title| fixture.admit(title).ok()).count();
     assert_eq!(admitted, 2, "six each to start with, three per slot");
-    assert_eq!(fixture.admit(9).unwrap_err().resource, Resource::Network);
+    assert_eq!(fixture.admit(9).unwrap_err().resource, Some(Resource::Network));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::request::HeadError;
 use crate::date;
-use crate::engine::{Refusal, Resource};
+use crate::engine::{Refusal, RefusalCause, Resource, RetryAfter};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
@@ -106,24 +106,23 @@ impl Response {
         Self { head, body: Vec::new(), length: 0 }
     }
 
-    /// A refusal by admission control: which resource is short, and when to try again.
+    /// A refusal by admission control: why, which resource is short, and when to try again.
     pub(crate) fn refused(refusal: &Refusal) -> Self {
-        let wait = refusal.retry_after;
-        let resource = resource_word(refusal.resource);
-        let message = format!(
-            "the {resource} is fully reserved by sessions admitted before; try again in {} s",
-            whole_seconds(wait)
-        );
+        let after = refusal.retry.after();
+        let millis = after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         let body = json!({
             "error": "refused",
-            "message": message,
-            "resource": resource,
-            "retry_after_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            "exact": refusal.exact,
+            "message": refusal_message(refusal),
+            "cause": refusal.cause.word(),
+            "resource": refusal.resource.map(Resource::word),
+            "retry": refusal.retry.word(),
+            "retry_after_ms": millis,
             "detail": refusal.detail,
         });
         let mut response = Self::json(503, &body);
-        response.head = response.head.field("Retry-After", whole_seconds(wait));
+        if let Some(wait) = after {
+            response.head = response.head.field("Retry-After", whole_seconds(wait));
+        }
         response
     }
 
@@ -164,13 +163,51 @@ impl Response {
 /// All methods of this server.
 const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST";
 
-/// The resource's name in JSON and metrics.
-pub(crate) fn resource_word(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Disk => "disk",
-        Resource::Memory => "memory",
-        Resource::Network => "network",
-    }
+/// A refusal in a sentence: why, and what to do.
+fn refusal_message(refusal: &Refusal) -> String {
+    let short = refusal.resource.map_or("server", Resource::word);
+    let why = match refusal.cause {
+        RefusalCause::Sessions => {
+            format!("the {short} is fully reserved by sessions admitted before")
+        }
+        RefusalCause::SlowDisk => {
+            "the disk is slower than its calibration, and too slow for this title at present"
+                .to_owned()
+        }
+        RefusalCause::Title if refusal.resource.is_none() => {
+            format!("this title cannot be served: {}", refusal.detail)
+        }
+        RefusalCause::Title => format!(
+            "this title needs more of the {short} than the server has, also without other sessions"
+        ),
+        RefusalCause::DiskLost => "a disk with a copy of this title is lost".to_owned(),
+        RefusalCause::Server => refusal.detail.clone(),
+    };
+    let what_to_do = match (refusal.retry, refusal.resource) {
+        (RetryAfter::Exact(wait) | RetryAfter::Estimated(wait), _) => {
+            format!("try again in {} s", whole_seconds(wait))
+        }
+        (RetryAfter::Unknown, _) if refusal.cause == RefusalCause::DiskLost => {
+            "bring the disk back".to_owned()
+        }
+        (RetryAfter::Unknown, _) if refusal.cause == RefusalCause::Sessions => {
+            "it fits when a session ends".to_owned()
+        }
+        (RetryAfter::Unknown | RetryAfter::Never, Some(resource))
+            if refusal.cause == RefusalCause::Title =>
+        {
+            match resource {
+                Resource::Disk => {
+                    "it needs a faster disk, a longer --startup or a smaller rendition"
+                }
+                Resource::Memory => "it needs a larger --memory",
+                Resource::Network => "it needs a higher --network rate or a smaller rendition",
+            }
+            .to_owned()
+        }
+        _ => return why,
+    };
+    format!("{why}; {what_to_do}")
 }
 
 /// `Retry-After` has whole seconds: rounded up, so that no retry is too early, and at least one.
@@ -205,22 +242,55 @@ fn reason(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_refusal_names_the_resource_and_the_time_to_retry() {
-        let refusal = Refusal {
-            resource: Resource::Disk,
-            retry_after: Duration::from_millis(1_200),
-            exact: true,
-            detail: "3 reads late in second 7".to_owned(),
-        };
-        let response = Response::refused(&refusal);
+    fn response_to(
+        cause: RefusalCause,
+        resource: Option<Resource>,
+        retry: RetryAfter,
+    ) -> (String, serde_json::Value) {
+        let detail = "3 reads late in second 7".to_owned();
+        let response = Response::refused(&Refusal { cause, resource, retry, detail });
         let head = String::from_utf8(response.head.finish(response.length, false)).unwrap();
+        (head, serde_json::from_slice(&response.body).unwrap())
+    }
+
+    #[test]
+    fn a_refusal_names_the_cause_the_resource_and_the_time_to_retry() {
+        let retry = RetryAfter::Exact(Duration::from_millis(1_200));
+        let (head, body) = response_to(RefusalCause::Sessions, Some(Resource::Disk), retry);
         assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{head}");
         assert!(head.contains("\r\nRetry-After: 2\r\n"), "{head}");
         assert!(head.ends_with("Connection: close\r\n\r\n"), "{head}");
-        let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
+        assert_eq!(body["cause"], "sessions");
         assert_eq!(body["resource"], "disk");
+        assert_eq!(body["retry"], "exact");
         assert_eq!(body["retry_after_ms"], 1200);
         assert_eq!(body["detail"], "3 reads late in second 7");
+    }
+
+    #[test]
+    fn each_refusal_says_why_and_what_to_do() {
+        use RefusalCause as Cause;
+        let (disk, memory) = (Some(Resource::Disk), Some(Resource::Memory));
+        let network = Some(Resource::Network);
+        let soon = RetryAfter::Estimated(Duration::from_secs(4));
+        let (unknown, never) = (RetryAfter::Unknown, RetryAfter::Never);
+        let table = [
+            (Cause::Sessions, memory, soon, "the memory is fully reserved", "try again in 4 s"),
+            (Cause::Sessions, disk, unknown, "the disk is fully reserved", "when a session ends"),
+            (Cause::SlowDisk, disk, soon, "slower than its calibration", "try again in 4 s"),
+            (Cause::Title, disk, never, "also without other sessions", "a longer --startup"),
+            (Cause::Title, memory, never, "more of the memory", "a larger --memory"),
+            (Cause::Title, network, never, "more of the network", "a higher --network rate"),
+            (Cause::Title, None, never, "cannot be served", "3 reads late in second 7"),
+            (Cause::DiskLost, disk, unknown, "is lost", "bring the disk back"),
+            (Cause::Server, None, unknown, "3 reads late in second 7", ""),
+        ];
+        for (cause, resource, retry, why, what_to_do) in table {
+            let (head, body) = response_to(cause, resource, retry);
+            let message = body["message"].as_str().unwrap();
+            assert!(message.contains(why) && message.contains(what_to_do), "{message}");
+            assert_eq!(head.contains("Retry-After"), retry.after().is_some(), "{head}");
+            assert_eq!(body["retry_after_ms"].is_u64(), retry.after().is_some(), "{body}");
+        }
     }
 }

@@ -37,6 +37,9 @@ pub struct ServerStatus {
     pub admitted_downgraded: u64,
     /// Admission requests refused, by resource.
     pub refused: RefusedCounts,
+    /// Admission requests refused, by cause.
+    #[serde(default)]
+    pub refused_by_cause: RefusedCauses,
     /// Refused admission requests that would have been accepted without `--survive-loss`.
     pub refused_for_failover: u64,
     /// Sessions that continued with another copy when their disk was lost.
@@ -82,6 +85,21 @@ pub struct RefusedCounts {
     pub memory: u64,
     /// Short of network rate.
     pub network: u64,
+}
+
+/// Refused admission requests by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCauses {
+    /// Other sessions hold what is needed.
+    pub sessions: u64,
+    /// A disk is slower than its calibration.
+    pub slow_disk: u64,
+    /// The title needs more than the server has without other sessions.
+    pub title: u64,
+    /// A disk with the title is lost.
+    pub disk_lost: u64,
+    /// The server stops, removes the title, or has as many sessions as it can have.
+    pub server: u64,
 }
 
 /// Guarantee violations: reads completed after the slot in which they were due, by cause. A viewer

@@ -9,6 +9,7 @@ mod deadlines;
 mod deliveries;
 mod liveness;
 mod memory;
+mod refusals;
 mod schedule;
 mod seeks;
 
@@ -16,6 +17,7 @@ pub(crate) use deadlines::{Admission, DeadlineCheck, Deadlines, DeliveredBytes, 
 pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use liveness::Liveness;
 pub(crate) use memory::{IssuedRead, Memory, Piece};
+pub(crate) use refusals::Refusals;
 pub(crate) use schedule::Contract;
 pub(crate) use seeks::{Contiguity, Segments};
 

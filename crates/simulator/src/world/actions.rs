@@ -1,5 +1,6 @@
 //! The driver's part: executes the engine's actions, and reports completed work to the engine.
 
+use super::audience::{LONGEST_WAIT, NO_RESOURCE};
 use super::{Event, World};
 use crate::checks::{DeliveredBytes, Delivery, IssuedRead, Piece};
 use crate::disks::Work;
@@ -20,6 +21,11 @@ impl World<'_> {
         if request_of(&action).is_some_and(|request| self.cancelled.contains(&request)) {
             return;
         }
+        // What the engine could not know of when it named exact times.
+        if !matches!(&action, Action::Read { .. } | Action::Deliver { .. } | Action::Forget { .. })
+        {
+            self.refusals.changed();
+        }
         match action {
             Action::Read { read, disk, device_offset, len, title, track, start } => {
                 let piece = self.piece_at(title, track, start);
@@ -37,10 +43,10 @@ impl World<'_> {
                 self.memory.release(read, &mut self.violations);
             }
             Action::Refused { request, refusal } => {
-                let resource = refusal.resource as u64;
-                let wait = nanos(refusal.retry_after);
-                self.note("refused: request, resource, for", [request.0, resource, wait, 0]);
-                self.request_refused(request, refusal.retry_after);
+                let resource = refusal.resource.map_or(NO_RESOURCE as u64, |short| short as u64);
+                let wait = refusal.retry.after().unwrap_or(LONGEST_WAIT);
+                self.note("refused: request, resource, for", [request.0, resource, nanos(wait), 0]);
+                self.request_refused(request, wait);
             }
             Action::Declined { request, .. } => {
                 self.note("declined: request", [request.0, 0, 0, 0]);

@@ -79,14 +79,24 @@ impl World<'_> {
                     [number as u64, session.0, offer as u64, 0],
                 );
                 self.outcome.admitted += 1;
+                let wish = (self.viewers[number].profile.title, from);
+                self.refusals.accepted(number, wish, &mut self.violations);
                 self.open_session(number, session, offer, from, wait);
                 Ok(wait)
             }
             AdmissionDecision::Refused(refusal) => {
-                let resource = refusal.resource as usize;
-                self.outcome.refused[resource] += 1;
+                let resource = refusal.resource.map_or(NO_RESOURCE, |resource| resource as usize);
+                if let Some(count) = self.outcome.refused.get_mut(resource) {
+                    *count += 1;
+                }
                 self.note("not admitted: viewer, resource", [number as u64, resource as u64, 0, 0]);
-                Err(refusal.retry_after)
+                if replaces.is_none() {
+                    let in_use = !self.sessions.is_empty() || self.memory.used() > 0;
+                    let wish = (self.viewers[number].profile.title, from);
+                    let violations = &mut self.violations;
+                    self.refusals.refused(number, wish, &refusal, in_use, violations);
+                }
+                Err(refusal.retry.after().unwrap_or(LONGEST_WAIT))
             }
         }
     }
@@ -288,12 +298,15 @@ impl World<'_> {
     }
 }
 
+/// The place of no resource among the resources that can be short, in the trace.
+pub(super) const NO_RESOURCE: usize = 3;
+
 /// Attempts in succession after which a viewer leaves.
 const MAX_ATTEMPTS: u32 = 6;
 
 /// Bounds of the time between two attempts, whatever time the refusal names.
 pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// Time after which the server closes a socket that takes no data.
 const SEND_TIMEOUT: Duration = Duration::from_secs(20);

@@ -94,6 +94,7 @@ impl World<'_> {
         disk.recalibrate(self.scenario.background.new_min_read);
         let guarantee = disk.guarantee;
         self.engine.set_guarantee(self.now, DiskNumber(0), guarantee);
+        self.refusals.recalibrated();
         self.note("calibrated: reads per slot", [guarantee.min_read.into(), 0, 0, 0]);
     }
 }

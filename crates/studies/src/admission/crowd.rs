@@ -293,7 +293,7 @@ impl Evening {
                 self.asks.insert((now + wait, session));
                 self.starting.insert(title, Starting { came: now, from: now + wait, left, end });
             }
-            AdmissionDecision::Refused(refusal) => self.result.refused.push(refusal.resource),
+            AdmissionDecision::Refused(refusal) => self.result.refused.extend(refusal.resource),
         }
         self.take_actions();
     }

@@ -47,7 +47,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) work: BestEffort,
     /// Searches made in this slot.
     searches: u32,
-    pub(in crate::engine) last_search: Duration,
+    /// The start that the last search of this slot found, from then.
+    pub(in crate::engine) last_search: Option<Duration>,
     /// Slots by which the last candidate of this slot was delayed, if any was.
     pub(in crate::engine) last_delay: u32,
     pub(in crate::engine) reads: u64,
@@ -83,7 +84,7 @@ impl Disk {
             batch_len: 0,
             work: BestEffort::default(),
             searches: 0,
-            last_search: Duration::ZERO,
+            last_search: None,
             last_delay: 0,
             reads: 0,
             bytes: 0,
@@ -165,6 +166,7 @@ impl Disk {
         // What is left of the batch when its slot ends is late.
         let late = u32::try_from(self.batch.len()).expect("bounded by the batch");
         self.guard.slot_ended(self.batch_len, self.batch_len - late);
+        self.ease_while_idle(slot, plans);
         if plans {
             // Where time is counted, sweeps are measured, and they do not end with slots.
             self.watch_sweep(slot.start(self.slot));
@@ -173,12 +175,27 @@ impl Disk {
         }
         self.batch.clear();
         self.batch_len = 0;
-        (self.searches, self.last_delay) = (0, 0);
+        (self.searches, self.last_delay, self.last_search) = (0, 0, None);
         // A disk that has nothing to read is idle, not silent.
         let silent = self.in_flight > 0 && self.slot_reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
         self.last_slot_reads = std::mem::take(&mut self.slot_reads);
         self.dispatcher.advance(slot);
+    }
+
+    // The guards ease while nothing is booked and the device has nothing to do. No slot begins while
+    // the engine is quiet, so there may be many of them.
+    fn ease_while_idle(&mut self, slot: SlotIndex, plans: bool) {
+        if self.busy() > 0 || !self.dispatcher.books.is_empty() {
+            return;
+        }
+        let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
+        // `slot_ended` has counted the first.
+        self.guard.idle(slots.saturating_sub(1));
+        self.scan.guard.idle(slots);
+        if plans {
+            self.timings.slowdown = self.scan.guard.slowdown();
+        }
     }
 
     // Accounts for the slots since the last call: the slot that reads were given to, and idle ones.

@@ -12,14 +12,14 @@
 //! yet, were unread ([`Unissued`]); [`Approval::unchosen`] names them, and only `Streams::adopt`
 //! makes that true.
 
-use super::disk::Chosen;
+use super::disk::{Chosen, Disk};
 use super::{Bookings, EARLY_SLOTS, Placement};
 use crate::engine::stream::Stream;
 use crate::engine::{Layout, ReadId, Resource};
 use scheduler::admission::Policy;
 use scheduler::{
-    Demand, DiskBooks, DiskState, FailoverRequest, FailoverVerdict, Shortage, Slack, Supply,
-    Verdict, WindowPlan,
+    Demand, DiskBooks, DiskState, DiskTimings, FailoverRequest, FailoverVerdict, NetworkBooks,
+    Shortage, Slack, Supply, Verdict, WindowPlan,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,6 +49,15 @@ pub(in crate::engine) struct Approval {
     pub(in crate::engine) slack: Slack,
     /// Chosen reads that the plan takes for unread.
     pub(in crate::engine) unchosen: BTreeSet<ReadId>,
+}
+
+/// The speed that a disk is taken to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Speed {
+    /// As the guards believe now.
+    Now,
+    /// As calibrated.
+    Calibrated,
 }
 
 /// A candidate that fits, with all that booking it takes.
@@ -264,6 +273,76 @@ impl Bookings {
         short.map_or(Ok(()), |(slot, missing)| {
             Err(Shortage { resource: Resource::Network, slot, missing }.into())
         })
+    }
+
+    /// Whether a demand fits on a disk on which nothing is booked, from now on.
+    pub(in crate::engine) fn fits_alone(&self, disk: usize, demand: &Demand, speed: Speed) -> bool {
+        let state = &self.disks[disk];
+        let supply = state.supply(self.now);
+        self.alone(state, supply, demand, speed)
+    }
+
+    /// Whether no request for this demand ever fits, if it is that of the last request of the
+    /// present slot: see `streams::alone`.
+    pub(in crate::engine) fn refuses_for_ever(&self, disk: usize, demand: &Demand) -> bool {
+        if !self.policy.is_monotone() {
+            return false;
+        }
+        let state = &self.disks[disk];
+        let slot_start = self.slot.start(self.slot_length);
+        let supply = Supply { memory: u64::MAX, ..state.supply(slot_start) };
+        !self.alone(state, supply, demand, Speed::Calibrated) || !self.network_carries_sum(demand)
+    }
+
+    fn alone(&self, disk: &Disk, supply: Supply<'_>, demand: &Demand, speed: Speed) -> bool {
+        let mut books = DiskBooks::default();
+        books.advance(self.slot);
+        let policy = self.policy.policy();
+        let timings = match speed {
+            Speed::Calibrated if disk.timings.slowdown > 0 => {
+                &DiskTimings { slowdown: 0, observed_curve: None, ..disk.timings.clone() }
+            }
+            _ => &disk.timings,
+        };
+        let min_read = match speed {
+            Speed::Now => supply.min_read,
+            Speed::Calibrated => disk.guarantee.min_read,
+        };
+        policy.verdict(&books, &Supply { min_read, timings, ..supply }, demand).is_admit()
+    }
+
+    /// Whether the network has room for a demand if it carries nothing else.
+    pub(in crate::engine) fn network_carries_alone(&self, demand: &Demand) -> bool {
+        let Some(rate) = self.network_rate else { return true };
+        let mut network = NetworkBooks::default();
+        network.advance(self.slot);
+        network.verdict(demand, rate.bytes_in(self.slot_length).0).is_ok()
+    }
+
+    // Whether the network can have carried, by the end of each slot, what is to be sent by then.
+    fn network_carries_sum(&self, demand: &Demand) -> bool {
+        let Some(rate) = self.network_rate else { return true };
+        let per_slot = rate.bytes_in(self.slot_length).0;
+        let lead = demand.first().0.saturating_sub(self.slot.0);
+        let mut sum = 0;
+        demand.slots().iter().zip(lead + 1..).all(|(load, slots)| {
+            sum += load.bytes;
+            sum <= per_slot.saturating_mul(slots)
+        })
+    }
+
+    /// Whether something uses the disks that is no booked stream: buffers that sockets still hold,
+    /// and what the devices have to do.
+    pub(in crate::engine) fn is_in_use(&self) -> bool {
+        self.disks.iter().any(|disk| {
+            let books = &disk.dispatcher.books;
+            disk.busy() > 0 || (books.held(), books.reserved()) != (0, 0)
+        })
+    }
+
+    /// Memory for buffers, in bytes.
+    pub(in crate::engine) fn all_memory(&self) -> u64 {
+        self.disks.iter().map(|disk| disk.fair_memory).sum()
     }
 
     /// Whether the network has room for a demand that is booked when slot `current` runs.

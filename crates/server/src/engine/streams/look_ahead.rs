@@ -13,12 +13,11 @@
 //! further refusals repeat the last result, marked as a guess.
 
 use super::Streams;
-use crate::engine::Resource;
 use crate::engine::bookings::evaluate::{Approval, Candidate};
 use crate::engine::stream::Stream;
+use crate::engine::{Resource, RetryAfter};
 use scheduler::admission::earliest_shift;
 use scheduler::{Demand, Forecast, Supply};
-use std::time::Duration;
 use units::{Moment, nanos};
 
 impl Streams {
@@ -73,31 +72,31 @@ impl Streams {
         result
     }
 
-    /// The time from now after which a refused candidate fits if it is requested again then, and
-    /// whether that is exact.
+    /// The time from now after which a refused candidate fits if it is requested again then; `None`
+    /// if the search found no start.
     pub(in crate::engine) fn earliest_start(
         &mut self,
         candidate: &mut Candidate,
-    ) -> (Duration, bool) {
+    ) -> Option<RetryAfter> {
         let disk = candidate.disk();
         let state = &mut self.bookings.disks[disk];
         if !state.may_search() {
-            return (state.last_search, false);
+            // That of another candidate, which was refused in the same slot.
+            return state.last_search.map(RetryAfter::Estimated);
         }
         // A lower bound first: without reads made early the candidate fits no sooner.
-        let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
+        let lower_bound = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
             self.evaluate_delayed(candidate, slots).map(|_| ())
-        });
+        })?;
         // The failover books are not followed into the future.
-        let follows = !self.bookings.survives_loss();
-        let lower_bound = booked.filter(|_| follows);
-        let found =
-            lower_bound.and_then(|slots| self.fits_then(disk, &mut candidate.demand, slots));
-        let nearest = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
-        let slots = u32::try_from(nearest).unwrap_or(SEARCH_SLOTS);
+        let found = match self.bookings.survives_loss() {
+            false => self.fits_then(disk, &mut candidate.demand, lower_bound),
+            true => None,
+        };
+        let slots = u32::try_from(found.unwrap_or(lower_bound)).unwrap_or(SEARCH_SLOTS);
         let start = self.bookings.slot_length() * slots;
-        self.bookings.disks[disk].last_search = start;
-        (start, found.is_some())
+        self.bookings.disks[disk].last_search = Some(start);
+        Some(if found.is_some() { RetryAfter::Exact(start) } else { RetryAfter::Estimated(start) })
     }
 
     // The fewest slots from now, at least `from`, after which the demand fits if it is requested
@@ -153,7 +152,7 @@ impl Streams {
 }
 
 /// How far ahead the earliest start is searched for: ten minutes of 500 ms slots.
-pub(in crate::engine) const SEARCH_SLOTS: u32 = 1200;
+const SEARCH_SLOTS: u32 = 1200;
 
 /// Delays that are tried for a candidate when this slot's searches are used up.
 const TESTS_BEYOND: u32 = 4;

@@ -17,6 +17,7 @@
 //! Knows sessions as names only. Requests are known by the pieces that they wait for.
 
 mod accounts;
+mod alone;
 mod awaited;
 mod best_effort;
 mod evaluate;
@@ -43,7 +44,6 @@ use std::time::Duration;
 use titles::Titles;
 use units::Moment;
 
-pub(super) use look_ahead::SEARCH_SLOTS;
 pub(super) use placement::{Choice, Rejected, Rejection, reserve_for};
 pub(super) use reading::Retry;
 

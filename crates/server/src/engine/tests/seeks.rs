@@ -159,7 +159,11 @@ fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     let told = format!("declined {} Superseded", first.0);
     assert!(said.contains(&told), "the older is told: {said:?}");
     assert!(said.contains(&format!("complete {}", second.0)), "the younger is served: {said:?}");
-    assert_eq!(fixture.engine.status(fixture.now).counters.refused_disk, 0, "there was room");
+    assert_eq!(
+        fixture.engine.status(fixture.now).counters.refused.of_resource(Resource::Disk),
+        0,
+        "there was room"
+    );
 }
 
 #[test]
@@ -174,7 +178,10 @@ fn the_limit_of_open_requests_is_per_session() {
     fixture.pass(5000);
     fixture.want(busy, 16..17);
     assert_eq!(fixture.take_log("declined").len(), 0, "they are served, so there is room again");
-    assert_eq!(fixture.engine.status(fixture.now).counters.refused_memory, 0);
+    assert_eq!(
+        fixture.engine.status(fixture.now).counters.refused.of_resource(Resource::Memory),
+        0
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn part(title: u64, stored: Vec<u32>, each_ms: u32) -> Arc<Layout> {
 }
 
 impl Fixture {
-    fn ask(&mut self, request: AdmitRequest) -> AdmissionDecision {
+    pub(super) fn ask(&mut self, request: AdmitRequest) -> AdmissionDecision {
         let answer = self.engine.admit(self.now, request);
         self.drain();
         answer
@@ -135,10 +135,10 @@ fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
     let patient =
         |seconds| AdmitRequest { max_wait: Duration::from_secs(seconds), ..request(layout(2)) };
     let AdmissionDecision::Refused(refusal) = fixture.ask(patient(0)) else { panic!("it is full") };
-    assert!(refusal.exact, "{refusal:?}");
+    let RetryAfter::Exact(retry) = refusal.retry else { panic!("{refusal:?}") };
     assert!(matches!(fixture.ask(patient(1)), AdmissionDecision::Refused(_)), "not so soon");
     let (late, wait) = fixture.begin_session(patient(60));
-    assert!(wait <= refusal.retry_after, "its first pieces may be read before it comes");
+    assert!(wait <= retry, "its first pieces may be read before it comes");
     fixture.pass(u64::try_from(wait.as_millis()).unwrap());
     assert_eq!(fixture.engine.status(fixture.now).sessions, 2, "the place is held until then");
     fixture.want(late, 0..PIECES);
@@ -164,9 +164,9 @@ fn a_request_repeated_at_the_exact_retry_time_is_admitted() {
             let mut answer = fixture.ask(ask());
             refused += u32::from(matches!(answer, AdmissionDecision::Refused(_)));
             if let AdmissionDecision::Refused(refusal) = answer.clone()
-                && refusal.exact
+                && let RetryAfter::Exact(wait) = refusal.retry
             {
-                let wait = u64::try_from(refusal.retry_after.as_millis()).unwrap();
+                let wait = u64::try_from(wait.as_millis()).unwrap();
                 fixture.pass(wait);
                 answer = fixture.ask(ask());
                 assert!(
@@ -201,14 +201,14 @@ fn a_hundred_thousand_requests_in_a_second_are_answered_and_the_books_stay_exact
         match fixture.engine.admit(fixture.now, request(layout(number % 50))) {
             AdmissionDecision::Admitted { .. } => admitted += 1,
             AdmissionDecision::Refused(refusal) => {
-                named += u64::from(refusal.retry_after > Duration::ZERO);
-                exact += u64::from(refusal.exact);
+                named += u64::from(refusal.retry.after().is_some_and(|wait| !wait.is_zero()));
+                exact += u64::from(matches!(refusal.retry, RetryAfter::Exact(_)));
             }
         }
     }
     fixture.drain();
     let status = fixture.engine.status(fixture.now);
-    let refused = status.counters.refused_disk + status.counters.refused_memory;
+    let refused = status.counters.refused.of_cause(RefusalCause::Sessions);
     assert_eq!((admitted, named), (status.counters.admitted, refused), "each has an answer");
     assert_eq!(admitted + refused, 100_000);
     // A follower has one piece of the memory for its socket, and those of one title share the rest.

@@ -1,0 +1,144 @@
+//! Refusals: why a request does not fit, and when it would.
+//!
+//! ```text
+//!   a shortfall ──▶ cause   alone on the disk, as the disk is now     fits ─▶ Sessions
+//!                           alone on the disk, as it was calibrated   fits ─▶ SlowDisk
+//!                           nothing is lost                                ─▶ Title, else DiskLost
+//!               ──▶ time    Sessions   the earliest start (`streams::look_ahead`); where none was
+//!                                      found, the end of the next reservation in the way
+//!                           SlowDisk   when the guard eases next
+//!                           Title      never, where that is certain (`streams::alone`)
+//! ```
+//!
+//! A refusal is true on an empty server, too: there nobody is named as the one who is in the way,
+//! and no time is named at which the same request is refused again.
+
+use super::bookings::evaluate::{Candidate, FailoverShortfall, Shortfall};
+use super::departure::GiveWay;
+use super::streams::Rejected;
+use super::{AdmitRequest, Engine, Refusal, RefusalCause, Resource, RetryAfter};
+use scheduler::{EASE_SLOTS, Shortage};
+use units::Moment;
+
+impl Engine {
+    /// The refusal of a request of which no offer fits. The last offer is the smallest, so its
+    /// start is the earliest that can be named.
+    pub(super) fn refusal_of_all(&mut self, now: Moment, mut rejected: Vec<Rejected>) -> Refusal {
+        let last = rejected.pop().expect("a shortage is one of a candidate");
+        // Certain only if no offer would ever fit.
+        let others = rejected.iter().all(|other| self.streams.never_fits(&other.candidate));
+        for other in rejected {
+            self.streams.bookings.put_demand(other.candidate.demand);
+        }
+        self.refusal(now, last.candidate, last.shortfall, others)
+    }
+
+    /// The refusal of a candidate. `others_never`: no other candidate of the request ever fits.
+    pub(super) fn refusal(
+        &mut self,
+        now: Moment,
+        mut candidate: Candidate,
+        shortfall: Shortfall,
+        others_never: bool,
+    ) -> Refusal {
+        let cause = self.streams.cause(&candidate, shortfall.shortage.resource);
+        let resource = shortfall.shortage.resource;
+        let retry = match cause {
+            RefusalCause::Sessions => match self.streams.earliest_start(&mut candidate) {
+                Some(retry) => retry,
+                None => self.next_release(now, &candidate, resource),
+            },
+            RefusalCause::SlowDisk => {
+                let slots = u32::try_from(EASE_SLOTS).expect("a few");
+                RetryAfter::Estimated(self.config.slot * slots)
+            }
+            RefusalCause::Title if others_never && self.streams.never_fits(&candidate) => {
+                RetryAfter::Never
+            }
+            _ => RetryAfter::Unknown,
+        };
+        let detail = self.describe(now, shortfall);
+        self.streams.bookings.put_demand(candidate.demand);
+        Refusal { cause, resource: Some(resource), retry, detail }
+    }
+
+    // The shortage in numbers.
+    fn describe(&mut self, now: Moment, shortfall: Shortfall) -> String {
+        let Shortage { resource, slot, missing } = shortfall.shortage;
+        let when = slot.next().start(self.config.slot).since(now).as_secs_f64();
+        let what = match resource {
+            Resource::Disk => format!("{missing} reads too many for the disk"),
+            Resource::Memory => format!("{missing} too many (reads or bytes) for the buffers"),
+            Resource::Network => format!("{missing} bytes too many for the network"),
+        };
+        match shortfall.failover {
+            None => format!("{what}, {when:.1} s from now"),
+            Some(FailoverShortfall { lost, short }) => {
+                self.streams.accounts.counters.refused_for_loss += 1;
+                format!("if disk {lost} were lost: {what}, disk {short}, {when:.1} s from now")
+            }
+        }
+    }
+
+    // When the next reservation that is in the way ends, as far as that is known: when its title
+    // has been played, or when it may be given to another.
+    fn next_release(&self, now: Moment, candidate: &Candidate, resource: Resource) -> RetryAfter {
+        let who = GiveWay::for_shortfalls([(candidate.placement(), resource)]);
+        let ends = self.sessions.iter().filter(|(_, session)| who.includes(session));
+        let ends = ends.flat_map(|(_, session)| {
+            let played = session.streams.iter().filter_map(|id| {
+                let stream = self.streams.get(*id)?;
+                let last = stream.end.checked_sub(1)?;
+                Some(stream.due(last).release.next().start(self.config.slot))
+            });
+            let revocable = self.revocable_from(session);
+            [played.max(), revocable].into_iter().flatten()
+        });
+        match ends.filter(|end| *end > now).min() {
+            Some(end) => RetryAfter::Estimated(end.since(now)),
+            None => RetryAfter::Unknown,
+        }
+    }
+
+    /// The refusal of a request for a reason that has nothing to do with what is reserved.
+    pub(super) fn precheck(&self, request: &AdmitRequest) -> Option<Refusal> {
+        let refuse = |cause, resource, retry, detail: String| {
+            Some(Refusal { cause, resource, retry, detail })
+        };
+        let (server, unknown) = (RefusalCause::Server, RetryAfter::Unknown);
+        if !self.admitting {
+            return refuse(server, None, unknown, "the server is stopping".to_owned());
+        }
+        if self.streams.titles.is_withdrawn(request.layout.title) {
+            return refuse(server, None, unknown, "the title is being removed".to_owned());
+        }
+        if self.streams.bookings.disk_index(request.layout.disk).is_none() {
+            let detail = format!("the server has no disk {}", request.layout.disk.0);
+            return refuse(server, None, unknown, detail);
+        }
+        let mut copies = std::iter::once(&request.layout).chain(&request.copies);
+        if !copies.any(|layout| self.streams.bookings.is_live(layout)) {
+            let detail = "all disks with a copy of the title are lost".to_owned();
+            return refuse(RefusalCause::DiskLost, Some(Resource::Disk), unknown, detail);
+        }
+        if self.sessions.len() >= MAX_SESSIONS {
+            // What is short is the memory of the sessions' own state, which no booking counts.
+            let detail = format!("there are {MAX_SESSIONS} sessions, as many as there can be");
+            return refuse(server, Some(Resource::Memory), unknown, detail);
+        }
+        None
+    }
+
+    /// The refusal of a request that names tracks which this server can serve to nobody.
+    pub(super) fn refusal_of_unusable(detail: String) -> Refusal {
+        let retry = RetryAfter::Never;
+        Refusal { cause: RefusalCause::Title, resource: None, retry, detail }
+    }
+
+    pub(super) fn count_refusal(&mut self, refusal: &Refusal) {
+        self.streams.accounts.counters.refused.count(refusal);
+    }
+}
+
+/// Sessions of one engine. Each takes a few kilobytes beside its buffers.
+const MAX_SESSIONS: usize = 100_000;

@@ -1,0 +1,89 @@
+//! What fits if nothing else is booked: why a candidate was refused, and whether it ever fits.
+//!
+//! ```text
+//!                   the disk's speed   memory   requested               read from
+//!   cause           now, calibrated    all      now                     now on
+//!   never_fits      calibrated         all      at the end of a slot    the start of that slot
+//! ```
+//!
+//! `never_fits` holds for requests at any time. A read's slot is a step function of the time of the
+//! request that never falls, so of all requests within one slot the last has every read due latest,
+//! counted from that slot; and none can begin to read before the slot begins. A policy that is
+//! monotone ([`scheduler::PolicyKind::is_monotone`]) and refuses this case refuses all others.
+//! Without a replica no read has to be a slot early, and only memory beyond a bound that has
+//! nothing to do with time is looked at: how much is held at once is not monotone.
+
+use super::Streams;
+use crate::engine::bookings::evaluate::{Candidate, Speed};
+use crate::engine::stream::Stream;
+use crate::engine::{RefusalCause, Resource};
+use scheduler::PlayoutClock;
+use units::Moment;
+
+impl Streams {
+    /// Why a candidate that was short of `resource` does not fit.
+    pub(in crate::engine) fn cause(
+        &mut self,
+        candidate: &Candidate,
+        resource: Resource,
+    ) -> RefusalCause {
+        let bookings = &self.bookings;
+        let disk = candidate.disk();
+        let alone = |speed| match resource {
+            Resource::Network => bookings.network_carries_alone(&candidate.demand),
+            _ => bookings.fits_alone(disk, &candidate.demand, speed),
+        };
+        if alone(Speed::Now) {
+            let in_use = self.booked().next().is_some() || bookings.is_in_use();
+            return if in_use { RefusalCause::Sessions } else { self.cause_of_none(candidate) };
+        }
+        match alone(Speed::Calibrated) {
+            true => RefusalCause::SlowDisk,
+            false => RefusalCause::Title,
+        }
+    }
+
+    // Alone it fits on its disk, and nothing is booked: it is the loss of a disk, which it would
+    // have to survive, that it does not fit beside.
+    fn cause_of_none(&self, candidate: &Candidate) -> RefusalCause {
+        let copies = || candidate.copies.iter().map(|copy| usize::from(copy.disk.0));
+        if copies().any(|disk| self.bookings.disks[disk].lost) {
+            RefusalCause::DiskLost
+        } else if copies().any(|disk| self.bookings.disks[disk].timings.slowdown > 0) {
+            RefusalCause::SlowDisk
+        } else {
+            RefusalCause::Title
+        }
+    }
+
+    /// Whether a candidate certainly fits at no time, whatever is booked then, with the present
+    /// options and calibration.
+    pub(in crate::engine) fn never_fits(&mut self, candidate: &Candidate) -> bool {
+        // A copy on a disk that comes back may fit.
+        if candidate.copies.iter().any(|copy| !self.bookings.is_live(copy)) {
+            return false;
+        }
+        let pieces = candidate
+            .streams
+            .iter()
+            .map(|stream| u64::from(stream.layout.tracks[usize::from(stream.track)].piece));
+        let least = candidate.demand.reserve + pieces.max().unwrap_or(0);
+        if least > self.bookings.all_memory() {
+            return true;
+        }
+        let latest = Moment(self.bookings.slot_end().0 - 1);
+        let mut streams: Vec<Stream> = candidate
+            .streams
+            .iter()
+            .map(|stream| {
+                let timing = PlayoutClock { origin: latest, early: 0, ..stream.timing };
+                let layout = stream.layout.clone();
+                Stream::new(stream.session, layout, stream.track, timing, stream.cursor)
+            })
+            .collect();
+        let demand = self.bookings.demand_of(&mut streams, 0);
+        let never = self.bookings.refuses_for_ever(candidate.disk(), &demand);
+        self.bookings.put_demand(demand);
+        never
+    }
+}
