@@ -181,6 +181,7 @@ impl Shared {
                 slow_disk: counters.refused.of_cause(RefusalCause::SlowDisk),
                 title: counters.refused.of_cause(RefusalCause::Title),
                 disk_lost: counters.refused.of_cause(RefusalCause::DiskLost),
+                background: counters.refused.of_cause(RefusalCause::Background),
                 server: counters.refused.of_cause(RefusalCause::Server),
             },
             refused_for_failover: counters.refused_for_loss,

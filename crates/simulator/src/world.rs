@@ -177,7 +177,7 @@ impl<'a> World<'a> {
                 idle_after: scenario.idle_after,
             }),
             liveness: Liveness::default(),
-            refusals: Refusals::default(),
+            refusals: Refusals::new(scenario.guarantees_deadlines()),
             outcome: WorldOutcome {
                 seed: scenario.seed,
                 lowest_min_read_share: 1.0,

@@ -97,7 +97,7 @@ impl Engine {
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
         }
-        Err(self.refusal_of_all(now, rejected))
+        Err(self.refusal_of_all(now, request.max_wait, rejected))
     }
 
     // A better offer than the one that fits now, in place of viewers who have gone, if there is

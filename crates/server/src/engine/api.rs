@@ -192,6 +192,8 @@ pub enum RefusalCause {
     Title,
     /// The title, or its place after a loss, is on a disk that is lost.
     DiskLost,
+    /// Nothing is reserved: background work that the disk has begun takes the time.
+    Background,
     /// The server does not admit the request whatever is reserved: it is stopping, or the title is
     /// being removed, or there are as many sessions as there can be.
     Server,
@@ -199,8 +201,14 @@ pub enum RefusalCause {
 
 impl RefusalCause {
     /// All causes, in the order of their declaration.
-    pub const ALL: [Self; 5] =
-        [Self::Sessions, Self::SlowDisk, Self::Title, Self::DiskLost, Self::Server];
+    pub const ALL: [Self; 6] = [
+        Self::Sessions,
+        Self::SlowDisk,
+        Self::Title,
+        Self::DiskLost,
+        Self::Background,
+        Self::Server,
+    ];
 
     /// Its word in JSON and metrics.
     pub fn word(self) -> &'static str {
@@ -209,6 +217,7 @@ impl RefusalCause {
             Self::SlowDisk => "slow-disk",
             Self::Title => "title",
             Self::DiskLost => "disk-lost",
+            Self::Background => "background",
             Self::Server => "server",
         }
     }

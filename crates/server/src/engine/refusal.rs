@@ -18,41 +18,53 @@ use super::departure::GiveWay;
 use super::streams::Rejected;
 use super::{AdmitRequest, Engine, Refusal, RefusalCause, Resource, RetryAfter};
 use scheduler::{EASE_SLOTS, Shortage};
+use std::time::Duration;
 use units::Moment;
 
 impl Engine {
     /// The refusal of a request of which no offer fits. The last offer is the smallest, so its
     /// start is the earliest that can be named.
-    pub(super) fn refusal_of_all(&mut self, now: Moment, mut rejected: Vec<Rejected>) -> Refusal {
+    pub(super) fn refusal_of_all(
+        &mut self,
+        now: Moment,
+        max_wait: Duration,
+        mut rejected: Vec<Rejected>,
+    ) -> Refusal {
         let last = rejected.pop().expect("a shortage is one of a candidate");
         // Certain only if no offer would ever fit.
-        let others = rejected.iter().all(|other| self.streams.never_fits(&other.candidate));
+        let others =
+            rejected.iter().all(|other| self.streams.never_fits(&other.candidate, max_wait));
         for other in rejected {
             self.streams.bookings.put_demand(other.candidate.demand);
         }
-        self.refusal(now, last.candidate, last.shortfall, others)
+        let never = Never { others, max_wait };
+        self.refusal(now, last.candidate, last.shortfall, &never)
     }
 
-    /// The refusal of a candidate. `others_never`: no other candidate of the request ever fits.
+    /// The refusal of a candidate. `never`: what has to be known to say that it never fits.
     pub(super) fn refusal(
         &mut self,
         now: Moment,
         mut candidate: Candidate,
         shortfall: Shortfall,
-        others_never: bool,
+        never: &Never,
     ) -> Refusal {
         let cause = self.streams.cause(&candidate, shortfall.shortage.resource);
         let resource = shortfall.shortage.resource;
         let retry = match cause {
-            RefusalCause::Sessions => match self.streams.earliest_start(&mut candidate) {
-                Some(retry) => retry,
-                None => self.next_release(now, &candidate, resource),
-            },
+            RefusalCause::Sessions | RefusalCause::Background => {
+                match self.streams.earliest_start(&mut candidate) {
+                    Some(retry) => retry,
+                    None => self.next_release(now, &candidate, resource),
+                }
+            }
             RefusalCause::SlowDisk => {
                 let slots = u32::try_from(EASE_SLOTS).expect("a few");
                 RetryAfter::Estimated(self.config.slot * slots)
             }
-            RefusalCause::Title if others_never && self.streams.never_fits(&candidate) => {
+            RefusalCause::Title
+                if never.others && self.streams.never_fits(&candidate, never.max_wait) =>
+            {
                 RetryAfter::Never
             }
             _ => RetryAfter::Unknown,
@@ -138,6 +150,15 @@ impl Engine {
     pub(super) fn count_refusal(&mut self, refusal: &Refusal) {
         self.streams.accounts.counters.refused.count(refusal);
     }
+}
+
+/// What is known of a refused request beside the candidate that is refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Never {
+    /// No other candidate of the request ever fits.
+    pub(super) others: bool,
+    /// The longest time that the viewer waits for its start.
+    pub(super) max_wait: Duration,
 }
 
 /// Sessions of one engine. Each takes a few kilobytes beside its buffers.

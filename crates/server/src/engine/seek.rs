@@ -15,6 +15,7 @@
 use super::bookings::evaluate::{Accepted, Candidate};
 use super::departure::GiveWay;
 use super::pieces::{curve, validate};
+use super::refusal::Never;
 use super::sessions::Session;
 use super::stream::{Stream, StreamId};
 use super::streams::reserve_for;
@@ -226,7 +227,10 @@ impl Engine {
         let limit = u32::try_from(startup_slots).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
         match self.streams.delay_until_it_fits(&mut candidate, limit) {
             Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
-            None => Err(self.refusal(now, candidate, shortfall, true)),
+            None => {
+                let never = Never { others: true, max_wait: self.config.startup };
+                Err(self.refusal(now, candidate, shortfall, &never))
+            }
         }
     }
 }

@@ -180,6 +180,9 @@ fn refusal_message(refusal: &Refusal) -> String {
         RefusalCause::Title => format!(
             "this title needs more of the {short} than the server has, also without other sessions"
         ),
+        RefusalCause::Background => {
+            format!("background work that has begun takes the {short} at this moment")
+        }
         RefusalCause::DiskLost => "a disk with a copy of this title is lost".to_owned(),
         RefusalCause::Server => refusal.detail.clone(),
     };
@@ -282,6 +285,7 @@ mod tests {
             (Cause::Title, memory, never, "more of the memory", "a larger --memory"),
             (Cause::Title, network, never, "more of the network", "a higher --network rate"),
             (Cause::Title, None, never, "cannot be served", "3 reads late in second 7"),
+            (Cause::Background, disk, soon, "background work", "try again in 4 s"),
             (Cause::DiskLost, disk, unknown, "is lost", "bring the disk back"),
             (Cause::Server, None, unknown, "3 reads late in second 7", ""),
         ];

@@ -98,6 +98,8 @@ pub struct RefusedCauses {
     pub title: u64,
     /// A disk with the title is lost.
     pub disk_lost: u64,
+    /// Nothing is reserved, but background work has the disk.
+    pub background: u64,
     /// The server stops, removes the title, or has as many sessions as it can have.
     pub server: u64,
 }

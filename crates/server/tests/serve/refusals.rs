@@ -40,8 +40,9 @@ fn a_viewer_that_does_not_fit_is_refused_with_resource_and_time_and_the_others_p
             }
         }
     }
+    assert_eq!(json["cause"], "sessions", "{json}");
     let word = json["resource"].as_str().unwrap();
-    let line = format!("tenuto_refused_total{{resource=\"{word}\"}}");
+    let line = format!("tenuto_refused_total{{cause=\"sessions\",resource=\"{word}\"}}");
     eventually("the next snapshot counts the refusals", || {
         let metrics = client.get("/metrics");
         metrics.text().lines().any(|l| l.starts_with(&line) && !l.ends_with(" 0"))

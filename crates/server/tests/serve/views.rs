@@ -131,7 +131,7 @@ fn a_request_that_waits_is_answered_when_its_start_time_has_come() {
             break response;
         }
     };
-    assert!(refused.json()["exact"].is_boolean());
+    assert!(refused.json()["retry"].is_string());
     // Several requests at once, each on a connection of its own.
     let requested_at = Instant::now();
     let waiting: Vec<_> = (0..4)

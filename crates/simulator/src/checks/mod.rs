@@ -17,7 +17,7 @@ pub(crate) use deadlines::{Admission, DeadlineCheck, Deadlines, DeliveredBytes, 
 pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use liveness::Liveness;
 pub(crate) use memory::{IssuedRead, Memory, Piece};
-pub(crate) use refusals::Refusals;
+pub(crate) use refusals::{Refusals, Wish};
 pub(crate) use schedule::Contract;
 pub(crate) use seeks::{Contiguity, Segments};
 

@@ -13,12 +13,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::Moment;
 
-/// What viewers ask for: a title and a start.
-type Wish = (usize, Duration);
+/// What viewers ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wish {
+    pub(crate) title: usize,
+    pub(crate) from: Duration,
+    /// The longest time that it waits for its start.
+    pub(crate) patience: Duration,
+}
+
+impl Wish {
+    // Whether a refusal of this for ever is one of `other`, too, who waits no longer.
+    fn covers(&self, other: &Self) -> bool {
+        (self.title, self.from) == (other.title, other.from) && self.patience >= other.patience
+    }
+}
 
 /// The refusals of a world, kept until they can be compared with what came of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Refusals {
+    /// Whether every disk keeps its guarantee: without that, exact times are not kept either.
+    guaranteed: bool,
     never: BTreeSet<Wish>,
     exact: BTreeMap<usize, ExactTime>,
     changes: u64,
@@ -38,6 +53,12 @@ struct ExactTime {
 }
 
 impl Refusals {
+    /// No refusals yet. `guaranteed`: every disk keeps its guarantee.
+    pub(crate) fn new(guaranteed: bool) -> Self {
+        let (never, exact) = (BTreeSet::new(), BTreeMap::new());
+        Self { guaranteed, never, exact, changes: 0, for_ever: 0, at_exact_time: 0 }
+    }
+
     /// A viewer was refused. `in_use`: there are sessions, or data of sessions.
     pub(crate) fn refused(
         &mut self,
@@ -64,11 +85,11 @@ impl Refusals {
                 self.for_ever += 1;
                 self.never.insert(wish);
             }
-            RetryAfter::Exact(after) => {
+            RetryAfter::Exact(after) if self.guaranteed => {
                 let told = ExactTime { at: violations.now + after, wish, changes: self.changes };
                 self.exact.insert(viewer, told);
             }
-            RetryAfter::Estimated(_) | RetryAfter::Unknown => {}
+            RetryAfter::Exact(_) | RetryAfter::Estimated(_) | RetryAfter::Unknown => {}
         }
     }
 
@@ -76,7 +97,7 @@ impl Refusals {
     pub(crate) fn accepted(&mut self, viewer: usize, wish: Wish, violations: &mut ViolationLog) {
         self.due(viewer, wish, violations.now);
         violations.require(
-            !self.never.contains(&wish),
+            !self.never.iter().any(|other| other.covers(&wish)),
             "a request that never fits is never accepted",
             || format!("viewer {viewer}: {wish:?}"),
         );

@@ -1,7 +1,7 @@
 //! The viewers: they arrive, request admission, play, seek, wait and leave.
 
 use super::{Event, World};
-use crate::checks::Admission;
+use crate::checks::{Admission, Wish};
 use crate::viewers::Stall;
 use player::{Action as PlayerAction, Player, PlayerOptions};
 use server::engine::{AdmissionDecision, AdmitRequest, Disconnection, SessionId};
@@ -56,13 +56,14 @@ impl World<'_> {
             return Err(Duration::ZERO);
         }
         let patience = self.viewers[number].profile.patience;
+        // A viewer that is playing does not wait for a start: it has one.
+        let max_wait = if replaces.is_some() { Duration::ZERO } else { patience };
         let request = AdmitRequest {
             layout: Arc::clone(&title.layout),
             copies: title.copies.clone(),
             offers: title.offers.clone(),
             start: from,
-            // A viewer that is playing does not wait for a start: it has one.
-            max_wait: if replaces.is_some() { Duration::ZERO } else { patience },
+            max_wait,
             replaces,
         };
         match self.engine.admit(self.now, request) {
@@ -79,7 +80,8 @@ impl World<'_> {
                     [number as u64, session.0, offer as u64, 0],
                 );
                 self.outcome.admitted += 1;
-                let wish = (self.viewers[number].profile.title, from);
+                let title = self.viewers[number].profile.title;
+                let wish = Wish { title, from, patience: max_wait };
                 self.refusals.accepted(number, wish, &mut self.violations);
                 self.open_session(number, session, offer, from, wait);
                 Ok(wait)
@@ -92,7 +94,8 @@ impl World<'_> {
                 self.note("not admitted: viewer, resource", [number as u64, resource as u64, 0, 0]);
                 if replaces.is_none() {
                     let in_use = !self.sessions.is_empty() || self.memory.used() > 0;
-                    let wish = (self.viewers[number].profile.title, from);
+                    let title = self.viewers[number].profile.title;
+                    let wish = Wish { title, from, patience: max_wait };
                     let violations = &mut self.violations;
                     self.refusals.refused(number, wish, &refusal, in_use, violations);
                 }

@@ -331,13 +331,10 @@ impl Bookings {
         })
     }
 
-    /// Whether something uses the disks that is no booked stream: buffers that sockets still hold,
-    /// and what the devices have to do.
-    pub(in crate::engine) fn is_in_use(&self) -> bool {
-        self.disks.iter().any(|disk| {
-            let books = &disk.dispatcher.books;
-            disk.busy() > 0 || (books.held(), books.reserved()) != (0, 0)
-        })
+    /// Whether memory is held or reserved, which it may be for sockets after their session's end.
+    pub(in crate::engine) fn holds_or_reserves(&self) -> bool {
+        let books = self.disks.iter().map(|disk| &disk.dispatcher.books);
+        books.into_iter().any(|books| (books.held(), books.reserved()) != (0, 0))
     }
 
     /// Memory for buffers, in bytes.

@@ -6,7 +6,7 @@
 //!   never_fits      calibrated         all      at the end of a slot    the start of that slot
 //! ```
 //!
-//! `never_fits` holds for requests at any time. A read's slot is a step function of the time of the
+//! `never_fits` holds for requests at any time, of viewers who wait for their start no longer. A read's slot is a step function of the time of the
 //! request that never falls, so of all requests within one slot the last has every read due latest,
 //! counted from that slot; and none can begin to read before the slot begins. A policy that is
 //! monotone ([`scheduler::PolicyKind::is_monotone`]) and refuses this case refuses all others.
@@ -18,6 +18,7 @@ use crate::engine::bookings::evaluate::{Candidate, Speed};
 use crate::engine::stream::Stream;
 use crate::engine::{RefusalCause, Resource};
 use scheduler::PlayoutClock;
+use std::time::Duration;
 use units::Moment;
 
 impl Streams {
@@ -34,8 +35,7 @@ impl Streams {
             _ => bookings.fits_alone(disk, &candidate.demand, speed),
         };
         if alone(Speed::Now) {
-            let in_use = self.booked().next().is_some() || bookings.is_in_use();
-            return if in_use { RefusalCause::Sessions } else { self.cause_of_none(candidate) };
+            return self.cause_beside_it(candidate);
         }
         match alone(Speed::Calibrated) {
             true => RefusalCause::SlowDisk,
@@ -43,9 +43,15 @@ impl Streams {
         }
     }
 
-    // Alone it fits on its disk, and nothing is booked: it is the loss of a disk, which it would
-    // have to survive, that it does not fit beside.
-    fn cause_of_none(&self, candidate: &Candidate) -> RefusalCause {
+    // Alone it fits on its disk.
+    fn cause_beside_it(&self, candidate: &Candidate) -> RefusalCause {
+        if self.booked().next().is_some() || self.bookings.holds_or_reserves() {
+            return RefusalCause::Sessions;
+        }
+        if self.bookings.disks.iter().any(|disk| disk.busy() > 0) {
+            return RefusalCause::Background;
+        }
+        // It is the loss of a disk, which it would have to survive, that it does not fit beside.
         let copies = || candidate.copies.iter().map(|copy| usize::from(copy.disk.0));
         if copies().any(|disk| self.bookings.disks[disk].lost) {
             RefusalCause::DiskLost
@@ -57,8 +63,12 @@ impl Streams {
     }
 
     /// Whether a candidate certainly fits at no time, whatever is booked then, with the present
-    /// options and calibration.
-    pub(in crate::engine) fn never_fits(&mut self, candidate: &Candidate) -> bool {
+    /// options and calibration, if its viewer waits for its start for at most `max_wait`.
+    pub(in crate::engine) fn never_fits(
+        &mut self,
+        candidate: &Candidate,
+        max_wait: Duration,
+    ) -> bool {
         // A copy on a disk that comes back may fit.
         if candidate.copies.iter().any(|copy| !self.bookings.is_live(copy)) {
             return false;
@@ -71,7 +81,8 @@ impl Streams {
         if least > self.bookings.all_memory() {
             return true;
         }
-        let latest = Moment(self.bookings.slot_end().0 - 1);
+        // The longest wait has every read due latest.
+        let latest = Moment(self.bookings.slot_end().0 - 1) + max_wait;
         let mut streams: Vec<Stream> = candidate
             .streams
             .iter()
