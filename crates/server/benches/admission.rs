@@ -1,5 +1,7 @@
 //! Time of an admission decision: for one more viewer of an hour's title with 500 sessions, and
 //! with as many sessions as fit. A decision includes the booking and the choice of the first reads.
+//! Then for 200 arrivals a second, most of which are refused, with viewers who wait for their start
+//! for at most 5 s and viewers who do not.
 //!
 //! `cargo bench -p server --bench admission` prints the times.
 
@@ -40,6 +42,9 @@ fn main() {
             refused = if fixture.admit_next().session.is_some() { 0 } else { refused + 1 };
         }
         fixture.measure(&name);
+        for max_wait in [Duration::ZERO, Duration::from_secs(5)] {
+            fixture.measure_arrivals(&name, max_wait);
+        }
     }
 }
 
@@ -104,6 +109,40 @@ impl Fixture {
             }
             self.engine.read_done(self.now, read, ReadOutcome::Good);
         }
+    }
+
+    /// Prints the times of decisions on viewers who arrive at 200 a second, whatever slot it is, and
+    /// stay if they are admitted.
+    fn measure_arrivals(&mut self, name: &str, max_wait: Duration) {
+        let (sessions, mut admitted) = (self.sessions, 0);
+        let slot = self.now;
+        let mut times: Vec<Duration> = (1..=ARRIVALS)
+            .map(|number| {
+                let at = slot + EVERY * number;
+                while self.now + SLOT <= at {
+                    self.advance_slot();
+                }
+                self.requests += 1;
+                let request = AdmitRequest { max_wait, ..request(self.requests) };
+                let start = Instant::now();
+                let answer = self.engine.admit(at, request);
+                let time = start.elapsed();
+                admitted += u64::from(matches!(answer, AdmissionDecision::Admitted { .. }));
+                time
+            })
+            .collect();
+        self.sessions += admitted;
+        self.advance_slot();
+        times.sort_unstable();
+        let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
+        println!(
+            "{name}, {sessions} sessions, 200 arrivals/s, wait {} s: {admitted} of {ARRIVALS} \
+             admitted, median {:.3} ms, p99 {:.3} ms, longest {:.3} ms",
+            max_wait.as_secs(),
+            at(0.5),
+            at(0.99),
+            at(1.0)
+        );
     }
 
     /// Prints the times of decisions about viewers that leave at once.
@@ -193,6 +232,9 @@ fn guarantee() -> DiskGuarantee {
 
 const VIEWERS: u64 = 500;
 const DECISIONS: u64 = 200;
+/// Arrivals that are measured, and the time between two: 200 a second.
+const ARRIVALS: u32 = 2000;
+const EVERY: Duration = Duration::from_millis(5);
 /// 540 MB/s: about the time that the engine charges, so that reads do not run far ahead.
 const NANOS_PER_KIB: u64 = 1900;
 const SLOT: Duration = Duration::from_millis(500);

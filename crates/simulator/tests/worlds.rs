@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[test]
 fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
     let (mut pieces, mut admitted, mut refused, mut guaranteed) = (0, 0, 0, 0);
+    let (mut for_ever, mut exact) = (0, 0);
     let (mut waited, mut replaced) = (0, 0);
     for outcome in all_seeds(FaultClass::FaultFree, FAULT_FREE_SEEDS) {
         pieces += outcome.checked_on_time;
@@ -20,11 +21,14 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         replaced += outcome.replaced;
         guaranteed += outcome.with_guarantee;
         refused += outcome.refused.iter().sum::<u64>();
+        for_ever += outcome.refused_for_ever;
+        exact += outcome.exact_retries;
     }
     // The property proves something only if many viewers were admitted and many were refused.
     if seeds::single().is_none() {
         assert!(pieces > 100_000, "only {pieces} pieces were checked");
         assert!(admitted > 5_000 && refused > 5_000, "{admitted} admitted, {refused} refused");
+        assert!(for_ever > 100 && exact > 100, "{for_ever} refused for ever, {exact} came back");
         assert!(waited > 50 && replaced > 50, "{waited} waited, {replaced} replaced");
         assert!(guaranteed > 1_000, "only {guaranteed} sessions had a guaranteed slack");
     }

@@ -227,6 +227,9 @@ pub struct RefusalReport {
     /// The scarce resource: `disk`, `memory` or `network`; another word of the server for other
     /// reasons (`stopping`); `unknown` when it named none.
     pub resource: String,
+    /// Why the request did not fit, in a word of a Tenuto server, such as `sessions` or `title`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// The value of the `Retry-After` header.
     pub retry_after_s: Option<u64>,
     /// The reason in one sentence.

@@ -116,6 +116,18 @@ fn a_refused_viewer_retries_after_the_given_time() {
 }
 
 #[test]
+fn a_viewer_that_is_refused_for_ever_does_not_retry() {
+    let server = TestServer::open(|_, admission| admission.map(|_| Reply::refusal_for_ever()));
+    let report =
+        play(&PlayOptions { retry: true, ..options(&server, "/t/film/master.m3u8", 1) }).unwrap();
+    let viewer = &report.viewers[0];
+    assert_eq!((viewer.outcome, viewer.attempts), (ViewerOutcome::Refused, 1));
+    let refusal = viewer.refusal.as_ref().unwrap();
+    assert_eq!((refusal.cause.as_deref(), refusal.retry_after_s), (Some("title"), None));
+    assert_eq!(refusal.reason, "too fast for this disk");
+}
+
+#[test]
 fn a_late_segment_is_one_stall_and_drift() {
     let server = TestServer::open(|target, _| {
         // Play-out reaches this segment after 0.6 s.

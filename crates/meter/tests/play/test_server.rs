@@ -118,6 +118,13 @@ impl Reply {
         Self::new(503, &format!("Retry-After: {retry_after}\r\n"), body)
     }
 
+    /// A refusal that says that it will always be refused.
+    pub(crate) fn refusal_for_ever() -> Self {
+        let body = r#"{"resource":"disk","error":"refused","cause":"title","retry":"never",
+            "retry_after_ms":null,"message":"too fast for this disk"}"#;
+        Self::new(503, "", body)
+    }
+
     pub(crate) fn after_ms(mut self, millis: u64) -> Self {
         self.delay = Duration::from_millis(millis);
         self

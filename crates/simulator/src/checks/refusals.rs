@@ -2,13 +2,14 @@
 //! at the exact time that it was given is accepted.
 //!
 //! ```text
-//!   refused: never               ──▶ the same request is refused at any later time
+//!   refused: never               ──▶ the same request is refused at any later time, unless there is
+//!                                    another viewer of the title to be followed
 //!   refused: exactly in 3 s      ──▶ the same viewer is accepted in 3 s, if nothing else changed
 //!   refused because of sessions  ──▶ there is one, or data of one
 //! ```
 
 use super::ViolationLog;
-use server::engine::{Refusal, RefusalCause, RetryAfter};
+use server::engine::{Refusal, RefusalCause, Resource, RetryAfter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::Moment;
@@ -85,7 +86,10 @@ impl Refusals {
                 self.for_ever += 1;
                 self.never.insert(wish);
             }
-            RetryAfter::Exact(after) if self.guaranteed => {
+            // Memory is not looked at: slow sockets hold buffers longer than they are reserved for.
+            RetryAfter::Exact(after)
+                if self.guaranteed && refusal.resource != Some(Resource::Memory) =>
+            {
                 let told = ExactTime { at: violations.now + after, wish, changes: self.changes };
                 self.exact.insert(viewer, told);
             }
@@ -94,10 +98,17 @@ impl Refusals {
     }
 
     /// A viewer was accepted.
-    pub(crate) fn accepted(&mut self, viewer: usize, wish: Wish, violations: &mut ViolationLog) {
+    /// `may_follow`: another viewer of the title is there, whose data it may share.
+    pub(crate) fn accepted(
+        &mut self,
+        viewer: usize,
+        wish: Wish,
+        may_follow: bool,
+        violations: &mut ViolationLog,
+    ) {
         self.due(viewer, wish, violations.now);
         violations.require(
-            !self.never.iter().any(|other| other.covers(&wish)),
+            may_follow || !self.never.iter().any(|other| other.covers(&wish)),
             "a request that never fits is never accepted",
             || format!("viewer {viewer}: {wish:?}"),
         );

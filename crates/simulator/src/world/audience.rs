@@ -82,7 +82,9 @@ impl World<'_> {
                 self.outcome.admitted += 1;
                 let title = self.viewers[number].profile.title;
                 let wish = Wish { title, from, patience: max_wait };
-                self.refusals.accepted(number, wish, &mut self.violations);
+                let with_it = |other: &usize| self.viewers[*other].profile.title == title;
+                let may_follow = self.sessions.values().any(with_it);
+                self.refusals.accepted(number, wish, may_follow, &mut self.violations);
                 self.open_session(number, session, offer, from, wait);
                 Ok(wait)
             }

@@ -199,7 +199,7 @@ impl Session {
     pub(super) fn refused(&mut self, now: Moment, head: &Head, body: &[u8], retry: bool) {
         self.answered = Some(now);
         self.refusal = Some(refusal(head.retry_after, body));
-        if retry {
+        if retry && !is_for_ever(body) {
             let wait = Duration::from_secs(head.retry_after.unwrap_or(5)).max(SHORTEST_RETRY);
             self.state = SessionState::WaitingToRetry(now + wait);
         } else {
@@ -222,10 +222,17 @@ fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport {
     let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
     RefusalReport {
         resource: text(&["resource", "error"]).unwrap_or("unknown").to_owned(),
+        cause: text(&["cause"]).map(str::to_owned),
         retry_after_s,
         reason: text(&["message"]).map_or_else(|| beginning(body), str::to_owned),
         detail: text(&["detail"]).map(str::to_owned),
     }
+}
+
+/// Whether a Tenuto server says that the request will never fit.
+fn is_for_ever(body: &[u8]) -> bool {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    value["retry"] == "never"
 }
 
 /// The failure of a request whose response has this error status.
