@@ -111,8 +111,8 @@ impl Fixture {
         }
     }
 
-    /// Prints the times of decisions on viewers who arrive at 200 a second, whatever slot it is, and
-    /// stay if they are admitted.
+    /// Prints the times of decisions on viewers who arrive at 200 a second, whatever slot it is,
+    /// and stay if they are admitted.
     fn measure_arrivals(&mut self, name: &str, max_wait: Duration) {
         let (sessions, mut admitted) = (self.sessions, 0);
         let slot = self.now;

@@ -235,8 +235,8 @@ impl PolicyKind {
         self.row().guarantees
     }
 
-    /// Whether a demand that it refuses for an empty disk and unlimited memory is refused as well if
-    /// reads of it are due earlier. Then one refusal of the most favourable case rules out all.
+    /// Whether a demand that it refuses for an empty disk and unlimited memory is refused as well
+    /// if reads of it are due earlier. Then one refusal of the most favourable case rules out all.
     pub fn is_monotone(self) -> bool {
         // `observed` counts with a number that may rise; policies that look at each slot alone may
         // find two reads in one slot that earlier deadlines would part.

@@ -58,10 +58,7 @@ impl Engine {
                     None => self.next_release(now, &candidate, resource),
                 }
             }
-            RefusalCause::SlowDisk => {
-                let slots = u32::try_from(EASE_SLOTS).expect("a few");
-                RetryAfter::Estimated(self.config.slot * slots)
-            }
+            RefusalCause::SlowDisk => RetryAfter::Estimated(self.config.slot * EASE_SLOTS),
             RefusalCause::Title
                 if never.others && self.streams.never_fits(&candidate, never.max_wait) =>
             {

@@ -183,8 +183,8 @@ impl Disk {
         self.dispatcher.advance(slot);
     }
 
-    // The guards ease while nothing is booked and the device has nothing to do. No slot begins while
-    // the engine is quiet, so there may be many of them.
+    // The guards ease while nothing is booked and the device has nothing to do. No slot begins
+    // while the engine is quiet, so there may be many of them.
     fn ease_while_idle(&mut self, slot: SlotIndex, plans: bool) {
         if self.busy() > 0 || !self.dispatcher.books.is_empty() {
             return;
