@@ -134,14 +134,14 @@ impl Fixture {
         self.sessions += admitted;
         self.advance_slot();
         times.sort_unstable();
-        let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3;
+        let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
         println!(
             "{name}, {sessions} sessions, 200 arrivals/s, wait {} s: {admitted} of {ARRIVALS} \
              admitted, median {:.3} ms, p99 {:.3} ms, longest {:.3} ms",
             max_wait.as_secs(),
-            at(0.5),
-            at(0.99),
-            at(1.0)
+            at(50),
+            at(99),
+            at(100)
         );
     }
 

@@ -11,8 +11,9 @@
 //! within one slot the last has every read due latest, counted from that slot; and none can begin
 //! to read before the slot begins. A policy that is monotone
 //! ([`scheduler::PolicyKind::is_monotone`]) and refuses this case refuses all others. A viewer who
-//! follows another shares its reads, which is not looked at. Without a replica no read has to be a slot early, and only memory beyond a bound that has
-//! nothing to do with time is looked at: how much is held at once is not monotone.
+//! follows another shares its reads, which is not looked at. Without a replica no read has to be a
+//! slot early, and only memory beyond a bound that has nothing to do with time is looked at: how
+//! much is held at once is not monotone.
 
 use super::Streams;
 use crate::engine::bookings::evaluate::{Candidate, Speed};
