@@ -63,7 +63,7 @@ fn what_never_fits_is_refused_at_all_times() {
         let (pieces, every_ms) = if by_time { (1..600, 5..40) } else { (1..60, 50..400) };
         let view = dense(1, random.u32(pieces), random.u32(every_ms));
         let model = DiskModel::preset("st39183w").expect("a known disk");
-        let mut ask_at = |millis| {
+        let ask_at = |millis| {
             let mut fixture = Fixture::new(config.clone());
             if by_time {
                 let timings = DiskTimings::of_model(&model, ByteCount(u64::from(PIECE)), 1);
