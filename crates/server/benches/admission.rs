@@ -16,7 +16,7 @@ use disk::DiskModel;
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, ReadId, ReadOutcome, SessionId, TitleKey, TrackLayout,
+    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackLayout,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -88,7 +88,15 @@ impl Fixture {
             AdmissionDecision::Refused(_) => None,
         };
         self.sessions += u64::from(session.is_some());
+        session.into_iter().for_each(|session| self.play(session));
         Decision { session, time }
+    }
+
+    /// Requests the first bytes: a newcomer may take the place of a viewer who never plays.
+    fn play(&mut self, session: SessionId) {
+        let request = RequestId(session.0);
+        let parts = vec![Part { track: 0, bytes: 0..1 }];
+        self.engine.request(self.now, MediaRequest { request, session, parts });
     }
 
     /// Advances to the next slot; the disk completes the reads for which it has time.
@@ -98,8 +106,12 @@ impl Fixture {
         let mut left = SLOT;
         loop {
             for action in self.engine.take_actions() {
-                if let Action::Read { read, len, .. } = action {
-                    self.reading.push_back((read, len));
+                match action {
+                    Action::Read { read, len, .. } => self.reading.push_back((read, len)),
+                    Action::Deliver { request, read, .. } => {
+                        self.engine.sent(self.now, request, read);
+                    }
+                    _ => {}
                 }
             }
             let Some((read, len)) = self.reading.pop_front() else { return };
@@ -127,7 +139,10 @@ impl Fixture {
                 let start = Instant::now();
                 let answer = self.engine.admit(at, request);
                 let time = start.elapsed();
-                admitted += u64::from(matches!(answer, AdmissionDecision::Admitted { .. }));
+                if let AdmissionDecision::Admitted { session, .. } = answer {
+                    self.play(session);
+                    admitted += 1;
+                }
                 time
             })
             .collect();

@@ -91,19 +91,32 @@ impl Engine {
 
     // When the next reservation that is in the way ends, as far as that is known: when its title
     // has been played, or when it may be given to another.
-    fn next_release(&self, now: Moment, candidate: &Candidate, resource: Resource) -> RetryAfter {
-        let who = GiveWay::for_shortfalls([(candidate.placement(), resource)]);
-        let ends = self.sessions.iter().filter(|(_, session)| who.includes(session));
-        let ends = ends.flat_map(|(_, session)| {
-            let played = session.streams.iter().filter_map(|id| {
-                let stream = self.streams.get(*id)?;
-                let last = stream.end.checked_sub(1)?;
-                Some(stream.due(last).release.next().start(self.config.slot))
+    fn next_release(
+        &mut self,
+        now: Moment,
+        candidate: &Candidate,
+        resource: Resource,
+    ) -> RetryAfter {
+        let (disk, anywhere) = (candidate.disk(), resource == Resource::Network);
+        let known = self.streams.bookings.disks[disk].next_release[usize::from(anywhere)];
+        // Once for each slot: every session is looked at.
+        let next = known.unwrap_or_else(|| {
+            let who = GiveWay::for_shortfalls([(candidate.placement(), resource)]);
+            let ends = self.sessions.iter().filter(|(_, session)| who.includes(session));
+            let ends = ends.flat_map(|(_, session)| {
+                let played = session.streams.iter().filter_map(|id| {
+                    let stream = self.streams.get(*id)?;
+                    let last = stream.end.checked_sub(1)?;
+                    let release = stream.release_clock().release_slot(&stream.curve(), last);
+                    Some(release.next().start(self.config.slot))
+                });
+                let revocable = self.revocable_from(session);
+                [played.max(), revocable].into_iter().flatten()
             });
-            let revocable = self.revocable_from(session);
-            [played.max(), revocable].into_iter().flatten()
+            ends.filter(|end| *end > now).min()
         });
-        match ends.filter(|end| *end > now).min() {
+        self.streams.bookings.disks[disk].next_release[usize::from(anywhere)] = Some(next);
+        match next.filter(|end| *end > now) {
             Some(end) => RetryAfter::Estimated(end.since(now)),
             None => RetryAfter::Unknown,
         }

@@ -47,8 +47,12 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) work: BestEffort,
     /// Searches made in this slot.
     searches: u32,
-    /// The start that the last search of this slot found, from then.
-    pub(in crate::engine) last_search: Option<Duration>,
+    /// What this slot's search for the start of a refused candidate found, from then: nothing, if
+    /// `None` within. One search in a slot, because it takes as long as many decisions.
+    pub(in crate::engine) last_search: Option<Option<Duration>>,
+    /// The next end of a reservation on the disk (false) or anywhere (true), where this slot needed
+    /// it; `None` within: there is none.
+    pub(in crate::engine) next_release: [Option<Option<Moment>>; 2],
     /// Slots by which the last candidate of this slot was delayed, if any was.
     pub(in crate::engine) last_delay: u32,
     pub(in crate::engine) reads: u64,
@@ -85,6 +89,7 @@ impl Disk {
             work: BestEffort::default(),
             searches: 0,
             last_search: None,
+            next_release: [None; 2],
             last_delay: 0,
             reads: 0,
             bytes: 0,
@@ -176,6 +181,7 @@ impl Disk {
         self.batch.clear();
         self.batch_len = 0;
         (self.searches, self.last_delay, self.last_search) = (0, 0, None);
+        self.next_release = [None; 2];
         // A disk that has nothing to read is idle, not silent.
         let silent = self.in_flight > 0 && self.slot_reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
@@ -341,6 +347,5 @@ impl Disk {
 /// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;
 
-/// Searches for a start or for memory, per slot and disk: each tries up to seventy starts, some
-/// 10 µs each, and follows thousands of future reads.
+/// Searches for a delayed start or for memory, per slot and disk: each is some evaluations.
 const MAX_SEARCHES: u32 = 8;

@@ -119,14 +119,16 @@ impl Streams {
     // between them.
     fn nearest_ahead(&self, stream: &Stream) -> Option<StreamId> {
         let leads = |(_, other): &(&StreamId, &Stream)| {
-            other.fed.is_none()
-                && other.replica.is_none()
+            // The cheapest first, which rules out nearly all: this is asked of every stream.
+            other.layout.title == stream.layout.title
                 && other.track == stream.track
                 && other.session != stream.session
-                // It has something unread, or still holds the end.
-                && other.holds_all_from() < other.end
+                && other.fed.is_none()
+                && other.replica.is_none()
                 && is_same_track(other, stream)
                 && stream.timing.is_not_before(&other.timing)
+                // It has something unread, or still holds the end.
+                && other.holds_all_from() < other.end
         };
         let interval = |(_, other): &(&StreamId, &Stream)| {
             stream.timing.keeps_longer_by(&other.release_clock())

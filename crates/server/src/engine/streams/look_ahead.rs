@@ -8,9 +8,9 @@
 //!                    of its reads made before
 //! ```
 //!
-//! The result is an upper bound: a disk may be faster than guaranteed, and sessions may end. The
-//! search is cheap: it covers a bounded part of the future, and few searches are made in a slot;
-//! further refusals repeat the last result, marked as a guess.
+//! The result is an upper bound: a disk may be faster than guaranteed, and sessions may end. A
+//! search covers a bounded part of the future, and each disk has one in a slot; further refusals
+//! of that slot repeat its result, marked as an estimate.
 
 use super::Streams;
 use crate::engine::bookings::evaluate::{Approval, Candidate};
@@ -80,10 +80,11 @@ impl Streams {
     ) -> Option<RetryAfter> {
         let disk = candidate.disk();
         let state = &mut self.bookings.disks[disk];
-        if !state.may_search() {
+        if let Some(found) = state.last_search {
             // That of another candidate, which was refused in the same slot.
-            return state.last_search.map(RetryAfter::Estimated);
+            return found.map(RetryAfter::Estimated);
         }
+        state.last_search = Some(None);
         // A lower bound first: without reads made early the candidate fits no sooner.
         let lower_bound = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
             self.evaluate_delayed(candidate, slots).map(|_| ())
@@ -95,7 +96,7 @@ impl Streams {
         };
         let slots = u32::try_from(found.unwrap_or(lower_bound)).unwrap_or(SEARCH_SLOTS);
         let start = self.bookings.slot_length() * slots;
-        self.bookings.disks[disk].last_search = Some(start);
+        self.bookings.disks[disk].last_search = Some(Some(start));
         Some(if found.is_some() { RetryAfter::Exact(start) } else { RetryAfter::Estimated(start) })
     }
 
