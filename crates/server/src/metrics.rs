@@ -158,8 +158,8 @@ impl Scrape {
         for (name, help, value) in gauges {
             out.family(&format!("disk_{name}"), help, None, "store", &of(value), gauge)?;
         }
-        let slowdown = disks.iter().map(DiskStatus::slowdown_part);
-        let slowdown: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(slowdown).collect();
+        let parts = disks.iter().map(DiskStatus::slowdown_part);
+        let slowdown: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(parts).collect();
         let help = "Part by which reads take longer than calibrated";
         // `Unit::Ratios` would end the name in `_ratios`.
         let unit = Unit::Other("ratio".to_owned());

@@ -107,8 +107,8 @@ fn plots<'a>(
     variants: impl Iterator<Item = (&'a str, &'a SearchRuns)> + Clone,
     captions: [&str; 2],
 ) -> Result<[Block; 2], MeterError> {
-    let bars = (1u32..).map(f64::from).zip(variants.clone());
-    let bars = bars.map(|(at, (name, found))| {
+    let numbered = (1u32..).map(f64::from).zip(variants.clone());
+    let bars = numbered.map(|(at, (name, found))| {
         let streams = f64::from(found.verdict.streams);
         Series::new(name, LineShape::Spans, vec![(at, 0.0), (at, streams)])
     });

@@ -147,8 +147,8 @@ impl CrowdStudy {
         let cut = self.cut(self.seed ^ number);
         let bytes = align_up(cut.bytes, ALIGNED);
         let room = u128::from(self.model.capacity().0.saturating_sub(bytes));
-        let place = u64::try_from((room * u128::from(number.wrapping_mul(GOLDEN))) >> 64);
-        let place = place.unwrap_or(0) / ALIGNED * ALIGNED;
+        let spread = u64::try_from((room * u128::from(number.wrapping_mul(GOLDEN))) >> 64);
+        let place = spread.unwrap_or(0) / ALIGNED * ALIGNED;
         let track = TrackLayout {
             bytes: cut.bytes,
             piece: cut.piece,
@@ -208,8 +208,8 @@ impl CrowdStudy {
     fn even_cut(&self) -> Cut {
         let lasts = ByteCount(self.piece.into()).time_at(self.rate).as_nanos();
         let pieces = PLANNED.as_nanos().div_ceil(lasts.max(1));
-        let due = |i: u128| u32::try_from(i * lasts / 1_000_000).unwrap_or(u32::MAX);
-        let due: Vec<u32> = (0..pieces).map(due).collect();
+        let due_ms = |i: u128| u32::try_from(i * lasts / 1_000_000).unwrap_or(u32::MAX);
+        let due: Vec<u32> = (0..pieces).map(due_ms).collect();
         Cut { bytes: due.len() as u64 * u64::from(self.piece), due, piece: self.piece }
     }
 }

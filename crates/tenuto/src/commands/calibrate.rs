@@ -146,12 +146,12 @@ fn page(calibration: &wire::Calibration) -> String {
             )
         },
     );
-    let outliers = calibration.outliers.iter().map(|outlier| {
+    let outlier = |outlier: &wire::Outlier| {
         let (size, at) = (ByteCount(outlier.read_size), time(outlier.at));
         let delay = time(outlier.delay);
         format!("one delay of {delay} (reads of {size}, after {at}) did not recur: not counted\n")
-    });
-    let outliers: String = outliers.collect();
+    };
+    let outliers: String = calibration.outliers.iter().map(outlier).collect();
     let facts = facts(&[
         ("measured on", measured(calibration)),
         ("reads by", calibration.method.clone()),
