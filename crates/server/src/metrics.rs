@@ -95,6 +95,7 @@ impl Scrape {
             "Pieces of admitted streams not in memory by their deadline",
             counters.deadline_misses,
         )?;
+        // A largest value and no counter: it tells a miss of a millisecond from one of a minute.
         let late = counters.worst_lateness.as_secs_f64();
         out.duration("worst_lateness", "The worst lateness of a piece since the start", late)?;
         let violations = [

@@ -309,6 +309,7 @@ impl StageReport<'_> {
                 vec![streams, answer.word().to_owned(), late(outcome), outcome.rate().to_string()]
             });
             blocks.push(Block::table(&["streams", "answer", "frames", "rate"], rows.collect()));
+            // `None` where no machine was watched.
             if let Some(attribution) = found.attribution() {
                 blocks.extend(attribution.blocks()?);
             }

@@ -163,6 +163,7 @@ fn broke_first(fleet: &Fleet) -> Vec<String> {
 pub(super) fn page(fleet: &Fleet, summary: &Value) -> Result<Page, MeterError> {
     let count = |name: &str| summary[name].as_u64().unwrap_or_default();
     let mut blocks = Vec::new();
+    // First, because nothing below can be relied on then.
     if let Some(why) = summary["why_not"].as_array().filter(|why| !why.is_empty()) {
         blocks.push(Block::Heading("Why it is not valid".into()));
         blocks.extend(why.iter().filter_map(Value::as_str).map(|why| Block::Text(why.to_owned())));
@@ -192,6 +193,7 @@ pub(super) fn page(fleet: &Fleet, summary: &Value) -> Result<Page, MeterError> {
     ];
     let rows = fleet.agents.iter().map(row).collect();
     blocks.push(Block::table(&head, rows));
+    // The columns on clocks need an explanation: they bound how exactly agents begin together.
     blocks.push(Block::Text(CLOCKS.to_owned()));
     let late = count("late_by_storage");
     let valid = if summary["valid"] == true { "" } else { "Not valid. " };

@@ -221,6 +221,7 @@ fn page(config: &RampConfig, done: &[StepResult]) -> Result<Page, MeterError> {
     let latency = plot_of(done, "Mean latency, by number of clients", "ms", |row| {
         row.mean_latency().as_secs_f64() * 1e3
     });
+    // Beside the rate of a client: the sum shows where more clients add nothing.
     let total = |done: &StepResult| {
         (f64::from(done.step.clients), float(done.outcome.total_rate().0) / 8e6)
     };

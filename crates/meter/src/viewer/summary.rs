@@ -22,8 +22,10 @@ pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: PlayRun) -> P
         .map(|(session, shown)| viewer(session, shown.as_ref()))
         .collect();
     let together = shown.iter().flatten().fold(RenditionStats::default(), RenditionStats::and);
+    // Refused viewers do not play, so they have no stalls to count.
     let admitted = || viewers.iter().filter(|viewer| viewer.outcome == ViewerOutcome::Admitted);
     let fetched = || run.sessions.iter().flat_map(|session| &session.fetched);
+    // Pieces without a first byte failed, and have no time to it.
     let waits = fetched().filter_map(|piece| Some(ms(piece.first?.since(piece.sent))));
     let handshakes = run.opened.iter().filter_map(|opened| opened.handshake.map(ms));
     let drifts = run.sessions.iter().filter_map(|session| session.last.as_ref());

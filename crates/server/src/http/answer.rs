@@ -78,6 +78,8 @@ fn decide(
         return Ok(Response::options().into());
     }
     let route = Route::of(&request.path).ok_or_else(not_found)?;
+    // Sessions are only ended, by DELETE or by the beacon of a closing page (POST); all else is
+    // only read.
     let ends = matches!(request.method, Method::Delete | Method::Post);
     if ends != matches!(route, Route::Session { .. }) {
         let allowed = if ends { "GET, HEAD, OPTIONS" } else { "DELETE, POST, OPTIONS" };

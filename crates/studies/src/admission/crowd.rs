@@ -254,6 +254,7 @@ impl Evening {
             startup: study.startup,
             buffers: study.memory,
             network: None,
+            // Nobody leaves: a session that expired would make room that no viewer gave up.
             reservation_hold: LENGTH,
             idle_timeout: LENGTH,
             session_timeout: LENGTH,
@@ -408,6 +409,8 @@ pub fn crowd_report(source: &str, runs: &[(String, CrowdStudy, CrowdRun)]) -> Re
         let CrowdResult { starts, refused, late, reads } = &run.result;
         let share = starts.len() as f64 / run.came.max(1) as f64;
         let start = |percent: usize| {
+            // Starts are sorted; the index is clamped, so that the 100th percentile is the longest,
+            // and an empty run has none.
             let at = starts.get((starts.len() * percent / 100).min(starts.len().max(1) - 1));
             at.map(|start| Cell::Number(start.as_secs_f64(), 1))
         };

@@ -170,6 +170,8 @@ fn title_page(title: &wire::TitleDetail) -> String {
             BitRate(track.bit_rate).to_string(),
             ByteCount(track.bytes).to_string(),
             track.ldus.to_string(),
+            // Positions are in chunks: multiplied by the chunk size they are offsets in the data
+            // region.
             extents(&track.extents),
         ]);
     }
