@@ -78,7 +78,7 @@ impl MeterError {
     }
 
     /// Turns this error into one about the configuration.
-    pub(crate) fn as_usage(self) -> Self {
+    pub(crate) fn into_usage(self) -> Self {
         Self { kind: MeterErrorKind::Usage, ..self }
     }
 
@@ -141,7 +141,7 @@ impl From<StudyError> for MeterError {
             StudyError::Place(error) => error.into(),
             StudyError::Device(error) => error.into(),
             StudyError::Mix(error) => error.into(),
-            StudyError::Unfit(reason) => Self::of(&reason).as_usage(),
+            StudyError::Unfit(reason) => Self::of(&reason).into_usage(),
             invalid => Self::of(&invalid).invalid(),
         }
     }

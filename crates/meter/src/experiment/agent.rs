@@ -170,7 +170,7 @@ fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
                 buffered: options.buffered,
                 // A controller can never order an agent to overwrite what is there.
                 destructive: false,
-                method: method.map_err(|error| MeterError::of(&error).as_usage())?,
+                method: method.map_err(|error| MeterError::of(&error).into_usage())?,
                 drop_caches: false,
                 access: Access::default(),
             },

@@ -71,7 +71,7 @@ const NULL: &str = "null:";
 pub(super) fn disk_model(target: &str) -> Result<Option<DiskModel>, MeterError> {
     let Some(name) = target.strip_prefix(SIMULATED) else { return Ok(None) };
     let model = device::disk_model(name);
-    Ok(Some(model.map_err(|error| MeterError::of(&error).as_usage())?))
+    Ok(Some(model.map_err(|error| MeterError::of(&error).into_usage())?))
 }
 
 impl TargetSpec {
