@@ -22,6 +22,7 @@ mod probe;
 mod process;
 mod remux;
 mod renditions;
+mod transport;
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;

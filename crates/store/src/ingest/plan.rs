@@ -63,6 +63,11 @@ impl ProbeOutput {
         let mut left_out = Vec::new();
         let mut streams = Vec::new();
         for stream in self.streams_of_program(program, &mut left_out)? {
+            // A scrambled stream looks like an absent one to FFmpeg.
+            if stream.is_media() && stream.pid().is_some_and(|pid| self.transport.is_scrambled(pid))
+            {
+                return Err(kinds::ENCRYPTED.to_owned());
+            }
             match self.left_out_as(stream) {
                 Some(what) => left_out.extend(what),
                 None => {
@@ -164,6 +169,16 @@ impl ProbeOutput {
         // Pictures of a HEIF file are items without a sample entry, sequences are tracks.
         if matches!(brand, "avif" | "heic" | "heix" | "mif1") && mark.starts_with("[0]") {
             return Err(format!("it is an AVIF or HEIF picture; {}", kinds::STILL));
+        }
+        if stream.codec() == "aac"
+            && let Some(layouts) = stream.pid().and_then(|pid| self.transport.changing_aac(pid))
+        {
+            return Err(format!(
+                "{} changes its form in the middle ({layouts}), which a track of MP4 cannot; \
+                 convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, \
+                 or take it in with --as file",
+                stream.describe("")
+            ));
         }
         if stream.codec() == "flac" && stream.bits_per_raw_sample.as_deref() == Some("32") {
             self.refuse_flac_of_32_bits()?;
@@ -311,6 +326,11 @@ fn leave_out_unplayable(
 impl ProbedStream {
     pub(super) fn codec(&self) -> &str {
         self.codec_name.as_deref().unwrap_or("unknown")
+    }
+
+    /// The packet identifier in a transport stream.
+    fn pid(&self) -> Option<u16> {
+        u16::from_str_radix(self.id.as_ref()?.strip_prefix("0x")?, 16).ok()
     }
 
     pub(super) fn is_video(&self) -> bool {

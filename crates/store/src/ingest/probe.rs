@@ -1,6 +1,7 @@
 //! The streams that FFmpeg finds in a file: `ffprobe`, and its output as data.
 
 use super::process::{Process, last_words, tail};
+use super::transport::Transport;
 use super::{IngestJob, kinds};
 use crate::StoreError;
 use serde::Deserialize;
@@ -21,6 +22,9 @@ pub(super) struct ProbeOutput {
     pub(super) format: ProbedFormat,
     /// The first few packets of the file.
     pub(super) packets: Vec<ProbedPacket>,
+    /// What FFmpeg does not tell of a transport stream; empty for other files.
+    #[serde(skip)]
+    pub(super) transport: Transport,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -65,6 +69,8 @@ pub(super) struct ProbedChapter {
 #[serde(default)]
 pub(super) struct ProbedStream {
     pub(super) index: u32,
+    /// The packet identifier in a transport stream: `0x100`.
+    pub(super) id: Option<String>,
     pub(super) codec_type: String,
     pub(super) codec_name: Option<String>,
     pub(super) codec_tag_string: String,
@@ -165,9 +171,17 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     }
     match (json, status) {
         (Ok(json), Ok(status)) if status.success() => {
-            serde_json::from_slice(&json).map_err(|error| {
+            let mut found: ProbeOutput = serde_json::from_slice(&json).map_err(|error| {
                 job.refused(kinds::unknown("FFmpeg cannot describe it", &error.to_string()))
-            })
+            })?;
+            if found.format.format_name == "mpegts" {
+                found.transport = Transport::of(file).map_err(|source| StoreError::File {
+                    action: "read",
+                    path: file.to_owned(),
+                    source,
+                })?;
+            }
+            Ok(found)
         }
         _ => Err(job.refused(kinds::unreadable(file, &last_words(&complaints)))),
     }
@@ -200,9 +214,10 @@ const ASK: &[&str] = &[
     "%+#32",
     "-show_entries",
     "program_version=version:format=format_name,duration:\
-     format_tags=major_brand,title,artist,album,album_artist,comment,description,date,genre,\
-     timecode:\
-     stream=index,codec_type,codec_name,codec_tag_string,bit_rate,duration,nb_frames,has_b_frames,\
+     format_tags=major_brand,title,artist,album,album_artist,composer,performer,comment,\
+     description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
+     season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
+     stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,duration,nb_frames,has_b_frames,\
      pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
      stream_disposition=default,attached_pic,timed_thumbnails,still_image:\
      stream_tags=language,title,timecode,enc_key_id:\

@@ -327,9 +327,10 @@ fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
         ("", Some(error)) => format!(
             "it cannot be kept as a title: {error}; to keep its bytes, take it in with --as file"
         ),
-        (said, _) if damage::is_damage(said) => {
-            kinds::unknown("it is damaged or cut short, and FFmpeg cannot copy its tracks", said)
-        }
+        (said, _) if damage::is_damage(said) => kinds::unknown(
+            "FFmpeg cannot copy its tracks, which are damaged or in no usual form",
+            said,
+        ),
         (said, _) => kinds::unknown("FFmpeg cannot copy its tracks", said),
     }
 }
