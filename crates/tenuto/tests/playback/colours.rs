@@ -5,18 +5,18 @@ use crate::house::House;
 
 /// A film: how FFmpeg makes it, and `VIDEO-RANGE`; empty: it is not stated.
 const FILMS: &[(&str, &str, &str)] = &[
-    ("pq-colr.mp4", "X265:transfer=smpte2084 -color_trc smpte2084", "PQ"),
+    ("pq-colr.mp4", "X265:transfer=smpte2084 -color_trc smpte2084 COLR", "PQ"),
     ("pq.mkv", "X265:transfer=smpte2084", "PQ"),
     ("pq.ts", "X265:transfer=smpte2084", "PQ"),
     ("pq-hev1-no-colr.mp4", "X265:transfer=smpte2084 -tag:v hev1", "PQ"),
     // The colours are in the codec's own header only.
     ("pq-no-colr.mp4", "X265:transfer=smpte2084", "PQ"),
     ("hlg.mkv", "X265:transfer=arib-std-b67", "HLG"),
-    ("hlg-colr.mp4", "X265:transfer=arib-std-b67 -color_trc arib-std-b67", "HLG"),
+    ("hlg-colr.mp4", "X265:transfer=arib-std-b67 -color_trc arib-std-b67 COLR", "HLG"),
     ("hlg-no-colr.mp4", "X265:transfer=arib-std-b67", "HLG"),
     // As broadcast: a transfer that old receivers know, and the preferred one in a message.
     ("hlg-preferred.ts", "X265:transfer=bt2020-10:atc-sei=18", "HLG"),
-    ("sdr-colr.mp4", "X265:transfer=bt709 -color_trc bt709", "SDR"),
+    ("sdr-colr.mp4", "X265:transfer=bt709 -color_trc bt709 COLR", "SDR"),
     ("sdr-no-colr.mp4", "X265:transfer=bt709", "SDR"),
     ("unknown-no-colr.mp4", "X265:bframes=0", ""),
     ("pq-av1.mkv", "-c:v libsvtav1 -preset 12 -color_trc smpte2084", "PQ"),
@@ -30,11 +30,14 @@ const FILMS: &[(&str, &str, &str)] = &[
 const SOURCE: &str = "-f lavfi -i testsrc2=s=160x96:r=25:d=0.4 -pix_fmt yuv420p10le";
 const X265: &str = "-c:v libx265 -preset ultrafast -x265-params log-level=none:colorprim=bt2020:colormatrix=bt2020nc";
 
+/// With these FFmpeg writes a `colr` box, too.
+const COLR: &str = "-color_primaries bt2020 -colorspace bt2020nc";
+
 #[test]
 fn the_range_of_colours_is_stated_with_and_without_a_container_that_knows_it() {
     let house = House::new(96);
     for (name, how, _) in FILMS {
-        let words = format!("{SOURCE} {}", how.replace("X265", X265));
+        let words = format!("{SOURCE} {}", how.replace("X265", X265).replace("COLR", COLR));
         let path = house.film(name, &words.split(' ').collect::<Vec<_>>());
         let bytes = std::fs::read(&path).expect("just made");
         let has_colr = bytes.windows(4).any(|it| it == b"colr");
