@@ -14,6 +14,7 @@
 mod bytes;
 mod codecs;
 mod damage;
+mod edits;
 mod fragments;
 mod kinds;
 mod metadata;

@@ -9,13 +9,16 @@ use super::probe::{ProbeOutput, ProbedPacket, ProbedStream, tag};
 use units::ByteCount;
 
 /// The plan for the remux of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct RemuxPlan {
     /// The streams in the order of the title's tracks.
     pub(super) streams: Vec<SelectedStream>,
     /// The container: `mp4`, or `mov` where a codec needs it.
     pub(super) container: &'static str,
     pub(super) left_out: Vec<String>,
+    /// Seconds from the start after which the edit lists show nothing more; `None` if they show all
+    /// up to the end.
+    pub(super) ends: Option<f64>,
 }
 
 /// A stream that is taken.
@@ -60,6 +63,9 @@ impl ProbeOutput {
     /// Makes the plan for a file of `size` bytes, from one of its programmes if it has several;
     /// `Err` is the reason for which the file is refused.
     pub(super) fn plan(&self, size: u64, program: Option<u32>) -> Result<RemuxPlan, String> {
+        if self.cuts_the_middle {
+            return Err(CUT.to_owned());
+        }
         let mut left_out = Vec::new();
         let mut streams = Vec::new();
         for stream in self.streams_of_program(program, &mut left_out)? {
@@ -84,6 +90,7 @@ impl ProbeOutput {
         // Video goes first, whatever the file's order, because players expect it.
         streams.sort_by_key(|stream| (!stream.is_video(), stream.index));
         let expected = self.expected(&streams, size);
+        let ends = self.cut_end(&streams);
         let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {
             file: 0,
             index: stream.index,
@@ -94,7 +101,7 @@ impl ProbeOutput {
         };
         let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
         let container = container(streams.iter().map(|stream| stream.codec.as_str()))?;
-        Ok(RemuxPlan { streams, container, left_out })
+        Ok(RemuxPlan { streams, container, left_out, ends })
     }
 
     /// The streams of the chosen programme; all streams where there is only one.
@@ -234,6 +241,29 @@ impl ProbeOutput {
             && packets.all(|it| it.pts.is_none())
     }
 
+    /// Seconds after which an edit list of MP4 or QuickTime hides pictures that FFmpeg copies.
+    fn cut_end(&self, streams: &[&ProbedStream]) -> Option<f64> {
+        let hides = |stream: &&&ProbedStream| {
+            let count = stream.nb_frames.as_ref().and_then(|count| count.parse::<f64>().ok());
+            let rate = stream.frame_rate();
+            // The durations that FFmpeg tells are those of the edit lists.
+            let shown = stream.seconds().zip(rate).map(|(seconds, rate)| seconds * rate);
+            count.zip(shown).is_some_and(|(count, shown)| count > shown * 1.02 + 1.0)
+        };
+        let is_mov = self.format.format_name.starts_with("mov");
+        if !is_mov || !streams.iter().filter(|stream| stream.is_video()).any(|it| hides(&it)) {
+            return None;
+        }
+        let start = |stream: &&&ProbedStream| stream.start_time.as_ref()?.parse::<f64>().ok();
+        let starts: Option<Vec<f64>> = streams.iter().map(|stream| start(&stream)).collect();
+        let lengths: Option<Vec<f64>> = streams.iter().map(|stream| stream.seconds()).collect();
+        let (starts, lengths) = (starts?, lengths?);
+        let first = starts.iter().copied().fold(f64::MAX, f64::min);
+        let ends = starts.iter().zip(lengths).map(|(start, length)| start + length - first);
+        // A picture or two more than are shown, so that rounding loses none.
+        Some(ends.fold(0.0, f64::max) + 0.05)
+    }
+
     /// Keeps one video track: the default one, of several the longest, of these the largest.
     fn choose_video(&self, streams: &mut Vec<&ProbedStream>, left_out: &mut Vec<String>) {
         let rank = |stream: &ProbedStream| {
@@ -346,6 +376,13 @@ impl ProbedStream {
         self.duration.as_ref()?.parse().ok()
     }
 
+    /// The frames per second of video whose distances are equal.
+    fn frame_rate(&self) -> Option<f64> {
+        let (frames, seconds) = self.r_frame_rate.split_once('/')?;
+        let rate = frames.parse::<f64>().ok()? / seconds.parse::<f64>().ok()?;
+        Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0)
+    }
+
     fn milliseconds(&self) -> Option<u64> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -384,6 +421,10 @@ impl ProbedStream {
         format!("video stream {} ({})", self.index, about.join(", "))
     }
 }
+
+const CUT: &str = "its edit list cuts out or repeats a part in the middle, which cannot be kept without \
+                   converting it; convert it first, for instance with `ffmpeg -i FILE -c:v libx264 \
+                   -c:a aac NEW.mp4`, or take it in with --as file";
 
 /// The first FFmpeg version that reads FLAC of 32 bits.
 const FLAC_OF_32_BITS: u32 = 6;

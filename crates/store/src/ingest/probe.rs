@@ -2,7 +2,7 @@
 
 use super::process::{Process, last_words, tail};
 use super::transport::Transport;
-use super::{IngestJob, kinds};
+use super::{IngestJob, edits, kinds};
 use crate::StoreError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ pub(super) struct ProbeOutput {
     /// What FFmpeg does not tell of a transport stream; empty for other files.
     #[serde(skip)]
     pub(super) transport: Transport,
+    /// Whether the edit list of an MP4 or QuickTime file cuts out a part in the middle.
+    #[serde(skip)]
+    pub(super) cuts_the_middle: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -76,6 +79,7 @@ pub(super) struct ProbedStream {
     pub(super) codec_tag_string: String,
     pub(super) bit_rate: Option<String>,
     pub(super) duration: Option<String>,
+    pub(super) start_time: Option<String>,
     /// Packets by the container's header.
     pub(super) nb_frames: Option<String>,
     /// Frames of a video stream that are decoded before one can be shown.
@@ -174,12 +178,14 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
             let mut found: ProbeOutput = serde_json::from_slice(&json).map_err(|error| {
                 job.refused(kinds::unknown("FFmpeg cannot describe it", &error.to_string()))
             })?;
-            if found.format.format_name == "mpegts" {
-                found.transport = Transport::of(file).map_err(|source| StoreError::File {
-                    action: "read",
-                    path: file.to_owned(),
-                    source,
-                })?;
+            let failed =
+                |source| StoreError::File { action: "read", path: file.to_owned(), source };
+            match found.format.format_name.as_str() {
+                "mpegts" => found.transport = Transport::of(file).map_err(failed)?,
+                name if name.starts_with("mov") => {
+                    found.cuts_the_middle = edits::cuts_the_middle(file).map_err(failed)?;
+                }
+                _ => {}
             }
             Ok(found)
         }
@@ -217,7 +223,7 @@ const ASK: &[&str] = &[
      format_tags=major_brand,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
-     stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,duration,nb_frames,has_b_frames,\
+     stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,nb_frames,has_b_frames,\
      pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
      stream_disposition=default,attached_pic,timed_thumbnails,still_image:\
      stream_tags=language,title,timecode,enc_key_id:\

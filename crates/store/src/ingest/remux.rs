@@ -304,6 +304,9 @@ fn arguments(
         }
         videos += 1;
     }
+    if let Some(seconds) = plan.ends {
+        words.extend(["-t".into(), format!("{seconds:.3}").into()]);
+    }
     words.extend(REMUX.iter().map(OsString::from));
     words.extend(["-f".into(), plan.container.into(), "pipe:1".into()]);
     words

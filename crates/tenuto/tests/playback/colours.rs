@@ -19,7 +19,7 @@ const FILMS: &[(&str, &str, &str)] = &[
     ("sdr-colr.mp4", "X265:transfer=bt709 -color_trc bt709 COLR", "SDR"),
     ("sdr-no-colr.mp4", "X265:transfer=bt709", "SDR"),
     ("unknown-no-colr.mp4", "X265:bframes=0", ""),
-    ("pq-av1.mkv", "-c:v libsvtav1 -preset 12 -color_trc smpte2084", "PQ"),
+    ("pq-av1.mkv", "-c:v libsvtav1 -preset 12 -color_trc smpte2084 COLR", "PQ"),
     (
         "hlg-vp9.webm",
         "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -color_trc arib-std-b67",
