@@ -258,6 +258,10 @@ impl ProbeOutput {
         let starts: Option<Vec<f64>> = streams.iter().map(|stream| start(&stream)).collect();
         let lengths: Option<Vec<f64>> = streams.iter().map(|stream| stream.seconds()).collect();
         let (starts, lengths) = (starts?, lengths?);
+        // Writers that do not know the length of an edit say zero.
+        if lengths.iter().any(|length| *length <= 0.0) {
+            return None;
+        }
         let first = starts.iter().copied().fold(f64::MAX, f64::min);
         let ends = starts.iter().zip(lengths).map(|(start, length)| start + length - first);
         // A picture or two more than are shown, so that rounding loses none.
