@@ -14,6 +14,7 @@
 mod bytes;
 mod codecs;
 mod damage;
+mod edits;
 mod fragments;
 mod kinds;
 mod metadata;
@@ -22,6 +23,7 @@ mod probe;
 mod process;
 mod remux;
 mod renditions;
+mod transport;
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;

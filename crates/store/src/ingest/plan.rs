@@ -9,13 +9,16 @@ use super::probe::{ProbeOutput, ProbedPacket, ProbedStream, tag};
 use units::{ByteCount, Reason};
 
 /// The plan for the remux of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct RemuxPlan {
     /// The streams in the order of the title's tracks.
     pub(super) streams: Vec<SelectedStream>,
     /// The container: `mp4`, or `mov` where a codec needs it.
     pub(super) container: &'static str,
     pub(super) left_out: Vec<String>,
+    /// Seconds from the start after which the edit lists show nothing more; `None` if they show all
+    /// up to the end.
+    pub(super) ends: Option<f64>,
 }
 
 /// A stream that is taken.
@@ -61,9 +64,17 @@ impl ProbeOutput {
     /// Makes the plan for a file of `size` bytes, from one of its programmes if it has several;
     /// `Err` is the reason for which the file is refused.
     pub(super) fn plan(&self, size: u64, program: Option<u32>) -> Result<RemuxPlan, Reason> {
+        if self.cuts_the_middle {
+            return Err(Reason::new(CUT, CUT_HINT));
+        }
         let mut left_out = Vec::new();
         let mut streams = Vec::new();
         for stream in self.streams_of_program(program, &mut left_out)? {
+            // A scrambled stream looks like an absent one to FFmpeg.
+            if stream.is_media() && stream.pid().is_some_and(|pid| self.transport.is_scrambled(pid))
+            {
+                return Err(kinds::encrypted());
+            }
             match self.left_out_as(stream) {
                 Some(what) => left_out.extend(what),
                 None => {
@@ -80,6 +91,7 @@ impl ProbeOutput {
         // Video goes first, whatever the file's order, because players expect it.
         streams.sort_by_key(|stream| (!stream.is_video(), stream.index));
         let expected = self.expected(&streams, size);
+        let ends = self.cut_end(&streams);
         let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {
             file: 0,
             index: stream.index,
@@ -90,7 +102,7 @@ impl ProbeOutput {
         };
         let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
         let container = container(streams.iter().map(|stream| stream.codec.as_str()))?;
-        Ok(RemuxPlan { streams, container, left_out })
+        Ok(RemuxPlan { streams, container, left_out, ends })
     }
 
     /// The streams of the chosen programme; all streams where there is only one.
@@ -163,6 +175,19 @@ impl ProbeOutput {
         if matches!(brand, "avif" | "heic" | "heix" | "mif1") && mark.starts_with("[0]") {
             return Err(kinds::still_picture("an AVIF or HEIF picture"));
         }
+        if stream.codec() == "aac"
+            && let Some(layouts) = stream.pid().and_then(|pid| self.transport.changing_aac(pid))
+        {
+            let track = stream.describe("");
+            return Err(Reason::new(
+                format!(
+                    "{track} changes its form in the middle ({layouts}), which a track of MP4 \
+                     cannot"
+                ),
+                "convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, \
+                 or take it in with --as file",
+            ));
+        }
         if stream.codec() == "flac" && stream.bits_per_raw_sample.as_deref() == Some("32") {
             self.refuse_flac_of_32_bits()?;
         }
@@ -220,6 +245,33 @@ impl ProbeOutput {
         matches!(stream.codec(), "h264" | "hevc")
             && packets.peek().is_some_and(|it| it.dts.is_some())
             && packets.all(|it| it.pts.is_none())
+    }
+
+    /// Seconds after which an edit list of MP4 or QuickTime hides pictures that FFmpeg copies.
+    fn cut_end(&self, streams: &[&ProbedStream]) -> Option<f64> {
+        let hides = |stream: &&&ProbedStream| {
+            let count = stream.nb_frames.as_ref().and_then(|count| count.parse::<f64>().ok());
+            let rate = stream.frame_rate();
+            // The durations that FFmpeg tells are those of the edit lists.
+            let shown = stream.seconds().zip(rate).map(|(seconds, rate)| seconds * rate);
+            count.zip(shown).is_some_and(|(count, shown)| count > shown * 1.02 + 1.0)
+        };
+        let is_mov = self.format.format_name.starts_with("mov");
+        if !is_mov || !streams.iter().filter(|stream| stream.is_video()).any(|it| hides(&it)) {
+            return None;
+        }
+        let start = |stream: &&&ProbedStream| stream.start_time.as_ref()?.parse::<f64>().ok();
+        let starts: Option<Vec<f64>> = streams.iter().map(|stream| start(&stream)).collect();
+        let lengths: Option<Vec<f64>> = streams.iter().map(|stream| stream.seconds()).collect();
+        let (starts, lengths) = (starts?, lengths?);
+        // Writers that do not know the length of an edit say zero.
+        if lengths.iter().any(|length| *length <= 0.0) {
+            return None;
+        }
+        let first = starts.iter().copied().fold(f64::MAX, f64::min);
+        let ends = starts.iter().zip(lengths).map(|(start, length)| start + length - first);
+        // A picture or two more than are shown, so that rounding loses none.
+        Some(ends.fold(0.0, f64::max) + 0.05)
     }
 
     /// Keeps one video track: the default one, of several the longest, of these the largest.
@@ -318,6 +370,11 @@ impl ProbedStream {
         self.codec_name.as_deref().unwrap_or("unknown")
     }
 
+    /// The packet identifier in a transport stream.
+    fn pid(&self) -> Option<u16> {
+        u16::from_str_radix(self.id.as_ref()?.strip_prefix("0x")?, 16).ok()
+    }
+
     pub(super) fn is_video(&self) -> bool {
         self.codec_type == "video"
     }
@@ -329,6 +386,13 @@ impl ProbedStream {
     /// The duration that the container declares.
     pub(super) fn seconds(&self) -> Option<f64> {
         self.duration.as_ref()?.parse().ok()
+    }
+
+    /// The frames per second of video whose distances are equal.
+    fn frame_rate(&self) -> Option<f64> {
+        let (frames, seconds) = self.r_frame_rate.split_once('/')?;
+        let rate = frames.parse::<f64>().ok()? / seconds.parse::<f64>().ok()?;
+        Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0)
     }
 
     fn milliseconds(&self) -> Option<u64> {
@@ -369,6 +433,11 @@ impl ProbedStream {
         format!("video stream {} ({})", self.index, about.join(", "))
     }
 }
+
+const CUT: &str = "its edit list cuts out or repeats a part in the middle, which cannot be kept \
+                   without converting it";
+const CUT_HINT: &str = "convert it first, for instance with `ffmpeg -i FILE -c:v libx264 -c:a aac \
+                        NEW.mp4`, or take it in with --as file";
 
 /// The first FFmpeg version that reads FLAC of 32 bits.
 const FLAC_OF_32_BITS: u32 = 6;

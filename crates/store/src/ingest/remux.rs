@@ -304,6 +304,9 @@ fn arguments(
         }
         videos += 1;
     }
+    if let Some(seconds) = plan.ends {
+        words.extend(["-t".into(), format!("{seconds:.3}").into()]);
+    }
     words.extend(REMUX.iter().map(OsString::from));
     words.extend(["-f".into(), plan.container.into(), "pipe:1".into()]);
     words
@@ -327,9 +330,10 @@ fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> Reason {
         ("", Some(error)) => {
             Reason::new(format!("it cannot be kept as a title: {error}"), kinds::KEEP)
         }
-        (said, _) if damage::is_damage(said) => {
-            kinds::unknown("it is damaged or cut short, and FFmpeg cannot copy its tracks", said)
-        }
+        (said, _) if damage::is_damage(said) => kinds::unknown(
+            "FFmpeg cannot copy its tracks, which are damaged or in no usual form",
+            said,
+        ),
         (said, _) => kinds::unknown("FFmpeg cannot copy its tracks", said),
     }
 }
