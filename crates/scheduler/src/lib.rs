@@ -40,6 +40,8 @@
 //! let clock = PlayoutClock {
 //!     origin: Moment::ZERO,
 //!     startup: Duration::from_secs(2),
+//!     opens_after: Duration::ZERO,
+//!     with_first_ms: 0,
 //!     from_ms: 0,
 //!     kept_from_ms: 0,
 //!     slot,

@@ -113,6 +113,12 @@ pub struct PlayoutClock {
     pub origin: Moment,
     /// From there until the first piece must be in memory.
     pub startup: Duration,
+    /// From `origin` until play-out starts at the earliest, because nothing is delivered before;
+    /// at most `startup`. Deadlines after the first count from there.
+    pub opens_after: Duration,
+    /// Pieces due before this media time, in milliseconds, are due with the first, so that one
+    /// visit reads them. Zero: none are. Buffers are kept as if it were zero.
+    pub with_first_ms: u32,
     /// Where it starts, in milliseconds of media time, at the latest: pieces are due as if here.
     pub from_ms: u32,
     /// Where it starts at the earliest: buffers are kept as if here. Not above `from_ms`.
@@ -127,7 +133,9 @@ pub struct PlayoutClock {
 impl PlayoutClock {
     /// When a piece due at `due_ms` of media time must be in memory.
     pub fn deadline(&self, due_ms: u32) -> Moment {
+        let due_ms = if due_ms < self.with_first_ms { self.from_ms } else { due_ms };
         let ahead = Duration::from_millis(u64::from(due_ms.saturating_sub(self.from_ms)));
+        let ahead = ahead + self.opens_after;
         // Not before the first piece: a promise of a later one earlier would turn EDF round.
         let wait = ahead.saturating_sub(self.slot).max(self.startup);
         self.origin + wait.min(self.horizon())
@@ -169,9 +177,11 @@ impl PlayoutClock {
         let (one, two) = (self.kept(), other.kept());
         let origin = one.origin.max(two.origin);
         let ahead = i128::from(origin.0) - one.zero().max(two.zero());
+        let opens_after = one.opens_after.max(two.opens_after);
+        let ahead = ahead + i128::from(nanos(opens_after));
         // Rounded down: media time that starts earlier keeps a buffer longer.
         let from_ms = u32::try_from(ahead / 1_000_000).expect("not above the larger of both");
-        Self { origin, from_ms, kept_from_ms: from_ms, early: 0, ..one }
+        Self { origin, from_ms, kept_from_ms: from_ms, opens_after, early: 0, ..one }
     }
 
     /// How much longer buffers are kept by this clock than by `other`, far from their starts.
@@ -182,12 +192,13 @@ impl PlayoutClock {
 
     // When media time 0 would be played, in nanoseconds.
     fn zero(&self) -> i128 {
-        i128::from(self.origin.0) - i128::from(self.from_ms) * 1_000_000
+        let opens = self.origin + self.opens_after;
+        i128::from(opens.0) - i128::from(self.from_ms) * 1_000_000
     }
 
     // This play-out if it starts as early as it may.
     fn kept(&self) -> Self {
-        Self { from_ms: self.kept_from_ms.min(self.from_ms), ..*self }
+        Self { from_ms: self.kept_from_ms.min(self.from_ms), with_first_ms: 0, ..*self }
     }
 
     /// All pieces from `first` on with their slots, in order. The same numbers as the methods
@@ -243,9 +254,11 @@ fn gap(curve: &TrackPieces<'_>, piece: u32, due: SlotIndex, next_due: SlotIndex)
 // whoever decides on it asks for all of them several times.
 struct SlotWalk {
     from_ms: u32,
+    with_first_ms: u32,
     origin: u64,
     slot_nanos: u64,
     startup: u64,
+    opens_after: u64,
     horizon: u64,
     slot: SlotIndex,
     next_start: u64,
@@ -257,9 +270,11 @@ impl SlotWalk {
         let slot = timing.due_slot(timing.from_ms);
         Self {
             from_ms: timing.from_ms,
+            with_first_ms: timing.with_first_ms,
             origin: timing.origin.0,
             slot_nanos,
             startup: nanos(timing.startup),
+            opens_after: nanos(timing.opens_after),
             horizon: nanos(timing.horizon()),
             slot,
             // `slot` stays the last that ends by the deadline until slot + 1 ends, where slot + 2
@@ -269,7 +284,9 @@ impl SlotWalk {
     }
 
     fn deadline(&self, due_ms: u32) -> u64 {
+        let due_ms = if due_ms < self.with_first_ms { self.from_ms } else { due_ms };
         let ahead = u64::from(due_ms.saturating_sub(self.from_ms)) * 1_000_000;
+        let ahead = ahead.saturating_add(self.opens_after);
         let wait = ahead.saturating_sub(self.slot_nanos).max(self.startup);
         self.origin.saturating_add(wait.min(self.horizon))
     }
@@ -305,6 +322,8 @@ mod tests {
         PlayoutClock {
             origin: Moment::from_millis(origin_ms),
             startup: Duration::from_secs(2),
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
             from_ms,
             kept_from_ms: from_ms,
             slot: SLOT,
@@ -357,6 +376,8 @@ mod tests {
             let timing = PlayoutClock {
                 kept_from_ms: random.u32(0..=from_ms),
                 early: random.u32(0..3),
+                opens_after: SLOT * random.u32(0..3),
+                with_first_ms: random.u32(0..40_000) * random.u32(0..2),
                 ..timing(random.u64(0..9999), from_ms)
             };
             let first = random.u32(0..curve.pieces());

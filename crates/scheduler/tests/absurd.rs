@@ -78,6 +78,8 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
         let timing = PlayoutClock {
             origin: Moment(origin),
             startup: Duration::from_secs(1),
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
             from_ms: 0,
             kept_from_ms: 0,
             slot: SLOT,

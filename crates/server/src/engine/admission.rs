@@ -93,10 +93,15 @@ impl Engine {
         // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
         for at in 0..rejected.len() {
             let candidate = &mut rejected[at].candidate;
+            if max_wait == 0 {
+                break;
+            }
+            self.streams.bookings.open_late(candidate, true);
             if let Some((slots, approval)) = self.streams.delay_until_it_fits(candidate, max_wait) {
                 let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
+            self.streams.bookings.open_late(&mut rejected[at].candidate, false);
         }
         // The last offer is the smallest, so its start is the earliest that can be named.
         let last = rejected.pop().expect("a shortage is one of a candidate");

@@ -161,7 +161,8 @@ pub enum AdmissionDecision {
         /// Index into [`AdmitRequest::offers`].
         offer: usize,
         /// All deadlines are as if the request had come this much later; at most
-        /// [`AdmitRequest::max_wait`], zero where there is room at once.
+        /// [`AdmitRequest::max_wait`], zero where there is room at once. Not zero: nothing is
+        /// delivered before the start-up is over, and deadlines count from there.
         wait: Duration,
     },
     /// No room; nothing changed.

@@ -107,6 +107,7 @@ impl World<'_> {
             segments: &title.segments,
             tracks: &title.offers[offer],
             from,
+            waited: !wait.is_zero(),
         };
         viewer.session = Some(session);
         viewer.disconnected = false;

@@ -23,6 +23,7 @@ use scheduler::{
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 /// A reservation to be decided on: the streams of one session at one placement.
@@ -124,6 +125,17 @@ impl Bookings {
             stream.booked_held().for_each(|piece| demand.add_held(piece));
         }
         demand
+    }
+
+    /// Whether a candidate's viewer is given nothing before its start-up is over. Its deadlines
+    /// count from there then.
+    pub(in crate::engine) fn open_late(&mut self, candidate: &mut Candidate, late: bool) {
+        let opens_after = if late { self.startup } else { Duration::ZERO };
+        for stream in &mut candidate.streams {
+            stream.timing.opens_after = opens_after;
+        }
+        let demand = self.demand_of(&mut candidate.streams, candidate.demand.reserve);
+        self.put_demand(std::mem::replace(&mut candidate.demand, demand));
     }
 
     /// An empty demand, from the pool: what is booked is to be decided on without a newcomer.

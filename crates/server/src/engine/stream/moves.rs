@@ -5,6 +5,7 @@ use crate::engine::pieces::curve;
 use crate::engine::{Layout, ReadId};
 use scheduler::PlayoutClock;
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 impl Stream {
@@ -23,7 +24,14 @@ impl Stream {
         self.holds.clear();
         (self.cursor, self.base) = (from, from);
         let from_ms = self.curve().due(from);
-        self.timing = PlayoutClock { origin: now, from_ms, kept_from_ms: from_ms, ..self.timing };
+        self.timing = PlayoutClock {
+            origin: now,
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
+            from_ms,
+            kept_from_ms: from_ms,
+            ..self.timing
+        };
         held
     }
 
