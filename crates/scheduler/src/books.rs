@@ -304,6 +304,7 @@ mod tests {
                 due: &due,
                 piece: 10,
                 bytes,
+                lead: 0,
                 transfer: &transfer,
                 followed: &followed,
             };

@@ -97,9 +97,16 @@ impl Engine {
                 break;
             }
             self.streams.bookings.open_late(candidate, true);
-            if let Some((slots, approval)) = self.streams.delay_until_it_fits(candidate, max_wait) {
-                let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
-                return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
+            for gather in [true, false] {
+                self.streams.bookings.gather_leads(candidate, gather);
+                if gather && !candidate.gathers_leads() {
+                    continue;
+                }
+                let fits = self.streams.delay_until_it_fits(candidate, max_wait);
+                if let Some((slots, approval)) = fits {
+                    let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
+                    return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
+                }
             }
             self.streams.bookings.open_late(&mut rejected[at].candidate, false);
         }

@@ -86,6 +86,7 @@ pub use status::{Counters, DiskStatus, SessionStatus, Status};
 /// # let track = TrackLayout {
 /// #     bytes: 40 * u64::from(PIECE),
 /// #     piece: PIECE,
+/// #     lead: 0,
 /// #     runs: std::iter::once(0..40 * u64::from(PIECE)).collect(),
 /// #     due: (0..40).map(|piece| piece * 500).collect(),
 /// #     stored: Vec::new(),

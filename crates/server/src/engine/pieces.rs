@@ -15,6 +15,7 @@ pub(super) fn curve(track: &TrackLayout) -> TrackPieces<'_> {
         due: &track.due,
         piece: track.piece,
         bytes: align_up(track.bytes, BLOCK),
+        lead: track.lead,
         transfer: times.map_or(&[], |times| &times.transfer),
         followed: times.map_or(&[], |times| &times.followed),
     }
@@ -26,12 +27,23 @@ pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
     let mut times = PieceTimes::default();
     let shortest = costs.shortest_following();
     let long = |transfer: u32| shortest.is_some_and(|shortest| u64::from(transfer) >= shortest);
+    // The piece that is cut in two ends and begins visits: where either part is short, it is never
+    // in the middle of one.
+    let behind_cut = curve(track).piece_at(track.lead);
     let mut before: Option<(u64, u32)> = None;
-    for (offset, len) in (0..pieces).map(|piece| place_of(track, piece)) {
+    for (piece, (offset, len)) in (0..pieces).map(|piece| (piece, place_of(track, piece))) {
         let takes = costs.transfer(offset, u64::from(len));
         let takes = u32::try_from(takes).unwrap_or(u32::MAX);
         if let Some((end, transfer)) = before {
-            times.followed.push(end == offset && long(transfer) && long(takes));
+            let cut = track.lead > 0 && (behind_cut..=behind_cut + 1).contains(&(piece + 1));
+            let begins = !times.followed.last().copied().unwrap_or(false);
+            let is_one_visit = match (long(transfer), long(takes)) {
+                (true, true) => true,
+                (true, false) => cut && piece + 1 == behind_cut,
+                (false, true) => cut && begins && piece == behind_cut + 1,
+                (false, false) => false,
+            };
+            times.followed.push(end == offset && is_one_visit);
         }
         times.transfer.push(takes);
         before = Some((offset + u64::from(len), takes));
@@ -55,8 +67,10 @@ pub(super) fn key(layout: &Layout, number: TrackNumber, piece: u32) -> PieceKey 
 // At which byte of what is stored of a track a piece begins.
 fn stored_at(track: &TrackLayout, piece: u32) -> u64 {
     let i = usize::try_from(piece).unwrap_or(usize::MAX);
-    let stored = track.stored.get(i).copied().unwrap_or(piece);
-    u64::from(stored) * u64::from(track.piece)
+    match track.stored.get(i) {
+        Some(stored) => u64::from(*stored) * u64::from(track.piece),
+        None => curve(track).start(piece),
+    }
 }
 
 /// Offset and length of a piece on the track's disk.
@@ -106,13 +120,13 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     // Bounded before it is rounded up, so that a corrupt length does not overflow.
     let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
     let piece = u64::from(track.piece);
-    if piece == 0 || piece % BLOCK != 0 {
+    if piece == 0 || piece % BLOCK != 0 || !track.lead.is_multiple_of(BLOCK) {
         return Err(LayoutError::PartialBlocks);
     }
     if piece > read_size {
         return Err(LayoutError::PiecesTooLarge);
     }
-    let pieces = padded.div_ceil(piece);
+    let pieces = padded.div_ceil(piece) + 1;
     // The number after the last piece must fit too: it is where a stream's cursor ends.
     if pieces >= u64::from(u32::MAX) {
         return Err(LayoutError::TooManyPieces);
@@ -121,7 +135,8 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
         return Err(LayoutError::DueTimesDecrease);
     }
     let listed = track.stored.len() as u64;
-    if listed > 0 && listed != pieces {
+    // Parts of what is stored are cut at multiples of a piece only.
+    if listed > 0 && (listed + 1 != pieces || track.lead > 0) {
         return Err(LayoutError::PieceListLength);
     }
     let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
@@ -165,6 +180,7 @@ mod tests {
         let track = |runs: Vec<Range<u64>>, stored: Vec<u32>, piece: u32| TrackLayout {
             bytes: 5 * MIB,
             piece,
+            lead: 0,
             runs,
             due: vec![0; 5],
             stored,
@@ -201,6 +217,7 @@ mod tests {
             tracks: vec![TrackLayout {
                 bytes: 3 * 8192 + 100,
                 piece: 8192,
+                lead: 0,
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
                 stored: Vec::new(),

@@ -233,8 +233,7 @@ impl TrackSchedule {
 }
 
 fn piece_at(layout: &Layout, track: TrackNumber, byte: u64) -> u32 {
-    let piece = byte / u64::from(layout.tracks[usize::from(track)].piece);
-    u32::try_from(piece).expect("pieces are counted in u32")
+    layout.tracks[usize::from(track)].piece_at(byte)
 }
 
 fn piece_count(layout: &Layout, track: TrackNumber) -> u32 {

@@ -92,6 +92,11 @@ impl Candidate {
         Placement { disk: self.disk(), replica: self.replica }
     }
 
+    /// Whether leads of its tracks are gathered.
+    pub(in crate::engine) fn gathers_leads(&self) -> bool {
+        self.streams.iter().any(Stream::gathers_lead)
+    }
+
     /// The candidate as if its viewer came `slots` later.
     pub(in crate::engine) fn delay(&mut self, slots: u32) {
         self.demand.shift(u64::from(slots));
@@ -131,9 +136,23 @@ impl Bookings {
     /// count from there then.
     pub(in crate::engine) fn open_late(&mut self, candidate: &mut Candidate, late: bool) {
         let opens_after = if late { self.startup } else { Duration::ZERO };
-        for stream in &mut candidate.streams {
-            stream.timing.opens_after = opens_after;
-        }
+        candidate.streams.iter_mut().for_each(|stream| stream.open_after(opens_after));
+        self.renew_demand(candidate);
+    }
+
+    /// Whether the leads of a candidate's tracks are read in one visit each.
+    pub(in crate::engine) fn gather_leads(&mut self, candidate: &mut Candidate, gather: bool) {
+        let gather = gather && self.gathers(candidate.disk());
+        candidate.streams.iter_mut().for_each(|stream| stream.gather_lead(gather));
+        self.renew_demand(candidate);
+    }
+
+    /// Whether leads may be gathered: where a visit has a price, and reads stay on their disk.
+    pub(in crate::engine) fn gathers(&self, disk: usize) -> bool {
+        self.plans(disk) && !self.survives_loss()
+    }
+
+    fn renew_demand(&mut self, candidate: &mut Candidate) {
         let demand = self.demand_of(&mut candidate.streams, candidate.demand.reserve);
         self.put_demand(std::mem::replace(&mut candidate.demand, demand));
     }
