@@ -9,7 +9,7 @@
 //!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
 //! ```
 
-use super::bookings::evaluate::{Accepted, Candidate, FailoverShortfall, Shortfall};
+use super::bookings::evaluate::{Accepted, Approval, Candidate, FailoverShortfall, Shortfall};
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
@@ -46,6 +46,7 @@ impl Engine {
         let suspended = old.map(|id| self.suspend(id));
         match self.choose_offer(now, &request) {
             Ok(Choice { offer, accepted, slots }) => {
+                self.streams.bookings.note_start(&accepted.candidate, slots);
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
                 self.streams.accounts.counters.admitted_downgraded += u64::from(offer > 0);
@@ -68,11 +69,13 @@ impl Engine {
     // that fits within the viewer's max_wait.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
         let session = SessionId(self.next_session);
+        let patience_slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
+        let max_wait = u32::try_from(patience_slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         let mut rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) if choice.offer > 0 => {
                 return Ok(self.choose_better_offer(now, request, choice));
             }
-            Ok(choice) => return Ok(choice),
+            Ok(choice) => return Ok(self.pace(choice, max_wait)),
             Err(Rejection::Unusable(reason)) => return Err(self.refusal_without_search(reason)),
             Err(Rejection::Short(rejected)) => rejected,
         };
@@ -88,27 +91,13 @@ impl Engine {
             }
             return Ok(choice);
         }
-        let patience_slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
-        let max_wait = u32::try_from(patience_slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
         for at in 0..rejected.len() {
-            let candidate = &mut rejected[at].candidate;
-            if max_wait == 0 {
-                break;
+            let later = self.start_later(&mut rejected[at].candidate, max_wait, &[true, false]);
+            if let Some((slots, approval)) = later {
+                let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
+                return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
-            self.streams.bookings.open_late(candidate, true);
-            for gather in [true, false] {
-                self.streams.bookings.gather_leads(candidate, gather);
-                if gather && !candidate.gathers_leads() {
-                    continue;
-                }
-                let fits = self.streams.delay_until_it_fits(candidate, max_wait);
-                if let Some((slots, approval)) = fits {
-                    let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
-                    return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
-                }
-            }
-            self.streams.bookings.open_late(&mut rejected[at].candidate, false);
         }
         // The last offer is the smallest, so its start is the earliest that can be named.
         let last = rejected.pop().expect("a shortage is one of a candidate");
@@ -116,6 +105,51 @@ impl Engine {
             self.streams.bookings.put_demand(other.candidate.demand);
         }
         Err(self.refusal(now, last.candidate, last.shortfall))
+    }
+
+    // One of a crowd that fits now starts a little later, if so many start now already that there
+    // would be no room for the next reads of all.
+    fn pace(&mut self, choice: Choice, max_wait: u32) -> Choice {
+        let Choice { offer, accepted: Accepted { mut candidate, approval }, slots } = choice;
+        let disk = &self.streams.bookings.disks[candidate.disk()];
+        let is_crowded = disk.paced_start(disk.share_of(&candidate.demand), max_wait) > 0;
+        let gathers = candidate.gathers_leads();
+        // A follower takes nothing of the disk.
+        if max_wait == 0 || candidate.sent.is_some() || !is_crowded {
+            return Choice { offer, accepted: candidate.accepted(approval), slots };
+        }
+        if let Some((slots, approval)) = self.start_later(&mut candidate, max_wait, &[true]) {
+            return Choice { offer, accepted: candidate.accepted(approval), slots };
+        }
+        self.streams.bookings.gather_leads(&mut candidate, gathers);
+        Choice { offer, accepted: candidate.accepted(approval), slots }
+    }
+
+    // Delays a candidate until it fits, by so many slots at most, with its leads gathered or not.
+    // If it does not fit, it is as it was.
+    fn start_later(
+        &mut self,
+        candidate: &mut Candidate,
+        max_wait: u32,
+        gather_leads: &[bool],
+    ) -> Option<(u32, Approval)> {
+        if max_wait == 0 {
+            return None;
+        }
+        self.streams.bookings.open_late(candidate, true);
+        for gather in gather_leads {
+            self.streams.bookings.gather_leads(candidate, *gather);
+            if gather_leads.len() > 1 && *gather && !candidate.gathers_leads() {
+                continue;
+            }
+            let later = self.streams.delay_until_it_fits(candidate, max_wait, true);
+            if later.is_some() {
+                return later;
+            }
+        }
+        self.streams.bookings.gather_leads(candidate, false);
+        self.streams.bookings.open_late(candidate, false);
+        None
     }
 
     // A better offer than the one that fits now, in place of viewers who have gone, if there is

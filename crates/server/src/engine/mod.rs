@@ -390,7 +390,11 @@ impl Engine {
     /// When [`Engine::tick`] must be called next, at the latest.
     pub fn next_wakeup(&self) -> Moment {
         // Without sessions and reads a slot changes nothing, so an idle server sleeps.
-        if self.is_quiet() { Moment::MAX } else { self.streams.bookings.slot_end() }
+        if self.is_quiet() {
+            Moment::MAX
+        } else {
+            self.streams.next_opening().min(self.streams.bookings.slot_end())
+        }
     }
 
     /// Forgets the piece that has been unused for longest, at once and without an action, for a

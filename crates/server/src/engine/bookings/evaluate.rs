@@ -152,6 +152,13 @@ impl Bookings {
         self.plans(disk) && !self.survives_loss()
     }
 
+    /// An accepted candidate's viewer starts so many slots from now.
+    pub(in crate::engine) fn note_start(&mut self, candidate: &Candidate, slots: u32) {
+        let disk = &mut self.disks[candidate.disk()];
+        let share = if candidate.sent.is_some() { 0 } else { disk.share_of(&candidate.demand) };
+        disk.note_start(share, slots);
+    }
+
     fn renew_demand(&mut self, candidate: &mut Candidate) {
         let demand = self.demand_of(&mut candidate.streams, candidate.demand.reserve);
         self.put_demand(std::mem::replace(&mut candidate.demand, demand));

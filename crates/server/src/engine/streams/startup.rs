@@ -48,8 +48,22 @@ impl Streams {
                 .all(|(read, _)| self.buffers.get(read).expect("held").state == BufferState::Ready)
     }
 
+    /// When delivery opens next that must not open before; the end of time if none waits for that.
+    pub(in crate::engine) fn next_opening(&self) -> Moment {
+        self.openings.first().copied().unwrap_or(Moment::MAX)
+    }
+
+    /// Notes when delivery of a stream opens, if it must not open before.
+    pub(super) fn note_opening(&mut self, id: StreamId) {
+        let stream = &self.streams[&id];
+        self.openings.extend(stream.opens.filter(|_| !stream.clock().opens_after.is_zero()));
+    }
+
     /// Opens delivery of the streams whose start-up time is over, whatever is not in memory.
     pub(in crate::engine) fn open_due(&mut self, now: Moment) {
+        while self.openings.first().is_some_and(|at| *at <= now) {
+            self.openings.pop_first();
+        }
         for stream in self.streams.values_mut().filter(|s| s.opens.is_some_and(|at| at <= now)) {
             stream.opens = None;
             self.to_serve.push(stream.session);
