@@ -144,7 +144,7 @@ impl World<'_> {
         self.note_progress("deliver: request, read, bytes", numbers);
         let Some((piece, buffer_len)) = self.memory.pin(read, &mut self.violations) else { return };
         let track = &self.title(piece.title).layout.tracks[usize::from(piece.track)];
-        let track_bytes = track.bytes;
+        let piece_end = track.bytes.min(track.start(piece.number + 1));
         let end = track.start(piece.number) + u64::from(bytes.end);
         let begin = track.start(piece.number);
         let delivery = Delivery { request, piece, begin, buffer_len, bytes };
@@ -159,7 +159,7 @@ impl World<'_> {
             open.requested_at.max(open.last_sent).max(open.guaranteed_by.unwrap_or_default());
         let delivered = DeliveredBytes {
             piece,
-            to_its_end: end == track.start(piece.number + 1) || end == track_bytes,
+            to_its_end: end == piece_end,
             end,
             takeable_from: in_order.max(self.deadlines.room_since(open.session)),
         };

@@ -294,6 +294,7 @@ impl Evening {
         let track = &layout.tracks[0];
         let left = track.due.iter().take_while(|due| **due == 0).count() as u64;
         let end = track.start(u32::try_from(left).unwrap_or(u32::MAX));
+        let dbg = layout.clone();
         let request = AdmitRequest {
             layout,
             copies: Vec::new(),
@@ -304,6 +305,16 @@ impl Evening {
         };
         match self.engine.admit(now, request) {
             AdmissionDecision::Admitted { session, wait, .. } => {
+                if std::env::var("CROWD_DEBUG").is_ok() {
+                    let t = dbg.tracks[0].times.get().unwrap();
+                    let due = &dbg.tracks[0].due;
+                    eprintln!(
+                        "{now:?} wait {wait:?} due {:?} followed {:?} transfer {:?}",
+                        &due[..6],
+                        &t.followed[..5],
+                        &t.transfer[..5]
+                    );
+                }
                 self.sessions.push(session);
                 self.asks.insert((now + wait, session));
                 self.starting.insert(title, Starting { came: now, from: now + wait, left, end });
