@@ -27,23 +27,18 @@ pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
     let mut times = PieceTimes::default();
     let shortest = costs.shortest_following();
     let long = |transfer: u32| shortest.is_some_and(|shortest| u64::from(transfer) >= shortest);
-    // The piece that is cut in two ends and begins visits: where either part is short, it is never
-    // in the middle of one.
     let behind_cut = curve(track).piece_at(track.lead);
     let mut before: Option<(u64, u32)> = None;
     for (piece, (offset, len)) in (0..pieces).map(|piece| (piece, place_of(track, piece))) {
         let takes = costs.transfer(offset, u64::from(len));
         let takes = u32::try_from(takes).unwrap_or(u32::MAX);
         if let Some((end, transfer)) = before {
-            let cut = track.lead > 0 && (behind_cut..=behind_cut + 1).contains(&(piece + 1));
+            // A short part may begin a visit, or end one, but is never in the middle.
             let begins = !times.followed.last().copied().unwrap_or(false);
-            let is_one_visit = match (long(transfer), long(takes)) {
-                (true, true) => true,
-                (true, false) => cut && piece + 1 == behind_cut,
-                (false, true) => cut && begins && piece == behind_cut + 1,
-                (false, false) => false,
-            };
-            times.followed.push(end == offset && is_one_visit);
+            let ends_lead = track.lead > 0 && piece + 1 == behind_cut;
+            let begins_lead = track.lead > 0 && begins && (ends_lead || piece == behind_cut + 1);
+            let is_one_visit = (long(transfer) || begins_lead) && (long(takes) || ends_lead);
+            times.followed.push(end == offset && shortest.is_some() && is_one_visit);
         }
         times.transfer.push(takes);
         before = Some((offset + u64::from(len), takes));
@@ -206,6 +201,41 @@ mod tests {
         // A quarter of a mebibyte is read in less time than the arm takes to come.
         assert_eq!(followed(&slow, &track(whole(), vec![], mib / 4)), [false; 19]);
         assert_eq!(followed(&quick, &track(whole(), vec![], mib)), [false; 4], "no arm");
+    }
+
+    #[test]
+    fn a_lead_ends_a_visit_and_the_read_behind_it_begins_one() {
+        const MIB: u64 = 1 << 20;
+        let track = |lead: u64, piece: u64| TrackLayout {
+            bytes: 5 * piece,
+            piece: u32::try_from(piece).unwrap(),
+            lead,
+            runs: std::iter::once(0..5 * piece).collect(),
+            due: vec![0; 6],
+            stored: Vec::new(),
+            times: OnceLock::new(),
+        };
+        let of = |disk: &str, track: &TrackLayout| {
+            let model = disk::DiskModel::preset(disk).unwrap();
+            times(track, &Costs::of_model(&model, units::ByteCount(4 * MIB), 4))
+        };
+        let cut = track(4 * MIB + 64 * 1024, 4 * MIB);
+        assert_eq!(validate(&cut, 4 * MIB), Ok(()));
+        let times = of("hdd-20tb", &cut);
+        assert_eq!(times.transfer.len(), 6);
+        // A read of 4 MiB at the outermost cylinders takes less than a visit, one of 64 KiB, too.
+        assert_eq!(times.followed, [true, false, false, false, false]);
+        // In the middle of the disk whole reads are long.
+        let half = 10 << 40;
+        let inner = TrackLayout { runs: std::iter::once(half..half + 20 * MIB).collect(), ..cut };
+        assert_eq!(of("hdd-20tb", &inner).followed, [true, false, true, true, true]);
+        assert_eq!(of("ssd-sata", &inner).followed, [false; 5], "no arm");
+        let places: Vec<_> = (0..3).map(|n| place_of(&inner, n)).collect();
+        let (mib, kib64) = (1 << 20, 1 << 16);
+        let second = half + 4 * MIB;
+        let expected =
+            [(half, 4 * mib), (second, kib64), (second + u64::from(kib64), 4 * mib - kib64)];
+        assert_eq!(places, expected);
     }
 
     #[test]
