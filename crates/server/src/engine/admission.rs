@@ -114,8 +114,9 @@ impl Engine {
         let disk = &self.streams.bookings.disks[candidate.disk()];
         let is_crowded = disk.paced_start(disk.share_of(&candidate.demand), max_wait) > 0;
         let gathers = candidate.gathers_leads();
-        // A follower takes nothing of the disk.
-        if max_wait == 0 || candidate.sent.is_some() || !is_crowded {
+        // A follower takes nothing of the disk, and where all are admitted, nobody waits.
+        let is_free = candidate.sent.is_some() || !self.streams.bookings.refuses();
+        if max_wait == 0 || is_free || !is_crowded {
             return Choice { offer, accepted: candidate.accepted(approval), slots };
         }
         if let Some((slots, approval)) = self.start_later(&mut candidate, max_wait, &[true]) {

@@ -235,6 +235,8 @@ impl Streams {
         let fits = approval.is_ok();
         if let Ok(approval) = approval {
             self.adopt(approval);
+            let dispatcher = &mut self.bookings.disks[disk].dispatcher;
+            dispatcher.delay_chosen(id, u64::from(slots));
             // What was late is not made good by that.
             for (piece, deadline) in late {
                 stream.account(piece);
@@ -387,6 +389,14 @@ impl Streams {
         let pins = self.buffers.pins();
         if pins != holds + unsent {
             return Err(format!("{pins} pins for {holds} held and {unsent} unsent pieces"));
+        }
+        for chosen in self.bookings.disks.iter().flat_map(|disk| disk.dispatcher.chosen()) {
+            let held = self.get(chosen.stream).and_then(|stream| {
+                stream.held().find(|(read, _)| *read == chosen.read).map(|(_, piece)| piece.due)
+            });
+            if held.is_some_and(|due| due != chosen.piece.due) {
+                return Err(format!("{chosen:?} is chosen, and booked for {held:?}"));
+            }
         }
         if self.buffers.used() > self.buffers.total() {
             return Err(format!("{} bytes of buffers in use", self.buffers.used()));
