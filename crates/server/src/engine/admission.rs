@@ -115,7 +115,8 @@ impl Engine {
         let is_crowded = disk.paced_start(disk.share_of(&candidate.demand), max_wait) > 0;
         let gathers = candidate.gathers_leads();
         // A follower takes nothing of the disk, and where all are admitted, nobody waits.
-        let is_free = candidate.sent.is_some() || !self.streams.bookings.refuses();
+        let bookings = &self.streams.bookings;
+        let is_free = candidate.sent.is_some() || !bookings.refuses() || bookings.survives_loss();
         if max_wait == 0 || is_free || !is_crowded {
             return Choice { offer, accepted: candidate.accepted(approval), slots };
         }

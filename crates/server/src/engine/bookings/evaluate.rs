@@ -135,6 +135,8 @@ impl Bookings {
     /// Whether a candidate's viewer is given nothing before its start-up is over. Its deadlines
     /// count from there then.
     pub(in crate::engine) fn open_late(&mut self, candidate: &mut Candidate, late: bool) {
+        // A session that moves to another disk needs the time until its start.
+        let late = late && !self.survives_loss();
         let opens_after = if late { self.startup } else { Duration::ZERO };
         candidate.streams.iter_mut().for_each(|stream| stream.open_after(opens_after));
         self.renew_demand(candidate);
