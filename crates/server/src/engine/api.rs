@@ -179,7 +179,8 @@ pub enum AdmissionDecision {
         offer: usize,
         /// All deadlines are as if the request had come this much later; at most
         /// [`AdmitRequest::max_wait`], zero where there is room at once. Not zero: nothing is
-        /// delivered before the start-up is over, and deadlines count from there.
+        /// delivered before the start-up is over, and deadlines count from there, except where the
+        /// loss of a disk must be survived.
         wait: Duration,
     },
     /// No room; nothing changed.

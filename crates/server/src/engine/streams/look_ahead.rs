@@ -35,12 +35,16 @@ impl Streams {
         if limit == 0 {
             return None;
         }
+        let survives_loss = self.bookings.survives_loss();
         let state = &mut self.bookings.disks[candidate.disk()];
         let mut tests = if state.may_search() { limit } else { TESTS_BEYOND };
         // The starts before the last one found were taken by others of a crowd, so that the search
         // goes on there: with one or two evaluations for each newcomer, however many come.
-        let first =
-            if paced { state.paced_start(state.share_of(&candidate.demand), limit) } else { 0 };
+        let first = if paced && !survives_loss {
+            state.paced_start(state.share_of(&candidate.demand), limit)
+        } else {
+            0
+        };
         let mut slots = state.last_delay.max(first).clamp(1, limit);
         while slots <= limit && tests > 0 {
             tests -= 1;
