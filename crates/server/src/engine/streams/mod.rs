@@ -390,14 +390,6 @@ impl Streams {
         if pins != holds + unsent {
             return Err(format!("{pins} pins for {holds} held and {unsent} unsent pieces"));
         }
-        for chosen in self.bookings.disks.iter().flat_map(|disk| disk.dispatcher.chosen()) {
-            let held = self.get(chosen.stream).and_then(|stream| {
-                stream.held().find(|(read, _)| *read == chosen.read).map(|(_, piece)| piece.due)
-            });
-            if held.is_some_and(|due| due != chosen.piece.due) {
-                return Err(format!("{chosen:?} is chosen, and booked for {held:?}"));
-            }
-        }
         if self.buffers.used() > self.buffers.total() {
             return Err(format!("{} bytes of buffers in use", self.buffers.used()));
         }
