@@ -11,12 +11,13 @@ use clips::{take, take_with};
 use std::path::{Path, PathBuf};
 use store::{IngestOptions, Store};
 use temp_dir::TempDir;
+use units::Hinted;
 
 /// Asserts that a file is refused for a reason with all of `parts`, and leaves nothing.
 fn assert_refused(store: &Store, file: &Path, parts: &[&str]) {
     let before = store.info();
     let error = take(store, file).unwrap_err();
-    let told = error.to_string();
+    let told = error.one_line();
     assert_eq!(error.code(), "refused", "{told}");
     for part in parts {
         assert!(told.contains(part), "without '{part}': {told}");
@@ -217,7 +218,7 @@ fn one_of_several_programmes_is_taken_by_its_number() {
     );
     assert_refused(&store, &file, &["it has 2 programmes: 1 (One), 2 (Two); take one in with"]);
     let options = |program| IngestOptions { program: Some(program), ..IngestOptions::default() };
-    let error = take_with(&store, &file, &options(3)).unwrap_err().to_string();
+    let error = take_with(&store, &file, &options(3)).unwrap_err().one_line();
     assert!(error.contains("it has no programme 3; it has: 1 (One), 2 (Two)"), "{error}");
     let report = take_with(&store, &file, &options(2)).unwrap();
     assert_eq!(report.left_out, ["programme 1 (One)"]);

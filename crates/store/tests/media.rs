@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{
-    CheckOptions, FormatOptions, IngestOptions, Store, StoreError, Unthrottled, ingest_file,
-};
+use store::{CheckOptions, FormatOptions, IngestOptions, Store, StoreError, Unthrottled, ingest};
 use temp_dir::TempDir;
 use units::ByteCount;
 
@@ -367,9 +365,9 @@ fn cancelled_work_leaves_nothing() {
     let source = dir.clip("clip.mp4", "-c:v libx264 -c:a aac");
     for stage in ["probing", "copying", "sealing"] {
         let cancel = AtomicBool::new(false);
-        let result = ingest_file(
+        let outcomes = ingest(
             &store,
-            &source,
+            std::slice::from_ref(&source),
             &IngestOptions::default(),
             &Unthrottled,
             &mut |progress| {
@@ -379,7 +377,7 @@ fn cancelled_work_leaves_nothing() {
             },
             &cancel,
         );
-        assert_eq!(result.unwrap_err().code(), "cancelled", "{stage}");
+        assert_eq!(outcomes[0].result.as_ref().unwrap_err().code(), "cancelled", "{stage}");
         assert_eq!(store.info(), before, "{stage}");
     }
 }

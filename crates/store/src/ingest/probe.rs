@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use units::Reason;
 
 /// The output of `ffprobe`, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
@@ -168,10 +169,9 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     });
     job.tell("probing", 0)?;
     if started.elapsed() > PROBE_TIME {
-        return Err(job.refused(format!(
-            "FFmpeg has not found its streams within {} s; take it in with --as file",
-            PROBE_TIME.as_secs()
-        )));
+        let seconds = PROBE_TIME.as_secs();
+        let message = format!("FFmpeg has not found its streams within {seconds} s");
+        return Err(job.refused(Reason::new(message, "take it in with --as file")));
     }
     match (json, status) {
         (Ok(json), Ok(status)) if status.success() => {

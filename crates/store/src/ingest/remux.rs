@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use units::MediaTime;
+use units::{MediaTime, Reason};
 
 pub(super) fn ingest(
     writer: TitleWriter<'_>,
@@ -103,7 +103,7 @@ fn damage_notes(
     complaints: &str,
     missing: &[String],
 ) -> Result<Vec<String>, StoreError> {
-    let said = last_words(complaints).replace("; ", " / ");
+    let said = last_words(complaints);
     let damaged = damage::is_damage(complaints);
     if !damaged && missing.is_empty() {
         let note = (!said.is_empty()).then(|| format!("FFmpeg's message: {said}"));
@@ -117,7 +117,8 @@ fn damage_notes(
     if job.options.allow_damaged {
         return Ok(vec![format!("it is damaged or cut short{what}{detail}")]);
     }
-    Err(job.refused(format!("it is damaged or cut short{what}; {ALLOW}{detail}")))
+    let message = format!("it is damaged or cut short{what}");
+    Err(job.refused(Reason::new(message, format!("{ALLOW}{detail}"))))
 }
 
 /// Adds the video of the title's other files to the plan.
@@ -128,20 +129,18 @@ fn add_renditions(
 ) -> Result<(), StoreError> {
     let others = job.others;
     if !others.is_empty() && !plan.streams.iter().any(|stream| stream.video) {
-        return Err(
-            job.refused("it has no video; name a file with the title's video and audio first")
-        );
+        let hint = "name a file with the title's video and audio first";
+        return Err(job.refused(Reason::new("it has no video", hint)));
     }
     for (number, other) in others.iter().enumerate() {
         let name = other.display().to_string();
         let probed = probe(job, other)?;
         if found.may_pack_pictures() || probed.may_pack_pictures() {
-            let reason = "MPEG-4 part 2 in AVI cannot be a rendition; remux the files first";
-            return Err(job.refused(reason));
+            let message = "MPEG-4 part 2 in AVI cannot be a rendition";
+            return Err(job.refused(Reason::new(message, "remux the files first")));
         }
         let size = std::fs::metadata(other).map_or(0, |about| about.len());
-        let more =
-            probed.plan(size, None).map_err(|reason| job.refused(format!("{name}: {reason}")))?;
+        let more = probed.plan(size, None).map_err(|reason| job.refused(reason.about(&name)))?;
         plan.add_rendition(more, number + 1, &name).map_err(|reason| job.refused(reason))?;
     }
     Ok(())
@@ -257,8 +256,8 @@ impl FfmpegPipeline {
         let from_pipe = PIPED_AVI.iter().map(OsString::from).collect();
         // The AVI between the two has only the chosen streams, numbered from zero in the plan's
         // order.
-        let mut place = 0..;
-        let mut place = |_: &SelectedStream| format!("0:{}", place.next().expect("without end"));
+        let mut numbers = 0..;
+        let mut place = |_: &SelectedStream| format!("0:{}", numbers.next().expect("endless"));
         let arguments = arguments(vec![from_pipe], plan, &mut place);
         let remuxer = Process::start_reading(packets, "ffmpeg", &arguments, cpu)?;
         Ok(Self { unpacker: Some(unpacker), remuxer })
@@ -335,24 +334,24 @@ fn arguments(
     words
 }
 
-/// The reason of a refusal, in one sentence.
-fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
+/// The reason of a refusal.
+fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> Reason {
     if said.to_lowercase().contains("encryption") {
-        return kinds::ENCRYPTED.to_owned();
+        return kinds::encrypted();
     }
     match (said, error) {
         ("", Some(FragmentError::Stream(BadStream::NoTracks))) => {
-            "FFmpeg reads no frame of it from which playback could begin; to keep its bytes, take \
-             it in with --as file"
-                .to_owned()
+            let message = "FFmpeg reads no frame of it from which playback could begin";
+            Reason::new(message, kinds::KEEP)
         }
-        ("", Some(FragmentError::Stream(error @ BadStream::Latm(_)))) => format!(
-            "{error}; convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac \
-             NEW.mkv`, or take it in with --as file"
+        ("", Some(FragmentError::Stream(error @ BadStream::Latm(_)))) => Reason::new(
+            error.to_string(),
+            "convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, or \
+             take it in with --as file",
         ),
-        ("", Some(error)) => format!(
-            "it cannot be kept as a title: {error}; to keep its bytes, take it in with --as file"
-        ),
+        ("", Some(error)) => {
+            Reason::new(format!("it cannot be kept as a title: {error}"), kinds::KEEP)
+        }
         (said, _) if damage::is_damage(said) => kinds::unknown(
             "FFmpeg cannot copy its tracks, which are damaged or in no usual form",
             said,
