@@ -26,6 +26,9 @@ function clock(seconds) {
   return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
+// The title that was chosen last.
+let chosen = null;
+
 // The URL of the session that is playing, where the browser shows its token.
 let session = null;
 
@@ -42,6 +45,7 @@ async function play(title) {
   const hls = video.canPlayType("application/vnd.apple.mpegurl") !== "";
   byId("playing").textContent = `${title.name}: requesting admission`;
   byId("playing").className = "";
+  chosen = title;
   leave();
   if (!hls) {
     // The response is a redirect to a URL with a session token, or a refusal with its reason.
@@ -56,7 +60,8 @@ async function play(title) {
   try {
     await video.play();
   } catch (error) {
-    byId("playing").textContent = `${title.name}: press play (${error.message})`;
+    // Only without a user's click; a codec that the browser lacks is reported by the element.
+    if (error.name === "NotAllowedError") byId("playing").textContent = `${title.name}: press play`;
   }
 }
 
@@ -66,33 +71,67 @@ async function refused(title, answer) {
   byId("playing").className = "bad";
 }
 
-video.addEventListener("error", () => {
-  if (!video.error) return;
-  byId("playing").textContent = `This browser cannot play the title (${video.error.message || "code " + video.error.code}).`;
+video.addEventListener("error", async () => {
+  if (!video.error || !chosen) return;
+  const title = chosen;
+  // The element reports a refusal of the server and a codec without a decoder alike.
+  const answer = await fetch(title.hls);
+  if (!answer.ok) return refused(title, answer);
+  const unknown = video.error && video.error.code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED;
+  const why = unknown ? "it has no decoder for the title's codecs" : "decoding failed";
+  byId("playing").textContent = `This browser cannot play ${title.name}: ${why}. VLC and mpv may.`;
   byId("playing").className = "bad";
 });
+
+// The rows of the titles by name. A row stays as it is while its title does, so that the keyboard's
+// focus and a click that has begun are not lost.
+let rows = new Map();
+
+function titleRow(title) {
+  const row = document.createElement("tr");
+  const name = document.createElement("td");
+  if (title.mp4) {
+    const button = element("button", title.name, { type: "button" });
+    button.addEventListener("click", () => play(title));
+    name.append(button);
+  } else {
+    name.textContent = `${title.name} (file)`;
+  }
+  row.append(
+    name,
+    element("td", title.duration ? clock(title.duration) : ""),
+    element("td", title.bit_rate ? `${(title.bit_rate / 1e6).toFixed(1)} Mb/s` : bytes(title.bytes)),
+    element("td", ""),
+  );
+  return row;
+}
+
+function filterTitles() {
+  const wanted = byId("filter").value.toLowerCase();
+  for (const [name, { row }] of rows) row.hidden = !name.toLowerCase().includes(wanted);
+}
+
+byId("filter").addEventListener("input", filterTitles);
 
 function showTitles(titles, playing) {
   const viewers = new Map(playing.map((title) => [title.title, title.sessions]));
   byId("no-titles").hidden = titles.length > 0;
-  byId("titles").replaceChildren(...titles.map((title) => {
-    const row = document.createElement("tr");
-    const name = document.createElement("td");
-    if (title.mp4) {
-      const button = element("button", title.name, { type: "button" });
-      button.addEventListener("click", () => play(title));
-      name.append(button);
-    } else {
-      name.textContent = `${title.name} (file)`;
-    }
-    row.append(
-      name,
-      element("td", title.duration ? clock(title.duration) : ""),
-      element("td", title.bit_rate ? `${(title.bit_rate / 1e6).toFixed(1)} Mb/s` : bytes(title.bytes)),
-      element("td", viewers.get(title.name) || ""),
-    );
-    return row;
+  byId("filter").hidden = titles.length < 10;
+  const known = rows;
+  rows = new Map(titles.map((title) => {
+    const content = JSON.stringify(title);
+    const old = known.get(title.name);
+    return [title.name, old && old.content === content ? old : { content, row: titleRow(title) }];
   }));
+  const shown = [...rows.values()].map(({ row }) => row);
+  const list = byId("titles");
+  const same = shown.length === list.children.length && shown.every((row, i) => row === list.children[i]);
+  if (!same) list.replaceChildren(...shown);
+  for (const [name, { row }] of rows) {
+    const text = String(viewers.get(name) || "");
+    if (row.lastChild.textContent !== text) row.lastChild.textContent = text;
+  }
+  filterTitles();
 }
 
 let before = null;
@@ -134,7 +173,8 @@ function plot(slots) {
     svg.append(made);
   };
   shown.forEach((slot, i) => {
-    const height = 96 * slot.reads / top;
+    // A few reads of thousands are seen, too.
+    const height = slot.reads ? Math.max(1.5, 96 * slot.reads / top) : 0;
     draw("rect", { x: 240 - shown.length + i, y: 100 - height, width: 0.9, height });
   });
   const last = shown.at(-1);
@@ -154,7 +194,7 @@ function showDisks(disks) {
     return [
       element("p", `${disk.store}: ${last.reads} of ${disk.min_read} guaranteed reads in the last slot; ${bytes(disk.bytes)} in ${disk.reads} reads of up to ${bytes(disk.read_size)}${failures}${slowdown}${observed}`, { class: "small" }),
       plot(disk.slots),
-      element("p", disk.read_method, { class: "small" }),
+      element("p", `Each bar: the reads of a slot, ${disk.slots.length ? "the latest on the right" : "none yet"}. Red line: the guaranteed number, ${disk.min_read}. Read by ${disk.read_method}.`, { class: "small" }),
     ];
   }));
 }

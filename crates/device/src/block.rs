@@ -18,7 +18,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Hinted, Reason};
 
 /// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +111,7 @@ impl Transfer {
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The kernel or the disk reported an error.
-    #[error(
-        "{action} {length} bytes at {offset} of {}: {source}{}", path.display(), room_hint(source)
-    )]
+    #[error("{action} {length} bytes at {offset} of {}: {source}", path.display())]
     Io {
         /// The operation: `reading`, `writing`, `flushing`, ...
         action: &'static str,
@@ -127,17 +125,17 @@ pub enum DeviceError {
         source: std::io::Error,
     },
     /// The device could not be opened or queried.
-    #[error("cannot open {}: {source}{}", path.display(), hint)]
+    #[error("cannot open {}: {source}", path.display())]
     Open {
         /// The path of the device.
         path: PathBuf,
-        /// The remedy, starting with `; `, or empty.
-        hint: String,
+        /// The remedy, where one is known.
+        hint: Option<String>,
         /// The kernel's error.
         source: std::io::Error,
     },
     /// The device is mounted, used as swap, or part of another device.
-    #[error("{} is in use: it is {by}; release it first, or name another", path.display())]
+    #[error("{} is in use: it is {by}", path.display())]
     Occupied {
         /// The path of the device.
         path: PathBuf,
@@ -150,7 +148,7 @@ pub enum DeviceError {
         /// The path of the device.
         path: PathBuf,
         /// The user, as far as it is known, and the remedy.
-        by: &'static str,
+        by: Reason,
     },
     /// The path is not usable as a device.
     #[error("{}: {reason}", path.display())]
@@ -158,20 +156,49 @@ pub enum DeviceError {
         /// The path.
         path: PathBuf,
         /// The reason and the remedy.
-        reason: String,
+        reason: Reason,
     },
 }
 
-/// The remedy for a write that found no space, starting with `; `; empty for other errors.
-pub fn room_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
-        io::ErrorKind::FileTooLarge => "; no file may be as large there, or by this process",
-        _ => "",
+/// The remedy for a write that found no space; `None` for other errors.
+pub fn room_hint(error: &io::Error) -> Option<&'static str> {
+    Some(match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space there",
+        io::ErrorKind::FileTooLarge => "no file may be as large there, or by this process",
+        _ => return None,
+    })
+}
+
+impl Hinted for DeviceError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Io { source, .. } => {
+                source.hint().or_else(|| room_hint(source).map(str::to_owned))
+            }
+            Self::Open { hint, .. } => hint.clone(),
+            Self::Occupied { .. } => Some("release it first, or name another".to_owned()),
+            Self::InUse { by: reason, .. } | Self::Unusable { reason, .. } => reason.hint.clone(),
+        }
     }
 }
 
 impl DeviceError {
+    pub(crate) fn open<'a>(
+        path: &Path,
+        hint: impl Into<Option<&'a str>>,
+        source: io::Error,
+    ) -> Self {
+        Self::Open { path: path.to_owned(), hint: hint.into().map(str::to_owned), source }
+    }
+
+    pub(crate) fn in_use(path: &Path, by: &str, hint: &str) -> Self {
+        Self::InUse { path: path.to_owned(), by: Reason::new(by, hint) }
+    }
+
+    pub(crate) fn unusable(path: impl Into<PathBuf>, reason: impl Into<Reason>) -> Self {
+        Self::Unusable { path: path.into(), reason: reason.into() }
+    }
+
     pub(crate) fn io(
         action: &'static str,
         path: &Path,
@@ -200,8 +227,9 @@ impl DeviceError {
         place: ByteSpan,
         got: usize,
     ) -> Self {
-        let said = format!("it ends after {got} of them; has it been cut short?");
-        let source = io::Error::new(io::ErrorKind::UnexpectedEof, said);
+        let message = format!("it ends after {got} of them");
+        let reason = Reason::new(message, "has it been cut short?");
+        let source = io::Error::new(io::ErrorKind::UnexpectedEof, reason);
         Self::io(direction.action(), path, place, source)
     }
 }

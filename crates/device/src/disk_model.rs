@@ -2,6 +2,7 @@
 
 use disk::{DiskModel, Parameters};
 use std::io::ErrorKind;
+use units::Hinted;
 
 /// The reason why there is no such disk model, with the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -17,14 +18,15 @@ pub enum DiskModelError {
     Parse(String, String),
 }
 
-impl DiskModelError {
-    /// What to do about the error.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Unknown(_) => Some("`tenuto disk models` lists the built-in models"),
-            Self::Read(..) => None,
-            Self::Parse(..) => Some("`tenuto disk models hdd-20tb --toml` prints a complete one"),
-        }
+impl Hinted for DiskModelError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => "`tenuto disk models` lists the built-in models".to_owned(),
+            Self::Read(..) => return None,
+            Self::Parse(..) => {
+                "`tenuto disk models hdd-20tb --toml` prints a complete one".to_owned()
+            }
+        })
     }
 }
 

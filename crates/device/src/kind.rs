@@ -4,6 +4,7 @@ use crate::{DeviceError, DeviceKind};
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use units::Reason;
 
 /// The kind of device of a file of this type; an error for directories, sockets and others.
 pub(crate) fn kind_of(path: &Path, file_type: FileType) -> Result<DeviceKind, DeviceError> {
@@ -13,7 +14,7 @@ pub(crate) fn kind_of(path: &Path, file_type: FileType) -> Result<DeviceKind, De
         Ok(DeviceKind::File)
     } else {
         let what = if file_type.is_dir() { "a directory" } else { "no file and no block device" };
-        let reason = format!("it is {what}; name a regular file or a block device");
-        Err(DeviceError::Unusable { path: path.to_owned(), reason })
+        let reason = Reason::new(format!("it is {what}"), "name a regular file or a block device");
+        Err(DeviceError::unusable(path, reason))
     }
 }

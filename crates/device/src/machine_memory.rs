@@ -31,9 +31,9 @@ impl MachineMemory {
         let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         let machine = ByteCount::kib(kib);
         let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-        let limits = groups.lines().flat_map(files_of).filter_map(|path| read(&path));
+        let texts = groups.lines().flat_map(files_of).filter_map(|path| read(&path));
         // "max", and in version 1 a number near 2^63, mean that there is none.
-        let limits = limits.filter_map(|text| text.trim().parse().ok().map(ByteCount));
+        let limits = texts.filter_map(|text| text.trim().parse().ok().map(ByteCount));
         let limit = limits.filter(|limit| *limit < machine).min();
         Some(Self { machine, limit })
     }

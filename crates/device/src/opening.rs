@@ -90,15 +90,14 @@ pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
     }
     match result {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(DeviceError::InUse {
-            path: path.to_owned(),
-            by: "another process holds its lock; stop that one, or work through it",
-        }),
-        Err(TryLockError::Error(source)) => Err(DeviceError::Open {
-            path: path.to_owned(),
-            hint: "; it cannot be locked, so it cannot be used alone".to_owned(),
-            source,
-        }),
+        Err(TryLockError::WouldBlock) => {
+            let hint = "stop that one, or work through it";
+            Err(DeviceError::in_use(path, "another process holds its lock", hint))
+        }
+        Err(TryLockError::Error(source)) => {
+            let hint = "it cannot be locked, so it cannot be used alone";
+            Err(DeviceError::open(path, hint, source))
+        }
     }
 }
 
@@ -110,8 +109,7 @@ pub(crate) fn geometry(
     direct: bool,
 ) -> Result<(Geometry, Dev), DeviceError> {
     let failed = |source: io::Error| {
-        let hint = "; its size and block could not be asked for".to_owned();
-        DeviceError::Open { path: path.to_owned(), hint, source }
+        DeviceError::open(path, "its size and block could not be asked for", source)
     };
     let size = end_of(file, kind).map_err(failed)?;
     let asked = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// Makes or extends the file at `path` so that all of its `size` bytes are allocated. Its content
 /// stays, and a larger file is unchanged. Without enough space the file is as before (removed, if
@@ -16,10 +16,8 @@ use units::ByteCount;
 pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     let was_there = path.exists();
     let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-    let file = file.map_err(|source| DeviceError::Open {
-        path: path.to_owned(),
-        hint: "; the directory must exist and be writable".to_owned(),
-        source,
+    let file = file.map_err(|source| {
+        DeviceError::open(path, "the directory must exist and be writable", source)
     })?;
     let about = file.metadata().map_err(|e| failed(path, size, e))?;
     let before = about.len();
@@ -84,12 +82,12 @@ fn no_room(
     if error.kind() != io::ErrorKind::StorageFull {
         return failed(path, size, error);
     }
-    let reason = format!(
-        "its file system has {} free and {} more are needed for {size}; free some, or make it smaller",
+    let message = format!(
+        "its file system has {} free and {} more are needed for {size}",
         ByteCount(free(file).unwrap_or(0)),
         ByteCount(size.0.saturating_sub(has_place)),
     );
-    DeviceError::Unusable { path: path.to_owned(), reason }
+    DeviceError::unusable(path, Reason::new(message, "free some, or make it smaller"))
 }
 
 /// The free bytes that this process may use there; `None` where the file system does not report it.

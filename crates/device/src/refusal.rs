@@ -8,29 +8,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 pub(crate) fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
-    let path = path.to_owned();
     if source.kind() == io::ErrorKind::ResourceBusy {
-        let uses = describe(&path).map_or(Vec::new(), |about| about.uses);
+        let uses = describe(path).map_or(Vec::new(), |about| about.uses);
         if uses.is_empty() {
-            let by = "another process has it to itself; stop that one, or work through it";
-            return DeviceError::InUse { path, by };
+            let hint = "stop that one, or work through it";
+            return DeviceError::in_use(path, "another process has it to itself", hint);
         }
         let by = uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return DeviceError::Occupied { path, by };
+        return DeviceError::Occupied { path: path.to_owned(), by };
     }
     let hint = match source.kind() {
-        io::ErrorKind::NotFound => "; check the path, or make it with `tenuto format`",
-        io::ErrorKind::PermissionDenied => "; run as a user who may enter its directories",
-        io::ErrorKind::ReadOnlyFilesystem => "; it lies on a file system mounted read-only",
-        _ => "",
+        io::ErrorKind::NotFound => Some("check the path, or make it with `tenuto format`"),
+        io::ErrorKind::PermissionDenied => Some("run as a user who may enter its directories"),
+        io::ErrorKind::ReadOnlyFilesystem => Some("it lies on a file system mounted read-only"),
+        _ => None,
     };
-    DeviceError::Open { path, hint: hint.to_owned(), source }
+    DeviceError::open(path, hint, source)
 }
 
 /// The error of a missing permission.
 pub(crate) fn not_allowed(path: &Path, write: bool, source: io::Error) -> DeviceError {
     let hint = if Errno::from_io_error(&source) == Some(Errno::PERM) {
-        FORBIDDEN.to_owned()
+        Some(FORBIDDEN.to_owned())
     } else {
         missing_right(path, write)
     };
@@ -38,8 +37,8 @@ pub(crate) fn not_allowed(path: &Path, write: bool, source: io::Error) -> Device
 }
 
 /// The missing permission and its holders, so that the user can become one of them.
-fn missing_right(path: &Path, write: bool) -> String {
-    let Ok(about) = std::fs::metadata(path) else { return String::new() };
+fn missing_right(path: &Path, write: bool) -> Option<String> {
+    let about = std::fs::metadata(path).ok()?;
     let (what, of_group) = if write { ("read and write", 0o060) } else { ("read", 0o040) };
     let mode = about.mode() & 0o777;
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
@@ -48,7 +47,8 @@ fn missing_right(path: &Path, write: bool) -> String {
     } else {
         String::new()
     };
-    format!("; to {what} it, be user {}{group} (mode {mode:03o}), or run with sudo", about.uid())
+    let user = about.uid();
+    Some(format!("to {what} it, be user {user}{group} (mode {mode:03o}), or run with sudo"))
 }
 
 /// The group's name in `/etc/group`, or its number.
@@ -62,5 +62,5 @@ fn group_name(groups: &str, number: u32) -> String {
 }
 
 /// The hint for a refusal that does not depend on the file's mode.
-const FORBIDDEN: &str = "; the machine's rules forbid it to everybody here (a container's list of devices, for \
-                         example); allow it there, or use a file";
+const FORBIDDEN: &str = "the machine's rules forbid it to everybody here (a container's list of \
+                         devices, for example): allow it there, or use a file";

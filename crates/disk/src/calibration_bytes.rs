@@ -23,7 +23,7 @@ use crate::{
     WriteCost,
 };
 use std::time::Duration;
-use units::{BitRate, ByteCount, Decoder, Encoder, Malformed, nanos};
+use units::{BitRate, ByteCount, Decoder, Encoder, Hinted, Malformed, nanos};
 
 /// The reason why bytes are no calibration record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,16 +32,20 @@ pub enum CalibrationError {
     #[error("no calibration record")]
     NotOne,
     /// The record has another version.
-    #[error(
-        "a calibration record of version {0}, and this program knows version 3; calibrate again"
-    )]
+    #[error("a calibration record of version {0}, and this program knows version 3")]
     Version(u16),
     /// The record is too short or too long.
-    #[error("a calibration record of the wrong length; calibrate again")]
+    #[error("a calibration record of the wrong length")]
     Length,
     /// A value is impossible.
-    #[error("a calibration record with an impossible {0}; calibrate again")]
+    #[error("a calibration record with an impossible {0}")]
     Impossible(&'static str),
+}
+
+impl Hinted for CalibrationError {
+    fn hint(&self) -> Option<String> {
+        (*self != Self::NotOne).then(|| "calibrate again".to_owned())
+    }
 }
 
 impl From<Malformed> for CalibrationError {

@@ -259,6 +259,8 @@ fn decode_section<'a, T>(
 }
 
 fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malformed> {
+    // In the order of the picture at the head of this file. The checksum was right, so an
+    // impossible value means another writer, not damage.
     let kind = match reader.u8()? {
         0 => TrackKind::Video,
         1 => TrackKind::Audio,
@@ -277,6 +279,7 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
     let title = decode_text(reader)?;
     let codec = decode_text(reader)?;
     let sample_entry = reader.bytes32()?.to_vec();
+    // The count is checked against the remaining bytes before memory is reserved for it.
     let edits =
         (0..reader.count32(EDIT_LEN)?).map(|_| decode_edit(reader)).collect::<Result<_, _>>();
     Ok(TrackDescription {

@@ -1,7 +1,6 @@
 //! Errors of experiments, and results that are not valid.
 //!
-//! The message has no full stop; the hint names the remedy. Errors of other modules end with
-//! `; do this`: [`MeterError::of`] turns that part into a hint.
+//! The message has no full stop; the hint names the remedy.
 
 use crate::compare::TooShort;
 use crate::fleet::{FleetError, NotAllowed, TokenError};
@@ -17,6 +16,7 @@ use crate::viewer::PlayError;
 use device::DeviceError;
 use std::fmt::Display;
 use std::path::Path;
+use units::Hinted;
 
 /// Why an experiment failed, or why its results are not valid, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,11 +65,9 @@ impl MeterError {
         Self { kind: MeterErrorKind::Interrupted, ..Self::new(message) }
     }
 
-    /// Takes another module's error, whose text may end with `; do this`.
-    pub fn of(error: &dyn Display) -> Self {
-        let text = error.to_string();
-        let (message, hint) = units::split_hint(&text);
-        Self { hint: hint.map(str::to_owned), ..Self::new(message) }
+    /// Takes another module's error with its hint.
+    pub fn of(error: &dyn Hinted) -> Self {
+        Self { hint: error.hint(), ..Self::new(error.to_string()) }
     }
 
     /// Adds a hint to this error.
@@ -77,6 +75,11 @@ impl MeterError {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Turns this error into one about the configuration.
+    pub(crate) fn into_usage(self) -> Self {
+        Self { kind: MeterErrorKind::Usage, ..self }
     }
 
     /// Turns this error into one about invalid results.
@@ -99,15 +102,8 @@ macro_rules! from {
     };
 }
 
-from!(Failed: DeviceError, LogError, TooShort, NetworkError, FleetError, TokenError, NotAllowed);
+from!(Failed: DeviceError, LogError, TooShort, NetworkError, FleetError, TokenError, NotAllowed, PlayError);
 from!(Usage: PlanError, MixError);
-
-impl From<PlayError> for MeterError {
-    fn from(error: PlayError) -> Self {
-        let (message, hint) = error.message_and_hint();
-        Self { hint, ..Self::new(message) }
-    }
-}
 
 impl From<PlotError> for MeterError {
     fn from(error: PlotError) -> Self {
@@ -145,15 +141,8 @@ impl From<StudyError> for MeterError {
             StudyError::Place(error) => error.into(),
             StudyError::Device(error) => error.into(),
             StudyError::Mix(error) => error.into(),
-            StudyError::Unfit(sentence) => {
-                Self { kind: MeterErrorKind::Usage, ..Self::of(&sentence) }
-            }
-            StudyError::Hangs { .. } => Self::new(error.to_string())
-                .hint("is its server there? Files that the meter made may be left on it")
-                .invalid(),
-            failed @ StudyError::Failed { .. } => Self::new(failed.to_string())
-                .hint("the kernel's log says what the disk or the server complained of")
-                .invalid(),
+            StudyError::Unfit(reason) => Self::of(&reason).into_usage(),
+            invalid => Self::of(&invalid).invalid(),
         }
     }
 }

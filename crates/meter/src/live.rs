@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   streams, transfers ── Record ──▶ Metered ──▶ log
-//!   viewers, agents ── Sample, Seen ──┐  │ counts
-//!   GET /metrics ──▶ Endpoint ───────▶ Live
+//!   viewers ── Sample ──────────────┐  │ counts
+//!   agents ── AgentProgress ────────┤  │
+//!   GET /metrics ──▶ Endpoint ────▶ Live
 //! ```
 //!
 //! Counters increase over all runs of a program (a search makes many); the state of the current run
@@ -11,7 +12,7 @@
 //! difference from the last total. One scrape is served at a time. The endpoint has no TLS and no
 //! password: it serves counters only, at the address that the user names.
 
-use crate::fleet::Seen;
+use crate::fleet::AgentProgress;
 use crate::log::{NONE, OperationKind, Record, RecordSink};
 use crate::viewer::ViewerSample;
 use prometheus_client::encoding::text::encode;
@@ -152,13 +153,13 @@ impl Live {
     }
 
     /// Sets the states of the current run's agents, and adds what they have counted.
-    pub(crate) fn agents(&self, seen: &[Seen]) {
+    pub(crate) fn agents(&self, seen: &[AgentProgress]) {
         let mut counts = [("preparing", 0), ("running", 0), ("done", 0), ("lost", 0)];
         for agent in seen {
             let state = match agent {
-                Seen { lost: true, .. } => 3,
-                Seen { done, workers, .. } if done == workers => 2,
-                Seen { ready, workers, .. } if ready < workers => 0,
+                AgentProgress { lost: true, .. } => 3,
+                AgentProgress { done, workers, .. } if done == workers => 2,
+                AgentProgress { ready, workers, .. } if ready < workers => 0,
                 _ => 1,
             };
             counts[state].1 += 1;
@@ -395,10 +396,16 @@ mod tests {
     fn the_state_of_agents_is_a_gauge_and_their_counts_are_added_once() {
         let live = Live::default();
         live.begin(4);
-        let agent = Seen { workers: 2, ready: 2, frames: 100, late: 3, ..Seen::default() };
-        let preparing = Seen { ready: 1, frames: 0, late: 0, ..agent.clone() };
-        let done = Seen { done: 2, ..agent.clone() };
-        let lost = Seen { lost: true, ..agent.clone() };
+        let agent = AgentProgress {
+            workers: 2,
+            ready: 2,
+            frames: 100,
+            late: 3,
+            ..AgentProgress::default()
+        };
+        let preparing = AgentProgress { ready: 1, frames: 0, late: 0, ..agent.clone() };
+        let done = AgentProgress { done: 2, ..agent.clone() };
+        let lost = AgentProgress { lost: true, ..agent.clone() };
         for _ in 0..2 {
             live.agents(&[agent.clone(), preparing.clone(), done.clone(), lost.clone()]);
         }

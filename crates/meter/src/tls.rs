@@ -27,6 +27,7 @@ use rustls::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use units::{Hinted, Reason};
 
 /// The servers that are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,19 +45,27 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
     /// The machine has no certificate authorities.
-    #[error(
-        "this machine trusts no certificate authority{0}; install ca-certificates, or name one's \
-         certificate with --ca-file"
-    )]
+    #[error("this machine trusts no certificate authority{0}")]
     Nobody(String),
     /// The file has no usable certificates.
-    #[error("{}: {reason}; --ca-file is a file of certificates in PEM", path.display())]
+    #[error("{}: {reason}", path.display())]
     File {
         /// The path as the user gave it.
         path: PathBuf,
         /// The reason.
         reason: String,
     },
+}
+
+impl Hinted for TrustError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Nobody(_) => {
+                "install ca-certificates, or name one's certificate with --ca-file".to_owned()
+            }
+            Self::File { .. } => "--ca-file is a file of certificates in PEM".to_owned(),
+        })
+    }
 }
 
 impl Trust {
@@ -118,65 +127,67 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// The reason of a failed TLS handshake, and the remedy.
-pub(crate) fn explain(error: &rustls::Error) -> String {
+pub(crate) fn explain(error: &rustls::Error) -> Reason {
     use rustls::Error as Tls;
     let days = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs()) / DAY;
     match error {
         // A bad signature means a server that uses a trusted name with another key.
         Tls::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        ) => "its certificate is signed by \
-             nobody who is trusted here (by itself, perhaps); name the authority's certificate \
-             with --ca-file, or measure whoever answers with --insecure"
-            .to_owned(),
-        Tls::InvalidCertificate(CertificateError::ExpiredContext { time, not_after }) => format!(
-            "its certificate expired {} days ago; renew it there (or is this machine's clock \
-             wrong?), or measure all the same with --insecure",
-            days(*not_after, *time)
+        ) => Reason::new(
+            "its certificate is signed by nobody who is trusted here (by itself, perhaps)",
+            "name the authority's certificate with --ca-file, or measure whoever answers with \
+             --insecure",
         ),
+        Tls::InvalidCertificate(CertificateError::ExpiredContext { time, not_after }) => {
+            Reason::new(
+                format!("its certificate expired {} days ago", days(*not_after, *time)),
+                "renew it there (or is this machine's clock wrong?), or measure all the same with \
+                 --insecure",
+            )
+        }
         Tls::InvalidCertificate(CertificateError::NotValidYetContext { time, not_before }) => {
-            format!(
-                "its certificate will be valid in {} days; is this machine's clock right? Or \
-                 measure all the same with --insecure",
-                days(*time, *not_before)
+            Reason::new(
+                format!("its certificate will be valid in {} days", days(*time, *not_before)),
+                "is this machine's clock right? Or measure all the same with --insecure",
             )
         }
         Tls::InvalidCertificate(CertificateError::NotValidForNameContext {
             expected,
             presented,
-        }) => format!(
-            "its certificate is for {}, not for {}; ask for it by a name that is in it, or \
-             measure whoever answers with --insecure",
-            names(presented),
-            expected.to_str()
+        }) => Reason::new(
+            format!("its certificate is for {}, not for {}", names(presented), expected.to_str()),
+            "ask for it by a name that is in it, or measure whoever answers with --insecure",
         ),
         // The library reports this as text only.
         Tls::InvalidCertificate(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "its certificate is an authority's own (CA:TRUE), which a server may not use; make one \
-             that is signed by it, or measure whoever answers with --insecure"
-                .to_owned()
+            Reason::new(
+                "its certificate is an authority's own (CA:TRUE), which a server may not use",
+                "make one that is signed by it, or measure whoever answers with --insecure",
+            )
         }
-        Tls::InvalidCertificate(other) => format!(
-            "its certificate cannot be accepted ({other}); have it made anew, or measure whoever \
-             answers with --insecure"
+        Tls::InvalidCertificate(other) => Reason::new(
+            format!("its certificate cannot be accepted ({other})"),
+            "have it made anew, or measure whoever answers with --insecure",
         ),
         Tls::InvalidMessage(_) => {
-            "what answers does not speak TLS; is this an http:// address?".to_owned()
+            Reason::new("what answers does not speak TLS", "is this an http:// address?")
         }
-        Tls::AlertReceived(AlertDescription::CertificateRequired) => {
-            "the server asks its clients for a certificate; show it yours with --cert-file and \
-             --key-file"
-                .to_owned()
-        }
-        Tls::AlertReceived(alert) if is_about_certificates(*alert) => format!(
-            "the server does not accept its client's certificate ({alert:?}); show it one that is \
-             valid and signed by an authority which it trusts, with --cert-file and --key-file"
+        Tls::AlertReceived(AlertDescription::CertificateRequired) => Reason::new(
+            "the server asks its clients for a certificate",
+            "show it yours with --cert-file and --key-file",
         ),
-        Tls::AlertReceived(alert) => format!(
-            "the server broke off the TLS handshake ({alert:?}); it may know neither TLS 1.2 nor \
-             1.3, or want a certificate of its clients (--cert-file, --key-file)"
+        Tls::AlertReceived(alert) if is_about_certificates(*alert) => Reason::new(
+            format!("the server does not accept its client's certificate ({alert:?})"),
+            "show it one that is valid and signed by an authority which it trusts, with \
+             --cert-file and --key-file",
         ),
-        other => format!("TLS: {other}"),
+        Tls::AlertReceived(alert) => Reason::new(
+            format!("the server broke off the TLS handshake ({alert:?})"),
+            "it may know neither TLS 1.2 nor 1.3, or want a certificate of its clients \
+             (--cert-file, --key-file)",
+        ),
+        other => format!("TLS: {other}").into(),
     }
 }
 
@@ -209,7 +220,7 @@ fn names(presented: &[String]) -> String {
 }
 
 /// The explanation of a TLS failure behind an I/O error; `None` if it is not about TLS.
-pub(crate) fn explain_io(error: &std::io::Error) -> Option<String> {
+pub(crate) fn explain_io(error: &std::io::Error) -> Option<Reason> {
     error.get_ref()?.downcast_ref::<rustls::Error>().map(explain)
 }
 

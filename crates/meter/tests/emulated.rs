@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// A lock that runs these tests one at a time: each searches the whole list of mounts for
 /// leftovers.
@@ -216,7 +216,7 @@ fn rounds_longer_than_a_streams_file_are_refused_before_anything_is_made() {
         (EmulatedOptions { rounds: 100, ..many.clone() }, "100 rounds of 64 kB"),
         (EmulatedOptions { block: ByteCount::ZERO, ..many }, "100 rounds of 0 B"),
     ] {
-        let said = one.run(&options, &mut |_| {}, &DiskStop::default()).unwrap_err().to_string();
+        let said = one.run(&options, &mut |_| {}, &DiskStop::default()).unwrap_err().one_line();
         assert!(said.starts_with(what) && said.contains("a stream's file"), "{said}");
         nothing_is_left(&options.backing);
     }

@@ -2,7 +2,7 @@
 
 use crate::error::ServerError;
 use device::MachineMemory;
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// Memory for read buffers, and a note for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +31,8 @@ pub(crate) fn buffer_memory(
         return Ok(BufferMemory { size, note: Some(note) });
     };
     if size > usable {
-        return Err(ServerError::Config(format!(
-            "--memory {size} is more than {whose}; lower --memory or raise that limit"
-        )));
+        let why = format!("--memory {size} is more than {whose}");
+        return Err(ServerError::Config(Reason::new(why, "lower --memory or raise that limit")));
     }
     let rest = usable.saturating_sub(size);
     let note = (rest < BESIDE).then(|| {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use store::{BackgroundIo, Store};
+use units::Hinted;
 
 /// What the engine has observed of one disk.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ fn write(mounted: &MountedStore, core: &CoreHandle, bytes: &[u8], shared: &Share
     let result = mounted.store.set_disk_history(bytes);
     drop(permit);
     let Err(failure) = &result else { return true };
-    let (store, error) = (mounted.path.display().to_string(), failure.to_string());
+    let (store, error) = (mounted.path.display().to_string(), failure.one_line());
     shared
         .log
         .line(|| json!({ "event": "disk-history-not-written", "store": store, "error": error }));

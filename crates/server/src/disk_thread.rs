@@ -20,6 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use units::Hinted;
 
 /// A read to be made on a disk.
 #[derive(Debug)]
@@ -94,8 +95,7 @@ impl Reader {
                 continue;
             }
             if let Err(error) = self.queue.wait(wait, &mut self.done) {
-                self.log
-                    .line(|| json!({ "event": "disk-wait-failed", "error": error.to_string() }));
+                self.log.line(|| json!({ "event": "disk-wait-failed", "error": error.one_line() }));
                 thread::sleep(WHILE_FULL);
             }
             for completion in std::mem::take(&mut self.done) {
@@ -133,7 +133,7 @@ impl Reader {
                     self.reading.insert(tag, job);
                 }
                 Err(error) => {
-                    self.log_failure(&job, "read-failed", &error.to_string());
+                    self.log_failure(&job, "read-failed", &error.one_line());
                     self.send_result(job.read, Err(outcome_of(&error)));
                 }
             }
@@ -144,7 +144,7 @@ impl Reader {
         let job = self.reading.remove(&completion.tag).expect("a completion of a submitted read");
         let result = match completion.result {
             Err(error) => {
-                self.log_failure(&job, "read-failed", &error.to_string());
+                self.log_failure(&job, "read-failed", &error.one_line());
                 Err(outcome_of(&error))
             }
             // Verified on the disk's own thread, because hashing would delay the core.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use units::{Hinted, Reason};
 
 /// Why a server did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -25,16 +26,27 @@ pub enum ServerError {
     },
     /// The configuration is invalid; the message says what to change.
     #[error("{0}")]
-    Config(String),
+    Config(Reason),
     /// A store cannot be served.
     #[error("{} cannot be served: {reason}", path.display())]
     Store {
         /// The store.
         path: PathBuf,
         /// The reason, and what to do about it.
-        reason: String,
+        reason: Reason,
     },
     /// A thread panicked; its name.
-    #[error("the server failed: its thread {0} ended unexpectedly; start it again and report this")]
+    #[error("the server failed: its thread {0} ended unexpectedly")]
     ThreadFailed(String),
+}
+
+impl Hinted for ServerError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Listen { .. } => Some("choose another address with --listen".to_owned()),
+            Self::Io { source, .. } => source.hint(),
+            Self::Config(reason) | Self::Store { reason, .. } => reason.hint.clone(),
+            Self::ThreadFailed(_) => Some("start it again and report this".to_owned()),
+        }
+    }
 }

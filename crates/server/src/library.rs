@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Content, Permit, Store, StoreError, TitleId, TitleRecord};
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// A store being served.
 #[derive(Debug)]
@@ -415,8 +415,8 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let tracks = packaging.index().tracks.iter();
     let index: u64 = tracks.map(|t| t.ldus.memory() + t.checksums.len() as u64 * 4).sum();
     let due: u64 = layout.tracks.iter().map(|track| track.due.len() as u64 * 4).sum();
-    let tracks = packaging.file_offers().first().map_or(0, |tracks| tracks.len() as u64);
-    let slices = packaging.duration().as_secs() * tracks * size_of::<Slice>() as u64;
+    let in_file = packaging.file_offers().first().map_or(0, |tracks| tracks.len() as u64);
+    let slices = packaging.duration().as_secs() * in_file * size_of::<Slice>() as u64;
     2 * (index + due) + slices
 }
 

@@ -95,6 +95,7 @@ impl Scrape {
             "Pieces of admitted streams not in memory by their deadline",
             counters.deadline_misses,
         )?;
+        // A largest value and no counter: it tells a miss of a millisecond from one of a minute.
         let late = counters.worst_lateness.as_secs_f64();
         out.duration("worst_lateness", "The worst lateness of a piece since the start", late)?;
         let violations = [
@@ -158,8 +159,8 @@ impl Scrape {
         for (name, help, value) in gauges {
             out.family(&format!("disk_{name}"), help, None, "store", &of(value), gauge)?;
         }
-        let slowdown = disks.iter().map(DiskStatus::slowdown_part);
-        let slowdown: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(slowdown).collect();
+        let parts = disks.iter().map(DiskStatus::slowdown_part);
+        let slowdown: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(parts).collect();
         let help = "Part by which reads take longer than calibrated";
         // `Unit::Ratios` would end the name in `_ratios`.
         let unit = Unit::Other("ratio".to_owned());

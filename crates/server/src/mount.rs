@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
 use units::show::count;
-use units::{BitRate, ByteCount, show_duration};
+use units::{BitRate, ByteCount, Hinted, Reason, show_duration};
 
 /// A store that this process owns, before anything is read from it on schedule.
 #[derive(Debug)]
@@ -45,19 +45,19 @@ pub(crate) fn open(
     config: &ServerConfig,
     memory: ByteCount,
 ) -> Result<PreparedStore, ServerError> {
-    let failed = |reason: String| ServerError::Store { path: path.to_owned(), reason };
+    let failed = |reason| ServerError::Store { path: path.to_owned(), reason };
     let options = OpenOptions { direct: true, write: true, exclusive: true };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
         Err(DeviceError::InUse { .. }) => return Err(in_use(path)),
-        Err(error) => return Err(failed(error.to_string())),
+        Err(error) => return Err(failed(error.reason())),
     };
-    let file = device.identity().map_err(|error| failed(error.to_string()))?;
+    let file = device.identity().map_err(|error| failed(error.reason()))?;
     let (device, slowdown) = slow_down(device, config)?;
     let store = match Store::open_on(device) {
         Ok(store) => Arc::new(store),
         Err(StoreError::Owned { .. }) => return Err(in_use(path)),
-        Err(error) => return Err(failed(error.one_line())),
+        Err(error) => return Err(failed(error.reason())),
     };
     if let Some(slow) = &slowdown.as_disk {
         // From here on reads are made on schedule.
@@ -83,10 +83,10 @@ pub(crate) fn open(
         None => choose(candidates(&calibration, None, of_size).filter(fits), size, audience),
     };
     let guarantee = chosen.ok_or_else(|| {
-        failed(format!(
-            "its disk does not complete one read within a slot of {}; choose a longer slot or a \
-             smaller read size, or run `tenuto calibrate`",
-            show_duration(config.slot)
+        let slot = show_duration(config.slot);
+        failed(Reason::new(
+            format!("its disk does not complete one read within a slot of {slot}"),
+            "choose a longer slot or a smaller read size, or run `tenuto calibrate`",
         ))
     })?;
     notes.push(format!(
@@ -137,10 +137,10 @@ pub(crate) fn refuse_copies(
 }
 
 /// Why a store is refused beside another one with its identity.
-pub(crate) fn copy_of(other: &str) -> String {
-    format!(
-        "it has the identity of {other}, which is served, and one is a copy of the other; run \
-         `tenuto relabel STORE --new-identity` on the copy"
+pub(crate) fn copy_of(other: &str) -> Reason {
+    Reason::new(
+        format!("it has the identity of {other}, which is served, and one is a copy of the other"),
+        "run `tenuto relabel STORE --new-identity` on the copy",
     )
 }
 
@@ -287,7 +287,10 @@ fn stored_or_measured(
             notes.push(format!("{name}: {why}"));
             notes.extend(provisional_note(path, &calibration));
             if let Err(error) = store.set_calibration(&calibration) {
-                notes.push(format!("{name}: the measurement could not be stored: {error}"));
+                notes.push(format!(
+                    "{name}: the measurement could not be stored: {}",
+                    error.one_line()
+                ));
             }
             Ok(calibration)
         }
@@ -296,6 +299,7 @@ fn stored_or_measured(
                 Some(stored) => ("keeps its provisional calibration", stored),
                 None => ("is treated as a hard disk", hard_disk(config.slot, size)),
             };
+            let error = error.one_line();
             notes.push(format!("{name}: its disk could not be measured ({error}) and {instead}"));
             Ok(calibration)
         }
@@ -363,10 +367,11 @@ fn typical_rate(store: &Store) -> BitRate {
 fn in_use(path: &Path) -> ServerError {
     ServerError::Store {
         path: path.to_owned(),
-        reason:
-            "it is in use by another process, probably another server; stop that server, or run \
-                 commands on the store: they reach it through its control socket"
-                .to_owned(),
+        reason: Reason::new(
+            "it is in use by another process, probably another server",
+            "stop that server, or run commands on the store: they reach it through its control \
+             socket",
+        ),
     }
 }
 

@@ -61,8 +61,8 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
     let piece = piece_size(rate, &[], guarantee.read_size);
     let lasts = ByteCount(u64::from(piece)).time_at(rate).max(Duration::from_millis(1));
     let count = LENGTH.as_nanos().div_ceil(lasts.as_nanos()).clamp(FEWEST, MOST_PIECES);
-    let due = |i: u128| u32::try_from(i * lasts.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
-    let due: Vec<u32> = (0..count).map(due).collect();
+    let due_ms = |i: u128| u32::try_from(i * lasts.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
+    let due: Vec<u32> = (0..count).map(due_ms).collect();
     let followed = vec![true; due.len() - 1];
     let bytes = due.len() as u64 * u64::from(piece);
     let track =

@@ -33,8 +33,8 @@ pub(crate) fn start(
     shared: Arc<Shared>,
 ) -> io::Result<(Recalibration, JoinHandle<()>)> {
     let (running, stopped) = bounded(0);
-    let thread = thread::Builder::new().name("recalibration".to_owned());
-    let thread = thread.spawn(move || run(&stores, &shared, &stopped))?;
+    let builder = thread::Builder::new().name("recalibration".to_owned());
+    let thread = builder.spawn(move || run(&stores, &shared, &stopped))?;
     Ok((Recalibration { _running: running }, thread))
 }
 

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
+use units::Hinted;
 
 /// Starts probing a lost disk. The thread is not joined: the server may end before it.
 pub(crate) fn spawn_recovery_probe(
@@ -48,7 +49,7 @@ fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
             }
             Err(error) => {
                 let store = mounted.path.display().to_string();
-                let error = error.to_string();
+                let error = error.one_line();
                 shared
                     .log
                     .line(|| json!({ "event": "disk-still-lost", "store": store, "error": error }));

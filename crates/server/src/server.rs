@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::{ByteCount, Hinted, Moment, Reason};
 
 /// A running server. Dropping it stops it at once.
 #[derive(Debug)]
@@ -200,7 +200,8 @@ impl Drop for Server {
 }
 
 fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
-    let refuse = |why: &str| Err(ServerError::Config(why.to_owned()));
+    let refuse = |why: &str| Err(ServerError::Config(why.into()));
+    let refuse_with = |why: &str, hint: &str| Err(ServerError::Config(Reason::new(why, hint)));
     if config.stores.is_empty() {
         return refuse("there is no store to serve");
     }
@@ -208,10 +209,11 @@ fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
         return refuse("more stores than one server can serve (256)");
     }
     if config.survive_loss && config.stores.len() < 2 {
-        return refuse("--survive-loss needs a second store; name one on another disk");
+        return refuse_with("--survive-loss needs a second store", "name one on another disk");
     }
     if config.survive_loss && config.policy == PolicyKind::None {
-        return refuse("--survive-loss needs a policy that guarantees; choose another than none");
+        let why = "--survive-loss needs a policy that guarantees";
+        return refuse_with(why, "choose another than none");
     }
     if config.slot < SHORTEST_SLOT || config.slot > LONGEST_SLOT {
         return refuse("a slot must be from 10 ms to 1 min");
@@ -222,7 +224,7 @@ fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
         return refuse("a read size must be a power of two from 64 KiB to 16 MiB");
     }
     if memory.0 / (config.stores.len() as u64) < 8 * read {
-        return refuse("the memory must be at least 8 reads for each store; raise --memory");
+        return refuse_with("the memory must be at least 8 reads for each store", "raise --memory");
     }
     Ok(())
 }
@@ -231,8 +233,8 @@ fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
 fn pool(memory: ByteCount, opened: &[PreparedStore]) -> Result<Pool, ServerError> {
     let largest = largest_read(opened);
     if memory.0 < 8 * largest.0 {
-        let why = format!("the memory must be at least 8 reads of {largest}; raise --memory");
-        return Err(ServerError::Config(why));
+        let why = format!("the memory must be at least 8 reads of {largest}");
+        return Err(ServerError::Config(Reason::new(why, "raise --memory")));
     }
     Ok(Pool::new(memory, largest))
 }
@@ -275,7 +277,7 @@ fn disks(
             .store
             .device()
             .queue(depth, pool)
-            .map_err(|e| failed("queue reads", io::Error::other(e.to_string())))?;
+            .map_err(|e| failed("queue reads", io::Error::other(e.reason())))?;
         methods.push(queue.method());
         let name = format!("disk-{number}");
         let (disk, thread) = DiskThread::spawn(name, queue, depth, core.clone(), log.clone())

@@ -266,6 +266,7 @@ impl Scenario {
     fn check(&self) -> Result<(), &'static str> {
         let refuse_if = |wrong: bool, rule| if wrong { Err(rule) } else { Ok(()) };
         refuse_if(self.slot < Duration::from_millis(1), "a slot is at least a millisecond")?;
+        // A stream is read in one slot and sent in the next; a failover needs another slot.
         refuse_if(self.startup < self.slot * 2, "startup is at least two slots")?;
         let too_short = self.survive_loss && self.startup < self.slot * 3;
         refuse_if(too_short, "startup is at least three slots with survive_loss")?;
@@ -280,10 +281,12 @@ impl Scenario {
         refuse_if(self.titles.segment < crate::titles::STEP, "a segment is at least 500 ms")?;
         for disk in &self.disks {
             refuse_if(!disk.read_size.0.is_power_of_two(), "the size of a read is a power of two")?;
+            // The engine accepts reads of these sizes only; a checksum covers 64 KiB.
             refuse_if(disk.read_size.0 < 1 << 16, "a read is at least 64 KiB")?;
             refuse_if(disk.read_size.0 > 1 << 26, "a read is at most 64 MiB")?;
             refuse_if(disk.queue_depth == 0, "queue_depth is at least 1")?;
             refuse_if(
+                // A disk of none would never complete, and the world would not end.
                 disk.min_read == 0 || disk.actual_reads == 0,
                 "a disk completes at least one read per slot",
             )?;

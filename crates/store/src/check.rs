@@ -9,6 +9,7 @@ use crate::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use units::Hinted;
 
 /// The extent of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,7 +186,7 @@ fn check_title(
         // The title was removed meanwhile, which is no damage.
         Err(StoreError::NoTitle { .. }) => return Ok(Vec::new()),
         Err(error) => {
-            found.push(finding(FindingKind::Index, error.to_string()));
+            found.push(finding(FindingKind::Index, error.one_line()));
             return Ok(found);
         }
     };
@@ -199,7 +200,7 @@ fn check_title(
             // next one.
             Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
             // A track that cannot be read is a finding: the check goes on with the others.
-            Err(error) => found.push(finding(FindingKind::Data, error.to_string())),
+            Err(error) => found.push(finding(FindingKind::Data, error.one_line())),
         }
     }
     Ok(found)
@@ -212,7 +213,7 @@ fn label_damage(store: &Store, title: &TitleRecord, io: &dyn BackgroundIo) -> Op
     let place = title.index.first()?.start.0 * store.layout().chunk;
     let _permit = io.acquire(units::ByteCount(label::SIZE as u64));
     if let Err(error) = store.device().read_at(place, &mut bytes) {
-        return Some(error.to_string());
+        return Some(error.one_line());
     }
     let found = label::decode(&bytes, store.uuid());
     // The name is not compared: a label keeps the first one.

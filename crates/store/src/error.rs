@@ -3,7 +3,7 @@
 use device::DeviceError;
 use std::path::PathBuf;
 use std::time::Duration;
-use units::{ByteCount, show_duration};
+use units::{ByteCount, Hinted, Reason, show_duration};
 
 /// A failure of the store, or a refusal of an operation. After any of them, except for the cause of
 /// [`StoreError::Stopped`], the store is as it was before the call.
@@ -14,7 +14,7 @@ pub enum StoreError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A file (the store's own, or one read by ingest or written by export) failed.
-    #[error("cannot {action} {}: {source}{}", path.display(), device::room_hint(source))]
+    #[error("cannot {action} {}: {source}", path.display())]
     File {
         /// The operation: `open`, `create`, `read`, ...
         action: &'static str,
@@ -174,15 +174,15 @@ pub enum StoreError {
         /// The file.
         file: PathBuf,
         /// The reason and the remedy.
-        reason: String,
+        reason: Reason,
     },
     /// A program that ingest needs could not be run.
-    #[error("cannot run {program}: {source}{hint}")]
+    #[error("cannot run {program}: {source}")]
     Tool {
         /// The program: `ffmpeg` or `ffprobe`.
         program: &'static str,
-        /// The remedy, starting with `; `, or empty.
-        hint: &'static str,
+        /// The remedy, where one is known.
+        hint: Option<&'static str>,
         /// The kernel's error.
         source: std::io::Error,
     },
@@ -199,28 +199,11 @@ pub enum StoreError {
     Cancelled,
 }
 
-impl StoreError {
-    /// The error in one sentence, and what to do about it.
-    pub fn message_and_hint(&self) -> (String, Option<String>) {
-        let text = self.to_string();
-        match self {
-            // The reasons of the device, of the kernel and of the ingest end with `; do this`.
-            Self::Device(_) | Self::File { .. } | Self::Refused { .. } | Self::Tool { .. } => {
-                let (message, hint) = units::split_hint(&text);
-                (message.to_owned(), hint.map(str::to_owned))
-            }
-            _ => (text, self.hint()),
-        }
-    }
-
-    /// The error and its hint in one line, for logs.
-    pub fn one_line(&self) -> String {
-        let (message, hint) = self.message_and_hint();
-        hint.map_or(message.clone(), |hint| format!("{message}; {hint}"))
-    }
-
+impl Hinted for StoreError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::Device(error) => return error.hint(),
+            Self::Refused { reason, .. } => return reason.hint.clone(),
             Self::NoTitle { nearest: Some(title), .. } => {
                 return Some(format!("did you mean '{}'?", title.escape_debug()));
             }
@@ -238,11 +221,15 @@ impl StoreError {
             Self::TooMuch { .. } => "take less",
             Self::BadCalibration { .. } => "calibrate again, with fewer read sizes",
             Self::Stopped { .. } => "look after the disk, then open the store again",
+            Self::File { source, .. } => device::room_hint(source)?,
+            Self::Tool { hint, .. } => (*hint)?,
             _ => return None,
         };
         Some(hint.to_owned())
     }
+}
 
+impl StoreError {
     /// A stable word for the kind of failure, for programs.
     pub fn code(&self) -> &'static str {
         match self {

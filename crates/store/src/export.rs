@@ -152,8 +152,8 @@ impl TempFile {
             }
         }
         // The new name is durable only when its folder is. A bare file name has an empty parent.
-        let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let named = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = named.unwrap_or(Path::new("."));
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|source| file_error("write", folder, source))
     }

@@ -22,7 +22,7 @@ use device::BlockDevice;
 use media::checksum;
 use std::ops::Range;
 use std::sync::Arc;
-use units::{ByteCount, align_up};
+use units::{ByteCount, Hinted, align_up};
 use uuid::Uuid;
 
 /// The head of the journal of an open store.
@@ -194,7 +194,7 @@ fn load_checkpoint(
 ) -> Result<Catalogue, Malformed> {
     let start = superblock.layout.checkpoints[place.slot].start;
     let range = start..start + align_up(place.bytes, BLOCK);
-    let bytes = read_range(device, &range).map_err(|error| Malformed(error.to_string()))?;
+    let bytes = read_range(device, &range).map_err(|error| Malformed(error.one_line()))?;
     let mut catalogue = Catalogue::default();
     for record in checkpoint::decode(&bytes, place, superblock.uuid)? {
         catalogue.apply(record)?;

@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
-use units::{ByteCount, Encoder, align_down, align_up};
+use units::{ByteCount, Encoder, Hinted, align_down, align_up};
 use uuid::Uuid;
 
 /// An open store. All methods take `&self`; share it as `Arc<Store>`.
@@ -345,7 +345,7 @@ impl Store {
 
     fn stop(&self, error: &StoreError) {
         // The first error is the reason; later ones follow from it.
-        let _ = self.stopped.set(error.to_string());
+        let _ = self.stopped.set(error.one_line());
     }
 
     /// Makes one change durable and applies it: `make` decides on the record, and `then` runs after

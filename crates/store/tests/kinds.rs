@@ -11,12 +11,13 @@ use clips::{take, take_with};
 use std::path::{Path, PathBuf};
 use store::{IngestOptions, Store};
 use temp_dir::TempDir;
+use units::Hinted;
 
 /// Asserts that a file is refused for a reason with all of `parts`, and leaves nothing.
 fn assert_refused(store: &Store, file: &Path, parts: &[&str]) {
     let before = store.info();
     let error = take(store, file).unwrap_err();
-    let told = error.to_string();
+    let told = error.one_line();
     assert_eq!(error.code(), "refused", "{told}");
     for part in parts {
         assert!(told.contains(part), "without '{part}': {told}");
@@ -217,13 +218,49 @@ fn one_of_several_programmes_is_taken_by_its_number() {
     );
     assert_refused(&store, &file, &["it has 2 programmes: 1 (One), 2 (Two); take one in with"]);
     let options = |program| IngestOptions { program: Some(program), ..IngestOptions::default() };
-    let error = take_with(&store, &file, &options(3)).unwrap_err().to_string();
+    let error = take_with(&store, &file, &options(3)).unwrap_err().one_line();
     assert!(error.contains("it has no programme 3; it has: 1 (One), 2 (Two)"), "{error}");
     let report = take_with(&store, &file, &options(2)).unwrap();
     assert_eq!(report.left_out, ["programme 1 (One)"]);
     assert_eq!(report.title.tracks.len(), 2);
     let error = take_with(&store, &dir.clip("one.mp4", "-c:v libx264"), &options(1)).unwrap_err();
     assert!(error.to_string().contains("it has no programmes"), "{error}");
+}
+
+#[test]
+fn what_transport_streams_hide_is_the_reason_of_the_refusal() {
+    let dir = TempDir::new("transport");
+    let store = dir.store();
+    let stereo = dir.clip("stereo.ts", "-c:v libx264 -g 12 -ac 2 -c:a aac");
+    let surround = dir.clip("surround.ts", "-c:v libx264 -g 12 -ac 6 -c:a aac -output_ts_offset 2");
+    let stereo = std::fs::read(stereo).unwrap();
+    let both = [stereo.clone(), std::fs::read(surround).unwrap()].concat();
+    std::fs::write(dir.file("changes.ts"), both).unwrap();
+    let parts = &[
+        "audio stream 1 (aac) changes its form in the middle (48000 Hz stereo and 48000 Hz with 6 \
+         channels), which a track of MP4 cannot; convert it first",
+        "-c:a aac",
+    ];
+    assert_refused(&store, &dir.file("changes.ts"), parts);
+    // FFmpeg's muxer gives the video the PID 256 and the audio 257.
+    for (name, pids) in [("all.ts", &[256, 257][..]), ("sound.ts", &[257]), ("video.ts", &[256])] {
+        std::fs::write(dir.file(name), scrambled(&stereo, pids)).unwrap();
+        assert_refused(&store, &dir.file(name), &["it is encrypted; decrypt it first"]);
+    }
+}
+
+/// A transport stream with the payload of these PIDs scrambled.
+fn scrambled(stream: &[u8], pids: &[u16]) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut stream = stream.to_vec();
+    for packet in stream.chunks_exact_mut(188) {
+        if pids.contains(&u16::from_be_bytes([packet[1] & 0x1f, packet[2]])) {
+            packet[3] |= 0x80;
+            let field = if packet[3] & 0x20 != 0 { 1 + usize::from(packet[4]) } else { 0 };
+            random.fill(&mut packet[4 + field..]);
+        }
+    }
+    stream
 }
 
 #[test]

@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{
-    CheckOptions, FormatOptions, IngestOptions, Store, StoreError, Unthrottled, ingest_file,
-};
+use store::{CheckOptions, FormatOptions, IngestOptions, Store, StoreError, Unthrottled, ingest};
 use temp_dir::TempDir;
 use units::ByteCount;
 
@@ -169,6 +167,56 @@ fn rotated_and_edited_files_play_as_before() {
 }
 
 #[test]
+fn what_an_edit_list_cuts_off_is_not_kept_and_what_it_cuts_out_is_refused() {
+    let dir = TempDir::new("cuts");
+    let store = dir.store();
+    let plain = dir.clip("plain.mp4", "-c:v libx264 -bf 2 -g 12 -c:a aac");
+    let plain = std::fs::read(plain).unwrap();
+    // FFmpeg's durations of edits are in milliseconds.
+    let edited = |name: &str, length: u32| {
+        let mut bytes = plain.clone();
+        let lists: Vec<usize> =
+            (0..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"elst")).collect();
+        for at in lists {
+            assert_eq!(bytes[at + 8..at + 12], [0, 0, 0, 1], "one edit");
+            bytes[at + 12..at + 16].copy_from_slice(&length.to_be_bytes());
+        }
+        std::fs::write(dir.file(name), bytes).unwrap();
+        dir.file(name)
+    };
+    let whole = take(&store, &edited("whole.mp4", 2000)).unwrap();
+    assert!(whole.title.duration.as_secs_f64() > 1.99, "{whole:?}");
+    let short = take(&store, &edited("short.mp4", 1000)).unwrap();
+    let seconds = short.title.duration.as_secs_f64();
+    assert!((1.0..1.2).contains(&seconds), "{seconds} s: a second of 2, and a few pictures");
+    let out = dir.file("short-out.mp4");
+    give(&store, "short", &out).unwrap();
+    assert_same(&dir.file("short.mp4"), &out, "short");
+
+    // Two edits in place of one.
+    let mut bytes = plain.clone();
+    let at = bytes.windows(4).position(|bytes| bytes == b"edts").unwrap();
+    let list = [(500, 1024_u32), (500, 1024 + 12_800)].map(|(length, place): (u32, u32)| {
+        [&length.to_be_bytes()[..], &place.to_be_bytes(), &[0, 1, 0, 0]].concat()
+    });
+    let box_size = u32::from_be_bytes(*bytes[at - 4..].first_chunk().unwrap()) + 12;
+    let mut edits = box_size.to_be_bytes().to_vec();
+    edits.extend(b"edts");
+    edits.extend((box_size - 8).to_be_bytes());
+    edits.extend(b"elst\0\0\0\0\0\0\0\x02");
+    edits.extend(list.concat());
+    bytes.splice(at - 4..at - 4 + 36, edits);
+    for kind in [b"moov", b"trak"] {
+        let at = bytes.windows(4).position(|bytes| bytes == kind).unwrap();
+        let size = u32::from_be_bytes(*bytes[at - 4..].first_chunk().unwrap()) + 12;
+        bytes[at - 4..at].copy_from_slice(&size.to_be_bytes());
+    }
+    std::fs::write(dir.file("cut.mp4"), bytes).unwrap();
+    let error = take(&store, &dir.file("cut.mp4")).unwrap_err().to_string();
+    assert!(error.contains("its edit list cuts out or repeats a part in the middle"), "{error}");
+}
+
+#[test]
 fn unsupported_streams_are_left_out_by_name() {
     let dir = TempDir::new("left-out");
     let store = dir.store();
@@ -317,9 +365,9 @@ fn cancelled_work_leaves_nothing() {
     let source = dir.clip("clip.mp4", "-c:v libx264 -c:a aac");
     for stage in ["probing", "copying", "sealing"] {
         let cancel = AtomicBool::new(false);
-        let result = ingest_file(
+        let outcomes = ingest(
             &store,
-            &source,
+            std::slice::from_ref(&source),
             &IngestOptions::default(),
             &Unthrottled,
             &mut |progress| {
@@ -329,7 +377,7 @@ fn cancelled_work_leaves_nothing() {
             },
             &cancel,
         );
-        assert_eq!(result.unwrap_err().code(), "cancelled", "{stage}");
+        assert_eq!(outcomes[0].result.as_ref().unwrap_err().code(), "cancelled", "{stage}");
         assert_eq!(store.info(), before, "{stage}");
     }
 }

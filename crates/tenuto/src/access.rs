@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{BackgroundIo, Store, StoreError, TitleRecord, Unthrottled};
 use tenuto_agent::stop_on_signals;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// Executes a request on the store at `path`: through its server's control socket, or by opening
 /// the store. Shows progress where there is a terminal.
@@ -27,7 +27,7 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     let identity = Store::peek(path)?;
     let client = Client::connect(&identity).map_err(|error| match error {
         ControlError::Io(error) => {
-            Failure::of(&format!("cannot reach the store's server: {error}"))
+            Failure::from(error.reason().about("cannot reach the store's server"))
         }
         other => other.into(),
     })?;
@@ -156,7 +156,7 @@ impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
         match &error {
             ControlError::Failed(failure) => Self::from(failure),
-            _ => Self::of(&error.to_string()),
+            _ => Self::of(&error),
         }
     }
 }

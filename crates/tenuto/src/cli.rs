@@ -183,18 +183,57 @@ fn missing(error: &clap::Error) -> String {
 }
 
 fn hint(error: &clap::Error, words: &[OsString]) -> String {
-    let suggested = [
-        (ContextKind::SuggestedArg, ""),
-        (ContextKind::SuggestedSubcommand, "tenuto "),
-        (ContextKind::SuggestedValue, ""),
-    ]
-    .iter()
-    .find_map(|(kind, before)| Some(format!("{before}{}", error.get(*kind)?)));
-    suggested.map_or_else(
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let word = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string);
+        return command_hint(&meant(words), &word.unwrap_or_default());
+    }
+    if error.kind() == ErrorKind::MissingSubcommand
+        || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        return format!("`{} --help` lists its commands", meant(words));
+    }
+    let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    suggested.iter().find_map(|kind| error.get(*kind)).map_or_else(
         || format!("`{} --help` shows its arguments", meant(words)),
         |word| format!("did you mean `{word}`?"),
     )
 }
+
+/// What to do about `word`, which is no command of `parent`: the command that is meant, if one is,
+/// and how to list all.
+fn command_hint(parent: &str, word: &str) -> String {
+    let mut at = command();
+    for name in parent.split(' ').skip(1) {
+        at = at.find_subcommand(name).expect("it was found before").clone();
+    }
+    let list = if parent == "tenuto" {
+        "`tenuto help` lists all commands".to_owned()
+    } else {
+        format!("`{parent} --help` lists its commands")
+    };
+    let other = OTHER_WORDS.iter().find(|(words, _)| words.split(' ').any(|other| other == word));
+    let found = match other {
+        Some((_, name)) if parent == "tenuto" => Some((*name).to_owned()),
+        // clap suggests names with few letters in common, such as `format` for `frobnicate`.
+        _ => store::nearest(word, at.get_subcommands().map(|inner| inner.get_name().to_owned())),
+    };
+    found.map_or(list.clone(), |name| format!("did you mean `{parent} {name}`? {list}"))
+}
+
+/// Words of other programs for a command.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("create init mkfs new", "format"),
+    ("add import put upload", "ingest"),
+    ("list dir titles", "ls"),
+    ("show stat status", "info"),
+    ("get extract download", "export"),
+    ("delete del remove", "rm"),
+    ("mv move", "rename"),
+    ("fsck verify scrub repair", "check"),
+    ("run server start", "serve"),
+    ("view watch", "play"),
+    ("bench benchmark measure", "meter"),
+];
 
 /// The command that is meant, as far as the words name one: `tenuto disk show`.
 fn meant(words: &[OsString]) -> String {
@@ -240,14 +279,14 @@ mod tests {
             "injest film.store a.mkv",
             &expect![[r#"
             error: there is no command 'injest'
-            hint: did you mean `tenuto ingest`?
+            hint: did you mean `tenuto ingest`? `tenuto help` lists all commands
         "#]],
         );
         check(
             "disk",
             &expect![[r#"
             error: a command is missing
-            hint: `tenuto disk --help` shows its arguments
+            hint: `tenuto disk --help` lists its commands
         "#]],
         );
         check(
@@ -278,6 +317,37 @@ mod tests {
             hint: `tenuto disk show --help` shows its arguments
         "#]],
         );
+    }
+
+    #[test]
+    fn a_command_that_does_not_exist_is_corrected_only_if_one_is_meant() {
+        for (parent, word, meant) in [
+            ("tenuto", "serv", Some("serve")),
+            ("tenuto", "fromat", Some("format")),
+            ("tenuto", "calibrat", Some("calibrate")),
+            ("tenuto", "list", Some("ls")),
+            ("tenuto", "delete", Some("rm")),
+            ("tenuto", "frobnicate", None),
+            ("tenuto", "x", None),
+            ("tenuto meter", "ruun", Some("run")),
+            ("tenuto meter", "list", None),
+        ] {
+            let hint = command_hint(parent, word);
+            let expected = meant.map(|name| format!("did you mean `{parent} {name}`? "));
+            assert!(hint.starts_with(expected.as_deref().unwrap_or("`tenuto ")), "{word}: {hint}");
+            assert!(hint.contains(" lists "), "{word}: {hint}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_no_commands_and_lead_to_one() {
+        let root = command();
+        for (words, name) in OTHER_WORDS {
+            assert!(root.find_subcommand(name).is_some(), "{name}");
+            for word in words.split(' ') {
+                assert!(root.find_subcommand(word).is_none(), "{word}");
+            }
+        }
     }
 
     #[test]

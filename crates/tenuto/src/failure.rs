@@ -3,6 +3,7 @@
 use device::{DeviceError, DiskModelError};
 use meter::{MeterError, MeterErrorKind};
 use store::StoreError;
+use units::{Hinted, Reason};
 
 /// The exit codes other than 0, documented in `docs/reference/exit-codes.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +59,15 @@ impl Failure {
         self
     }
 
-    /// A failure from a text of our own that may end with `; do this`, which becomes the hint.
-    pub(crate) fn of(text: &str) -> Self {
-        let (sentence, hint) = units::split_hint(text);
-        Self { hint: hint.map(str::to_owned), ..Self::new(sentence) }
+    /// A failure from an error, with its hint.
+    pub(crate) fn of(error: &impl Hinted) -> Self {
+        error.reason().into()
     }
+}
 
-    /// A failure from an error whose message and hint are separate.
-    pub(crate) fn from_parts((sentence, hint): (String, Option<String>)) -> Self {
-        Self { hint, ..Self::new(sentence) }
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Self {
+        Self { hint: reason.hint, ..Self::new(reason.message) }
     }
 }
 
@@ -75,14 +76,14 @@ impl From<StoreError> for Failure {
         let code = if error.is_damage() { Code::Damage } else { Code::Failed };
         match error {
             StoreError::Cancelled => Self::interrupted(),
-            _ => Self::from_parts(error.message_and_hint()).code(code),
+            _ => Self::of(&error).code(code),
         }
     }
 }
 
 impl From<DiskModelError> for Failure {
     fn from(error: DiskModelError) -> Self {
-        Self::from_parts((error.to_string(), error.hint().map(str::to_owned)))
+        Self::of(&error)
     }
 }
 
@@ -102,7 +103,7 @@ impl From<MeterError> for Failure {
 
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
-        Self::of(&error.to_string())
+        Self::of(&error)
     }
 }
 

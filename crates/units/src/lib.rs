@@ -7,6 +7,7 @@
 mod bytes;
 mod number;
 mod quantity;
+mod reason;
 pub mod show;
 mod text;
 mod time;
@@ -14,6 +15,6 @@ mod time;
 pub use bytes::{Decoder, Encoder, Malformed};
 pub use number::{float, index, millis, nanos, rounded};
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
-pub use show::split_hint;
+pub use reason::{Hinted, Reason};
 pub use text::{ParseQuantityError, parse_duration, show_duration};
 pub use time::{MediaTime, Moment, SlotIndex, Timescale};

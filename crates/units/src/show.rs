@@ -112,23 +112,6 @@ pub fn is_control(c: char) -> bool {
     unseen || c.is_control()
 }
 
-/// Splits an error's text that ends with `; do this` into the message and the remedy.
-pub fn split_hint(text: &str) -> (&str, Option<&str>) {
-    match text.rsplit_once("; ") {
-        // An open quote before the semicolon means that it belongs to a name.
-        Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => (sentence, Some(hint)),
-        _ => (text, None),
-    }
-}
-
-/// The number of quotes around names, without the apostrophes in words.
-fn quotes(text: &str) -> usize {
-    let ends_word = |before: &str| before.ends_with(char::is_alphanumeric);
-    let starts_word = |after: &str| after.starts_with(char::is_alphanumeric);
-    let quote = |at: &usize| !(ends_word(&text[..*at]) && starts_word(&text[at + 1..]));
-    text.match_indices('\'').map(|(at, _)| at).filter(quote).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

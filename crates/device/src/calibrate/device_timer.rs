@@ -6,7 +6,7 @@ use crate::{BlockDevice, Completion, DeviceError, Pool, Queue};
 use disk::TimedRead;
 use std::any::Any;
 use std::time::{Duration, Instant};
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// Makes reads and writes on a real device and times them.
 pub(super) struct DeviceTimer<'a> {
@@ -36,9 +36,8 @@ impl<'a> DeviceTimer<'a> {
 
     fn turn(&self, bytes: u64) -> Result<Option<Box<dyn Any>>, DeviceError> {
         let DiskAccess::Shared { permit, .. } = self.turns else { return Ok(None) };
-        permit(ByteCount(bytes)).map(Some).ok_or_else(|| DeviceError::Unusable {
-            path: "the device".into(),
-            reason: "the calibration was ended before it was complete".to_owned(),
+        permit(ByteCount(bytes)).map(Some).ok_or_else(|| {
+            DeviceError::unusable("the device", "the calibration was ended before it was complete")
         })
     }
 
@@ -176,8 +175,8 @@ fn noise(size: u64) -> Vec<u8> {
 
 fn no_buffers(size: usize) -> DeviceError {
     let size = ByteCount(size as u64);
-    let reason = format!("no buffer of {size} is free; give it more memory");
-    DeviceError::Unusable { path: "the buffer pool".into(), reason }
+    let reason = Reason::new(format!("no buffer of {size} is free"), "give it more memory");
+    DeviceError::unusable("the buffer pool", reason)
 }
 
 /// The longest wait for the queue; longer stalls only repeat the wait.

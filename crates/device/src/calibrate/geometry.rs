@@ -25,8 +25,8 @@ impl Procedure<'_> {
         let share = self.options.budget.mul_f64(ZONES / f64::from(ZONE_PLACES));
         let largest = self.options.read_sizes.iter().max().copied().unwrap_or_default();
         let size = largest.min(ByteCount::MIB).0;
-        let most = self.places.bytes() / size / u64::from(ZONE_PLACES);
-        let most = u32::try_from(most).unwrap_or(u32::MAX).max(ZONE_READS);
+        let room = self.places.bytes() / size / u64::from(ZONE_PLACES);
+        let most = u32::try_from(room).unwrap_or(u32::MAX).max(ZONE_READS);
         let mut zones: Vec<(ByteCount, BitRate)> = Vec::new();
         let mut count = ZONE_READS;
         for i in 0..ZONE_PLACES {

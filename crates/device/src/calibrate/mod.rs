@@ -26,7 +26,7 @@ use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// The options of a calibration.
 #[derive(Clone, Debug)]
@@ -186,32 +186,32 @@ fn places_of(
     options: &CalibrateOptions,
 ) -> Result<ReadableArea, DeviceError> {
     let geometry = device.geometry();
-    let unusable = |reason: String| {
+    let unusable = |reason| {
         let path = match geometry.kind {
             DeviceKind::Memory => "(memory)",
             _ => "the device",
         };
-        Err(DeviceError::Unusable { path: path.into(), reason })
+        Err(DeviceError::unusable(path, reason))
     };
     let Some(largest) = options.read_sizes.iter().max().filter(|_| !options.slot.is_zero()) else {
-        return unusable("calibrating needs a slot and at least one read size".to_owned());
+        return unusable(Reason::from("calibrating needs a slot and at least one read size"));
     };
     let area = options.area.start..options.area.end.min(geometry.size.0);
     let whole = area.end.saturating_sub(area.start);
     if whole < largest.0.max(LARGEST_BLOCK) {
         let room = ByteCount(whole);
-        return unusable(format!(
-            "{room} is too little to calibrate reads of {largest} in; take a larger one"
-        ));
+        let message = format!("{room} is too little to calibrate reads of {largest} in");
+        return unusable(Reason::new(message, "take a larger one"));
     }
     let written = device.written(area.clone())?;
     let places = ReadableArea::new(area, &written, largest.0);
     places.map_or_else(
         || {
-            unusable(format!(
+            let message = format!(
                 "nothing was ever written there in a piece of {largest}, so reading it would not \
-                 reach the disk; write to it first (into a store with `tenuto ingest`)"
-            ))
+                 reach the disk"
+            );
+            unusable(Reason::new(message, "write to it first (into a store with `tenuto ingest`)"))
         },
         Ok,
     )

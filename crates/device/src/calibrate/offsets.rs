@@ -83,8 +83,8 @@ impl ReadableArea {
     /// area; fewer at its end.
     pub(super) fn run(&self, part: f64, count: u32, size: u64) -> Vec<u64> {
         let wanted = self.at(part, size);
-        let range = self.written.iter().rfind(|range| range.start <= wanted);
-        let range = range.expect("a place lies in a written part");
+        let before = self.written.iter().rfind(|range| range.start <= wanted);
+        let range = before.expect("a place lies in a written part");
         let count = u64::from(count).min((range.end - range.start) / size);
         let start = wanted.min(range.end - count * size);
         (0..count).map(|i| start + i * size).collect()
@@ -113,12 +113,12 @@ impl ReadableArea {
             clippy::cast_sign_loss,
             reason = "a part of a size; which block exactly does not matter"
         )]
-        let wanted = self.area.start + ((room as f64 * part) as u64).min(room);
-        let wanted = units::align_down(wanted, ALIGNMENT);
+        let exact = self.area.start + ((room as f64 * part) as u64).min(room);
+        let wanted = units::align_down(exact, ALIGNMENT);
         let nearest = |range: &Range<u64>| wanted.clamp(range.start, range.end - size);
-        let after = self.written.partition_point(|range| range.start <= wanted);
-        let before = after.checked_sub(1).map(|i| nearest(&self.written[i]));
-        let after = self.written.get(after).map(nearest);
+        let next = self.written.partition_point(|range| range.start <= wanted);
+        let before = next.checked_sub(1).map(|i| nearest(&self.written[i]));
+        let after = self.written.get(next).map(nearest);
         let both = before.into_iter().chain(after);
         both.min_by_key(|place| place.abs_diff(wanted)).expect("there is a written part")
     }

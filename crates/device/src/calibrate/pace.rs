@@ -58,8 +58,8 @@ impl Stretches {
 
     /// The mean time of a read in the second half of the longest stretch.
     pub(super) fn later_mean(&self) -> Duration {
-        let ends = self.0.iter().map(|stretch| ends(stretch)).max_by_key(Vec::len);
-        let ends = ends.unwrap_or_default();
+        let longest = self.0.iter().map(|stretch| ends(stretch)).max_by_key(Vec::len);
+        let ends = longest.unwrap_or_default();
         let half = ends.len() / 2;
         let (Some(from), Some(to)) = (ends.get(half), ends.last()) else { return LEAST };
         let reads = (ends.len() - half - 1).max(1) as u64;
@@ -116,8 +116,8 @@ impl Stretches {
     /// The guarantee that was measured.
     pub(super) fn guarantee(&self, read_size: ByteCount, slot: Duration) -> ReadGuarantee {
         let longest_read = self.longest();
-        let slowest = self.0.iter().flatten().filter(|round| round.reads() > 0);
-        let slowest = slowest.map(|round| round.took.div_f64(round.reads() as f64)).max();
+        let rounds = self.0.iter().flatten().filter(|round| round.reads() > 0);
+        let slowest = rounds.map(|round| round.took.div_f64(round.reads() as f64)).max();
         // A sweep of so many reads is complete within the slot, whatever the disk did before.
         let sweep =
             super::procedure::reads_in(slot.saturating_sub(longest_read), slowest.unwrap_or(LEAST));

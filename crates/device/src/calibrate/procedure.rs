@@ -415,8 +415,8 @@ impl ScratchRing {
     }
 
     fn next(&mut self, count: u32) -> WriteBatch {
-        let places = (0..u64::from(count)).map(|i| (self.next + i) % self.places);
-        let places = places.map(|place| self.start + place * self.size).collect();
+        let numbers = (0..u64::from(count)).map(|i| (self.next + i) % self.places);
+        let places = numbers.map(|number| self.start + number * self.size).collect();
         self.next = (self.next + u64::from(count)) % self.places;
         WriteBatch { places, size: self.size }
     }

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use units::{ByteCount, align_down};
+use units::{ByteCount, Reason, align_down};
 
 /// An open, locked and fully allocated backing file.
 #[derive(Debug)]
@@ -30,29 +30,29 @@ impl Backing {
         size: Option<ByteCount>,
         model: &DiskModel,
     ) -> Result<Self, DeviceError> {
-        let refuse = |reason: String| DeviceError::Unusable { path: path.to_owned(), reason };
+        let refuse = |reason| DeviceError::unusable(path, reason);
         let existing = path.metadata().ok();
         if existing.as_ref().is_some_and(|about| !about.is_file()) {
-            let what = "it is no regular file; name one, or a new one to be made";
-            return Err(refuse(what.to_owned()));
+            let hint = "name one, or a new one to be made";
+            return Err(refuse(Reason::new("it is no regular file", hint)));
         }
         let size = match (&existing, size) {
             (_, Some(size)) => size,
             (Some(about), None) => ByteCount(about.len()),
             (None, None) => {
-                return Err(refuse("it is not there; say --size to make it".to_owned()));
+                return Err(refuse(Reason::new("it is not there", "say --size to make it")));
             }
         };
         let size = ByteCount(align_down(size.0, BLOCK));
         if size == ByteCount::ZERO {
-            return Err(refuse(format!("a disk has at least {BLOCK} bytes; make it larger")));
+            let message = format!("a disk has at least {BLOCK} bytes");
+            return Err(refuse(Reason::new(message, "make it larger")));
         }
         if size > model.capacity() {
             let (name, capacity) = (model.name(), model.capacity());
-            return Err(refuse(format!(
-                "{size} are more than a {name} has ({capacity}, {} bytes); take less or a larger model",
-                capacity.0
-            )));
+            let message =
+                format!("{size} are more than a {name} has ({capacity}, {} bytes)", capacity.0);
+            return Err(refuse(Reason::new(message, "take less or a larger model")));
         }
         if let Some(about) = &existing {
             usable(about, size).map_err(refuse)?;
@@ -60,8 +60,7 @@ impl Backing {
             preallocate(path, size)?;
         }
         let file = File::options().read(true).write(true).open(path).map_err(|source| {
-            let hint = "; it must be readable and writable".to_owned();
-            DeviceError::Open { path: path.to_owned(), hint, source }
+            DeviceError::open(path, "it must be readable and writable", source)
         })?;
         lock(path, &file)?;
         Ok(Self { file, size })
@@ -90,21 +89,20 @@ impl AsFd for Backing {
     }
 }
 
-fn usable(about: &Metadata, size: ByteCount) -> Result<(), String> {
+fn usable(about: &Metadata, size: ByteCount) -> Result<(), Reason> {
     if about.len() < size.0 {
         let has = ByteCount(about.len());
-        return Err(format!(
-            "it has {has} and {size} are asked for; take a larger file or a smaller disk"
-        ));
+        let message = format!("it has {has} and {size} are asked for");
+        return Err(Reason::new(message, "take a larger file or a smaller disk"));
     }
     let allocated = about.blocks().saturating_mul(512);
     if allocated < size.0 {
         let missing = ByteCount(size.0 - allocated);
-        return Err(format!(
-            "it is sparse: {missing} of it have no place on disk, and a disk that runs full as it is \
-             written is no disk; fill it with `fallocate -l {} FILE`",
-            size.0
-        ));
+        let message = format!(
+            "it is sparse: {missing} of it have no place on disk, and a disk that runs full as it \
+             is written is no disk"
+        );
+        return Err(Reason::new(message, format!("fill it with `fallocate -l {} FILE`", size.0)));
     }
     Ok(())
 }

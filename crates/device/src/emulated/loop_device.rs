@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use units::Reason;
 
 /// An attached loop device.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl LoopDevice {
             // SAFETY: takes no argument.
             let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
             if number < 0 {
-                return Err(failed(Path::new(CONTROL), "; no loop device is free"));
+                return Err(failed(Path::new(CONTROL), "no loop device is free"));
             }
             let name = format!("loop{number}");
             let path = Path::new("/dev").join(&name);
@@ -47,10 +48,10 @@ impl LoopDevice {
             }
             // Another program was faster and took this device.
             if io::Error::last_os_error().kind() != io::ErrorKind::ResourceBusy {
-                return Err(failed(&path, "; it could not be attached"));
+                return Err(failed(&path, "it could not be attached"));
             }
         }
-        Err(failed(Path::new(CONTROL), "; others keep taking the free loop devices, try again"))
+        Err(failed(Path::new(CONTROL), "others keep taking the free loop devices, try again"))
     }
 
     /// The path of the device.
@@ -77,19 +78,16 @@ impl LoopDevice {
     fn set_up(&self, rotational: bool) -> Result<(), DeviceError> {
         let direct = std::fs::read_to_string(self.about("loop/dio")).unwrap_or_default();
         if direct.trim() != "1" {
-            let reason = "this kernel does not read the file behind it directly, so that its cache \
-                          would hide the disk; leave --attach out and use the file";
-            return Err(DeviceError::Unusable {
-                path: self.path.clone(),
-                reason: reason.to_owned(),
-            });
+            let message = "this kernel does not read the file behind it directly, so that its \
+                           cache would hide the disk";
+            let reason = Reason::new(message, "leave --attach out and use the file");
+            return Err(DeviceError::unusable(&self.path, reason));
         }
         // Discards would only make holes in the file.
         for (setting, value) in [("rotational", u8::from(rotational)), ("discard_max_bytes", 0)] {
             let place = self.about(&format!("queue/{setting}"));
             std::fs::write(&place, value.to_string()).map_err(|source| {
-                let hint = "; the kernel does not take it".to_owned();
-                DeviceError::Open { path: place, hint, source }
+                DeviceError::open(&place, "the kernel does not take it", source)
             })?;
         }
         Ok(())
@@ -104,17 +102,18 @@ fn open(path: &Path, flags: i32) -> Result<File, DeviceError> {
     let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
     opened.map_err(|source| {
         let hint = match source.kind() {
-            io::ErrorKind::PermissionDenied => "; loop devices need root, or leave --attach out",
-            io::ErrorKind::NotFound => "; this kernel has no loop devices, leave --attach out",
-            _ => "",
+            io::ErrorKind::PermissionDenied => {
+                Some("loop devices need root, or leave --attach out")
+            }
+            io::ErrorKind::NotFound => Some("this kernel has no loop devices, leave --attach out"),
+            _ => None,
         };
-        DeviceError::Open { path: path.to_owned(), hint: hint.to_owned(), source }
+        DeviceError::open(path, hint, source)
     })
 }
 
 fn failed(path: &Path, hint: &str) -> DeviceError {
-    let source = io::Error::last_os_error();
-    DeviceError::Open { path: path.to_owned(), hint: hint.to_owned(), source }
+    DeviceError::open(path, hint, io::Error::last_os_error())
 }
 
 /// `struct loop_config` of `linux/loop.h`.

@@ -115,7 +115,8 @@ impl EmulatedDisk {
         let model = model.scaled_to(backing.size);
         let size = backing.size;
         if !existed {
-            fs::create_dir_all(&at).map_err(|e| cannot_use(&at, "; it could not be made", e))?;
+            fs::create_dir_all(&at)
+                .map_err(|e| DeviceError::open(&at, "it could not be made", e))?;
         }
         let EmulateOptions { depth, speed, fast, .. } = *options;
         let drive = Arc::new(Drive::new(backing, model.head(), depth, speed, fast));
@@ -131,7 +132,7 @@ impl EmulatedDisk {
         };
         // From here on dropping the disk undoes all earlier steps.
         let about = ControlHeader { model: disk.model.name().to_owned(), size, depth, speed };
-        let cannot_mount = |e| cannot_use(&disk.at, mount_hint(&e), e);
+        let cannot_mount = |e| DeviceError::open(&disk.at, mount_hint(&e), e);
         let fuse_thread = FuseThread::start(&disk.drive, &disk.at, about).map_err(cannot_mount)?;
         disk.realtime = fuse_thread.realtime.clone();
         disk.fuse_thread = Some(fuse_thread);
@@ -232,8 +233,8 @@ impl EmulatedDisk {
                 mounts::take_down(&on_it.at)?;
             }
             if !device.detach() {
-                let by = "a program has it open; end it";
-                return Err(DeviceError::InUse { path: device.path().to_owned(), by });
+                let by = "a program has it open";
+                return Err(DeviceError::in_use(device.path(), by, "end it"));
             }
             self.device = None;
         }
@@ -246,7 +247,7 @@ impl EmulatedDisk {
                 return Err(busy);
             }
             let ended = fuse_thread.end(unmounts);
-            ended.map_err(|e| cannot_use(&self.at, "; it did not end well", e))?;
+            ended.map_err(|e| DeviceError::open(&self.at, "it did not end well", e))?;
         }
         self.remove_folder();
         Ok(())
@@ -307,14 +308,10 @@ fn mount_options() -> Config {
     config
 }
 
-fn cannot_use(path: &Path, hint: &str, source: io::Error) -> DeviceError {
-    DeviceError::Open { path: path.to_owned(), hint: hint.to_owned(), source }
-}
-
 fn mount_hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "; mounting is not allowed here, run it as root",
-        _ => "; it could not be mounted",
+        io::ErrorKind::PermissionDenied => "mounting is not allowed here, run it as root",
+        _ => "it could not be mounted",
     }
 }
 

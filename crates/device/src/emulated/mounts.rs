@@ -28,14 +28,10 @@ pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
         // Nothing is mounted there: another program has unmounted it.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(Errno::BUSY) => {
-            let by =
-                "a program has a file or directory there open; end it, or leave that directory";
-            Err(DeviceError::InUse { path: at.to_owned(), by })
+            let by = "a program has a file or directory there open";
+            Err(DeviceError::in_use(at, by, "end it, or leave that directory"))
         }
-        Err(other) => {
-            let hint = "; it could not be unmounted".to_owned();
-            Err(DeviceError::Open { path: at.to_owned(), hint, source: other.into() })
-        }
+        Err(other) => Err(DeviceError::open(at, "it could not be unmounted", other.into())),
     }
 }
 
@@ -77,9 +73,10 @@ pub(super) fn by_loop_on<'a>(
 fn parse(line: &[u8]) -> Option<MountEntry> {
     let mut words = line.split(|byte| *byte == b' ');
     let at = words.nth(4)?;
-    let mut words = words.skip_while(|word| *word != b"-").skip(1);
-    let kind = String::from_utf8_lossy(words.next()?).into_owned();
-    let source = words.next()?;
+    // Optional fields end with a lone hyphen.
+    let mut last_words = words.skip_while(|word| *word != b"-").skip(1);
+    let kind = String::from_utf8_lossy(last_words.next()?).into_owned();
+    let source = last_words.next()?;
     Some(MountEntry { at: path(at), kind, source: path(source) })
 }
 
@@ -88,8 +85,8 @@ fn path(word: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
     while let Some((first, after)) = rest.split_first() {
-        let code = (*first == b'\\').then(|| after.get(..3)).flatten();
-        let code = code.and_then(|digits| std::str::from_utf8(digits).ok());
+        let escape = (*first == b'\\').then(|| after.get(..3)).flatten();
+        let code = escape.and_then(|digits| std::str::from_utf8(digits).ok());
         match code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => {
                 bytes.push(byte);

@@ -1,11 +1,12 @@
 //! Checks before a disk is emulated. They change nothing.
 
-use super::{cannot_use, mounts};
+use super::mounts;
 use crate::DeviceError;
 use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use units::Reason;
 
 /// The facilities of this machine that emulation needs.
 #[derive(Clone, Copy, Debug)]
@@ -27,22 +28,23 @@ impl Prerequisites {
 
     /// Checks that they suffice. `attach`: also for a block device.
     pub(super) fn suffice(self, attach: bool) -> Result<(), DeviceError> {
-        let unusable = |reason: &str| {
-            Err(DeviceError::Unusable { path: FUSE.into(), reason: reason.to_owned() })
-        };
+        let unusable = |message, hint| Err(DeviceError::unusable(FUSE, Reason::new(message, hint)));
         if !self.fuse {
             return unusable(
-                "it is not there; load the kernel's module fuse (in a container: pass the device in)",
+                "it is not there",
+                "load the kernel's module fuse (in a container: pass the device in)",
             );
         }
         if attach && !self.root {
             return unusable(
-                "a block device needs root (CAP_SYS_ADMIN); run it with sudo, or leave --attach out",
+                "a block device needs root (CAP_SYS_ADMIN)",
+                "run it with sudo, or leave --attach out",
             );
         }
         if !self.root && !self.helper {
             return unusable(
-                "mounting needs root (CAP_SYS_ADMIN) or the helper fusermount3; run it with sudo, or install fuse3",
+                "mounting needs root (CAP_SYS_ADMIN) or the helper fusermount3",
+                "run it with sudo, or install fuse3",
             );
         }
         Ok(())
@@ -58,11 +60,11 @@ pub(super) fn may_mount() -> bool {
 /// The path as in the kernel's list of mounts. The directory itself may be missing, or its mount
 /// dead.
 pub(super) fn canonical(at: &Path) -> Result<PathBuf, DeviceError> {
-    let absolute = std::path::absolute(at).map_err(|e| cannot_use(at, "", e))?;
+    let absolute = std::path::absolute(at).map_err(|e| DeviceError::open(at, None, e))?;
     match (absolute.parent(), absolute.file_name()) {
         (Some(parent), Some(name)) => {
-            let hint = "; the folder that it is to be in must be there";
-            Ok(parent.canonicalize().map_err(|e| cannot_use(at, hint, e))?.join(name))
+            let hint = "the folder that it is to be in must be there";
+            Ok(parent.canonicalize().map_err(|e| DeviceError::open(at, hint, e))?.join(name))
         }
         _ => Ok(absolute),
     }
@@ -73,8 +75,8 @@ pub(super) fn nothing_is_mounted(at: &Path) -> Result<(), DeviceError> {
     if mounts::all().unwrap_or_default().iter().all(|mounted| mounted.at != at) {
         return Ok(());
     }
-    let by = "something is mounted there; if it is an emulated disk that still runs, stop that one";
-    Err(DeviceError::InUse { path: at.to_owned(), by })
+    let hint = "if it is an emulated disk that still runs, stop that one";
+    Err(DeviceError::in_use(at, "something is mounted there", hint))
 }
 
 /// Whether the directory exists; an error if it cannot be a mount point.
@@ -84,19 +86,20 @@ pub(super) fn folder_is_free(at: &Path) -> Result<bool, DeviceError> {
             if entries.next().is_none() {
                 return Ok(true);
             }
-            let reason = "it is not empty; name another folder with --at".to_owned();
-            Err(DeviceError::Unusable { path: at.to_owned(), reason })
+            Err(DeviceError::unusable(at, Reason::new("it is not empty", ANOTHER_FOLDER)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(cannot_use(at, "; name another folder with --at", error)),
+        Err(error) => Err(DeviceError::open(at, ANOTHER_FOLDER, error)),
     }
 }
 
 const FUSE: &str = "/dev/fuse";
+const ANOTHER_FOLDER: &str = "name another folder with --at";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Hinted;
 
     #[test]
     fn a_missing_facility_is_named_with_the_remedy() {
@@ -115,7 +118,7 @@ mod tests {
             (helper, true, Some("needs root (CAP_SYS_ADMIN); run it with sudo, or leave --attach")),
             (nobody, false, Some("the helper fusermount3; run it with sudo, or install fuse3")),
         ] {
-            let refused = means.suffice(attach).map_err(|error| error.to_string());
+            let refused = means.suffice(attach).map_err(|error| error.one_line());
             match said {
                 None => assert_eq!(refused, Ok(()), "{means:?} {attach}"),
                 Some(words) => {

@@ -23,8 +23,9 @@ pub(super) fn clear_at(at: &Path) -> Option<String> {
 
 fn clear(chosen: impl Fn(&Path) -> bool) -> Vec<String> {
     let mounted = mounts::all().unwrap_or_default();
-    let disks = mounted.iter().rev();
-    let disks = disks.filter(|there| there.source == Path::new(NAME) && chosen(&there.at));
+    // The newest mount first: an older one may lie beneath it.
+    let newest_first = mounted.iter().rev();
+    let disks = newest_first.filter(|it| it.source == Path::new(NAME) && chosen(&it.at));
     disks.filter(|disk| is_dead(&disk.at)).map(|disk| take_down(&disk.at, &mounted)).collect()
 }
 

@@ -157,8 +157,8 @@ impl Mapping {
             let iov_len = wanted - moved;
             let ours = libc::iovec { iov_base: buffer[moved..].as_mut_ptr().cast(), iov_len };
             // SAFETY: within the mapping: `moved` is below its length less `skip`.
-            let there = unsafe { self.start.add(self.skip + moved) };
-            let there = libc::iovec { iov_base: there.as_ptr().cast(), iov_len };
+            let position = unsafe { self.start.add(self.skip + moved) };
+            let there = libc::iovec { iov_base: position.as_ptr().cast(), iov_len };
             let us = rustix::process::getpid().as_raw_pid();
             let (ours, there) = (&raw const ours, &raw const there);
             // SAFETY: `ours` is the rest of the buffer, borrowed mutably, and `there` the rest of

@@ -29,7 +29,7 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// The read method of a file's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,9 +97,8 @@ impl Method {
     /// The method in `TENUTO_IO`; the best one if it is not set.
     pub(crate) fn from_environment(path: &Path) -> Result<Self, DeviceError> {
         let Some(said) = std::env::var_os(VARIABLE) else { return Ok(Self::Best) };
-        said.to_string_lossy().parse().map_err(|error: UnknownMethod| DeviceError::Unusable {
-            path: path.to_owned(),
-            reason: format!("{VARIABLE}: {error}"),
+        said.to_string_lossy().parse().map_err(|error: UnknownMethod| {
+            DeviceError::unusable(path, error.reason().about(VARIABLE))
         })
     }
 
@@ -113,10 +112,8 @@ impl Method {
         self.open(file, depth, pool).or_else(|refused| {
             let instead = format!(" (no {}: {refused})", self.wanted().name());
             let queue = threads::ThreadsQueue::new(file, depth, &instead);
-            Ok(Box::new(queue.map_err(|source| DeviceError::Open {
-                path: file.path.clone(),
-                hint: "; no more threads for its reads".to_owned(),
-                source,
+            Ok(Box::new(queue.map_err(|source| {
+                DeviceError::open(&file.path, "no more threads for its reads", source)
             })?) as Box<dyn Queue>)
         })
     }
@@ -154,8 +151,14 @@ impl fmt::Display for Method {
 
 /// A name that is no method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no way to read; say {names}", names = all_names())]
+#[error("'{0}' is no way to read")]
 pub struct UnknownMethod(String);
+
+impl Hinted for UnknownMethod {
+    fn hint(&self) -> Option<String> {
+        Some(format!("say {}", all_names()))
+    }
+}
 
 impl FromStr for Method {
     type Err = UnknownMethod;

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 fn model(name: &str) -> DiskModel {
     DiskModel::preset(name).unwrap()
@@ -175,7 +175,7 @@ fn an_unsuitable_disk_is_refused_with_the_reason() {
     testkit::needs!(Root, Fuse);
     let room = TempDir::new("emulated refusals");
     let refusal = |options: &EmulateOptions| {
-        EmulatedDisk::start(&model("st39183w"), options).map(drop).unwrap_err().to_string()
+        EmulatedDisk::start(&model("st39183w"), options).map(drop).unwrap_err().one_line()
     };
     let holds = |said: String, words: &str| assert!(said.contains(words), "'{words}': {said}");
     let good = options(&room, ByteCount::mib(1));

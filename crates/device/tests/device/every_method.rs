@@ -6,7 +6,7 @@ use crate::methods::{
 use crate::scratch::{LoopDevice, TempDir};
 use device::{BlockDevice, Completion, DeviceError, FileDevice, Method, OpenOptions};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// Number of reads: enough that every method's lists wrap around.
 const READS: u64 = 60;
@@ -291,6 +291,6 @@ fn every_method_has_a_name_and_reports_how_it_reads() {
             }
         }
     }
-    let error = "read".parse::<Method>().unwrap_err().to_string();
+    let error = "read".parse::<Method>().unwrap_err().one_line();
     assert!(error.starts_with("'read' is no way to read; say best, io_uring, threads,"), "{error}");
 }

@@ -8,14 +8,14 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use testkit::Need;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 fn open(path: &Path, options: OpenOptions) -> Result<FileDevice, DeviceError> {
     FileDevice::open(path, options)
 }
 
 fn said(result: Result<impl std::fmt::Debug, DeviceError>) -> String {
-    result.unwrap_err().to_string()
+    result.unwrap_err().one_line()
 }
 
 const ALONE: OpenOptions = OpenOptions { direct: true, write: true, exclusive: true };

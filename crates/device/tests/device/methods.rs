@@ -10,7 +10,7 @@ use disk::DiskModel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Hinted};
 
 /// Size of every device in these tests, in bytes.
 pub(crate) const SIZE: u64 = 8 << 20;
@@ -146,7 +146,9 @@ pub(crate) fn all(queue: &mut dyn Queue) -> Vec<Completion> {
 }
 
 pub(crate) fn said(done: &[Completion]) -> Vec<String> {
-    let one =
-        |c: &Completion| c.result.as_ref().map_or_else(ToString::to_string, |()| "good".into());
+    let one = |c: &Completion| match &c.result {
+        Ok(()) => "good".to_owned(),
+        Err(error) => error.one_line(),
+    };
     done.iter().map(one).collect()
 }

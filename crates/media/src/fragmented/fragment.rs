@@ -20,12 +20,12 @@ pub(super) struct TrackState {
     pub(super) id: u32,
     pub(super) defaults: Defaults,
     /// The kept track; `None` for a track that is skipped.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<KeptTrack>,
 }
 
 /// A track that is passed to the sink.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptTrack {
     /// The track's number among the kept ones.
     number: usize,
     description: TrackDescription,
@@ -54,7 +54,7 @@ pub(super) struct Run {
 impl TrackState {
     pub(super) fn new(id: u32, number: usize, description: TrackDescription, latm: bool) -> Self {
         let latm = latm.then(LatmUnpacker::default);
-        let kept = Kept { number, description, index: LduIndex::default(), latm };
+        let kept = KeptTrack { number, description, index: LduIndex::default(), latm };
         Self { id, defaults: Defaults::default(), kept: Some(kept) }
     }
 
@@ -73,7 +73,7 @@ impl TrackState {
 
     /// The finished track. A last LDU of unknown duration gets that of the one before.
     pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
-        let Kept { mut description, mut index, latm, .. } = self.kept?;
+        let KeptTrack { mut description, mut index, latm, .. } = self.kept?;
         if let Some(before) = index.len().checked_sub(2)
             && index.get(before + 1).duration == 0
         {

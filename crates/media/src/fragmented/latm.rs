@@ -253,12 +253,14 @@ fn read_mux_config(bits: &mut Bits<'_>) -> Result<MuxConfig, Unreadable> {
     let take = |bits: &mut Bits<'_>, count| bits.take(count).ok_or(Unreadable::Damaged);
     let version = take(bits, 1)?;
     if version == 1 && take(bits, 1)? == 1 {
+        // `audioMuxVersionA`: only zero is defined.
         return Err(Unreadable::Unsupported("its version is not known"));
     }
     if version == 1 {
         read_value(bits).ok_or(Unreadable::Damaged)?;
     }
     if take(bits, 1)? == 0 {
+        // Without `allStreamsSameTimeFraming` the length of each sub-frame would be elsewhere.
         return Err(Unreadable::Unsupported("its streams differ in time"));
     }
     let sub_frames = take(bits, 6)? as usize + 1;
@@ -274,6 +276,7 @@ fn read_mux_config(bits: &mut Bits<'_>) -> Result<MuxConfig, Unreadable> {
     if take(bits, 3)? != 0 {
         return Err(Unreadable::Unsupported("its frames have a fixed length"));
     }
+    // `latmBufferFullness`, then the length of other data: neither is needed.
     take(bits, 8)?;
     if take(bits, 1)? == 1 {
         if version == 1 {
@@ -282,6 +285,7 @@ fn read_mux_config(bits: &mut Bits<'_>) -> Result<MuxConfig, Unreadable> {
             while take(bits, 9)? & 0x100 != 0 {}
         }
     }
+    // A checksum of the configuration; the container has one of its own.
     if take(bits, 1)? == 1 {
         take(bits, 8)?;
     }

@@ -32,7 +32,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
     }
     for group in &groups {
         for (&audio, name) in group.iter().zip(names(packaging, group)) {
-            rendition(&mut text, packaging, group, (audio, &name), query);
+            rendition(&mut text, packaging, group, audio, &name, query);
         }
     }
     for &video in &shown {
@@ -90,7 +90,8 @@ fn rendition(
     text: &mut String,
     packaging: &Packaging,
     group: &[u16],
-    (audio, name): (u16, &str),
+    audio: u16,
+    name: &str,
     query: &str,
 ) {
     let track = packaging.description(audio);

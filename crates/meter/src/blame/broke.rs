@@ -156,14 +156,14 @@ fn processors(sample: &SystemSample) -> Full {
     let busy = sample.processors_busy() - spun;
     // Processors that others keep busy do not matter to a meter that gets one when it needs it.
     let waited = sample.own_wait.max(sample.overslept);
-    let share = busy / PROCESSORS;
     let words = format!(
         "the {} processors of this machine were busy {} of the time (the meter's part: {})",
         sample.processors.len(),
         percent(busy),
         percent(sample.own_share())
     );
-    let share = if waited < WAITED { share.min(0.99) } else { share };
+    let full = busy / PROCESSORS;
+    let share = if waited < WAITED { full.min(0.99) } else { full };
     Full::new(Resource::Processors, share, words)
 }
 

@@ -8,6 +8,7 @@ use crate::log::{LogError, LogReader, NONE};
 use crate::streams::Second;
 use serde::Serialize;
 use std::time::Duration;
+use units::Hinted;
 use units::float;
 
 /// A figure of a run: a series of seconds.
@@ -65,11 +66,15 @@ pub struct Comparison {
 
 /// A run is too short to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{got} seconds are too short to tell a change from chance; make runs of more than {FEWEST} s"
-)]
+#[error("{got} seconds are too short to tell a change from chance")]
 pub struct TooShort {
     got: usize,
+}
+
+impl Hinted for TooShort {
+    fn hint(&self) -> Option<String> {
+        Some(format!("make runs of more than {FEWEST} s"))
+    }
 }
 
 /// The shortest run that can be compared: eight blocks of two seconds, and a margin.

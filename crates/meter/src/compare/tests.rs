@@ -3,6 +3,7 @@
 use super::*;
 use crate::streams::Second;
 use std::time::Duration;
+use units::Hinted;
 
 /// Counts how many of 200 pairs are called better, and how many worse.
 fn pairs(factor: f64) -> (u32, u32) {
@@ -79,6 +80,6 @@ fn one_bad_second_is_no_difference() {
 #[test]
 fn short_runs_are_refused() {
     let few = seconds(12, |_| 0);
-    let error = compare(&few, &few, 0.05, 1).unwrap_err().to_string();
+    let error = compare(&few, &few, 0.05, 1).unwrap_err().one_line();
     assert!(error.starts_with("11 seconds are too short"), "{error}");
 }

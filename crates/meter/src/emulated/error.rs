@@ -3,7 +3,7 @@
 use device::DeviceError;
 use std::io;
 use std::path::PathBuf;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// An error that ended a run on an emulated disk.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum EmulatedError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A program that makes file systems is not installed.
-    #[error("{program} is not there; install the package {package}, or leave {system} out")]
+    #[error("{program} is not there")]
     Missing {
         /// The program's name, such as `mkfs.xfs`.
         program: String,
@@ -40,9 +40,7 @@ pub enum EmulatedError {
         source: io::Error,
     },
     /// The rounds read more of a stream's file than it has.
-    #[error(
-        "{rounds} rounds of {block} are not from 1 byte to the {file} of a stream's file; ask for fewer or smaller ones"
-    )]
+    #[error("{rounds} rounds of {block} are not from 1 byte to the {file} of a stream's file")]
     TooMuch {
         /// The bytes that each round reads.
         block: ByteCount,
@@ -54,6 +52,19 @@ pub enum EmulatedError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Hinted for EmulatedError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Device(error) => error.hint(),
+            Self::Missing { package, system, .. } => {
+                Some(format!("install the package {package}, or leave {system} out"))
+            }
+            Self::TooMuch { .. } => Some("ask for fewer or smaller ones".to_owned()),
+            Self::Program { .. } | Self::File { .. } | Self::Interrupted => None,
+        }
+    }
 }
 
 impl EmulatedError {

@@ -11,6 +11,7 @@ use crate::fleet::{
     Token, WireError, WorkerTask,
 };
 use crate::observer::Observer;
+use crate::profiles::ProfileError;
 use crate::s3::Access;
 use device::Method;
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// An agent that measures for controllers.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ pub fn serve_agent(
         let agent = Arc::clone(&agent);
         std::thread::spawn(move || {
             if let Err(error) = serve(&agent, &stream, place) {
-                note(&format!("{peer}: {error}"));
+                note(&format!("{peer}: {}", error.one_line()));
             }
         });
     }
@@ -106,8 +107,7 @@ pub fn read_token(path: Option<&Path>) -> Result<Token, MeterError> {
     }
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(cannot)?;
-    let named = |error| MeterError::of(&format!("{}: {error}", path.display()));
-    Token::new(&text).map_err(named)
+    Token::new(&text).map_err(|error| MeterError::of(&error.reason().about(path.display())))
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -150,7 +150,6 @@ const MAX_BUFFER_FRAMES: u32 = 10_000;
 
 fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
     let WorkerTask { target, profile, streams, options } = task;
-    let usage = |error: &dyn std::fmt::Display| MeterError::usage(error.to_string());
     // The values come over the network and would otherwise be reserved as memory.
     let within = (1..=MAX_STREAMS).contains(&streams)
         && (1..=MAX_BUFFER_FRAMES).contains(&options.buffer_frames)
@@ -163,7 +162,7 @@ fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
     let layout = options.layout.map(|name| name.parse()).transpose();
     Ok(StreamRunConfig {
         streams: StreamsConfig {
-            profile: profile.parse().map_err(|error| MeterError::of(&error))?,
+            profile: profile.parse().map_err(|error: ProfileError| MeterError::of(&error))?,
             target: TargetSpec {
                 target,
                 size: ByteCount(options.size),
@@ -171,11 +170,11 @@ fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
                 buffered: options.buffered,
                 // A controller can never order an agent to overwrite what is there.
                 destructive: false,
-                method: method.map_err(|error| usage(&error))?,
+                method: method.map_err(|error| MeterError::of(&error).into_usage())?,
                 drop_caches: false,
                 access: Access::default(),
             },
-            layout: layout.map_err(|error| usage(&error))?,
+            layout: layout.map_err(MeterError::usage)?,
             buffer: options.buffer_frames,
             duration: Duration::from_nanos(options.duration_ns),
             realtime: false,

@@ -131,7 +131,7 @@ pub(super) fn check_valid(
 pub(super) fn check_complete(outcome: &StreamsOutcome) -> Result<(), MeterError> {
     check_not_stuck(outcome.stuck)?;
     let Some(first) = &outcome.first_failure else { return Ok(()) };
-    let text =
-        format!("{} not read or written, the first: {first}", count(outcome.failed, "frame"));
-    Err(MeterError::of(&text).invalid())
+    let failed = count(outcome.failed, "frame");
+    let reason = first.clone().about(format!("{failed} not read or written, the first"));
+    Err(MeterError::of(&reason).invalid())
 }

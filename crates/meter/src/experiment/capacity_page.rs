@@ -132,6 +132,7 @@ fn one_in(share: f64) -> String {
 fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
     let CapacityResult { subject, rule, runs } = found;
     let verdict = runs.verdict;
+    // Streams on storage are counted in frames, viewers of a server in pieces and renditions.
     let counted = match subject.each {
         Some(StreamDemand { allowed, rate }) => format!(
             "Each stream ({}, {rate}) asks for its frames by the clock, as a player does, whether the \

@@ -107,8 +107,8 @@ fn plots<'a>(
     variants: impl Iterator<Item = (&'a str, &'a SearchRuns)> + Clone,
     captions: [&str; 2],
 ) -> Result<[Block; 2], MeterError> {
-    let bars = (1u32..).map(f64::from).zip(variants.clone());
-    let bars = bars.map(|(at, (name, found))| {
+    let numbered = (1u32..).map(f64::from).zip(variants.clone());
+    let bars = numbered.map(|(at, (name, found))| {
         let streams = f64::from(found.verdict.streams);
         Series::new(name, LineShape::Spans, vec![(at, 0.0), (at, streams)])
     });
@@ -309,6 +309,7 @@ impl StageReport<'_> {
                 vec![streams, answer.word().to_owned(), late(outcome), outcome.rate().to_string()]
             });
             blocks.push(Block::table(&["streams", "answer", "frames", "rate"], rows.collect()));
+            // `None` where no machine was watched.
             if let Some(attribution) = found.attribution() {
                 blocks.extend(attribution.blocks()?);
             }

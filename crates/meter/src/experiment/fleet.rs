@@ -6,7 +6,8 @@ use super::record::{self, ExperimentReport};
 use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
 use crate::fleet::{
-    self, AgentConnection, HANDSHAKE_LIMIT, HandshakeStream, Seen, Token, WorkerJob, WorkerOptions,
+    self, AgentConnection, AgentProgress, HANDSHAKE_LIMIT, HandshakeStream, Token, WorkerJob,
+    WorkerOptions,
 };
 use crate::observer::Observer;
 use serde_json::json;
@@ -69,7 +70,7 @@ pub fn run_fleet(
     if let Some(live) = metrics.live() {
         live.begin(*streams);
     }
-    let mut watch = |seen: &[Seen]| {
+    let mut watch = |seen: &[AgentProgress]| {
         observer.status(&view(seen));
         if let Some(live) = metrics.live() {
             live.agents(seen);
@@ -176,14 +177,14 @@ fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConne
 }
 
 /// The state of all agents, one line each.
-fn view(seen: &[Seen]) -> String {
-    let line = |agent: &Seen| {
+fn view(seen: &[AgentProgress]) -> String {
+    let line = |agent: &AgentProgress| {
         let state = match agent {
-            Seen { lost: true, .. } => "lost".to_owned(),
-            Seen { ready, workers, .. } if ready < workers => {
+            AgentProgress { lost: true, .. } => "lost".to_owned(),
+            AgentProgress { ready, workers, .. } if ready < workers => {
                 format!("preparing, {ready} of {workers} ready")
             }
-            Seen { done, workers, .. } if done == workers => "done".to_owned(),
+            AgentProgress { done, workers, .. } if done == workers => "done".to_owned(),
             _ => format!("{:.0} s", agent.seconds),
         };
         format!("{:20} {state:24} {:>10} frames {:>8} late", agent.name, agent.frames, agent.late)

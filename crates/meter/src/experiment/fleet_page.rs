@@ -8,13 +8,13 @@ use crate::error::MeterError;
 use crate::fleet::{AgentOutcome, Fleet};
 use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts};
 use serde_json::{Value, json};
-use units::{BitRate, float, show};
+use units::{BitRate, Hinted, float, show};
 
 /// The reasons why the measurement is not the one that was requested.
 pub(super) fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
     let lost = |agent: &AgentOutcome| {
         let why = agent.lost.as_ref()?;
-        Some(format!("agent {} was lost: {why}", agent.name))
+        Some(format!("agent {} was lost: {}", agent.name, why.one_line()))
     };
     let mut why: Vec<String> = fleet.agents.iter().filter_map(lost).collect();
     // After the lost agents: their loss may be why the user interrupted.
@@ -55,7 +55,7 @@ pub(super) fn summary(fleet: &Fleet, why: &[String]) -> Value {
             "kernel": agent.about.kernel,
             "clock": agent.clock,
             "begun_late_ns": agent.begun_late_ns,
-            "lost": agent.lost,
+            "lost": agent.lost.as_ref().map(Hinted::one_line),
             "workers": summaries(agent).collect::<Vec<_>>(),
         })
     });
@@ -163,6 +163,7 @@ fn broke_first(fleet: &Fleet) -> Vec<String> {
 pub(super) fn page(fleet: &Fleet, summary: &Value) -> Result<Page, MeterError> {
     let count = |name: &str| summary[name].as_u64().unwrap_or_default();
     let mut blocks = Vec::new();
+    // First, because nothing below can be relied on then.
     if let Some(why) = summary["why_not"].as_array().filter(|why| !why.is_empty()) {
         blocks.push(Block::Heading("Why it is not valid".into()));
         blocks.extend(why.iter().filter_map(Value::as_str).map(|why| Block::Text(why.to_owned())));
@@ -192,6 +193,7 @@ pub(super) fn page(fleet: &Fleet, summary: &Value) -> Result<Page, MeterError> {
     ];
     let rows = fleet.agents.iter().map(row).collect();
     blocks.push(Block::table(&head, rows));
+    // The columns on clocks need an explanation: they bound how exactly agents begin together.
     blocks.push(Block::Text(CLOCKS.to_owned()));
     let late = count("late_by_storage");
     let valid = if summary["valid"] == true { "" } else { "Not valid. " };
@@ -231,7 +233,7 @@ fn row(agent: &AgentOutcome) -> Vec<String> {
         (agent.clock.offset_ns / 1000).to_string(),
         agent.clock.wrong_by_at_most_ns.div_ceil(1000).to_string(),
         late.map_or("-".to_owned(), |late| (late / 1000).to_string()),
-        agent.lost.clone().unwrap_or_else(|| "no".to_owned()),
+        agent.lost.as_ref().map_or("no".to_owned(), Hinted::one_line),
     ]
 }
 
@@ -290,7 +292,7 @@ mod tests {
         });
         let worker = WorkerOutcome { code: Some(0), summary: Some(summary), said: String::new() };
         let workers = vec![lost.is_none().then_some(worker)];
-        let lost = lost.map(str::to_owned);
+        let lost = lost.map(Into::into);
         AgentOutcome { name: name.to_owned(), workers, lost, ..AgentOutcome::default() }
     }
 

@@ -1,8 +1,9 @@
 //! Profiles and ramp scripts that a user names: a built-in one, or a file.
 
 use crate::error::MeterError;
-use crate::profiles::{self, Profile};
+use crate::profiles::{self, Profile, ProfileError};
 use crate::ramp::{self, Script};
+use units::Hinted;
 
 /// The built-in profile with this name, or the one in the file with this name.
 pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
@@ -20,7 +21,7 @@ pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
         };
         MeterError::new(message).hint("`tenuto meter profiles` lists those that come along")
     })?;
-    text.parse().map_err(|error| MeterError::of(&format!("{name}: {error}")))
+    text.parse().map_err(|error: ProfileError| MeterError::of(&error.reason().about(name)))
 }
 
 /// The text of the built-in profile with this name, or of the file with this name if it holds a

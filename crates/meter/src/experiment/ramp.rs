@@ -132,9 +132,9 @@ impl Ramp<'_> {
         observer: &dyn Observer,
     ) -> Result<TransfersOutcome, MeterError> {
         let RampStep { clients, length: duration, seed } = step;
-        let plan = TransfersPlan { mix: self.mix.clone(), clients, duration, most: None, seed };
+        let wanted = TransfersPlan { mix: self.mix.clone(), clients, duration, most: None, seed };
         // Files that exist may have another size than those that would be made.
-        let plan = fit(&self.target, &plan)?;
+        let plan = fit(&self.target, &wanted)?;
         let out = self.config.out.as_ref();
         let dir: Option<PathBuf> = out.map(|dir| dir.join(format!("clients-{clients:03}")));
         if let Some(dir) = &dir {
@@ -221,11 +221,12 @@ fn page(config: &RampConfig, done: &[StepResult]) -> Result<Page, MeterError> {
     let latency = plot_of(done, "Mean latency, by number of clients", "ms", |row| {
         row.mean_latency().as_secs_f64() * 1e3
     });
+    // Beside the rate of a client: the sum shows where more clients add nothing.
     let total = |done: &StepResult| {
         (f64::from(done.step.clients), float(done.outcome.total_rate().0) / 8e6)
     };
-    let all = vec![Series::new("all", LineShape::Line, done.iter().map(total).collect())];
-    let all = Plot::new("Rate of all clients together", "clients", "MB/s", all);
+    let totals = Series::new("all", LineShape::Line, done.iter().map(total).collect());
+    let all = Plot::new("Rate of all clients together", "clients", "MB/s", vec![totals]);
     Ok(Page {
         title: config.script.title.clone(),
         summary: format!(

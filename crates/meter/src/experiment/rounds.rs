@@ -231,6 +231,7 @@ fn summary(config: &RoundsConfig, outcome: &RoundsOutcome, complete: bool) -> Va
         "iodepth": at_once,
         "method": outcome.method,
         "deadline": outcome.deadline.as_secs_f64(),
+        // By each round, and by the mean alone as the paper of the method counts.
         "holds": outcome.holds(),
         "holds_in_the_mean": outcome.holds_in_the_mean(),
         "late_rounds": outcome.late_rounds(),

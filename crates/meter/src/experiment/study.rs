@@ -92,6 +92,8 @@ fn summary(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> Value 
         }
         object
     });
+    // The single runs stand beside the means of the settings, so that a reader can judge the
+    // spread.
     let runs = done.runs.iter().map(|run| {
         let mut object = json!({
             "setting": done.settings[run.setting].name,

@@ -13,7 +13,7 @@ use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::s3::{Access, Address, TestObjects};
 use crate::target::{FileSet, FillLevel, Layout, TargetStorage, Wanted, WriteAccess};
-use device::{DiskModelError, Method};
+use device::Method;
 use disk::DiskModel;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,11 +71,7 @@ const NULL: &str = "null:";
 pub(super) fn disk_model(target: &str) -> Result<Option<DiskModel>, MeterError> {
     let Some(name) = target.strip_prefix(SIMULATED) else { return Ok(None) };
     let model = device::disk_model(name);
-    let usage = |error: DiskModelError| MeterError {
-        hint: error.hint().map(str::to_owned),
-        ..MeterError::usage(error.to_string())
-    };
-    Ok(Some(model.map_err(usage)?))
+    Ok(Some(model.map_err(|error| MeterError::of(&error).into_usage())?))
 }
 
 impl TargetSpec {

@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::show::count;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Hinted};
 
 /// Transfers on a target, one after another in each client.
 #[derive(Clone)]
@@ -117,7 +117,8 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) fn check_valid(outcome: &TransfersOutcome) -> Result<(), MeterError> {
     check_not_stuck(outcome.stuck)?;
     if let Some(first) = &outcome.first_failure {
-        let message = format!("{} failed; the first: {first}", count(outcome.failed, "transfer"));
+        let failed = count(outcome.failed, "transfer");
+        let message = format!("{failed} failed; the first: {}", first.one_line());
         return Err(MeterError::new(message)
             .hint("the kernel's log says what the disk or the server complained of")
             .invalid());

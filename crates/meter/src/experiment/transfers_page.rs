@@ -118,8 +118,8 @@ pub(super) fn page(
         shape: LineShape::Area,
         points: seconds().map(|(at, second)| (at, float(of(second)) / 1e6)).collect(),
     };
-    let series = vec![series("read", |s| s.read.0), series("written", |s| s.written.0)];
-    let each = Plot::by_second("Moved in each second", "MB", series);
+    let moved = vec![series("read", |s| s.read.0), series("written", |s| s.written.0)];
+    let each = Plot::by_second("Moved in each second", "MB", moved);
     blocks.push(each.block("All clients together. A cache that fills or warms shows as a slope.")?);
     blocks.push(heat_block(&outcome.heat, "Blocks over time", None)?);
     Ok(Page {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use units::nanos;
+use units::{Hinted, Reason};
 
 /// An agent: accepts one controller at a time and runs workers for it.
 pub struct Agent {
@@ -25,10 +26,16 @@ pub struct Agent {
 
 /// A directory that cannot be allowed.
 #[derive(Debug, thiserror::Error)]
-#[error("{} cannot be allowed: {reason}; name a directory that is there", path.display())]
+#[error("{} cannot be allowed: {reason}", path.display())]
 pub struct NotAllowed {
     path: PathBuf,
     reason: std::io::Error,
+}
+
+impl Hinted for NotAllowed {
+    fn hint(&self) -> Option<String> {
+        Some("name a directory that is there".to_owned())
+    }
 }
 
 /// The largest number of workers of an agent.
@@ -132,22 +139,22 @@ impl Agent {
         mut job: WorkerJob,
         group: &mut WorkerGroup<'a>,
         events: &mpsc::Sender<AgentEvent>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
-            return Err(format!("{} workers; take 1 to {MOST_WORKERS}", job.streams.len()));
+            let message = format!("{} workers", job.streams.len());
+            return Err(Reason::new(message, format!("take 1 to {MOST_WORKERS}")));
         }
         // The resolved path is what the worker gets, so that the check and the use see the same
         // file.
         job.target = self.inside(&job.target)?;
         // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
-            return Err(
-                "it is at work for a controller already; wait until that is done".to_owned()
-            );
+            let message = "it is at work for a controller already";
+            return Err(Reason::new(message, "wait until that is done"));
         }
         // From here on dropping the group makes the agent free again, on errors too.
         group.busy = Some(&self.busy);
-        let failed = |error: io::Error| format!("cannot start workers: {error}");
+        let failed = |error: io::Error| Reason::from(format!("cannot start workers: {error}"));
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
             let worker = WorkerProcess::start(number, &self.worker, &job.task(number), replies);
@@ -162,15 +169,16 @@ impl Agent {
     }
 
     /// The target after resolving links, if it is in an allowed directory.
-    fn inside(&self, target: &str) -> Result<String, String> {
+    fn inside(&self, target: &str) -> Result<String, Reason> {
         let full =
-            Path::new(target).canonicalize().map_err(|error| format!("{target}: {error}"))?;
+            Path::new(target).canonicalize().map_err(|error| error.reason().about(target))?;
         let inside = self.allowed.iter().any(|allowed| full.starts_with(allowed));
         let text = full.to_str().filter(|_| inside).map(str::to_owned);
         text.ok_or_else(|| {
             let allowed: Vec<String> =
                 self.allowed.iter().map(|path| path.display().to_string()).collect();
-            format!("{target} lies outside of what this agent may touch: {}", allowed.join(", "))
+            let allowed = allowed.join(", ");
+            format!("{target} lies outside of what this agent may touch: {allowed}").into()
         })
     }
 }

@@ -8,6 +8,7 @@ use sha2::Sha256;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use units::{Hinted, Reason};
 
 /// The secret that controller and agent share.
 #[derive(Clone)]
@@ -15,8 +16,14 @@ pub struct Token(Vec<u8>);
 
 /// A token that is invalid.
 #[derive(Debug, thiserror::Error)]
-#[error("a token has 16 bytes or more; `openssl rand -hex 32 > FILE` makes one")]
+#[error("a token has 16 bytes or more")]
 pub struct TokenError;
+
+impl Hinted for TokenError {
+    fn hint(&self) -> Option<String> {
+        Some("`openssl rand -hex 32 > FILE` makes one".to_owned())
+    }
+}
 
 /// An error that ends a connection.
 #[derive(Debug, thiserror::Error)]
@@ -25,11 +32,12 @@ pub enum WireError {
     #[error("the connection is gone: {0}")]
     Io(#[from] io::Error),
     /// The peer does not know the token.
-    #[error("{0}; both sides need the same --token-file")]
+    #[error("{0}")]
     NotProven(&'static str),
     /// The peer has another version.
     #[error(
-        "the other side is tenuto {theirs} (protocol {their_version}), this is {ours} (protocol {VERSION}); use the same on both"
+        "the other side is tenuto {theirs} (protocol {their_version}), this is {ours} (protocol \
+         {VERSION})"
     )]
     Version {
         /// The version of the peer's program.
@@ -44,7 +52,19 @@ pub enum WireError {
     Nonsense(String),
     /// The peer refused, with its reason.
     #[error("{0}")]
-    Refused(String),
+    Refused(Reason),
+}
+
+impl Hinted for WireError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Io(error) => error.hint(),
+            Self::NotProven(_) => Some("both sides need the same --token-file".to_owned()),
+            Self::Version { .. } => Some("use the same on both".to_owned()),
+            Self::Nonsense(_) => None,
+            Self::Refused(reason) => reason.hint.clone(),
+        }
+    }
 }
 
 type Hash = Hmac<Sha256>;
@@ -211,7 +231,7 @@ pub(super) fn accept<R: Read, W: Write>(
     plain(&mut to, &hello)?;
     let prove: Prove = parsed(&frame(&mut from, LARGEST_UNPROVEN)?)?;
     let mut refused = |why: WireError| {
-        let _ = plain(&mut to, &Welcome::No(why.to_string()));
+        let _ = plain(&mut to, &Welcome::No(why.reason()));
         why
     };
     same(prove.version, &prove.program).map_err(&mut refused)?;

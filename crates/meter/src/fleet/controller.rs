@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use units::nanos;
+use units::{Hinted, Reason};
 
 type BoxedRead = Box<dyn Read + Send>;
 type BoxedWrite = Box<dyn Write + Send>;
@@ -42,7 +43,7 @@ pub struct AgentOutcome {
     /// The outcomes of its workers in order; `None` where no result arrived.
     pub workers: Vec<Option<WorkerOutcome>>,
     /// The reason why the agent was lost.
-    pub lost: Option<String>,
+    pub lost: Option<Reason>,
 }
 
 /// The outcome of one worker, which is a complete `meter run`.
@@ -63,12 +64,18 @@ pub struct FleetError {
     /// The agent that failed.
     pub agent: String,
     /// The reason and the remedy.
-    pub reason: String,
+    pub reason: Reason,
+}
+
+impl Hinted for FleetError {
+    fn hint(&self) -> Option<String> {
+        self.reason.hint.clone()
+    }
 }
 
 /// The progress of all agents, reported about once a second and at every change.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct AgentProgress {
     /// The agent's name at the controller.
     pub name: String,
     /// The number of workers.
@@ -107,8 +114,7 @@ pub fn connect(
     token: &Token,
     began: Instant,
 ) -> Result<AgentConnection, FleetError> {
-    let failed =
-        |error: WireError| FleetError { agent: name.to_owned(), reason: error.to_string() };
+    let failed = |error: WireError| FleetError { agent: name.to_owned(), reason: error.reason() };
     let ((mut receiver, mut sender), about) = channel::greet(from, to, token).map_err(failed)?;
     let mut exchanges = Vec::new();
     while exchanges.len() < EXCHANGES {
@@ -144,7 +150,7 @@ pub fn run(
     connections: Vec<AgentConnection>,
     jobs: Vec<WorkerJob>,
     began: Instant,
-    watch: &mut dyn FnMut(&[Seen]) -> bool,
+    watch: &mut dyn FnMut(&[AgentProgress]) -> bool,
 ) -> Result<Fleet, FleetError> {
     let mut bridge = Bridge::new(connections, &jobs);
     for (agent, job) in jobs.into_iter().enumerate() {
@@ -164,7 +170,7 @@ pub fn run(
 
 struct Bridge {
     outcome: Fleet,
-    seen: Vec<Seen>,
+    seen: Vec<AgentProgress>,
     /// Frames and late frames by worker, for each agent.
     counts: Vec<Vec<(u64, u64)>>,
     senders: Vec<Sender<BoxedWrite>>,
@@ -183,7 +189,7 @@ impl Bridge {
         for (number, (connection, job)) in connections.into_iter().zip(jobs).enumerate() {
             let AgentConnection { name, about, clock, mut receiver, sender } = connection;
             let workers = job.streams.len();
-            seen.push(Seen { name: name.clone(), workers, ..Seen::default() });
+            seen.push(AgentProgress { name: name.clone(), workers, ..AgentProgress::default() });
             counts.push(vec![(0, 0); workers]);
             let none = vec![None; workers];
             agents.push(AgentOutcome { name, about, clock, workers: none, ..Default::default() });
@@ -214,22 +220,22 @@ impl Bridge {
     }
 
     /// Waits until all workers are ready.
-    fn prepare(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) -> Result<(), FleetError> {
+    fn prepare(
+        &mut self,
+        watch: &mut dyn FnMut(&[AgentProgress]) -> bool,
+    ) -> Result<(), FleetError> {
         while self.seen.iter().any(|agent| agent.ready < agent.workers) {
             if !self.turn(watch) {
-                return Err(FleetError {
-                    agent: "all".to_owned(),
-                    reason: "interrupted".to_owned(),
-                });
+                return Err(FleetError { agent: "all".to_owned(), reason: "interrupted".into() });
             }
             for agent in &self.outcome.agents {
-                let failed = |reason: String| FleetError { agent: agent.name.clone(), reason };
+                let failed = |reason| FleetError { agent: agent.name.clone(), reason };
                 if let Some(why) = &agent.lost {
                     return Err(failed(why.clone()));
                 }
                 // A worker that ended before the start has failed.
                 if let Some(worker) = agent.workers.iter().flatten().next() {
-                    return Err(failed(worker.said.trim().to_owned()));
+                    return Err(failed(worker.said.trim().into()));
                 }
             }
         }
@@ -238,8 +244,8 @@ impl Bridge {
 
     /// Waits until all workers have ended, or an agent is lost: then the other agents are stopped,
     /// and their results until then are collected.
-    fn collect(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) {
-        let over = |agent: &Seen| agent.lost || agent.done == agent.workers;
+    fn collect(&mut self, watch: &mut dyn FnMut(&[AgentProgress]) -> bool) {
+        let over = |agent: &AgentProgress| agent.lost || agent.done == agent.workers;
         while !self.seen.iter().all(over) {
             let go_on = self.turn(watch);
             if !go_on || self.seen.iter().any(|agent| agent.lost) {
@@ -258,18 +264,18 @@ impl Bridge {
 
     fn tell(&mut self, agent: usize, request: &AgentRequest) {
         if let Err(error) = self.senders[agent].send(request) {
-            self.lose(agent, error.to_string());
+            self.lose(agent, error.reason());
         }
     }
 
-    fn lose(&mut self, agent: usize, why: String) {
+    fn lose(&mut self, agent: usize, why: Reason) {
         // The first reason is the cause; later ones follow from it.
         self.outcome.agents[agent].lost.get_or_insert(why);
         self.seen[agent].lost = true;
     }
 
     /// Waits for the next event.
-    fn turn(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) -> bool {
+    fn turn(&mut self, watch: &mut dyn FnMut(&[AgentProgress]) -> bool) -> bool {
         if self.beat.elapsed() > BEAT {
             self.beat = Instant::now();
             for agent in 0..self.senders.len() {
@@ -286,17 +292,17 @@ impl Bridge {
             Ok((agent, Err(error))) => {
                 // An agent that has delivered all results may close its connection.
                 if self.seen[agent].done < self.seen[agent].workers {
-                    self.lose(agent, error.to_string());
+                    self.lose(agent, error.reason());
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                (0..self.seen.len()).for_each(|agent| self.lose(agent, "it is gone".to_owned()));
+                (0..self.seen.len()).for_each(|agent| self.lose(agent, "it is gone".into()));
             }
         }
         for agent in 0..self.seen.len() {
             if self.heard[agent].elapsed() > SILENCE && !self.over(agent) {
-                self.lose(agent, format!("nothing heard for {} s", SILENCE.as_secs()));
+                self.lose(agent, format!("nothing heard for {} s", SILENCE.as_secs()).into());
             }
         }
         watch(&self.seen)

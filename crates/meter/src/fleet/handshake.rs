@@ -7,6 +7,7 @@ use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use units::Reason;
 
 /// The time for a whole handshake, however its bytes are spread: some round trips on any network.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -49,11 +50,10 @@ impl HandshakeStream {
     }
 
     fn too_late(&self) -> io::Error {
-        let why = format!(
-            "the handshake was not complete within {} s; is the other side `tenuto meter`?",
-            self.limit.as_secs_f64()
-        );
-        io::Error::new(ErrorKind::TimedOut, why)
+        let limit = self.limit.as_secs_f64();
+        let message = format!("the handshake was not complete within {limit} s");
+        let hint = "is the other side `tenuto meter`?";
+        io::Error::new(ErrorKind::TimedOut, Reason::new(message, hint))
     }
 
     fn named(&self, error: io::Error) -> io::Error {
@@ -144,8 +144,8 @@ impl ConnectionPlace {
         let mut open = self.connections.open();
         open.unproven.retain(|it| it.0 != self.number);
         if open.controllers >= MAX_CONTROLLERS {
-            let why = format!("{MAX_CONTROLLERS} controllers are connected; end one of them");
-            return Err(WireError::Refused(why));
+            let message = format!("{MAX_CONTROLLERS} controllers are connected");
+            return Err(WireError::Refused(Reason::new(message, "end one of them")));
         }
         open.controllers += 1;
         self.controls = true;
@@ -166,6 +166,7 @@ mod tests {
     use super::*;
     use crate::fleet::{Token, connect};
     use std::net::TcpListener;
+    use units::Hinted;
 
     fn pair(limit: Duration) -> (HandshakeStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -183,7 +184,7 @@ mod tests {
             }
         });
         let error = stream.read_exact(&mut vec![0; 1 << 20]).unwrap_err();
-        let said = error.to_string();
+        let said = error.one_line();
         assert!(said.starts_with("the handshake was not complete within 0.3 s; is"), "{said}");
         drop(stream);
         sender.join().unwrap();

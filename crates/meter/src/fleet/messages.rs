@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use units::Reason;
 
 /// The protocol's version, which must be the same on both sides.
 pub(super) const VERSION: u32 = 1;
@@ -33,7 +34,15 @@ pub(super) enum Welcome {
     /// The proof that the sender knows the token.
     Yes { mac: String, about: About },
     /// The reason of the refusal.
-    No(String),
+    No(#[serde(with = "ReasonOnTheWire")] Reason),
+}
+
+/// The form of a [`Reason`] in messages.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Reason")]
+struct ReasonOnTheWire {
+    message: String,
+    hint: Option<String>,
 }
 
 /// A machine on which an agent runs.
@@ -115,7 +124,7 @@ pub(super) enum AgentReply {
     /// Nanoseconds since the agent was started.
     Clock(u64),
     /// The agent refuses the request, with its reason.
-    Refused(String),
+    Refused(#[serde(with = "ReasonOnTheWire")] Reason),
     /// This worker is prepared.
     Ready(usize),
     /// All workers have begun, with the delay in nanoseconds.

@@ -38,8 +38,8 @@ pub use agent::{Agent, NotAllowed};
 pub use channel::{Token, TokenError, WireError};
 pub use clock::Offset;
 pub use controller::{
-    AgentConnection, AgentOutcome, CONTROLLER_SILENCE, Fleet, FleetError, Seen, WorkerOutcome,
-    connect, run,
+    AgentConnection, AgentOutcome, AgentProgress, CONTROLLER_SILENCE, Fleet, FleetError,
+    WorkerOutcome, connect, run,
 };
 pub use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
 pub use messages::{About, WorkerJob, WorkerOptions, WorkerTask};

@@ -7,6 +7,7 @@ use super::*;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use units::Hinted;
 
 fn token(text: &str) -> Token {
     Token::new(text.as_bytes()).unwrap()
@@ -42,7 +43,7 @@ fn a_peer_with_the_token_is_accepted_and_frames_arrive_unchanged() {
 #[test]
 fn a_peer_without_the_token_is_told_the_reason() {
     let (agent, controller) = greeted(SECRET, "another secret of some length");
-    let said = controller.err().unwrap().to_string();
+    let said = controller.err().unwrap().one_line();
     assert!(said.contains("does not know the token"), "{said}");
     assert!(agent.is_err());
     assert!(Token::new(b"  short \n").is_err());
@@ -95,7 +96,7 @@ fn another_version_and_another_protocol_are_named() {
         (&there).write_all(greeting).unwrap();
         drop(there);
         let greeted = greet(here.try_clone().unwrap(), here, &token(SECRET));
-        greeted.err().unwrap().to_string()
+        greeted.err().unwrap().one_line()
     };
     let other = said(br#"{"version":9,"program":"7.5.0","nonce":"00"}"#);
     assert!(other.starts_with("the other side is tenuto 7.5.0 (protocol 9)"), "{other}");
@@ -124,7 +125,7 @@ fn a_controller_of_another_version_is_named_on_both_sides() {
     let prove = br#"{"version":1,"program":"7.5.0","nonce":"00","mac":"00"}"#;
     (&here).write_all(&u32::try_from(prove.len()).unwrap().to_be_bytes()).unwrap();
     (&here).write_all(prove).unwrap();
-    for said in [agent.join().unwrap().to_string(), frame()] {
+    for said in [agent.join().unwrap().one_line(), frame()] {
         assert!(said.contains("the other side is tenuto 7.5.0 (protocol 1)"), "{said}");
         assert!(said.contains("use the same on both"), "{said}");
     }
@@ -153,7 +154,7 @@ fn refused(job: WorkerJob) -> String {
     let dir = std::env::temp_dir();
     let connection = connection(&[dir], "/bin/false");
     let began = std::time::Instant::now();
-    run(vec![connection], vec![job], began, &mut |_| true).unwrap_err().to_string()
+    run(vec![connection], vec![job], began, &mut |_| true).unwrap_err().one_line()
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub fn background_writer(
     let spawned = std::thread::Builder::new().name("meter-log".to_owned()).spawn(write);
     let thread = spawned.map_err(|error| LogError {
         path: path.to_owned(),
-        reason: format!("no thread for the log: {error}"),
+        reason: format!("no thread for the log: {error}").into(),
     })?;
     let ways = Some(BlockChannels { full, empty });
     let block = Vec::with_capacity(BLOCK);

@@ -137,9 +137,9 @@ fn optional<T: DataType>(
 
 fn times(column: Encode<'_>, times: &[u64]) -> Result<Chunk, ParquetError> {
     let there: Vec<i16> = times.iter().map(|time| i16::from(*time != NONE)).collect();
-    let known = times.iter().filter(|time| **time != NONE).copied();
-    let known: Vec<i64> = known.map(u64::cast_signed).collect();
-    optional::<Int64Type>(column, &known, Some(&there))
+    let known = times.iter().filter(|time| **time != NONE);
+    let values: Vec<i64> = known.map(|time| time.cast_signed()).collect();
+    optional::<Int64Type>(column, &values, Some(&there))
 }
 
 /// The common value, if all are equal.

@@ -29,6 +29,7 @@ pub use recount::{Recount, recount};
 pub use write::LogWriter;
 
 use device::DeviceError;
+use units::{Hinted, Reason};
 
 /// One operation, or one that was due and never started.
 ///
@@ -119,7 +120,13 @@ pub struct LogError {
     /// The path of the file.
     pub path: std::path::PathBuf,
     /// The reason and the remedy.
-    pub reason: String,
+    pub reason: Reason,
+}
+
+impl Hinted for LogError {
+    fn hint(&self) -> Option<String> {
+        self.reason.hint.clone()
+    }
 }
 
 /// The outcome of an operation in a record.

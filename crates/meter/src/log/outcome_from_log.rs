@@ -3,7 +3,7 @@
 
 use super::{NONE, Record};
 use crate::grown;
-use crate::streams::{Judged, StreamsOutcome};
+use crate::streams::{CompletedOperation, FrameVerdict, StreamsOutcome};
 use std::time::Duration;
 use units::ByteCount;
 
@@ -31,9 +31,10 @@ impl OutcomeFromLog {
         outcome.failed += u64::from(record.errno != 0);
         outcome.never += u64::from(record.end == NONE);
         if came {
-            let moved = (record.kind, ByteCount(record.bytes.into()));
+            let (kind, bytes) = (record.kind, ByteCount(record.bytes.into()));
             let service = record.end.saturating_sub(record.start);
-            outcome.count_operation(place.end, moved, service, response);
+            let operation = CompletedOperation { kind, bytes, service, response };
+            outcome.count_operation(place.end, operation);
         }
         // Transfers have no deadlines and therefore neither frames nor rounds.
         if record.deadline == NONE {
@@ -51,7 +52,7 @@ impl OutcomeFromLog {
         stream.frames += 1;
         stream.late += u64::from(late);
         // Frames count in the second of their deadline, bytes above in that of their arrival.
-        outcome.count_frame(place.deadline, &Judged { late, by_meter, own, response });
+        outcome.count_frame(place.deadline, &FrameVerdict { late, by_meter, own, response });
         outcome.raise_round(place.round, response);
         outcome.rounds = outcome.round_times.len() as u64;
     }

@@ -9,6 +9,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use units::Reason;
 
 /// An open log that yields the records of one row group after the other.
 pub struct LogReader {
@@ -20,11 +21,12 @@ pub struct LogReader {
 /// Opens a log file, or the log in a run's directory.
 pub fn read(path: &Path) -> Result<LogReader, LogError> {
     let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
-    let failed = |reason: String| LogError { path: path.clone(), reason };
-    let file =
-        File::open(&path).map_err(|error| failed(format!("{error}; name a run's directory")))?;
+    let failed = |reason| LogError { path: path.clone(), reason };
+    let file = File::open(&path)
+        .map_err(|error| failed(Reason::new(error.to_string(), "name a run's directory")))?;
     let inner = SerializedFileReader::new(file).map_err(|error| {
-        failed(format!("no log of operations ({error}); was the run that made it killed?"))
+        let message = format!("no log of operations ({error})");
+        failed(Reason::new(message, "was the run that made it killed?"))
     })?;
     let schema = inner.metadata().file_metadata().schema_descr();
     for (i, column) in COLUMNS.iter().enumerate() {
@@ -33,7 +35,7 @@ pub fn read(path: &Path) -> Result<LogReader, LogError> {
         if has.as_deref() != Some(column.name) {
             let other =
                 format!("column {} is not '{}': another version made it", i + 1, column.name);
-            return Err(failed(other));
+            return Err(failed(other.into()));
         }
     }
     Ok(LogReader { path, inner, group: 0 })
@@ -86,7 +88,7 @@ impl Iterator for LogReader {
         }
         let records = self.next_group().map_err(|error| LogError {
             path: self.path.clone(),
-            reason: format!("row group {} cannot be read: {error}", self.group),
+            reason: format!("row group {} cannot be read: {error}", self.group).into(),
         });
         self.group += 1;
         Some(records)

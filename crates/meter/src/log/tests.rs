@@ -2,6 +2,7 @@
 
 use super::*;
 use std::path::PathBuf;
+use units::Hinted;
 
 /// A new directory that is removed when the value is dropped.
 struct Dir(PathBuf);
@@ -104,11 +105,11 @@ fn late_operations_are_counted_from_the_records_alone() {
 fn a_file_that_is_no_log_is_refused_with_the_reason() {
     let dir = Dir::new("broken");
     std::fs::write(dir.file(), "stream,frame\n").unwrap();
-    let said = read(&dir.file()).err().unwrap().to_string();
+    let said = read(&dir.file()).err().unwrap().one_line();
     assert!(said.contains("no log of operations") && said.contains("killed"), "{said}");
-    let said = LogWriter::create(&dir.file()).err().unwrap().to_string();
+    let said = LogWriter::create(&dir.file()).err().unwrap().one_line();
     assert!(said.contains("exists"), "{said}");
-    let said = read(&dir.0.join("nowhere")).err().unwrap().to_string();
+    let said = read(&dir.0.join("nowhere")).err().unwrap().one_line();
     assert!(said.contains("name a run's directory"), "{said}");
 }
 

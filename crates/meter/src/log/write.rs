@@ -66,7 +66,7 @@ impl LogWriter {
 }
 
 fn failed(path: &Path, reason: &str) -> LogError {
-    let reason = format!("the log cannot be written: {reason}");
+    let reason = format!("the log cannot be written: {reason}").into();
     LogError { path: path.to_owned(), reason }
 }
 

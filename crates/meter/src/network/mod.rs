@@ -27,7 +27,7 @@ use exchange::{Server, load};
 use pair::NamespacePair;
 use std::io;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Hinted, Reason};
 
 /// The result under one condition.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub(crate) enum Limit {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NetworkError {
     /// Namespaces need root.
-    #[error("making network namespaces needs root; run it with sudo, or in a virtual machine")]
+    #[error("making network namespaces needs root")]
     NotRoot,
     /// One of the tools failed.
     #[error("`{command}`: {reason}")]
@@ -69,7 +69,7 @@ pub(crate) enum NetworkError {
         /// The command line.
         command: String,
         /// Its message, and the remedy.
-        reason: String,
+        reason: Reason,
     },
     /// The kernel refused an operation.
     #[error("{what}: {source}")]
@@ -79,6 +79,16 @@ pub(crate) enum NetworkError {
         /// The kernel's error.
         source: io::Error,
     },
+}
+
+impl Hinted for NetworkError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotRoot => Some("run it with sudo, or in a virtual machine".to_owned()),
+            Self::Tool { reason, .. } => reason.hint.clone(),
+            Self::System { .. } => None,
+        }
+    }
 }
 
 impl ConditionResult {

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::process::Command;
+use units::Reason;
 
 /// Two namespaces and their link; all is removed when it is dropped.
 pub(super) struct NamespacePair {
@@ -67,7 +68,7 @@ impl NamespacePair {
         let text = run("tc", &command)?;
         dropped(&text).ok_or_else(|| NetworkError::Tool {
             command: format!("tc {command}"),
-            reason: "it does not say how many packets were dropped".to_owned(),
+            reason: "it does not say how many packets were dropped".into(),
         })
     }
 
@@ -105,8 +106,8 @@ impl Namespace {
             std::fs::write("/proc/sys/net/ipv4/tcp_rmem", window).map_err(failed)
         };
         // The file describes the namespace of the calling thread, so a thread of its own enters it.
-        let set = std::thread::scope(|scope| scope.spawn(set).join());
-        set.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let ended = std::thread::scope(|scope| scope.spawn(set).join());
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -131,11 +132,12 @@ fn call(tool: &str, arguments: &[&str]) -> Result<String, NetworkError> {
     let failed =
         |reason| NetworkError::Tool { command: format!("{tool} {}", arguments.join(" ")), reason };
     let done = Command::new(tool).args(arguments).output().map_err(|error| {
-        failed(format!("{error}; install iproute2, which has `ip`, `tc` and `ss`"))
+        let hint = "install iproute2, which has `ip`, `tc` and `ss`";
+        failed(Reason::new(error.to_string(), hint))
     })?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-        return Err(failed(format!("{said}; the kernel must have veth and tbf")));
+        return Err(failed(Reason::new(said, "the kernel must have veth and tbf")));
     }
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }

@@ -16,6 +16,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use units::Reason;
 
 /// A mix of operations, as found in a trace, from which operations are drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -64,20 +65,21 @@ pub struct DrawnOperation {
 
 impl Drawn {
     /// The first impossible setting, as a sentence; `None` if there is none.
-    pub fn wrong(&self) -> Option<String> {
+    pub fn wrong(&self) -> Option<Reason> {
         if self.reads_per_million > MILLION {
-            return Some("reads_per_million is more than a million".to_owned());
+            return Some("reads_per_million is more than a million".into());
         }
         if self.operations_per_1000_s == Some(0) {
-            return Some("operations_per_1000_s = 0; leave it out for as fast as it goes".into());
+            let hint = "leave it out for as fast as it goes";
+            return Some(Reason::new("operations_per_1000_s = 0", hint));
         }
         let parts = [
             ("reads", &self.reads, self.reads_per_million > 0),
             ("writes", &self.writes, self.reads_per_million < MILLION),
         ];
         parts.into_iter().find_map(|(name, mix, needed)| match mix {
-            None if needed => Some(format!("[drawn.{name}] is missing")),
-            Some(mix) => mix.wrong().map(|what| format!("[drawn.{name}]: {what}")),
+            None if needed => Some(format!("[drawn.{name}] is missing").into()),
+            Some(mix) => mix.wrong().map(|what| format!("[drawn.{name}]: {what}").into()),
             None => None,
         })
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Hinted, Reason};
 
 /// An access profile: the size, rate and pattern of a stream's operations.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -162,23 +162,35 @@ pub enum Definition {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// The text is no profile.
-    #[error("not a profile: {0}; `tenuto meter profiles prores-hq-uhd --toml` prints one")]
+    #[error("not a profile: {0}")]
     Unreadable(String),
     /// The profile demands something impossible.
     #[error("{0}")]
-    Impossible(String),
+    Impossible(Reason),
+}
+
+impl Hinted for ProfileError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unreadable(_) => {
+                Some("`tenuto meter profiles prores-hq-uhd --toml` prints one".to_owned())
+            }
+            Self::Impossible(reason) => reason.hint.clone(),
+        }
+    }
 }
 
 impl Profile {
     /// Checks that such a stream is possible.
     pub fn check(&self) -> Result<(), ProfileError> {
-        let impossible = |what: String| Err(ProfileError::Impossible(what));
+        let impossible = |what| Err(ProfileError::Impossible(what));
         if self.bytes == 0 || self.bytes > MOST_BYTES {
             let most = ByteCount(MOST_BYTES);
-            return impossible(format!("bytes = {}; take 1 to {MOST_BYTES} ({most})", self.bytes));
+            let hint = format!("take 1 to {MOST_BYTES} ({most})");
+            return impossible(Reason::new(format!("bytes = {}", self.bytes), hint));
         }
         if self.read_percent > 100 || self.random_percent > 100 {
-            return impossible("more than 100 percent; take 0 to 100".to_owned());
+            return impossible(Reason::new("more than 100 percent", "take 0 to 100"));
         }
         if let Some(wrong) = self.drawn.as_ref().and_then(Drawn::wrong) {
             return impossible(wrong);
@@ -186,12 +198,13 @@ impl Profile {
         if let Some(Transfers { length, blocks, .. }) = &self.transfers {
             let unfit = |block: &u32| *block < 1024 || u64::from(*block) > MOST_BYTES;
             if blocks.is_empty() || blocks.iter().any(unfit) || *length < 1024 {
-                return impossible("transfers: take blocks of 1024 bytes to 256 MiB".to_owned());
+                return impossible("transfers: take blocks of 1024 bytes to 256 MiB".into());
             }
         }
         match self.rate() {
             Some(rate) if rate > MOST_RATE => {
-                impossible(format!("{rate} a stream; take {MOST_RATE} at most"))
+                let hint = format!("take {MOST_RATE} at most");
+                impossible(Reason::new(format!("{rate} a stream"), hint))
             }
             _ => Ok(()),
         }
@@ -210,19 +223,19 @@ impl Profile {
     }
 
     /// Why streams of this profile cannot be run, and the remedy; `None` if they can.
-    pub fn cannot_run(&self) -> Option<&'static str> {
+    pub fn cannot_run(&self) -> Option<Reason> {
         match self {
-            Self { drawn: Some(drawn), .. } if drawn.sizes().len() > 1 => {
-                Some("its operations are drawn of many sizes, and a stream's frames have one")
-            }
-            Self { fps: None, .. } => Some(
-                "it has no fps, so that nothing of it is ever late; `tenuto meter transfers` \
-                 measures it as fast as it goes",
+            Self { drawn: Some(drawn), .. } if drawn.sizes().len() > 1 => Some(
+                "its operations are drawn of many sizes, and a stream's frames have one".into(),
             ),
-            Self { pattern: Pattern::Runs, .. } => Some(
-                "it jumps between files, and streams go through their own; `tenuto meter \
-                 transfers` measures it",
-            ),
+            Self { fps: None, .. } => Some(Reason::new(
+                "it has no fps, so that nothing of it is ever late",
+                "`tenuto meter transfers` measures it as fast as it goes",
+            )),
+            Self { pattern: Pattern::Runs, .. } => Some(Reason::new(
+                "it jumps between files, and streams go through their own",
+                "`tenuto meter transfers` measures it",
+            )),
             _ => None,
         }
     }
@@ -343,7 +356,7 @@ mod tests {
         assert_eq!((profile.rate(), profile.cannot_run()), (Some(BitRate(200_000)), None));
         let wrong = |from: &str, to: &str| {
             let text = GOOD.replace(from, to);
-            text.parse::<Profile>().unwrap_err().to_string()
+            text.parse::<Profile>().unwrap_err().one_line()
         };
         let said = wrong("\"25\"", "\"25/0\"");
         assert!(said.contains("line 4") && said.contains("fraction such as"), "{said}");

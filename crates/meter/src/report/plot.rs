@@ -127,6 +127,7 @@ impl Plot {
 
     fn draw(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
         area.fill(&WHITE)?;
+        // The legend has a place of its own, because lines may go everywhere in the picture.
         let (picture, legend) = area.split_horizontally(SIZE.0 - LEGEND_WIDTH);
         let (right, top) = self.extent();
         let mut chart = ChartBuilder::on(&picture)
@@ -154,11 +155,13 @@ impl Plot {
                     chart.draw_series(LineSeries::new(points, line))?
                 }
                 LineShape::Spans => {
+                    // Each pair of points is a line of its own.
                     let span = |ends: &[(f64, f64)]| PathElement::new(ends.to_vec(), line);
                     chart.draw_series(points.chunks_exact(2).map(span))?
                 }
                 LineShape::Limit => chart.draw_series(DashedLineSeries::new(points, 8, 5, line))?,
                 LineShape::Area => {
+                    // The edge is drawn over the area: one area behind another stays visible.
                     chart.draw_series(AreaSeries::new(points.clone(), 0.0, colour.mix(0.25)))?;
                     chart.draw_series(LineSeries::new(points, line))?
                 }

@@ -84,13 +84,13 @@ impl RoundsOutcome {
     pub fn streams_by_the_mean(&self) -> u32 {
         let mean = self.round_times().mean.max(f64::MIN_POSITIVE);
         #[expect(clippy::cast_precision_loss, reason = "few streams")]
-        let streams = self.streams.len() as f64 * self.deadline.as_secs_f64() / mean;
+        let exact = self.streams.len() as f64 * self.deadline.as_secs_f64() / mean;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "not negative, and what is too many to count stays the largest number"
         )]
-        let streams = streams as u32;
+        let streams = exact as u32;
         streams
     }
 

@@ -10,6 +10,7 @@ use rusty_s3::actions::{
 use rusty_s3::{Bucket, Credentials, S3Action};
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
+use units::{Hinted, Reason};
 use ureq::http::Response;
 use ureq::tls::TlsConfig;
 use ureq::unversioned::resolver::DefaultResolver;
@@ -23,9 +24,7 @@ pub enum S3Error {
     #[error("'{0}' is not an address of the form s3://BUCKET[/PREFIX]")]
     Address(String),
     /// No endpoint is given.
-    #[error(
-        "nothing says where the bucket is; give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL"
-    )]
+    #[error("nothing says where the bucket is")]
     NoEndpoint,
     /// The endpoint is invalid.
     #[error("'{0}' is not an endpoint of the form http[s]://HOST[:PORT]")]
@@ -44,10 +43,10 @@ pub enum S3Error {
         /// The object or the bucket.
         place: String,
         /// The reason and the remedy.
-        reason: String,
+        reason: Reason,
     },
     /// The server answered with an error.
-    #[error("{action} {place}: {status}{said}{hint}")]
+    #[error("{action} {place}: {status}{said}")]
     Status {
         /// The operation: `reading`, `writing`, ...
         action: &'static str,
@@ -57,11 +56,11 @@ pub enum S3Error {
         status: u16,
         /// The server's message, starting with a blank, or empty.
         said: String,
-        /// The remedy, starting with `; `, or empty.
-        hint: &'static str,
+        /// The remedy, where one is known.
+        hint: Option<&'static str>,
     },
     /// The server did not answer.
-    #[error("{action} {place}: {reason}; is the endpoint right, and is the server there?")]
+    #[error("{action} {place}: {reason}")]
     Lost {
         /// The operation that failed, as a phrase for the error message.
         action: &'static str,
@@ -81,6 +80,23 @@ pub enum S3Error {
     /// The caller stopped the operation.
     #[error("interrupted: the objects that were being made are removed")]
     Interrupted,
+}
+
+impl Hinted for S3Error {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoEndpoint => "give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL",
+            Self::Trust(error) => return error.hint(),
+            Self::Identity(error) => return error.hint(),
+            Self::Tls { reason, .. } => return reason.hint.clone(),
+            Self::Status { hint, .. } => (*hint)?,
+            Self::Lost { .. } => "is the endpoint right, and is the server there?",
+            Self::Address(_) | Self::Endpoint(_) | Self::Short { .. } | Self::Interrupted => {
+                return None;
+            }
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// A client of one bucket with its own connection.
@@ -282,24 +298,24 @@ impl S3Client {
 }
 
 /// The reason of a TLS error; `None` for other errors.
-fn untrusted(error: &ureq::Error) -> Option<String> {
+fn untrusted(error: &ureq::Error) -> Option<Reason> {
     match error {
         ureq::Error::Rustls(error) => Some(explain(error)),
         ureq::Error::Io(error) => explain_io(error),
-        ureq::Error::Tls(said) => Some((*said).to_owned()),
+        ureq::Error::Tls(said) => Some((*said).into()),
         _ => None,
     }
 }
 
-fn hint(status: u16) -> &'static str {
-    match status {
-        301 | 307 => "; the bucket is served from elsewhere: name its --endpoint and --region",
-        403 => "; look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do here",
-        404 => "; make the bucket first, or name another",
-        503 => "; the server asks for fewer requests",
-        507 => "; free some space there",
-        _ => "",
-    }
+fn hint(status: u16) -> Option<&'static str> {
+    Some(match status {
+        301 | 307 => "the bucket is served from elsewhere: name its --endpoint and --region",
+        403 => "look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do here",
+        404 => "make the bucket first, or name another",
+        503 => "the server asks for fewer requests",
+        507 => "free some space there",
+        _ => return None,
+    })
 }
 
 /// `Code` and `Message` of an XML error; otherwise the first line.

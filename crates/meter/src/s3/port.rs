@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use units::{ByteCount, Moment};
+use units::{ByteCount, Hinted, Moment};
 
 /// The data that all threads share.
 struct S3Worker {
@@ -70,7 +70,7 @@ impl PoolWorker for S3Worker {
             path: PathBuf::from(format!("s3://{}/{key}", self.objects.address.bucket)),
             offset,
             length: len,
-            source: io::Error::other(error),
+            source: io::Error::other(error.reason()),
         });
         let first = first.map(|at: Instant| Moment::ZERO + at.duration_since(self.origin));
         let open = worker.client.as_ref().map_or(Duration::ZERO, S3Client::spent);

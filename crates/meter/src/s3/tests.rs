@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use units::{ByteCount, Moment};
+use units::{ByteCount, Hinted, Moment};
 
 #[path = "../../tests/secured/mod.rs"]
 mod secured;
@@ -209,7 +209,7 @@ fn the_time_of_opening_a_tls_connection_is_reported() {
     assert!(bucket.sizes().is_empty());
 
     let stranger = Access { trust: Trust::System, ..access.clone() };
-    let error = make(&stranger, 1, 10).err().unwrap().to_string();
+    let error = make(&stranger, 1, 10).err().unwrap().one_line();
     assert!(error.contains("no secure connection: its certificate is signed by nobody"), "{error}");
     let anybody = Access { trust: Trust::Anybody, ..access };
     assert!(make(&anybody, 1, 10).is_ok());
@@ -227,7 +227,7 @@ fn a_bucket_with_a_wrong_certificate_is_refused_with_the_reason() {
     for (certificate, wanted) in cases {
         let secured = Secured::new(&format!("bucket-{certificate:?}"), certificate);
         let (_bucket, access) = Bucket::open_with(Some(&secured), |_| None);
-        let error = make(&access, 1, 10).err().unwrap().to_string();
+        let error = make(&access, 1, 10).err().unwrap().one_line();
         assert!(error.contains(wanted), "{certificate:?}: {error}");
     }
 }
@@ -236,7 +236,7 @@ fn a_bucket_with_a_wrong_certificate_is_refused_with_the_reason() {
 fn a_bucket_that_requires_a_client_certificate_gets_it() {
     let secured = Secured::asking("bucket-asking");
     let (_bucket, access) = Bucket::open_with(Some(&secured), |_| None);
-    let error = make(&access, 1, 10).err().unwrap().to_string();
+    let error = make(&access, 1, 10).err().unwrap().one_line();
     assert!(error.contains("no secure connection: the server asks its clients for"), "{error}");
     let [certificates, key] = secured.client().clone();
     let identity = Some(Identity { certificates, key });
@@ -268,7 +268,7 @@ fn a_stopped_upload_leaves_nothing_behind() {
 fn the_refusal_of_a_bucket_is_reported() {
     let status = |answer| {
         let (_, access) = Bucket::open(answer);
-        make(&access, 1, 100).err().unwrap().to_string()
+        make(&access, 1, 100).err().unwrap().one_line()
     };
     let forbidden = status(|_| {
         Some(
@@ -287,7 +287,7 @@ fn the_refusal_of_a_bucket_is_reported() {
     port.begin(IoRequest::read(0, 0, 100)).unwrap();
     let mut done = Vec::new();
     port.wait(Moment::MAX, &mut done).unwrap();
-    let short = done[0].result.as_ref().unwrap_err().to_string();
+    let short = done[0].result.as_ref().unwrap_err().one_line();
     assert!(short.contains("3 of 100 bytes came"), "{short}");
 }
 

@@ -31,7 +31,7 @@ mod tally;
 mod times;
 
 pub use heat::{Heat, HeatCell};
-pub(crate) use outcome::Judged;
+pub(crate) use outcome::{CompletedOperation, FrameVerdict};
 pub use outcome::{Moved, Second, StreamStats, StreamsOutcome};
 pub use plan::{Ask, PlanError, StreamsPlan};
 pub use times::Times;

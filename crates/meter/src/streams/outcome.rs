@@ -4,7 +4,7 @@ use super::{Heat, Times};
 use crate::grown;
 use crate::log::OperationKind;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Reason};
 
 /// The result of a run of paced streams.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct StreamsOutcome {
     /// Late frames whose operation failed.
     pub failed: u64,
     /// The first error of a failed operation, in words.
-    pub first_failure: Option<String>,
+    pub first_failure: Option<Reason>,
     /// Late frames that had not arrived at the end of the run.
     pub never: u64,
     /// Operations that never completed, because the storage hung to the end and after it. The
@@ -107,7 +107,7 @@ pub struct Moved {
 
 /// The verdict on a frame.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct FrameVerdict {
     pub(crate) late: bool,
     /// Whether the meter's own lateness explains the miss.
     pub(crate) by_meter: bool,
@@ -117,15 +117,21 @@ pub(crate) struct Judged {
     pub(crate) response: Duration,
 }
 
+/// An operation that has completed; its times are in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompletedOperation {
+    pub(crate) kind: OperationKind,
+    pub(crate) bytes: ByteCount,
+    /// The time at the storage.
+    pub(crate) service: u64,
+    /// The time from when it was due to be issued.
+    pub(crate) response: u64,
+}
+
 impl StreamsOutcome {
-    /// Counts a completed operation in the second of its end; times are in nanoseconds.
-    pub(crate) fn count_operation(
-        &mut self,
-        second: usize,
-        (kind, bytes): (OperationKind, ByteCount),
-        service: u64,
-        response: u64,
-    ) {
+    /// Counts a completed operation in the second of its end.
+    pub(crate) fn count_operation(&mut self, second: usize, operation: CompletedOperation) {
+        let CompletedOperation { kind, bytes, service, response } = operation;
         let in_second = grown(&mut self.seconds, second);
         let (in_second, moved) = match kind {
             OperationKind::Read => (&mut in_second.bytes_read, &mut self.reads),
@@ -140,7 +146,7 @@ impl StreamsOutcome {
     }
 
     /// Counts a frame in the second of its deadline.
-    pub(crate) fn count_frame(&mut self, second: usize, judged: &Judged) {
+    pub(crate) fn count_frame(&mut self, second: usize, judged: &FrameVerdict) {
         self.frames += 1;
         self.late += u64::from(judged.late);
         self.late_by_meter += u64::from(judged.by_meter);

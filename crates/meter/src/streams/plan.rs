@@ -4,7 +4,7 @@ use crate::log::OperationKind;
 use crate::profiles::{Fps, Profile};
 use crate::target::{FilePositions, FileSet, Handle, Layout, slot};
 use std::time::Duration;
-use units::{BitRate, ByteCount, Moment, nanos};
+use units::{BitRate, ByteCount, Hinted, Moment, Reason, nanos};
 
 /// A plan of paced streams: files, positions, phases and deadlines. Made by [`StreamsPlan::new`]
 /// and constant afterwards.
@@ -64,13 +64,10 @@ pub enum PlanError {
         /// The profile's name.
         name: String,
         /// The reason, as it reads after a colon.
-        why: &'static str,
+        why: Reason,
     },
     /// The target is too small.
-    #[error(
-        "{size} is too small for {}; {needed} hold a frame of each",
-        units::show::count(*streams, "stream")
-    )]
+    #[error("{size} is too small for {}", units::show::count(*streams, "stream"))]
     TooSmall {
         /// The size of the target.
         size: ByteCount,
@@ -80,7 +77,7 @@ pub enum PlanError {
         needed: ByteCount,
     },
     /// The target has too few files.
-    #[error("{files} files are too few for {streams} streams with their own; make --size larger")]
+    #[error("{files} files are too few for {streams} streams with their own")]
     TooFew {
         /// The number of files.
         files: u32,
@@ -88,13 +85,24 @@ pub enum PlanError {
         streams: u32,
     },
     /// The run is so short that no frame becomes due.
-    #[error("{duration:?} is too short for a frame; make it at least {needed:?}")]
+    #[error("{duration:?} is too short for a frame")]
     TooShort {
         /// The duration of the run.
         duration: Duration,
         /// The shortest duration in which a frame becomes due.
         needed: Duration,
     },
+}
+
+impl Hinted for PlanError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Profile { why, .. } => why.hint.clone(),
+            Self::TooSmall { needed, .. } => Some(format!("{needed} hold a frame of each")),
+            Self::TooFew { .. } => Some("make --size larger".to_owned()),
+            Self::TooShort { needed, .. } => Some(format!("make it at least {needed:?}")),
+        }
+    }
 }
 
 impl StreamsPlan {
@@ -110,7 +118,7 @@ impl StreamsPlan {
         if let Some(why) = profile.cannot_run() {
             return Err(refused(why));
         }
-        let fps = profile.fps.ok_or_else(|| refused("it has no fps"))?;
+        let fps = profile.fps.ok_or_else(|| refused("it has no fps".into()))?;
         // Checked before the files are made, which may take minutes.
         let needed = fps.moment(1);
         if duration < needed {

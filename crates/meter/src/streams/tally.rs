@@ -5,13 +5,13 @@
 
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
-use super::{Judged, StreamsOutcome, StreamsPlan, StreamsProgress};
+use super::{CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan, StreamsProgress};
 use crate::grown;
 use crate::log::{NONE, Record, RecordSink, errno};
 use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{Moment, index, nanos};
+use units::{Hinted, Moment, index, nanos};
 
 pub(super) struct StreamsTally<'a> {
     plan: &'a StreamsPlan,
@@ -52,13 +52,14 @@ impl<'a> StreamsTally<'a> {
         if ok {
             // From the real start: what the storage took for this one request.
             let service = at.0.saturating_sub(asked.start.0);
-            let moved = (asked.ask.kind, self.plan.frame);
-            self.outcome.count_operation(second_of(end), moved, service, response);
+            let (kind, bytes) = (asked.ask.kind, self.plan.frame);
+            let operation = CompletedOperation { kind, bytes, service, response };
+            self.outcome.count_operation(second_of(end), operation);
         } else {
             self.outcome.failed += 1;
         }
         if let Err(error) = &arrival.result {
-            self.outcome.first_failure.get_or_insert_with(|| error.to_string());
+            self.outcome.first_failure.get_or_insert_with(|| error.reason());
         }
         // The meter's share: late when issuing, or late when noticing the completion.
         let meter = asked.inherited + overslept;
@@ -75,7 +76,7 @@ impl<'a> StreamsTally<'a> {
         // The time of a failure is no response time.
         let response = Duration::from_nanos(if ok { response } else { 0 });
         let own = Duration::from_nanos(meter);
-        self.judge(asked.frame, deadline, &Judged { late, by_meter, own, response });
+        self.judge(asked.frame, deadline, &FrameVerdict { late, by_meter, own, response });
         // Frames arrive in any order, but a viewer shows them one after another.
         let came = FrameArrival { at, late };
         let viewer = &mut self.viewers[index(asked.stream)];
@@ -129,7 +130,7 @@ impl<'a> StreamsTally<'a> {
         Record { start: NONE, ..self.record(&asked) }
     }
 
-    fn judge(&mut self, frame: u64, deadline: Moment, judged: &Judged) {
+    fn judge(&mut self, frame: u64, deadline: Moment, judged: &FrameVerdict) {
         let second = second_of(self.nanos(deadline));
         self.outcome.count_frame(second, judged);
         let round = usize::try_from(frame).unwrap_or(usize::MAX);
@@ -175,7 +176,8 @@ impl<'a> StreamsTally<'a> {
                         // that hangs is visible in the figures.
                         let intended = self.plan.intended(self.origin, stream, frame);
                         let response = now.since(intended);
-                        let judged = Judged { late: true, response, ..Judged::default() };
+                        let judged =
+                            FrameVerdict { late: true, response, ..FrameVerdict::default() };
                         self.judge(frame, due, &judged);
                         let record = match waiting.get(&(stream, frame)) {
                             Some(asked) => self.record(asked),

@@ -6,7 +6,7 @@ use crate::profiles::{self, Profile};
 use crate::target::{FileSet, IoCompletion, IoRequest, Port, SimulatedPort, TickingPort};
 use device::{Access, Fault, FaultRule, SimulatedDisk};
 use disk::DiskModel;
-use units::{ByteCount, Moment};
+use units::{ByteCount, Hinted, Moment};
 
 fn ssd() -> SimulatedDisk {
     SimulatedDisk::new(&DiskModel::preset("ssd-nvme").unwrap())
@@ -295,7 +295,7 @@ fn an_impossible_plan_is_refused() {
     let shape = FileSet::one(ByteCount::mib(1));
     let refused = |name: &str| {
         let profile = profiles::named(name).unwrap();
-        StreamsPlan::new(&profile, 10, 8, time, shape).unwrap_err().to_string()
+        StreamsPlan::new(&profile, 10, 8, time, shape).unwrap_err().one_line()
     };
     assert!(refused("ebu3362-edit").contains("no fps"));
     assert!(refused("ebu3362-edit").contains("meter transfers"));

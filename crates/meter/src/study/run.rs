@@ -15,6 +15,7 @@ use crate::target::{TargetError, close_port};
 use crate::transfers::{self, MixError, TransfersOutcome};
 use device::DeviceError;
 use std::time::Duration;
+use units::{Hinted, Reason};
 
 /// The extent of a study.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +85,7 @@ pub struct Done {
 pub enum StudyError {
     /// The target is unsuitable; the text has the remedy.
     #[error("{0}")]
-    Unfit(String),
+    Unfit(Reason),
     /// Files cannot be made.
     #[error(transparent)]
     Place(#[from] TargetError),
@@ -95,14 +96,14 @@ pub enum StudyError {
     #[error(transparent)]
     Mix(#[from] MixError),
     /// Operations failed, and a run with a failure has no figures.
-    #[error("{setting}: {failed} transfers failed; the first: {first}")]
+    #[error("{setting}: {failed} transfers failed; the first: {}", first.one_line())]
     Failed {
         /// The setting's name.
         setting: String,
         /// The number of failed operations.
         failed: u64,
-        /// The first failure in words.
-        first: String,
+        /// The first failure and what to do about it.
+        first: Reason,
     },
     /// The storage hangs.
     #[error("{setting}: the storage hangs: {stuck} operations did not come back")]
@@ -112,6 +113,24 @@ pub enum StudyError {
         /// The number of operations that did not complete.
         stuck: u32,
     },
+}
+
+impl Hinted for StudyError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unfit(reason) => return reason.hint.clone(),
+            Self::Place(error) => return error.hint(),
+            Self::Device(error) => return error.hint(),
+            Self::Mix(error) => return error.hint(),
+            Self::Failed { .. } => {
+                "the kernel's log says what the disk or the server complained of"
+            }
+            Self::Hangs { .. } => {
+                "is its server there? Files that the meter made may be left on it"
+            }
+        };
+        Some(hint.to_owned())
+    }
 }
 
 impl StudyRun {

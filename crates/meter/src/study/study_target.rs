@@ -5,7 +5,7 @@ use device::BlockDevice;
 use device::{FileDevice, OpenOptions, describe, space};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// The target of a study.
 #[derive(Clone, Debug)]
@@ -32,10 +32,8 @@ impl StudyTarget {
             let path = path.clone();
             // Holes are read without the disk.
             if describe(&path)?.is_sparse() {
-                return Err(StudyError::Unfit(format!(
-                    "parts of {} have no place on disk; fill the file first",
-                    path.display()
-                )));
+                let message = format!("parts of {} have no place on disk", path.display());
+                return Err(StudyError::Unfit(Reason::new(message, "fill the file first")));
             }
             let options = OpenOptions { direct: false, write: false, exclusive: false };
             let size = FileDevice::open(&path, options)?.geometry().size;
@@ -45,16 +43,15 @@ impl StudyTarget {
             // Two names of one directory would be measured as two nodes.
             && one.canonicalize().ok() == other.canonicalize().ok()
         {
-            return Err(StudyError::Unfit(format!(
-                "{} is one node; name a directory on another one with --second",
-                one.display()
-            )));
+            let hint = "name a directory on another one with --second";
+            let message = format!("{} is one node", one.display());
+            return Err(StudyError::Unfit(Reason::new(message, hint)));
         }
         match paths.iter().find(|path| !path.is_dir()) {
             None => Ok(Self::Directories(paths)),
-            Some(path) => Err(StudyError::Unfit(format!(
-                "{} is no directory; two nodes are two directories",
-                path.display()
+            Some(path) => Err(StudyError::Unfit(Reason::new(
+                format!("{} is no directory", path.display()),
+                "two nodes are two directories",
             ))),
         }
     }
@@ -70,19 +67,16 @@ impl StudyTarget {
     /// Checks that these settings are possible on this target.
     pub(super) fn fits(&self, settings: &[Setting]) -> Result<(), StudyError> {
         let any = |of: fn(&Setting) -> bool| settings.iter().any(of);
-        let unfit = |why: &str| Err(StudyError::Unfit(why.to_owned()));
+        let unfit = |why, hint| Err(StudyError::Unfit(Reason::new(why, hint)));
         match self {
             Self::Simulated(_) if any(|setting| setting.cache != Cache::Passed) => {
-                unfit("a simulated disk has no page cache before it; name a directory or a file")
+                unfit("a simulated disk has no page cache before it", "name a directory or a file")
             }
             Self::Simulated(model) => {
                 let size = settings.iter().map(Setting::bytes).max().unwrap_or_default();
                 if size > model.capacity().0 {
-                    return Err(StudyError::Unfit(format!(
-                        "{} do not fit on {}; make --size smaller",
-                        ByteCount(size),
-                        model.name()
-                    )));
+                    let message = format!("{} do not fit on {}", ByteCount(size), model.name());
+                    return Err(StudyError::Unfit(Reason::new(message, "make --size smaller")));
                 }
                 Ok(())
             }
@@ -92,10 +86,11 @@ impl StudyTarget {
                     mix.writes() || mix.files > 1 || setting.layout != FileLayout::InOneGo
                 }) =>
             {
-                unfit("this study makes and writes files of its own; name a directory")
+                unfit("this study makes and writes files of its own", "name a directory")
             }
             Self::Directories(dirs) if any(|setting| setting.nodes > 1) && dirs.len() < 2 => {
-                unfit("two nodes are two directories: name the other one with --second")
+                let why = "two nodes are two directories: name the other one with --second";
+                Err(StudyError::Unfit(why.into()))
             }
             Self::Directories(_) | Self::One { .. } => Ok(()),
         }

@@ -9,7 +9,7 @@ use crate::transfers::Length;
 use disk::DiskModel;
 use std::path::PathBuf;
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 fn plan(repeats: u32) -> StudyPlan {
     let scale = Scale { size: ByteCount::mib(48), clients: 2 };
@@ -150,7 +150,7 @@ fn an_unsuitable_target_is_refused_with_the_reason() {
     std::fs::write(&file, vec![1; 48 << 20]).unwrap();
     let one = StudyTarget::at(vec![file.clone()]).unwrap();
     let fails = |study, target: &StudyTarget| {
-        run(study, target, &plan(1), &mut |_| true).expect_err("cannot be").to_string()
+        run(study, target, &plan(1), &mut |_| true).expect_err("cannot be").one_line()
     };
     assert!(fails(&CACHE, &disk).contains("no page cache"));
     assert!(fails(&NODES, &dir).contains("--second"));
@@ -158,7 +158,7 @@ fn an_unsuitable_target_is_refused_with_the_reason() {
     let mut small = plan(1);
     small.scale.size = ByteCount::mib(1);
     let error = run(&BLOCK_SIZE, &dir, &small, &mut |_| true).expect_err("too small");
-    assert!(error.to_string().contains("make --size larger"), "{error}");
+    assert!(error.one_line().contains("make --size larger"), "{error}");
     assert!(StudyTarget::at(vec![test_dir.0.clone(), file.clone()]).is_err());
     assert!(
         StudyTarget::at(vec![test_dir.0.clone(), test_dir.0.join(".")]).is_err(),

@@ -89,8 +89,8 @@ impl Port for QueuedPort {
     fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         let IoRequest { tag, kind, offset, len, .. } = request;
         let from = units::align_down(offset, self.grain);
-        let len = units::align_up(offset + len, self.grain) - from;
-        let len = usize::try_from(len).expect("a block fits in memory");
+        let to = units::align_up(offset + len, self.grain);
+        let len = usize::try_from(to - from).expect("a block fits in memory");
         let mut buffer = self.pool.take(len).expect("a buffer for each operation under way");
         let direction = match kind {
             OperationKind::Read => Direction::Read,

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// The storage of a target.
 #[derive(Debug)]
@@ -66,29 +66,23 @@ pub enum WriteAccess {
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// A file cannot be made in a directory.
-    #[error("cannot make a file in {}: {source}{hint}", dir.display())]
+    #[error("cannot make a file in {}: {source}", dir.display())]
     Make {
         /// The directory.
         dir: PathBuf,
-        /// The remedy, starting with `; `, or empty.
-        hint: &'static str,
+        /// The remedy, where one is known.
+        hint: Option<&'static str>,
         /// The kernel's error.
         source: io::Error,
     },
     /// Reading a sparse file does not measure the storage.
-    #[error("parts of {} have no place on disk; fill the file first", .0.display())]
+    #[error("parts of {} have no place on disk", .0.display())]
     Sparse(PathBuf),
     /// The run would overwrite something that was not made for it.
-    #[error(
-        "{} would be overwritten; name a directory to work in, or allow it with --destroy",
-        .0.display()
-    )]
+    #[error("{} would be overwritten", .0.display())]
     WouldDestroy(PathBuf),
     /// The layout needs many files, and the target is one.
-    #[error(
-        "{} is one file, and {layout} takes many; name a directory, or another --layout",
-        path.display()
-    )]
+    #[error("{} is one file, and {layout} takes many", path.display())]
     OneFile {
         /// The path of the target.
         path: PathBuf,
@@ -101,6 +95,20 @@ pub enum TargetError {
     /// The device reported an error.
     #[error(transparent)]
     Device(#[from] DeviceError),
+}
+
+impl Hinted for TargetError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Make { hint, .. } => (*hint)?,
+            Self::Sparse(_) => "fill the file first",
+            Self::WouldDestroy(_) => "name a directory to work in, or allow it with --destroy",
+            Self::OneFile { .. } => "name a directory, or another --layout",
+            Self::Interrupted => return None,
+            Self::Device(error) => return error.hint(),
+        };
+        Some(hint.to_owned())
+    }
 }
 
 impl TargetStorage {
@@ -174,12 +182,12 @@ impl TargetStorage {
 impl TargetError {
     pub(super) fn making(dir: &Path, source: io::Error) -> Self {
         let hint = match source.kind() {
-            io::ErrorKind::PermissionDenied => "; name a directory that you may write to",
+            io::ErrorKind::PermissionDenied => Some("name a directory that you may write to"),
             io::ErrorKind::ReadOnlyFilesystem => {
-                "; it is mounted read-only: name a large file in it instead"
+                Some("it is mounted read-only: name a large file in it instead")
             }
-            io::ErrorKind::AlreadyExists => "; remove what an earlier run left there",
-            _ => "",
+            io::ErrorKind::AlreadyExists => Some("remove what an earlier run left there"),
+            _ => None,
         };
         Self::Make { dir: dir.to_owned(), hint, source }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::log::OperationKind;
 use std::path::PathBuf;
 use std::time::Instant;
-use units::{ByteCount, Moment};
+use units::{ByteCount, Hinted, Moment};
 
 #[test]
 fn streams_do_not_overlap_where_the_layout_separates_them() {
@@ -208,7 +208,7 @@ fn files_of_the_user_are_neither_overwritten_nor_removed() {
     let film = dir.0.join("film");
     std::fs::write(&film, vec![7; 1 << 20]).unwrap();
     let at = |path: &PathBuf, want| {
-        TargetStorage::at(path, &want, &mut |_| true).err().map(|e| e.to_string())
+        TargetStorage::at(path, &want, &mut |_| true).err().map(|e| e.one_line())
     };
     let said = at(&film, wanted(Layout::OneFile, WriteAccess::OwnFiles)).unwrap();
     assert!(said.contains("would be overwritten") && said.contains("--destroy"), "{said}");

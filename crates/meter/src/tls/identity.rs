@@ -10,6 +10,7 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::path::{Path, PathBuf};
+use units::Hinted;
 
 /// The paths of the certificate and the key, in PEM; both may be in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// The file has no certificate.
-    #[error("{}: {reason}; --cert-file is a file of certificates in PEM, one's own first", path.display())]
+    #[error("{}: {reason}", path.display())]
     Certificate {
         /// The path as the user gave it.
         path: PathBuf,
@@ -32,7 +33,7 @@ pub enum IdentityError {
         reason: String,
     },
     /// The file has no usable key.
-    #[error("{}: {reason}; --key-file is a file with a private key in PEM", path.display())]
+    #[error("{}: {reason}", path.display())]
     Key {
         /// The path as the user gave it.
         path: PathBuf,
@@ -41,8 +42,7 @@ pub enum IdentityError {
     },
     /// The key does not belong to the certificate.
     #[error(
-        "{} is not the key of the first certificate in {}; --cert-file has one's own certificate first, \
-         --key-file the key that it was made with",
+        "{} is not the key of the first certificate in {}",
         key.display(),
         certificates.display()
     )]
@@ -52,6 +52,22 @@ pub enum IdentityError {
         /// The path of the key.
         key: PathBuf,
     },
+}
+
+impl Hinted for IdentityError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Certificate { .. } => {
+                "--cert-file is a file of certificates in PEM, one's own first"
+            }
+            Self::Key { .. } => "--key-file is a file with a private key in PEM",
+            Self::Mismatch { .. } => {
+                "--cert-file has one's own certificate first, --key-file the key that it was made \
+                 with"
+            }
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// The contents of the files.

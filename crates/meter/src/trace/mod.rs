@@ -29,6 +29,7 @@ pub use shape::{TraceShape, profile, shape};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use units::Hinted;
 
 /// The content of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,13 +72,10 @@ pub struct Rates {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// The format is unknown.
-    #[error(
-        "not a trace of fio (write_iolog), strace, blkparse, blktrace, sar -d or tshark; \
-         `tenuto meter profile-from --help` says how each is made"
-    )]
+    #[error("not a trace of fio (write_iolog), strace, blkparse, blktrace, sar -d or tshark")]
     Unknown,
     /// A line is invalid.
-    #[error("line {line} is no line of {format}: {why}; was the trace cut short?")]
+    #[error("line {line} is no line of {format}: {why}")]
     Line {
         /// The line number, from 1.
         line: usize,
@@ -87,7 +85,7 @@ pub enum TraceError {
         why: &'static str,
     },
     /// A binary trace is invalid.
-    #[error("at byte {at}: {why}; was the trace cut short?")]
+    #[error("at byte {at}: {why}")]
     Byte {
         /// The offset, from 0.
         at: usize,
@@ -95,11 +93,23 @@ pub enum TraceError {
         why: &'static str,
     },
     /// The trace has no operations.
-    #[error("no reads or writes of files in it{0}")]
-    Nothing(&'static str),
+    #[error("no reads or writes of files in it")]
+    Nothing(Option<&'static str>),
     /// The trace has several devices, which cannot be separated afterwards.
-    #[error("it has several devices that moved bytes: {0}; choose one with --only")]
+    #[error("it has several devices that moved bytes: {0}")]
     Several(String),
+}
+
+impl Hinted for TraceError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unknown => "`tenuto meter profile-from --help` says how each is made",
+            Self::Line { .. } | Self::Byte { .. } => "was the trace cut short?",
+            Self::Nothing(hint) => (*hint)?,
+            Self::Several(_) => "choose one with --only",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// Parses a trace. With `only`, files or devices whose name does not contain it are left out.
@@ -128,9 +138,9 @@ impl Trace {
     fn sound(mut self) -> Result<Self, TraceError> {
         if self.operations.is_empty() && self.rates.is_none() {
             return Err(TraceError::Nothing(match self.format {
-                "strace" => "; trace openat, too, or use strace -y, so that files are known",
-                "tshark" => "; it wants the columns that --help names",
-                _ => "",
+                "strace" => Some("trace openat, too, or use strace -y, so that files are known"),
+                "tshark" => Some("it wants the columns that --help names"),
+                _ => None,
             }));
         }
         self.operations.sort_by_key(|operation| operation.at);

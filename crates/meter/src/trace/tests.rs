@@ -3,6 +3,7 @@
 use super::*;
 use crate::profiles::{Drawn, DrawnOperation, MILLION, OperationMix, Profile};
 use std::fmt::Write as _;
+use units::Hinted;
 
 fn mix(sequential_per_million: u32, sizes: &[(u64, u32)]) -> Option<OperationMix> {
     Some(OperationMix { sequential_per_million, sizes: sizes.to_vec() })
@@ -252,7 +253,7 @@ fn many_sizes_are_grouped_and_keep_their_mean() {
 fn a_truncated_or_unknown_trace_is_refused() {
     let mut cut = blktrace(true);
     cut.truncate(cut.len() - 7);
-    let said = |trace: &[u8]| read(trace, None).unwrap_err().to_string();
+    let said = |trace: &[u8]| read(trace, None).unwrap_err().one_line();
     assert!(said(&cut).contains("was the trace cut short?"), "{}", said(&cut));
     cut[51] = 9;
     assert!(said(&cut).starts_with("at byte 50: an event begins with"), "{}", said(&cut));

@@ -71,8 +71,8 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         let put_each = puts == handles.len();
         let mut offsets = Values::of("nfs.offset4 says where", all("nfs.offset4"));
         let mut counts = Values::of("nfs.count4 says how much", all("nfs.count4"));
-        let lengths = all("nfs.write.data_length");
-        let mut lengths = Values::of("nfs.write.data_length says how much", lengths);
+        let written = all("nfs.write.data_length");
+        let mut lengths = Values::of("nfs.write.data_length says how much", written);
         let mut put = 0;
         for operation in operations_4 {
             let handle = (put_each && put > 0).then(|| put - 1);

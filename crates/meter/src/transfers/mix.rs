@@ -2,7 +2,7 @@
 
 use crate::profiles::{Drawn, Profile, Rolled};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// The settings of figure 13 of EBU TECH 3362, with the additions of its section 9.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum Length {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MixError {
     /// The files are too small for a transfer.
-    #[error("files of {each} are too small for transfers of up to {length}; make --size larger")]
+    #[error("files of {each} are too small for transfers of up to {length}")]
     TooSmall {
         /// The size of a file.
         each: ByteCount,
@@ -60,7 +60,7 @@ pub enum MixError {
         length: ByteCount,
     },
     /// A block is too large, or empty.
-    #[error("{0} is no block; take 1KiB to 256MiB")]
+    #[error("{0} is no block")]
     Block(ByteCount),
     /// There are fewer files than clients.
     #[error("{files} files are too few for {clients} clients with their own")]
@@ -70,6 +70,16 @@ pub enum MixError {
         /// The number of clients, each of which needs a file.
         clients: u32,
     },
+}
+
+impl Hinted for MixError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::TooSmall { .. } => Some("make --size larger".to_owned()),
+            Self::Block(_) => Some("take 1KiB to 256MiB".to_owned()),
+            Self::TooFew { .. } => None,
+        }
+    }
 }
 
 impl TransferMix {

@@ -4,7 +4,7 @@ use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Reason};
 
 /// The result of a run of transfers.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct TransfersOutcome {
     /// Transfers that ended with an error.
     pub failed: u64,
     /// The first error of a failed transfer, in words.
-    pub first_failure: Option<String>,
+    pub first_failure: Option<Reason>,
     /// Transfers that had not ended when the run was over.
     pub unfinished: u64,
     /// Operations that never completed, because the storage hung to the end and after it. The

@@ -6,7 +6,7 @@ use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Moment, index};
+use units::{BitRate, ByteCount, Hinted, Moment, index};
 
 /// The plan of a run of transfers.
 #[derive(Clone, Debug)]
@@ -232,7 +232,7 @@ impl TransfersRun<'_> {
         moving.over = arrived.at;
         if let Err(error) = &arrived.result {
             self.outcome.failed += 1;
-            self.outcome.first_failure.get_or_insert_with(|| error.to_string());
+            self.outcome.first_failure.get_or_insert_with(|| error.reason());
             // A target that refuses everything must not be asked a million times a second.
             self.next(client, arrived.at + AFTER_A_FAILURE);
             return Ok(());

@@ -8,7 +8,7 @@ use device::{Access, Fault, FaultRule, SimulatedDisk};
 use disk::DiskModel;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Hinted};
 
 fn mix(name: &str) -> TransferMix {
     TransferMix::of(&profiles::named(name).unwrap(), 4, ByteCount(8 << 30))
@@ -159,7 +159,7 @@ fn a_failed_block_ends_its_transfer_and_not_the_run() {
     let (outcome, log) = ran(&plan("ebu3362-read", 2, 10), &disk);
     assert_eq!((outcome.failed, outcome.sum(|_| true).transfers), (3, 17));
     assert_eq!(log.iter().filter(|block| block.errno == 5).count(), 3);
-    assert!(outcome.first_failure.unwrap().contains("reading"));
+    assert!(outcome.first_failure.unwrap().message.contains("reading"));
 }
 
 #[test]
@@ -175,12 +175,12 @@ fn lengths_are_whole_frames_where_a_profile_has_frames() {
 fn an_impossible_mix_is_refused() {
     let mut small = mix("ebu3362-edit");
     small.each = ByteCount::mib(10);
-    assert!(small.check(1).unwrap_err().to_string().contains("make --size larger"));
+    assert!(small.check(1).unwrap_err().one_line().contains("make --size larger"));
     let mut own = mix("ebu3362-edit");
     own.own_file = true;
     assert!(own.check(5).unwrap_err().to_string().contains("4 files are too few for 5 clients"));
     own.blocks = vec![512];
-    assert!(own.check(1).unwrap_err().to_string().contains("no block"));
+    assert!(own.check(1).unwrap_err().one_line().contains("no block"));
 }
 
 #[test]

@@ -25,7 +25,7 @@ use super::rendition_account::shown;
 use super::run::PlayRun;
 use super::session::{Session, SessionState};
 use crate::log::{NONE, OperationKind, Record, RecordSink};
-use crate::streams::{Judged, StreamStats, StreamsOutcome};
+use crate::streams::{CompletedOperation, FrameVerdict, StreamStats, StreamsOutcome};
 use player::PlayerReport;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl ViewersTally<'_> {
             stream.frames += 1;
             stream.late += 1;
             self.late_rounds.insert(number);
-            let missed = Judged { late: true, ..Judged::default() };
+            let missed = FrameVerdict { late: true, ..FrameVerdict::default() };
             self.outcome.count_frame(second(Moment::ZERO + self.outcome.took), &missed);
         }
         self.outcome.never += missing;
@@ -137,7 +137,7 @@ impl ViewersTally<'_> {
         if late && !by_meter {
             self.late_rounds.insert(piece.piece as u64);
         }
-        let judged = Judged { late, by_meter, own, response: Duration::ZERO };
+        let judged = FrameVerdict { late, by_meter, own, response: Duration::ZERO };
         self.outcome.count_frame(second(piece.due), &judged);
         late
     }
@@ -145,10 +145,14 @@ impl ViewersTally<'_> {
     fn fetched(&mut self, session: &Session, rendered: &[Rendered], log: &mut dyn RecordSink) {
         for fetched in &session.fetched {
             let took = fetched.end.since(fetched.asked);
-            let service = fetched.end.since(fetched.sent);
-            let (end, read) = (second(fetched.end), ByteCount(fetched.bytes));
-            let moved = (OperationKind::Read, read);
-            self.outcome.count_operation(end, moved, nanos(service), nanos(took));
+            let end = second(fetched.end);
+            let operation = CompletedOperation {
+                kind: OperationKind::Read,
+                bytes: ByteCount(fetched.bytes),
+                service: nanos(fetched.end.since(fetched.sent)),
+                response: nanos(took),
+            };
+            self.outcome.count_operation(end, operation);
             let longest = &mut self.outcome.seconds[end].longest_response;
             *longest = took.max(*longest);
             // The first piece has no picture before it whose end could be its deadline.

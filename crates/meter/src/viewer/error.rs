@@ -3,6 +3,7 @@
 use crate::tls::{IdentityError, TrustError};
 use std::io;
 use std::path::PathBuf;
+use units::{Hinted, Reason};
 
 /// An error that prevents playback. Errors of single viewers are in the report instead.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +87,7 @@ pub enum ViewerError {
 pub enum RequestError {
     /// The TLS handshake failed, for this reason.
     #[error("no secure connection: {0}")]
-    Tls(String),
+    Tls(Reason),
     /// The connection was lost, for this reason.
     #[error("the connection was lost ({0})")]
     Lost(String),
@@ -128,52 +129,43 @@ pub enum RequestError {
     NotMp4(&'static str),
 }
 
-impl PlayError {
-    /// The error in one sentence, and what to do about it.
-    pub fn message_and_hint(&self) -> (String, Option<String>) {
+impl Hinted for PlayError {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Viewer(error) => return error.message_and_hint(),
+            Self::Viewer(error) => return error.hint(),
             Self::NoUrl => "give http://127.0.0.1:8080/ for all titles of a local server",
             Self::NoViewers => "give --viewers 1 or more",
             Self::NoTitles { .. } => "add titles with `tenuto ingest STORE FILE...`",
             Self::Save { .. } => "choose another place with --save",
             Self::System { .. } => "try fewer viewers, or raise the limit with `ulimit -n`",
         };
-        (self.to_string(), Some(hint.to_owned()))
+        Some(hint.to_owned())
     }
 }
 
-impl ViewerError {
-    /// The error in one sentence, and what to do about it.
-    pub fn message_and_hint(&self) -> (String, Option<String>) {
-        let text = self.to_string();
+impl Hinted for ViewerError {
+    fn hint(&self) -> Option<String> {
         let hint = match self {
-            // The reasons of certificates end with `; do this`.
-            Self::Trust(_)
-            | Self::Identity(_)
-            | Self::Request { error: RequestError::Tls(_), .. } => {
-                let (message, hint) = units::split_hint(&text);
-                return (message.to_owned(), hint.map(str::to_owned));
-            }
-            Self::Request { error, .. } => error.hint(),
-            Self::Url { .. } => None,
-            Self::Host { .. } => Some("check the name"),
-            Self::Connect { .. } => {
-                Some("start `tenuto serve` there, with this address after --listen")
-            }
+            Self::Trust(error) => return error.hint(),
+            Self::Identity(error) => return error.hint(),
+            Self::Request { error, .. } => return error.hint(),
+            Self::Url { .. } => return None,
+            Self::Host { .. } => "check the name",
+            Self::Connect { .. } => "start `tenuto serve` there, with this address after --listen",
         };
-        (text, hint.map(str::to_owned))
+        Some(hint.to_owned())
     }
 }
 
-impl RequestError {
-    fn hint(&self) -> Option<&str> {
-        Some(match self {
+impl Hinted for RequestError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::NotFound { hint: Some(hint), .. } | Self::Status { hint: Some(hint), .. } => hint,
             Self::NotFound { .. } => {
                 "`tenuto ls STORE`, or /titles of the server, lists the titles"
             }
-            Self::Tls(_) | Self::Status { .. } | Self::NotMp4(_) => return None,
+            Self::Tls(reason) => return reason.hint.clone(),
+            Self::Status { .. } | Self::NotMp4(_) => return None,
             Self::Lost(_) => "look at the log of the server",
             Self::Silent(_) => "look at the log of the server, and test the network",
             Self::NotHttp(_) => "give the port of a web server",
@@ -184,7 +176,8 @@ impl RequestError {
                 "give an MPD of type static, or the HLS playlist or MP4 file of the title"
             }
             Self::CutElsewhere => "measure with --switching never",
-        })
+        };
+        Some(hint.to_owned())
     }
 }
 

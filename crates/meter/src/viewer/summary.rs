@@ -1,5 +1,6 @@
 //! The report of a run, summarised from its sessions.
 
+use super::PlayOptions;
 use super::outcome::{
     Distribution, DriftReport, Parameters, PlayReport, Totals, ViewerOutcome, ViewerReport,
 };
@@ -7,10 +8,9 @@ use super::rendition_account::shown;
 use super::renditions::RenditionStats;
 use super::run::PlayRun;
 use super::session::{Session, SessionState};
-use super::{PlayOptions, ViewerError};
 use player::{Drift, PlaybackState, PlayerReport};
 use std::time::Duration;
-use units::Moment;
+use units::{Hinted, Moment};
 
 /// The report of a run.
 pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: PlayRun) -> PlayReport {
@@ -22,8 +22,10 @@ pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: PlayRun) -> P
         .map(|(session, shown)| viewer(session, shown.as_ref()))
         .collect();
     let together = shown.iter().flatten().fold(RenditionStats::default(), RenditionStats::and);
+    // Refused viewers do not play, so they have no stalls to count.
     let admitted = || viewers.iter().filter(|viewer| viewer.outcome == ViewerOutcome::Admitted);
     let fetched = || run.sessions.iter().flat_map(|session| &session.fetched);
+    // Pieces without a first byte failed, and have no time to it.
     let waits = fetched().filter_map(|piece| Some(ms(piece.first?.since(piece.sent))));
     let handshakes = run.opened.iter().filter_map(|opened| opened.handshake.map(ms));
     let drifts = run.sessions.iter().filter_map(|session| session.last.as_ref());
@@ -107,7 +109,8 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
     let SessionState::Done(outcome) = session.state else { panic!("everybody has been sent home") };
     let last = session.last.as_ref();
     let startup = last.and_then(|last| last.startup);
-    let (error, hint) = session.error.as_ref().map(ViewerError::message_and_hint).unzip();
+    let (error, hint) =
+        session.error.as_ref().map(|error| (error.to_string(), error.hint())).unzip();
     ViewerReport {
         viewer: session.number,
         url: session.url.to_string(),

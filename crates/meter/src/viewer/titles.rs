@@ -27,11 +27,11 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
             found.push(url.with_query(&options.view.query()));
             continue;
         }
-        let url = url.join("/titles")?;
-        let body = get(&url, hosts, options.patience)?;
+        let list = url.join("/titles")?;
+        let body = get(&list, hosts, options.patience)?;
         let before = found.len();
-        for reference in titles(&url, &body, options.form)? {
-            found.push(url.join(&reference)?.with_query(&options.view.query()));
+        for reference in titles(&list, &body, options.form)? {
+            found.push(list.join(&reference)?.with_query(&options.view.query()));
         }
         if found.len() == before {
             return Err(PlayError::NoTitles { url: url.to_string() });

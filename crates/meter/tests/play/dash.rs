@@ -7,6 +7,7 @@ use meter::viewer::{PlayOptions, View};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use units::Hinted;
 
 /// The number of pictures: two seconds in five pieces, played in half a second.
 const PICTURES: &str = "50";
@@ -119,7 +120,7 @@ fn an_invalid_manifest_is_reported_with_the_reason() {
     ];
     for (text, wanted) in cases {
         let server = TestServer::open(move |_, _| Some(Reply::file(text.as_bytes().to_vec())));
-        let error = play(&options(&server, "/film.mpd", 1)).unwrap_err().to_string();
+        let error = play(&options(&server, "/film.mpd", 1)).unwrap_err().one_line();
         assert!(error.contains(wanted), "{error}");
     }
 }

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use test_server::{Reply, TestServer, media_mp4};
+use units::Hinted;
 
 fn options(server: &TestServer, path: &str, viewers: u32) -> PlayOptions {
     // The film is shorter than the usual start buffer, and this machine may be busy.
@@ -292,8 +293,7 @@ fn a_run_that_cannot_play_reports_the_remedy() {
     let text = |url: String| {
         let urls = vec![url];
         let error = play(&PlayOptions { urls, ..PlayOptions::default() }).unwrap_err();
-        let (message, hint) = error.message_and_hint();
-        format!("{message}\n{}", hint.unwrap_or_default())
+        format!("{error}\n{}", error.hint().unwrap_or_default())
     };
     let nobody = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -11,6 +11,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use units::Hinted;
 
 fn file(secured: &Secured) -> Trust {
     Trust::File(secured.authority().to_owned())
@@ -66,7 +67,7 @@ fn an_untrusted_server_is_named_with_the_reason() {
         let told = ["/t/film/master.m3u8", "/titles"].map(|path| {
             let options =
                 PlayOptions { trust: trust.clone(), duration, ..options(&server, path, 1) };
-            play(&options).map_or_else(|error| error.to_string(), |_| "played".to_owned())
+            play(&options).map_or_else(|error| error.one_line(), |_| "played".to_owned())
         });
         assert_eq!(told[0].replace("/t/film/master.m3u8", "/titles"), told[1]);
         told[1].clone()
@@ -103,7 +104,7 @@ fn a_server_without_tls_or_with_tls_only_is_named() {
         }
     });
     let to_plain = PlayOptions { urls, trust: Trust::Anybody, ..PlayOptions::default() };
-    let error = play(&to_plain).unwrap_err().to_string();
+    let error = play(&to_plain).unwrap_err().one_line();
     assert!(error.contains("does not speak TLS; is this an http:// address?"), "{error}");
 
     let secured = Secured::new("only", ServerCertificate::Valid);
@@ -123,7 +124,7 @@ fn an_invalid_authority_is_reported_before_any_request() {
         let secured = Secured::new(wanted, ServerCertificate::Valid);
         let server = TestServer::open_secured(&secured, |_, _| None);
         let error = play(&PlayOptions { trust, ..options(&server, "/t/x.m3u8", 1) });
-        let error = error.unwrap_err().to_string();
+        let error = error.unwrap_err().one_line();
         assert!(error.contains(wanted), "{error}");
     }
 }
@@ -147,7 +148,7 @@ fn a_client_certificate_is_accepted_where_one_is_required() {
             };
             match play(&options) {
                 Ok(report) => report.viewers[0].stage.clone(),
-                Err(error) => error.to_string(),
+                Err(error) => error.one_line(),
             }
         })
     };
@@ -186,7 +187,7 @@ fn an_invalid_certificate_or_key_is_reported_before_any_request() {
         let identity = Some(Identity { certificates: certificates.clone(), key: key.clone() });
         let trust = file(&secured);
         let options = PlayOptions { trust, identity, ..options(&server, "/t/film.mp4", 1) };
-        let told = play(&options).unwrap_err().to_string();
+        let told = play(&options).unwrap_err().one_line();
         assert!(told.contains(wanted), "{told}");
     }
     assert!(server.asked().is_empty(), "{:?}", server.asked());

@@ -202,9 +202,6 @@ const TABLE: [PolicyRow; 17] = [
 ];
 
 impl PolicyKind {
-    /// Names and what they mean, the default first: for a command line.
-    pub const CHOICES: &[(&str, &str)] = &choices();
-
     /// All of them, the default first.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         TABLE.iter().map(|row| row.kind)
@@ -245,14 +242,4 @@ impl PolicyKind {
     fn row(self) -> &'static PolicyRow {
         TABLE.iter().find(|row| row.kind == self).expect("every policy has a row")
     }
-}
-
-const fn choices() -> [(&'static str, &'static str); TABLE.len()] {
-    let mut choices = [("", ""); TABLE.len()];
-    let mut i = 0;
-    while i < TABLE.len() {
-        choices[i] = (TABLE[i].name, TABLE[i].about);
-        i += 1;
-    }
-    choices
 }

@@ -5,6 +5,7 @@ use crate::wire;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use store::StoreIdentity;
+use units::{Hinted, Reason};
 use uuid::Uuid;
 
 /// A connection to the server that serves a store.
@@ -17,26 +18,35 @@ pub struct Client {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// The connection was lost.
-    #[error("lost the connection to the store's server: {0}; try again when it runs")]
+    #[error("lost the connection to the store's server: {0}")]
     Io(#[from] io::Error),
     /// The server's reply is not of this version's protocol.
-    #[error("the server's reply is unknown to this program ({0}); use the same version of both")]
+    #[error("the server's reply is unknown to this program ({0})")]
     Protocol(String),
     /// The request names a file that cannot be written in the protocol's JSON.
-    #[error(
-        "a file's name is not UTF-8, and requests to a store's server are; rename the file, or \
-         ingest it while no server runs"
-    )]
+    #[error("a file's name is not UTF-8, and requests to a store's server are")]
     NotUtf8,
     /// The server has another store with the same identity; its path.
-    #[error(
-        "{0} is served under this store's identity, and one is a copy of the other; run `tenuto \
-         relabel STORE --new-identity` on the copy"
-    )]
+    #[error("{0} is served under this store's identity, and one is a copy of the other")]
     OtherStore(String),
     /// The server could not execute the request.
     #[error("{}", .0.message)]
     Failed(wire::Failure),
+}
+
+impl Hinted for ControlError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io(error) => {
+                return error.hint().or_else(|| Some("try again when it runs".to_owned()));
+            }
+            Self::Failed(failure) => return failure.hint.clone(),
+            Self::Protocol(_) => "use the same version of both",
+            Self::NotUtf8 => "rename the file, or ingest it while no server runs",
+            Self::OtherStore(_) => "run `tenuto relabel STORE --new-identity` on the copy",
+        };
+        Some(hint.to_owned())
+    }
 }
 
 impl Client {
@@ -62,7 +72,7 @@ impl Client {
         match UnixStream::connect(socket_path(uuid)) {
             Ok(stream) if is_trusted(&stream) => Ok(Some(Self { stream: BufReader::new(stream) })),
             Ok(_) => {
-                let why = "its control socket is another user's; remove the socket";
+                let why = Reason::new("its control socket is another user's", "remove the socket");
                 Err(io::Error::new(ErrorKind::PermissionDenied, why))
             }
             // No socket, or one that remained when a server was killed.

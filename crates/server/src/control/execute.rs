@@ -85,9 +85,13 @@ fn execute_on_store(
                 program: *program,
             };
             let outcomes = store::ingest(store, files, &options, io, &mut on_bytes, cancel);
+            // A refused file is part of the report; it does not fail the request, because others
+            // may have been ingested.
             Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
         }
         Request::Rm { title } => {
+            // The owner removes it, not the store: a served title may be in use and ends with its
+            // last session.
             let (record, in_use) = owner.remove(title)?;
             Reply::Removed { title: wire::Title::from(&record), in_use }
         }
@@ -105,6 +109,8 @@ fn execute_on_store(
             Reply::Check(wire::CheckReport::from(&report))
         }
         Request::Calibrate { seconds } => {
+            // An impossible number means no time of its own: the calibration then takes its
+            // minimum.
             let budget = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
             let calibration = owner.calibrate(budget, progress)?;
             Reply::Calibration(Box::new(wire::Calibration::from(&calibration)))

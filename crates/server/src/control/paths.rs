@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use units::Reason;
 use uuid::Uuid;
 
 /// The directory of this user's control sockets: `$XDG_RUNTIME_DIR/tenuto`, else
@@ -34,7 +35,8 @@ pub(super) fn is_safe(directory: &Path) -> io::Result<bool> {
     }
     if found.mode() & WRITABLE_BY_OTHERS != 0 {
         let path = directory.display();
-        let why = format!("other users may write to {path}; run `chmod 700 {path}`");
+        let message = format!("other users may write to {path}");
+        let why = Reason::new(message, format!("run `chmod 700 {path}`"));
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(true)

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::{BackgroundIo, Store, StoreError, TitleRecord};
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// One store of a running server.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl ServedStore {
             Err(failure) => json!({
                 "event": "disk-not-recalibrated",
                 "store": store,
-                "error": failure.to_string(),
+                "error": failure.one_line(),
             }),
         };
         self.shared.log.line(|| event);

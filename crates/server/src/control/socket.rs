@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use units::Reason;
 
 /// A listening control socket, removed when it is dropped.
 #[derive(Debug)]
@@ -47,7 +48,8 @@ impl ControlSocket {
         let directory = path.parent().unwrap_or(path);
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         if !is_safe(directory)? {
-            let why = format!("{} belongs to another user; remove it", directory.display());
+            let message = format!("{} belongs to another user", directory.display());
+            let why = Reason::new(message, "remove it");
             return Err(io::Error::new(ErrorKind::PermissionDenied, why).into());
         }
         let lock = lock(&path.with_extension("lock"))?;
@@ -98,7 +100,7 @@ fn refuse_living(path: &Path) -> Result<(), BindError> {
         found => found?,
     };
     if !found.file_type().is_socket() {
-        let why = format!("{} is no socket; remove it", path.display());
+        let why = Reason::new(format!("{} is no socket", path.display()), "remove it");
         return Err(io::Error::new(ErrorKind::AlreadyExists, why).into());
     }
     match UnixStream::connect(path) {
@@ -135,6 +137,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
     use std::time::Duration;
+    use units::Hinted;
 
     /// A directory of the test's own, of mode 0700.
     fn directory(name: &str) -> PathBuf {
@@ -175,7 +178,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "no socket").unwrap();
         let Err(BindError::Io(why)) = ControlSocket::bind(&path) else { panic!() };
-        assert!(why.to_string().ends_with("is no socket; remove it"), "{why}");
+        assert!(why.one_line().ends_with("is no socket; remove it"), "{why}");
         let _ = fs::remove_dir_all(directory);
     }
 
@@ -199,7 +202,7 @@ mod tests {
             let Err(BindError::Io(why)) = ControlSocket::bind(&directory.join("a.sock")) else {
                 panic!("mode {mode:o}")
             };
-            assert!(why.to_string().contains("; run `chmod 700 /"), "{mode:o}: {why}");
+            assert!(why.one_line().contains("; run `chmod 700 /"), "{mode:o}: {why}");
         }
         fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
         drop(ControlSocket::bind(&directory.join("a.sock")).unwrap());

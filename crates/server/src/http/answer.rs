@@ -78,6 +78,8 @@ fn decide(
         return Ok(Response::options().into());
     }
     let route = Route::of(&request.path).ok_or_else(not_found)?;
+    // Sessions are only ended, by DELETE or by the beacon of a closing page (POST); all else is
+    // only read.
     let ends = matches!(request.method, Method::Delete | Method::Post);
     if ends != matches!(route, Route::Session { .. }) {
         let allowed = if ends { "GET, HEAD, OPTIONS" } else { "DELETE, POST, OPTIONS" };
@@ -189,7 +191,8 @@ fn master(
         Some(TokenLookup::Live(session)) => Some(session.id),
         _ => None,
     };
-    admit(shared, request, (title, presentation), name, DeliveryFormat::Segmented, replaces)
+    let (format, max_wait) = (DeliveryFormat::Segmented, max_wait(shared, request)?);
+    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
 }
 
 /// The presentation that a request's parameters describe, or what to do instead.
@@ -205,17 +208,10 @@ fn find_presentation(
     }
 }
 
-fn admit(
-    shared: &Shared,
-    request: &HttpRequest,
-    (title, presentation): (Arc<OpenTitle>, Arc<Presentation>),
-    name: String,
-    format: DeliveryFormat,
-    replaces: Option<SessionId>,
-) -> Result<Decision, Decision> {
+/// The longest time that the player waits for its start: its own, else the server's.
+fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<Duration, Decision> {
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
-    let max_wait = asked.unwrap_or(shared.info.wait);
-    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
+    Ok(asked.unwrap_or(shared.info.wait))
 }
 
 fn progressive(
@@ -256,7 +252,9 @@ fn progressive(
             .field("ETag", etag);
         return Ok(Response::only_head(head, body.len()).into());
     }
-    admit(shared, request, (title, presentation), name, DeliveryFormat::Progressive, None)
+    let (format, max_wait) = (DeliveryFormat::Progressive, max_wait(shared, request)?);
+    let replaces = None;
+    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.

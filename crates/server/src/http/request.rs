@@ -114,7 +114,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         range: None,
         if_range: None,
         if_none_match: None,
-        // An HTTP/1.0 connection ends with its response unless the client asks otherwise.
+        // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
+        // to be told so in the response (RFC 9112, C.2.2), and no player asks.
         keep_alive: head.version == Some(1),
     };
     let mut hosts = 0;
@@ -129,8 +130,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.if_none_match = Some(value.to_owned());
         } else if is("connection") {
             let has = |word| value.split(',').any(|v| v.trim().eq_ignore_ascii_case(word));
-            // `close` overrides `keep-alive` (RFC 9112, 9.3).
-            request.keep_alive = (request.keep_alive || has("keep-alive")) && !has("close");
+            request.keep_alive &= !has("close");
         } else if is("host") {
             hosts += 1;
         } else if is("transfer-encoding") || is("content-length") && value != "0" {
@@ -236,6 +236,20 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_is_kept_by_http_1_1_alone() {
+        for (head, kept) in [
+            ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", true),
+            ("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", false),
+            ("GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, close\r\n\r\n", false),
+            ("GET / HTTP/1.0\r\n\r\n", false),
+            ("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", false),
+        ] {
+            let Parsed::Request(request, _) = parse(head.as_bytes()) else { panic!("{head:?}") };
+            assert_eq!(request.keep_alive, kept, "{head:?}");
+        }
+    }
+
+    #[test]
     fn each_request_head_gets_its_status() {
         let long_line = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(MAX_HEAD));
         let long_field =
@@ -259,6 +273,19 @@ mod tests {
             ("GET /%ff%fe HTTP/1.1\r\nHost: a\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 400),
             ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+            // Heads that a proxy before this server may read as another request than this server.
+            ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +0\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length\u{b}: 0\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n folded\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX: y\rz\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX: y\0z\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\n: y\r\n\r\n", 400),
+            ("GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            // RFC 9112, 2.2, allows a line to end so; without bodies nothing can hide behind it.
+            ("GET / HTTP/1.1\nHost: a\n\n", 200),
             ("GET  /  HTTP/1.1\r\nHost: a\r\n\r\n", 400),
             ("\u{16}\u{3}\u{1}\u{2}", 400),
             ("GET / HTTP/1.1\r\nHo st: a\r\n\r\n", 400),

@@ -3,7 +3,7 @@
 use super::*;
 use media::{TitleIndex, TitleKind, TrackKind};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Hinted};
 
 impl StoreInfo {
     /// A store and its device's calibration.
@@ -117,8 +117,7 @@ impl From<&[store::FileOutcome]> for IngestReport {
 
 impl From<&store::StoreError> for Failure {
     fn from(error: &store::StoreError) -> Self {
-        let (message, hint) = error.message_and_hint();
-        Self { code: error.code().to_owned(), message, hint }
+        Self { code: error.code().to_owned(), message: error.to_string(), hint: error.hint() }
     }
 }
 

@@ -19,6 +19,13 @@ fn a_malformed_request_gets_its_error_and_the_next_client_is_served() {
         ("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed-url"),
         ("GET /%ff HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed-url"),
         ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 400, "body-not-allowed"),
+        // Behind a proxy that reads the body by its other length, the rest would be a request.
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\nTransfer-Encoding: chunked\r\n\r\n\
+             0\r\n\r\nGET /status HTTP/1.1\r\n\r\n",
+            400,
+            "body-not-allowed",
+        ),
         ("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\r\n\r\n", 400, "malformed-request"),
         ("POST /titles HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),
         ("DELETE /t/film.mp4 HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),

@@ -57,7 +57,7 @@ fn a_second_server_on_a_store_in_use_is_refused_with_the_reason() {
     let error = Server::start(fixture.config()).unwrap_err();
     let ServerError::Store { path, reason } = error else { panic!("{error}") };
     assert_eq!(path, fixture.path);
-    assert!(reason.contains("in use by another process"), "{reason}");
+    assert!(reason.message.contains("in use by another process"), "{reason}");
     assert_eq!(first.client().get("/healthz").status, 200);
     drop(first);
     drop(fixture.serve());

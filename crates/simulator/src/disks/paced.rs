@@ -37,9 +37,10 @@ impl PacedTiming {
         if now > self.last_end {
             (self.last_end, self.envelope) = (now, now);
         }
-        let cost = u128::from(nanos(self.pace.each)) * u128::from(len);
-        let cost = u64::try_from(cost.div_ceil(u128::from(self.read_size.0))).expect("short");
-        let cost = Duration::from_nanos(cost);
+        // A shorter read than the calibrated size takes its part of the time.
+        let product = u128::from(nanos(self.pace.each)) * u128::from(len);
+        let cost = product.div_ceil(u128::from(self.read_size.0));
+        let cost = Duration::from_nanos(u64::try_from(cost).expect("short"));
         self.envelope = self.envelope.min(self.last_end) + cost;
         let earliest = self.last_end + cost / FASTEST_FACTOR;
         let latest = (self.envelope + self.pace.once).max(earliest);

@@ -20,7 +20,7 @@ use crate::{StoreError, TitleId, TitleRecord, TrackRecord};
 use disk::Calibration;
 use media::TitleKind;
 use std::time::Duration;
-use units::{ChunkIndex, Decoder, Encoder, Extent, nanos, show};
+use units::{ChunkIndex, Decoder, Encoder, Extent, Hinted, nanos, show};
 
 /// One change of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +83,7 @@ impl Record {
             CALIBRATION => {
                 let count = bytes.count16(MAX_CALIBRATION, "too many bytes of calibration")?;
                 let calibration = Calibration::decode(bytes.bytes(count)?);
-                calibration.map(Self::Calibration).map_err(|error| Malformed(error.to_string()))
+                calibration.map(Self::Calibration).map_err(|error| Malformed(error.one_line()))
             }
             DISK_HISTORY => {
                 let count = bytes.count16(MAX_DISK_HISTORY, "too many bytes of disk history")?;

@@ -4,6 +4,8 @@
 //! FFmpeg and found there again by FFmpeg's own reader under the same name; FFmpeg writes many
 //! others with a tag that no reader knows. docs/reference/codecs.md contains the same list.
 
+use units::Reason;
+
 /// The containers in which players find a codec again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
@@ -24,7 +26,7 @@ pub(super) fn holder(codec: &str) -> Option<Holder> {
 }
 
 /// MP4 if it can hold all codecs, else QuickTime if it can, else the reason for which neither can.
-pub(super) fn container<'a>(codecs: impl Iterator<Item = &'a str>) -> Result<&'static str, String> {
+pub(super) fn container<'a>(codecs: impl Iterator<Item = &'a str>) -> Result<&'static str, Reason> {
     let (mut needs_mov, mut needs_mp4) = (None, None);
     for codec in codecs {
         match holder(codec) {
@@ -36,16 +38,23 @@ pub(super) fn container<'a>(codecs: impl Iterator<Item = &'a str>) -> Result<&'s
     match (needs_mov, needs_mp4) {
         (None, _) => Ok("mp4"),
         (Some(_), None) => Ok("mov"),
-        (Some(mov), Some(mp4)) => Err(format!(
-            "only MP4 holds its {mp4} and only QuickTime its {mov}, so that no file holds both; \
-             convert the sound first, for instance with `ffmpeg -i FILE -c:v copy -c:a {} NEW.mkv`, \
-             or take it in with --as file",
-            match mp4 {
+        (Some(mov), Some(mp4)) => {
+            let sound = match mp4 {
                 "av1" | "vp9" => "flac",
                 "flac" | "truehd" => "pcm_s24le",
                 _ => "aac",
-            }
-        )),
+            };
+            Err(Reason::new(
+                format!(
+                    "only MP4 holds its {mp4} and only QuickTime its {mov}, so that no file holds \
+                     both"
+                ),
+                format!(
+                    "convert the sound first, for instance with `ffmpeg -i FILE -c:v copy -c:a \
+                     {sound} NEW.mkv`, or take it in with --as file"
+                ),
+            ))
+        }
     }
 }
 
@@ -84,6 +93,7 @@ pub(super) const RAW_IN_MOV: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Hinted;
 
     #[test]
     fn the_reference_names_the_codecs_that_are_taken_in() {
@@ -109,7 +119,7 @@ mod tests {
             (["ffv1", "flac"], "pcm_s24le"),
             (["theora", "opus"], "aac"),
         ] {
-            let reason = container(codecs.into_iter()).unwrap_err();
+            let reason = container(codecs.into_iter()).unwrap_err().one_line();
             assert!(reason.contains(&format!("-c:a {converted} ")), "{reason}");
             assert!(container([codecs[0], converted].into_iter()).is_ok(), "{reason}");
         }

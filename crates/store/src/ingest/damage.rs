@@ -47,6 +47,8 @@ pub(super) fn missing(
 ) -> Vec<String> {
     let mut missing = Vec::new();
     for (taken, (track, ldus)) in plan.streams.iter().zip(tracks) {
+        // Only the first file was probed as `found`; a rendition of another file is compared with
+        // nothing.
         let stream = found.streams.iter().find(|s| taken.file == 0 && s.index == taken.index);
         let declared = stream.and_then(|stream| found.declared(stream));
         let name = match stream {
@@ -70,6 +72,7 @@ pub(super) fn missing(
     if let Some(declared) = found.declared_in_all().filter(|it| is_short(longest, *it)) {
         missing.push(format!("it ends after {longest:.1} s, the header declares {declared:.1} s"));
     }
+    // The end of the file is read only where the durations say nothing, as many headers have none.
     if missing.is_empty() {
         missing.extend(cut_short(&found.format.format_name, file));
     }

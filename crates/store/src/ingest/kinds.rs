@@ -6,57 +6,68 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+use units::Reason;
 
 /// The reason for the refusal of a track in a codec that no player finds in MP4 or QuickTime.
 /// `codec` is FFmpeg's name, `track` the track in words.
-pub(super) fn codec_refusal(codec: &str, track: &str, video: bool) -> String {
+pub(super) fn codec_refusal(codec: &str, track: &str, video: bool) -> Reason {
     let known = CODECS.iter().find(|(names, ..)| names.split(' ').any(|name| name == codec));
     let (name, command) = match known {
         Some((_, name, command)) => ((*name).to_owned(), *command),
         None if video => (format!("{codec} video"), TO_H264),
         None => (format!("{codec} audio"), TO_AAC),
     };
-    format!(
-        "{track} is {name}, which no player reads from MP4 or QuickTime; convert it first, for \
-         instance with `{command}`, or take it in with --as file"
+    Reason::new(
+        format!("{track} is {name}, which no player reads from MP4 or QuickTime"),
+        format!("convert it first, for instance with `{command}`, or take it in with --as file"),
     )
 }
 
 /// The reason for the refusal of a file that FFmpeg could not open: by its first bytes, else by
 /// FFmpeg's messages, else those messages themselves.
-pub(super) fn unreadable(file: &Path, said: &str) -> String {
+pub(super) fn unreadable(file: &Path, said: &str) -> Reason {
     if let Some(reason) = by_content(file) {
         return reason;
     }
     if said.contains("moov atom not found") && is_mp4(file) {
-        return "it has no index (the box `moov`): it was cut short, or its recording did not end in \
-                order; repair it first, for instance with `untrunc WHOLE-FILE FILE`, or take it in \
-                with --as file"
-            .to_owned();
+        return Reason::new(
+            "it has no index (the box `moov`): it was cut short, or its recording did not end in \
+             order",
+            "repair it first, for instance with `untrunc WHOLE-FILE FILE`, or take it in with \
+             --as file",
+        );
     }
     if said.contains("not on whitelist") {
-        return "it is not an audio or video file of a kind that Tenuto reads; convert it to \
-                Matroska or MP4 first, or take it in with --as file"
-            .to_owned();
+        return Reason::new(
+            "it is not an audio or video file of a kind that Tenuto reads",
+            "convert it to Matroska or MP4 first, or take it in with --as file",
+        );
     }
     unknown("FFmpeg cannot read it", said)
 }
 
 /// A refusal for an unknown cause, with FFmpeg's message at its end.
-pub(super) fn unknown(sentence: &str, said: &str) -> String {
+pub(super) fn unknown(sentence: &str, said: &str) -> Reason {
     let detail = match said {
         "" => "FFmpeg gives no reason".to_owned(),
-        // The last semicolon of a refusal separates what to do.
-        said => format!("FFmpeg's message: {}", said.replace("; ", " / ")),
+        said => format!("FFmpeg's message: {said}"),
     };
-    format!("{sentence}; to keep its bytes, take it in with --as file ({detail})")
+    Reason::new(sentence, format!("{KEEP} ({detail})"))
 }
 
-pub(super) const ENCRYPTED: &str =
-    "it is encrypted; decrypt it first, with the key of whoever encrypted it";
+pub(super) fn still_picture(name: &str) -> Reason {
+    Reason::new(format!("it is {name}; a still picture is no title"), STILL)
+}
+
+pub(super) fn encrypted() -> Reason {
+    Reason::new("it is encrypted", "decrypt it first, with the key of whoever encrypted it")
+}
+
+/// The remedy for a file that is nothing but bytes to Tenuto.
+pub(super) const KEEP: &str = "to keep its bytes, take it in with --as file";
 
 /// The refusal of a file by its content.
-fn by_content(file: &Path) -> Option<String> {
+fn by_content(file: &Path) -> Option<Reason> {
     let mut open = File::open(file).ok()?;
     let mut bytes = Vec::new();
     (&mut open).take(LOOKED_AT).read_to_end(&mut bytes).ok()?;
@@ -68,21 +79,24 @@ fn by_content(file: &Path) -> Option<String> {
     }
     let animated = |bytes: &[u8]| bytes.windows(4).take(PNG_HEAD).any(|kind| kind == b"acTL");
     if bytes.starts_with(b"\x89PNG") && animated(&bytes) {
-        return Some(format!("it is an animated PNG picture (APNG); {ANIMATION}"));
+        return Some(Reason::new("it is an animated PNG picture (APNG)", ANIMATION));
     }
     // The flags of an extended WebP file; one of them is for animations.
     let webp = bytes.starts_with(b"RIFF") && bytes.get(8..16) == Some(b"WEBPVP8X");
     if webp && bytes.get(20).is_some_and(|flags| flags & 2 != 0) {
-        return Some(format!("it is an animated WebP picture; {WEBP_ANIMATION}"));
+        return Some(Reason::new("it is an animated WebP picture", WEBP_ANIMATION));
     }
     if bytes.starts_with(b"\xff\xd8\xff") && bytes.windows(4).any(|it| it == JPEG_AFTER_JPEG) {
-        return Some(format!("it is a sequence of JPEG pictures without times; {JPEGS}"));
+        return Some(Reason::new("it is a sequence of JPEG pictures without times", JPEGS));
     }
     let found = FILES.iter().find(|(marks, ..)| marks.iter().all(|mark| mark.is_in(&bytes)));
-    if let Some((_, name, what)) = found {
-        return Some(format!("it is {name}; {what}"));
+    if let Some((_, name, hint)) = found {
+        return Some(match *hint {
+            STILL => still_picture(name),
+            hint => Reason::new(format!("it is {name}"), hint),
+        });
     }
-    is_xhe_aac(&bytes).then(|| XHE_AAC.to_owned())
+    is_xhe_aac(&bytes).then(|| Reason::new(XHE_AAC, XHE_AAC_HINT))
 }
 
 /// Whether a file begins with a box of MP4 or QuickTime.
@@ -117,12 +131,12 @@ impl Mark {
     }
 }
 
-const XHE_AAC: &str = "its audio is xHE-AAC, which FFmpeg cannot read before version 7.1 and few players know; \
-     convert it first, with FFmpeg 7.1 or later and `ffmpeg -i FILE -c:v copy -c:a aac NEW.mp4`, \
-     or take it in with --as file";
+const XHE_AAC: &str =
+    "its audio is xHE-AAC, which FFmpeg cannot read before version 7.1 and few players know";
+const XHE_AAC_HINT: &str = "convert it first, with FFmpeg 7.1 or later and `ffmpeg -i FILE -c:v \
+                            copy -c:a aac NEW.mp4`, or take it in with --as file";
 
-pub(super) const STILL: &str =
-    "a still picture is no title; take it in with --as file if its bytes are to be kept";
+const STILL: &str = "take it in with --as file if its bytes are to be kept";
 const LIST: &str = "name the files that it refers to, or take it in with --as file";
 const ANIMATION: &str = "convert it first, for instance with `ffmpeg -i FILE -pix_fmt yuv420p \
                          -c:v libx264 NEW.mp4`, or take it in with --as file";

@@ -32,6 +32,30 @@ pub(super) fn left_out(found: &ProbeOutput) -> Vec<String> {
     left_out
 }
 
-/// The tags that describe the content, by FFmpeg's names.
-const TAGS: &[&str] =
-    &["title", "artist", "album", "album_artist", "comment", "description", "date", "genre"];
+/// The tags that describe the content, by FFmpeg's names; the probe asks for the same.
+const TAGS: &[&str] = &[
+    "title",
+    "artist",
+    "album",
+    "album_artist",
+    "composer",
+    "performer",
+    "comment",
+    "description",
+    "synopsis",
+    "lyrics",
+    "date",
+    "genre",
+    "copyright",
+    "publisher",
+    "encoded_by",
+    "track",
+    "disc",
+    "show",
+    "season_number",
+    "episode_id",
+    "episode_sort",
+    "network",
+    "location",
+    "time_reference",
+];

@@ -14,6 +14,7 @@
 mod bytes;
 mod codecs;
 mod damage;
+mod edits;
 mod fragments;
 mod kinds;
 mod metadata;
@@ -22,11 +23,13 @@ mod probe;
 mod process;
 mod remux;
 mod renditions;
+mod transport;
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use units::Reason;
 
 /// The options of an ingest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,18 +99,6 @@ pub fn ingest(
     }
 }
 
-/// Ingests one file as one title.
-pub fn ingest_file(
-    store: &Store,
-    file: &Path,
-    options: &IngestOptions,
-    io: &dyn BackgroundIo,
-    progress: &mut dyn FnMut(JobProgress),
-    cancel: &AtomicBool,
-) -> Result<IngestReport, StoreError> {
-    ingest_title(store, TitleSource { file, others: &[] }, options, io, progress, cancel)
-}
-
 fn ingest_title(
     store: &Store,
     source: TitleSource<'_>,
@@ -120,14 +111,16 @@ fn ingest_title(
     let own_size = size_of_file(file)?;
     let other_sizes = others.iter().map(|other| size_of_file(other)).sum::<Result<u64, _>>()?;
     if !others.is_empty() && options.kind == TitleKind::File {
-        return Err(refused(file, "only media has renditions; leave --as file out".to_owned()));
+        return Err(refused(file, Reason::new("only media has renditions", "leave --as file out")));
     }
     let name = match (&options.name, file.file_stem().and_then(|stem| stem.to_str())) {
         (Some(name), _) => name.as_str(),
         (None, Some(stem)) => stem,
         (None, None) => {
-            let reason = "its name is not UTF-8; name the title yourself".to_owned();
-            return Err(refused(file, reason));
+            return Err(refused(
+                file,
+                Reason::new("its name is not UTF-8", "name the title yourself"),
+            ));
         }
     };
     let size = own_size + other_sizes;
@@ -157,7 +150,7 @@ fn size_of_file(file: &Path) -> Result<u64, StoreError> {
         source,
     })?;
     if !about.is_file() {
-        return Err(refused(file, "it is not a regular file; name one that is".to_owned()));
+        return Err(refused(file, Reason::new("it is not a regular file", "name one that is")));
     }
     Ok(about.len())
 }
@@ -181,11 +174,11 @@ impl IngestJob<'_> {
         if self.cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
     }
 
-    fn refused(&self, reason: impl Into<String>) -> StoreError {
+    fn refused(&self, reason: impl Into<Reason>) -> StoreError {
         refused(self.file, reason.into())
     }
 }
 
-fn refused(file: &Path, reason: String) -> StoreError {
+fn refused(file: &Path, reason: Reason) -> StoreError {
     StoreError::Refused { file: file.to_owned(), reason }
 }

@@ -6,16 +6,19 @@
 use super::codecs::{RAW_IN_MOV, container, holder};
 use super::kinds;
 use super::probe::{ProbeOutput, ProbedPacket, ProbedStream, tag};
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// The plan for the remux of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct RemuxPlan {
     /// The streams in the order of the title's tracks.
     pub(super) streams: Vec<SelectedStream>,
     /// The container: `mp4`, or `mov` where a codec needs it.
     pub(super) container: &'static str,
     pub(super) left_out: Vec<String>,
+    /// Seconds from the start after which the edit lists show nothing more; `None` if they show all
+    /// up to the end.
+    pub(super) ends: Option<f64>,
 }
 
 /// A stream that is taken.
@@ -40,11 +43,12 @@ impl RemuxPlan {
         other: Self,
         file: usize,
         name: &str,
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         let (videos, sound): (Vec<SelectedStream>, Vec<SelectedStream>) =
             other.streams.into_iter().partition(|stream| stream.video);
-        let [video] = <[SelectedStream; 1]>::try_from(videos)
-            .map_err(|videos| format!("{name} has {} video tracks, not one", videos.len()))?;
+        let [video] = <[SelectedStream; 1]>::try_from(videos).map_err(|videos| {
+            Reason::from(format!("{name} has {} video tracks, not one", videos.len()))
+        })?;
         let pictures = self.streams.iter().filter(|stream| stream.video).count();
         // Behind the other pictures and before the sound, which is the order of a title's tracks.
         self.streams.insert(pictures, SelectedStream { file, ..video });
@@ -59,10 +63,18 @@ impl RemuxPlan {
 impl ProbeOutput {
     /// Makes the plan for a file of `size` bytes, from one of its programmes if it has several;
     /// `Err` is the reason for which the file is refused.
-    pub(super) fn plan(&self, size: u64, program: Option<u32>) -> Result<RemuxPlan, String> {
+    pub(super) fn plan(&self, size: u64, program: Option<u32>) -> Result<RemuxPlan, Reason> {
+        if self.cuts_the_middle {
+            return Err(Reason::new(CUT, CUT_HINT));
+        }
         let mut left_out = Vec::new();
         let mut streams = Vec::new();
         for stream in self.streams_of_program(program, &mut left_out)? {
+            // A scrambled stream looks like an absent one to FFmpeg.
+            if stream.is_media() && stream.pid().is_some_and(|pid| self.transport.is_scrambled(pid))
+            {
+                return Err(kinds::encrypted());
+            }
             match self.left_out_as(stream) {
                 Some(what) => left_out.extend(what),
                 None => {
@@ -79,6 +91,7 @@ impl ProbeOutput {
         // Video goes first, whatever the file's order, because players expect it.
         streams.sort_by_key(|stream| (!stream.is_video(), stream.index));
         let expected = self.expected(&streams, size);
+        let ends = self.cut_end(&streams);
         let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {
             file: 0,
             index: stream.index,
@@ -89,7 +102,7 @@ impl ProbeOutput {
         };
         let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
         let container = container(streams.iter().map(|stream| stream.codec.as_str()))?;
-        Ok(RemuxPlan { streams, container, left_out })
+        Ok(RemuxPlan { streams, container, left_out, ends })
     }
 
     /// The streams of the chosen programme; all streams where there is only one.
@@ -97,7 +110,7 @@ impl ProbeOutput {
         &self,
         wanted: Option<u32>,
         left_out: &mut Vec<String>,
-    ) -> Result<Vec<&ProbedStream>, String> {
+    ) -> Result<Vec<&ProbedStream>, Reason> {
         let plays = |index: u32| self.streams.iter().any(|s| s.index == index && s.is_media());
         let programs: Vec<_> =
             self.programs.iter().filter(|p| p.streams.iter().any(|s| plays(s.index))).collect();
@@ -109,18 +122,15 @@ impl ProbeOutput {
         let all = || programs.iter().map(|program| named(&program)).collect::<Vec<_>>().join(", ");
         let Some(wanted) = wanted else {
             if programs.len() > 1 {
-                return Err(format!(
-                    "it has {} programmes: {}; take one in with --program NUMBER",
-                    programs.len(),
-                    all()
-                ));
+                let message = format!("it has {} programmes: {}", programs.len(), all());
+                return Err(Reason::new(message, "take one in with --program NUMBER"));
             }
             return Ok(self.streams.iter().collect());
         };
         let chosen = programs.iter().find(|program| program.program_id == wanted);
         let chosen = chosen.ok_or_else(|| match programs.len() {
-            0 => "it has no programmes; leave --program out".to_owned(),
-            _ => format!("it has no programme {wanted}; it has: {}", all()),
+            0 => Reason::new("it has no programmes", "leave --program out"),
+            _ => Reason::new(format!("it has no programme {wanted}"), format!("it has: {}", all())),
         })?;
         let others = programs.iter().filter(|program| program.program_id != wanted);
         left_out.extend(others.map(|program| format!("programme {}", named(&program))));
@@ -147,7 +157,7 @@ impl ProbeOutput {
         Some((!chapters && !timecode).then(|| stream.describe("")))
     }
 
-    fn refuse_stream(&self, stream: &ProbedStream) -> Result<(), String> {
+    fn refuse_stream(&self, stream: &ProbedStream) -> Result<(), Reason> {
         // Some containers mark encryption only at the packets, others only by the sample entry's
         // tag or by the identifier of a key.
         let encrypted = |packet: &ProbedPacket| {
@@ -158,12 +168,25 @@ impl ProbeOutput {
             || matches!(mark, "encv" | "enca" | "drms" | "drmi")
             || tag(&stream.tags, "enc_key_id").is_some()
         {
-            return Err(kinds::ENCRYPTED.to_owned());
+            return Err(kinds::encrypted());
         }
         let brand = tag(&self.format.tags, "major_brand").unwrap_or_default().trim();
         // Pictures of a HEIF file are items without a sample entry, sequences are tracks.
         if matches!(brand, "avif" | "heic" | "heix" | "mif1") && mark.starts_with("[0]") {
-            return Err(format!("it is an AVIF or HEIF picture; {}", kinds::STILL));
+            return Err(kinds::still_picture("an AVIF or HEIF picture"));
+        }
+        if stream.codec() == "aac"
+            && let Some(layouts) = stream.pid().and_then(|pid| self.transport.changing_aac(pid))
+        {
+            let track = stream.describe("");
+            return Err(Reason::new(
+                format!(
+                    "{track} changes its form in the middle ({layouts}), which a track of MP4 \
+                     cannot"
+                ),
+                "convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, \
+                 or take it in with --as file",
+            ));
         }
         if stream.codec() == "flac" && stream.bits_per_raw_sample.as_deref() == Some("32") {
             self.refuse_flac_of_32_bits()?;
@@ -171,31 +194,36 @@ impl ProbeOutput {
         // Without reordering the times follow from the frame rate or the decoding times.
         let untimed = self.has_no_times(stream) || self.has_decoding_times_only(stream);
         if stream.has_b_frames > 0 && untimed {
-            return Err("its pictures are not in the order in which they are shown, and have no \
-                 times; add times first, for instance with `mkvmerge -o NEW.mkv FILE`"
-                .to_owned());
+            return Err(Reason::new(
+                "its pictures are not in the order in which they are shown, and have no times",
+                "add times first, for instance with `mkvmerge -o NEW.mkv FILE`",
+            ));
         }
         // A QuickTime file already has a tag that readers know.
         let tagged = self.format.format_name.starts_with("mov");
         if stream.codec() == "rawvideo" && !tagged && !RAW_IN_MOV.contains(&&*stream.pix_fmt) {
-            return Err(format!(
+            let message = format!(
                 "its pictures are uncompressed in the pixel format {}, for which QuickTime has no \
-                 code; convert it first, for instance with `ffmpeg -i FILE -c:v ffv1 -c:a copy \
-                 NEW.mkv`, or take it in with --as file",
+                 code",
                 stream.pix_fmt
-            ));
+            );
+            let hint = "convert it first, for instance with `ffmpeg -i FILE -c:v ffv1 -c:a copy \
+                        NEW.mkv`, or take it in with --as file";
+            return Err(Reason::new(message, hint));
         }
         Ok(())
     }
 
-    fn refuse_flac_of_32_bits(&self) -> Result<(), String> {
+    fn refuse_flac_of_32_bits(&self) -> Result<(), Reason> {
         let version = self.program_version.version.as_str();
         let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
         match major {
-            Some(major) if major < FLAC_OF_32_BITS => Err(format!(
-                "its audio is FLAC of 32 bits, which FFmpeg {version} cannot read; use FFmpeg \
-                 {FLAC_OF_32_BITS} or later, or convert it first, for instance with `flac -d -o \
-                 NEW.wav FILE`"
+            Some(major) if major < FLAC_OF_32_BITS => Err(Reason::new(
+                format!("its audio is FLAC of 32 bits, which FFmpeg {version} cannot read"),
+                format!(
+                    "use FFmpeg {FLAC_OF_32_BITS} or later, or convert it first, for instance \
+                     with `flac -d -o NEW.wav FILE`"
+                ),
             )),
             _ => Ok(()),
         }
@@ -217,6 +245,33 @@ impl ProbeOutput {
         matches!(stream.codec(), "h264" | "hevc")
             && packets.peek().is_some_and(|it| it.dts.is_some())
             && packets.all(|it| it.pts.is_none())
+    }
+
+    /// Seconds after which an edit list of MP4 or QuickTime hides pictures that FFmpeg copies.
+    fn cut_end(&self, streams: &[&ProbedStream]) -> Option<f64> {
+        let hides = |stream: &&&ProbedStream| {
+            let count = stream.nb_frames.as_ref().and_then(|count| count.parse::<f64>().ok());
+            let rate = stream.frame_rate();
+            // The durations that FFmpeg tells are those of the edit lists.
+            let shown = stream.seconds().zip(rate).map(|(seconds, rate)| seconds * rate);
+            count.zip(shown).is_some_and(|(count, shown)| count > shown * 1.02 + 1.0)
+        };
+        let is_mov = self.format.format_name.starts_with("mov");
+        if !is_mov || !streams.iter().filter(|stream| stream.is_video()).any(|it| hides(&it)) {
+            return None;
+        }
+        let start = |stream: &&&ProbedStream| stream.start_time.as_ref()?.parse::<f64>().ok();
+        let starts: Option<Vec<f64>> = streams.iter().map(|stream| start(&stream)).collect();
+        let lengths: Option<Vec<f64>> = streams.iter().map(|stream| stream.seconds()).collect();
+        let (starts, lengths) = (starts?, lengths?);
+        // Writers that do not know the length of an edit say zero.
+        if lengths.iter().any(|length| *length <= 0.0) {
+            return None;
+        }
+        let first = starts.iter().copied().fold(f64::MAX, f64::min);
+        let ends = starts.iter().zip(lengths).map(|(start, length)| start + length - first);
+        // A picture or two more than are shown, so that rounding loses none.
+        Some(ends.fold(0.0, f64::max) + 0.05)
     }
 
     /// Keeps one video track: the default one, of several the longest, of these the largest.
@@ -276,12 +331,13 @@ impl ProbeOutput {
     }
 }
 
-fn nothing_to_play(left_out: &[String]) -> String {
+fn nothing_to_play(left_out: &[String]) -> Reason {
     let only = match left_out.join(", ") {
         only if only.is_empty() => String::new(),
         only => format!(", but {only}"),
     };
-    format!("FFmpeg finds neither pictures nor sound in it{only}; take it in with --as file")
+    let message = format!("FFmpeg finds neither pictures nor sound in it{only}");
+    Reason::new(message, "take it in with --as file")
 }
 
 /// Leaves out tracks in codecs that are not taken in, as long as another track of the same kind
@@ -289,16 +345,17 @@ fn nothing_to_play(left_out: &[String]) -> String {
 fn leave_out_unplayable(
     streams: &mut Vec<&ProbedStream>,
     left_out: &mut Vec<String>,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     let (taken, others): (Vec<&ProbedStream>, Vec<&ProbedStream>) =
         streams.iter().partition(|stream| holder(stream.codec()).is_some());
     for other in others {
         if !taken.iter().any(|stream| stream.codec_type == other.codec_type) {
             let track = other.describe("");
             return Err(match other.codec() {
-                "unknown" | "none" | "" => {
-                    format!("FFmpeg does not know the codec of {track}; take it in with --as file")
-                }
+                "unknown" | "none" | "" => Reason::new(
+                    format!("FFmpeg does not know the codec of {track}"),
+                    "take it in with --as file",
+                ),
                 codec => kinds::codec_refusal(codec, &track, other.is_video()),
             });
         }
@@ -313,6 +370,11 @@ impl ProbedStream {
         self.codec_name.as_deref().unwrap_or("unknown")
     }
 
+    /// The packet identifier in a transport stream.
+    fn pid(&self) -> Option<u16> {
+        u16::from_str_radix(self.id.as_ref()?.strip_prefix("0x")?, 16).ok()
+    }
+
     pub(super) fn is_video(&self) -> bool {
         self.codec_type == "video"
     }
@@ -324,6 +386,13 @@ impl ProbedStream {
     /// The duration that the container declares.
     pub(super) fn seconds(&self) -> Option<f64> {
         self.duration.as_ref()?.parse().ok()
+    }
+
+    /// The frames per second of video whose distances are equal.
+    fn frame_rate(&self) -> Option<f64> {
+        let (frames, seconds) = self.r_frame_rate.split_once('/')?;
+        let rate = frames.parse::<f64>().ok()? / seconds.parse::<f64>().ok()?;
+        Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0)
     }
 
     fn milliseconds(&self) -> Option<u64> {
@@ -365,17 +434,23 @@ impl ProbedStream {
     }
 }
 
+const CUT: &str = "its edit list cuts out or repeats a part in the middle, which cannot be kept \
+                   without converting it";
+const CUT_HINT: &str = "convert it first, for instance with `ffmpeg -i FILE -c:v libx264 -c:a aac \
+                        NEW.mp4`, or take it in with --as file";
+
 /// The first FFmpeg version that reads FLAC of 32 bits.
 const FLAC_OF_32_BITS: u32 = 6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Hinted;
 
     fn decide(json: &str) -> String {
         let probe: ProbeOutput = serde_json::from_str(json).unwrap();
         match probe.plan(1_000_000, None) {
-            Err(reason) => format!("refused: {reason}"),
+            Err(reason) => format!("refused: {}", reason.one_line()),
             Ok(plan) => {
                 let streams: Vec<String> = plan
                     .streams

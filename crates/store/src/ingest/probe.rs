@@ -1,7 +1,8 @@
 //! The streams that FFmpeg finds in a file: `ffprobe`, and its output as data.
 
 use super::process::{Process, last_words, tail};
-use super::{IngestJob, kinds};
+use super::transport::Transport;
+use super::{IngestJob, edits, kinds};
 use crate::StoreError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use units::Reason;
 
 /// The output of `ffprobe`, as far as it is used.
 #[derive(Debug, Default, Deserialize)]
@@ -21,6 +23,12 @@ pub(super) struct ProbeOutput {
     pub(super) format: ProbedFormat,
     /// The first few packets of the file.
     pub(super) packets: Vec<ProbedPacket>,
+    /// What FFmpeg does not tell of a transport stream; empty for other files.
+    #[serde(skip)]
+    pub(super) transport: Transport,
+    /// Whether the edit list of an MP4 or QuickTime file cuts out a part in the middle.
+    #[serde(skip)]
+    pub(super) cuts_the_middle: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -65,11 +73,14 @@ pub(super) struct ProbedChapter {
 #[serde(default)]
 pub(super) struct ProbedStream {
     pub(super) index: u32,
+    /// The packet identifier in a transport stream: `0x100`.
+    pub(super) id: Option<String>,
     pub(super) codec_type: String,
     pub(super) codec_name: Option<String>,
     pub(super) codec_tag_string: String,
     pub(super) bit_rate: Option<String>,
     pub(super) duration: Option<String>,
+    pub(super) start_time: Option<String>,
     /// Packets by the container's header.
     pub(super) nb_frames: Option<String>,
     /// Frames of a video stream that are decoded before one can be shown.
@@ -158,16 +169,25 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     });
     job.tell("probing", 0)?;
     if started.elapsed() > PROBE_TIME {
-        return Err(job.refused(format!(
-            "FFmpeg has not found its streams within {} s; take it in with --as file",
-            PROBE_TIME.as_secs()
-        )));
+        let seconds = PROBE_TIME.as_secs();
+        let message = format!("FFmpeg has not found its streams within {seconds} s");
+        return Err(job.refused(Reason::new(message, "take it in with --as file")));
     }
     match (json, status) {
         (Ok(json), Ok(status)) if status.success() => {
-            serde_json::from_slice(&json).map_err(|error| {
+            let mut found: ProbeOutput = serde_json::from_slice(&json).map_err(|error| {
                 job.refused(kinds::unknown("FFmpeg cannot describe it", &error.to_string()))
-            })
+            })?;
+            let failed =
+                |source| StoreError::File { action: "read", path: file.to_owned(), source };
+            match found.format.format_name.as_str() {
+                "mpegts" => found.transport = Transport::of(file).map_err(failed)?,
+                name if name.starts_with("mov") => {
+                    found.cuts_the_middle = edits::cuts_the_middle(file).map_err(failed)?;
+                }
+                _ => {}
+            }
+            Ok(found)
         }
         _ => Err(job.refused(kinds::unreadable(file, &last_words(&complaints)))),
     }
@@ -200,9 +220,10 @@ const ASK: &[&str] = &[
     "%+#32",
     "-show_entries",
     "program_version=version:format=format_name,duration:\
-     format_tags=major_brand,title,artist,album,album_artist,comment,description,date,genre,\
-     timecode:\
-     stream=index,codec_type,codec_name,codec_tag_string,bit_rate,duration,nb_frames,has_b_frames,\
+     format_tags=major_brand,title,artist,album,album_artist,composer,performer,comment,\
+     description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
+     season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
+     stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,nb_frames,has_b_frames,\
      pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
      stream_disposition=default,attached_pic,timed_thumbnails,still_image:\
      stream_tags=language,title,timecode,enc_key_id:\

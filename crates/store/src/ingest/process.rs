@@ -40,9 +40,8 @@ impl Process {
         let failed = |hint| move |source| StoreError::Tool { program, hint, source };
         let Some(path) = find(program) else {
             let missing = io::Error::from(io::ErrorKind::NotFound);
-            return Err(failed("; install FFmpeg, for instance with `apt install ffmpeg`")(
-                missing,
-            ));
+            let hint = "install FFmpeg, for instance with `apt install ffmpeg`";
+            return Err(failed(Some(hint))(missing));
         };
         let mut words: Vec<OsString> = Vec::new();
         // FFmpeg parses files of strangers: without privileges and with limits, where the machine
@@ -68,7 +67,7 @@ impl Process {
             // processes.
             .process_group(0)
             .spawn()
-            .map_err(failed(""))?;
+            .map_err(failed(None))?;
         Ok(Self { child, done: false })
     }
 

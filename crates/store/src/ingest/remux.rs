@@ -2,17 +2,18 @@
 
 use super::fragments::StreamIngest;
 use super::plan::{RemuxPlan, SelectedStream};
-use super::probe::{ProbeOutput, input, probe};
+use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions};
 use crate::{StoreError, TitleWriter};
-use media::{BadStream, FragmentError};
+use media::{BadStream, Edit, FragmentError, LduIndex, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use units::{MediaTime, Reason};
 
 pub(super) fn ingest(
     writer: TitleWriter<'_>,
@@ -50,7 +51,7 @@ pub(super) fn ingest(
         (_, None) => return Err(job.refused(refusal(&said, None))),
     };
     let unreadable = ingest.unreadable();
-    let (writer, tracks) = ingest.finish().map_err(|error| match error {
+    let (writer, mut tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
             job.refused(refusal(&said, Some(FragmentError::Stream(error))))
@@ -60,6 +61,9 @@ pub(super) fn ingest(
         && let Some(reason) = renditions::misaligned(&tracks, job.file, job.others)
     {
         return Err(job.refused(reason));
+    }
+    if plan.ends.is_some() {
+        end_with_the_edits(&found, &plan, &mut tracks);
     }
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
     if unreadable > 0 {
@@ -74,13 +78,32 @@ pub(super) fn ingest(
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
 }
 
+/// Hides the few pictures behind the end of the source's edit lists that were copied, because
+/// others are decoded from them or by rounding.
+fn end_with_the_edits(
+    found: &ProbeOutput,
+    plan: &RemuxPlan,
+    tracks: &mut [(TrackDescription, LduIndex)],
+) {
+    for (taken, (track, _)) in plan.streams.iter().zip(tracks) {
+        let stream = found.streams.iter().find(|s| taken.file == 0 && s.index == taken.index);
+        let Some(seconds) = stream.and_then(ProbedStream::seconds) else { continue };
+        #[expect(clippy::cast_possible_truncation, reason = "nanoseconds of a title")]
+        let duration = Some(MediaTime((seconds * 1e9).round() as i64));
+        match track.edits.last_mut() {
+            Some(edit) if edit.media_time.is_some() => edit.duration = duration,
+            _ => track.edits.push(Edit { duration, media_time: Some(0) }),
+        }
+    }
+}
+
 /// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.
 fn damage_notes(
     job: &IngestJob<'_>,
     complaints: &str,
     missing: &[String],
 ) -> Result<Vec<String>, StoreError> {
-    let said = last_words(complaints).replace("; ", " / ");
+    let said = last_words(complaints);
     let damaged = damage::is_damage(complaints);
     if !damaged && missing.is_empty() {
         let note = (!said.is_empty()).then(|| format!("FFmpeg's message: {said}"));
@@ -94,7 +117,8 @@ fn damage_notes(
     if job.options.allow_damaged {
         return Ok(vec![format!("it is damaged or cut short{what}{detail}")]);
     }
-    Err(job.refused(format!("it is damaged or cut short{what}; {ALLOW}{detail}")))
+    let message = format!("it is damaged or cut short{what}");
+    Err(job.refused(Reason::new(message, format!("{ALLOW}{detail}"))))
 }
 
 /// Adds the video of the title's other files to the plan.
@@ -105,20 +129,18 @@ fn add_renditions(
 ) -> Result<(), StoreError> {
     let others = job.others;
     if !others.is_empty() && !plan.streams.iter().any(|stream| stream.video) {
-        return Err(
-            job.refused("it has no video; name a file with the title's video and audio first")
-        );
+        let hint = "name a file with the title's video and audio first";
+        return Err(job.refused(Reason::new("it has no video", hint)));
     }
     for (number, other) in others.iter().enumerate() {
         let name = other.display().to_string();
         let probed = probe(job, other)?;
         if found.may_pack_pictures() || probed.may_pack_pictures() {
-            let reason = "MPEG-4 part 2 in AVI cannot be a rendition; remux the files first";
-            return Err(job.refused(reason));
+            let message = "MPEG-4 part 2 in AVI cannot be a rendition";
+            return Err(job.refused(Reason::new(message, "remux the files first")));
         }
         let size = std::fs::metadata(other).map_or(0, |about| about.len());
-        let more =
-            probed.plan(size, None).map_err(|reason| job.refused(format!("{name}: {reason}")))?;
+        let more = probed.plan(size, None).map_err(|reason| job.refused(reason.about(&name)))?;
         plan.add_rendition(more, number + 1, &name).map_err(|reason| job.refused(reason))?;
     }
     Ok(())
@@ -234,8 +256,8 @@ impl FfmpegPipeline {
         let from_pipe = PIPED_AVI.iter().map(OsString::from).collect();
         // The AVI between the two has only the chosen streams, numbered from zero in the plan's
         // order.
-        let mut place = 0..;
-        let mut place = |_: &SelectedStream| format!("0:{}", place.next().expect("without end"));
+        let mut numbers = 0..;
+        let mut place = |_: &SelectedStream| format!("0:{}", numbers.next().expect("endless"));
         let arguments = arguments(vec![from_pipe], plan, &mut place);
         let remuxer = Process::start_reading(packets, "ffmpeg", &arguments, cpu)?;
         Ok(Self { unpacker: Some(unpacker), remuxer })
@@ -304,32 +326,36 @@ fn arguments(
         }
         videos += 1;
     }
+    if let Some(seconds) = plan.ends {
+        words.extend(["-t".into(), format!("{seconds:.3}").into()]);
+    }
     words.extend(REMUX.iter().map(OsString::from));
     words.extend(["-f".into(), plan.container.into(), "pipe:1".into()]);
     words
 }
 
-/// The reason of a refusal, in one sentence.
-fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
+/// The reason of a refusal.
+fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> Reason {
     if said.to_lowercase().contains("encryption") {
-        return kinds::ENCRYPTED.to_owned();
+        return kinds::encrypted();
     }
     match (said, error) {
         ("", Some(FragmentError::Stream(BadStream::NoTracks))) => {
-            "FFmpeg reads no frame of it from which playback could begin; to keep its bytes, take \
-             it in with --as file"
-                .to_owned()
+            let message = "FFmpeg reads no frame of it from which playback could begin";
+            Reason::new(message, kinds::KEEP)
         }
-        ("", Some(FragmentError::Stream(error @ BadStream::Latm(_)))) => format!(
-            "{error}; convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac \
-             NEW.mkv`, or take it in with --as file"
+        ("", Some(FragmentError::Stream(error @ BadStream::Latm(_)))) => Reason::new(
+            error.to_string(),
+            "convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, or \
+             take it in with --as file",
         ),
-        ("", Some(error)) => format!(
-            "it cannot be kept as a title: {error}; to keep its bytes, take it in with --as file"
-        ),
-        (said, _) if damage::is_damage(said) => {
-            kinds::unknown("it is damaged or cut short, and FFmpeg cannot copy its tracks", said)
+        ("", Some(error)) => {
+            Reason::new(format!("it cannot be kept as a title: {error}"), kinds::KEEP)
         }
+        (said, _) if damage::is_damage(said) => kinds::unknown(
+            "FFmpeg cannot copy its tracks, which are damaged or in no usual form",
+            said,
+        ),
         (said, _) => kinds::unknown("FFmpeg cannot copy its tracks", said),
     }
 }

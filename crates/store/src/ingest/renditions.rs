@@ -13,6 +13,7 @@
 
 use media::{LduIndex, TrackDescription, TrackKind};
 use std::path::{Path, PathBuf};
+use units::Reason;
 
 /// The reason why the tracks of these files (the first is the title's own) are no renditions of
 /// each other.
@@ -20,15 +21,13 @@ pub(super) fn misaligned(
     tracks: &[(TrackDescription, LduIndex)],
     file: &Path,
     others: &[PathBuf],
-) -> Option<String> {
+) -> Option<Reason> {
     let videos = tracks.iter().filter(|(track, _)| track.kind == TrackKind::Video);
     let keys: Vec<Vec<f64>> = videos.map(|(track, ldus)| key_frames(track, ldus)).collect();
     let (first, rest) = keys.split_first()?;
     if rest.len() < others.len() {
-        return Some(
-            "one of the files has no video track that can be taken; name files with one each"
-                .to_owned(),
-        );
+        let message = "one of the files has no video track that can be taken";
+        return Some(Reason::new(message, "name files with one each"));
     }
     // The other tracks of the title's own file precede those of the other files.
     let own = rest.len() - others.len();
@@ -45,14 +44,15 @@ pub(super) fn misaligned(
         let name =
             number.checked_sub(own).and_then(|i| others.get(i)).map_or(file, PathBuf::as_path);
         let shown = |at: Option<f64>| at.map_or("none".to_owned(), |at| format!("at {at:.3} s"));
-        Some(format!(
-            "{}: its key frames are at other times: the first file has one {}, this one {}; encode all of \
-             them with the same distance of key frames and none in between (for x264: \
-             -g 96 -keyint_min 96 -sc_threshold 0)",
+        let message = format!(
+            "{}: its key frames are at other times: the first file has one {}, this one {}",
             name.display(),
             shown(ours),
             shown(theirs)
-        ))
+        );
+        let hint = "encode all of them with the same distance of key frames and none in between \
+                    (for x264: -g 96 -keyint_min 96 -sc_threshold 0)";
+        Some(Reason::new(message, hint))
     })
 }
 
@@ -61,8 +61,8 @@ fn key_frames(track: &TrackDescription, ldus: &LduIndex) -> Vec<f64> {
     let shown = |ldu: &media::Ldu| {
         let ticks = i128::from(ldu.decode_time) + i128::from(ldu.composition_offset);
         #[expect(clippy::cast_precision_loss, reason = "days in ticks")]
-        let ticks = ticks as f64;
-        ticks / f64::from(track.timescale.0.max(1))
+        let shown = ticks as f64 / f64::from(track.timescale.0.max(1));
+        shown
     };
     let times: Vec<f64> = ldus.iter().filter(|ldu| ldu.sync).map(|ldu| shown(&ldu)).collect();
     let first = times.first().copied().unwrap_or(0.0);

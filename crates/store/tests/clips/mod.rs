@@ -7,7 +7,7 @@ use crate::temp_dir::TempDir;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use store::{IngestOptions, IngestReport, Store, StoreError, Unthrottled, export, ingest_file};
+use store::{IngestOptions, IngestReport, Store, StoreError, Unthrottled, export, ingest};
 
 impl TempDir {
     /// Makes a clip; `arguments` are those between the test inputs and the file's name.
@@ -41,7 +41,9 @@ pub fn take_with(
     file: &Path,
     options: &IngestOptions,
 ) -> Result<IngestReport, StoreError> {
-    ingest_file(store, file, options, &Unthrottled, &mut |_| {}, &AtomicBool::new(false))
+    let (files, cancel) = ([file.to_owned()], AtomicBool::new(false));
+    let outcomes = ingest(store, &files, options, &Unthrottled, &mut |_| {}, &cancel);
+    outcomes.into_iter().next().expect("an outcome of the file").result
 }
 
 pub fn give(store: &Store, name: &str, out: &Path) -> Result<(), StoreError> {

@@ -193,7 +193,7 @@ impl BlockDevice for PowerCutDevice {
     fn queue(&self, _depth: u32, _pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
         Err(DeviceError::Unusable {
             path: PathBuf::from("test"),
-            reason: "no queue in this test device".to_owned(),
+            reason: "no queue in this test device".into(),
         })
     }
 }

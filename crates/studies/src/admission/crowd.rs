@@ -153,8 +153,8 @@ impl CrowdStudy {
         let cut = self.cut(self.seed ^ number);
         let bytes = align_up(cut.bytes, ALIGNED);
         let room = u128::from(self.model.capacity().0.saturating_sub(bytes));
-        let place = u64::try_from((room * u128::from(number.wrapping_mul(GOLDEN))) >> 64);
-        let place = place.unwrap_or(0) / ALIGNED * ALIGNED;
+        let spread = u64::try_from((room * u128::from(number.wrapping_mul(GOLDEN))) >> 64);
+        let place = spread.unwrap_or(0) / ALIGNED * ALIGNED;
         let track = TrackLayout {
             bytes: cut.bytes,
             piece: cut.piece,
@@ -223,8 +223,8 @@ impl CrowdStudy {
     fn even_cut(&self) -> Cut {
         let lasts = ByteCount(self.piece.into()).time_at(self.rate).as_nanos();
         let pieces = PLANNED.as_nanos().div_ceil(lasts.max(1));
-        let due = |i: u128| u32::try_from(i * lasts / 1_000_000).unwrap_or(u32::MAX);
-        let due: Vec<u32> = (0..pieces).map(due).collect();
+        let due_ms = |i: u128| u32::try_from(i * lasts / 1_000_000).unwrap_or(u32::MAX);
+        let due: Vec<u32> = (0..pieces).map(due_ms).collect();
         Cut { bytes: due.len() as u64 * u64::from(self.piece), due, piece: self.piece, lead: 0 }
     }
 }
@@ -269,6 +269,7 @@ impl Evening {
             startup: study.startup,
             buffers: study.memory,
             network: None,
+            // Nobody leaves: a session that expired would make room that no viewer gave up.
             reservation_hold: LENGTH,
             idle_timeout: LENGTH,
             session_timeout: LENGTH,
@@ -424,6 +425,8 @@ pub fn crowd_report(source: &str, runs: &[(String, CrowdStudy, CrowdRun)]) -> Re
         let CrowdResult { starts, refused, late, reads } = &run.result;
         let share = starts.len() as f64 / run.came.max(1) as f64;
         let start = |percent: usize| {
+            // Starts are sorted; the index is clamped, so that the 100th percentile is the longest,
+            // and an empty run has none.
             let at = starts.get((starts.len() * percent / 100).min(starts.len().max(1) - 1));
             at.map(|start| Cell::Number(start.as_secs_f64(), 1))
         };

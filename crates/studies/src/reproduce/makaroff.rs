@@ -69,7 +69,7 @@ pub(super) fn figure1(progress: &mut dyn FnMut(f64)) -> Report {
     let mut report = study_report(FIGURE1, &groups);
     let mut claims = Claims::titled("makaroff-figure1", TITLE);
     for group in &groups {
-        let [calibrated, observed] = [CALIBRATED, OBSERVED].map(|row| Contender { group, row });
+        let [calibrated, observed] = [CALIBRATED, OBSERVED].map(|row| TestedPolicy { group, row });
         claims.few_above("1", 85.0, calibrated);
         claims.nearly_all_below("1", 92.0, observed);
         let buffers = calibrated.buffers();
@@ -87,7 +87,7 @@ pub(super) fn figure2(progress: &mut dyn FnMut(f64)) -> Report {
     let mut report = study_report(FIGURE2, &groups);
     let mut claims = Claims::titled("makaroff-figure2", TITLE);
     for group in &groups {
-        let [calibrated, observed] = [CALIBRATED, OBSERVED].map(|row| Contender { group, row });
+        let [calibrated, observed] = [CALIBRATED, OBSERVED].map(|row| TestedPolicy { group, row });
         claims.add("4.3", calibrated.text(50.0), calibrated.falls_at(50.0), None);
         claims.few_above("4.3", 60.0, calibrated);
         claims.nearly_all_below("2", 92.0, observed);
@@ -101,13 +101,13 @@ pub(super) fn figure2(progress: &mut dyn FnMut(f64)) -> Report {
 
 /// The scenarios of one arrival rate, as one policy decides on them.
 #[derive(Clone, Copy)]
-struct Contender<'a> {
+struct TestedPolicy<'a> {
     group: &'a ArrivalGroup,
     /// Number of the policy among those that were tested.
     row: usize,
 }
 
-impl Contender<'_> {
+impl TestedPolicy<'_> {
     /// Loads in percent of the bandwidth achieved, and whether the scenario was accepted.
     fn scenarios(&self) -> impl Iterator<Item = (f64, bool)> + '_ {
         let row = self.row;
@@ -158,21 +158,21 @@ impl Contender<'_> {
 }
 
 impl Claims {
-    fn few_above(&mut self, figure: &str, load: f64, contender: Contender<'_>) {
-        let few = |load: &f64| contender.accepted(|at| at > *load).is_none_or(|part| part <= FEW);
-        let least_load = Contender::loads().find(few);
-        self.add(figure, contender.text(load), contender.falls_at(load), least_load);
+    fn few_above(&mut self, figure: &str, load: f64, policy: TestedPolicy<'_>) {
+        let few = |load: &f64| policy.accepted(|at| at > *load).is_none_or(|part| part <= FEW);
+        let least_load = TestedPolicy::loads().find(few);
+        self.add(figure, policy.text(load), policy.falls_at(load), least_load);
     }
 
-    fn nearly_all_below(&mut self, figure: &str, load: f64, contender: Contender<'_>) {
+    fn nearly_all_below(&mut self, figure: &str, load: f64, policy: TestedPolicy<'_>) {
         let nearly_all =
-            |load: &f64| contender.accepted(|at| at < *load).is_some_and(|part| part >= ALL);
-        let highest_load = Contender::loads().rfind(nearly_all);
-        self.add(figure, contender.text(load), contender.falls_at(load), highest_load);
+            |load: &f64| policy.accepted(|at| at < *load).is_some_and(|part| part >= ALL);
+        let highest_load = TestedPolicy::loads().rfind(nearly_all);
+        self.add(figure, policy.text(load), policy.falls_at(load), highest_load);
     }
 
-    fn size(&mut self, figure: &str, contender: Contender<'_>, size: f64) {
-        self.add(figure, units::show_duration(contender.group.study.workload.gap), None, size);
+    fn size(&mut self, figure: &str, policy: TestedPolicy<'_>, size: f64) {
+        self.add(figure, units::show_duration(policy.group.study.workload.gap), None, size);
     }
 }
 

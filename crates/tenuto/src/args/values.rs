@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use std::time::Duration;
-use units::{parse_duration, show_duration};
+use units::{Hinted, parse_duration, show_duration};
 
 /// Parses any text but the empty one.
 pub(crate) fn text() -> NonEmptyStringValueParser {
@@ -70,7 +70,7 @@ pub(crate) fn model(text: &str) -> Result<DiskModel, BadValue> {
     // The value is the model itself, so that a wrong file is found before anything runs.
     device::disk_model(text).map_err(|error| BadValue {
         sentence: error.to_string(),
-        hint: error.hint().unwrap_or("give a file that you may read").to_owned(),
+        hint: error.hint().unwrap_or_else(|| "give a file that you may read".to_owned()),
     })
 }
 

@@ -119,6 +119,7 @@ fn page(calibration: &wire::Calibration) -> String {
         |seconds: f64| show_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let slot = time(calibration.slot);
     let rate = |zone: &wire::Zone| BitRate(zone.bit_rate).to_string();
+    // A rotating disk is fastest at its start; the two ends show the range.
     let zones = match (calibration.zones.first(), calibration.zones.last()) {
         (Some(first), Some(last)) => {
             format!("{} at the start, {} at the end", rate(first), rate(last))
@@ -132,6 +133,7 @@ fn page(calibration: &wire::Calibration) -> String {
             format!("each {size} takes {mean} from the reads, {} at worst", time(cost.slowest))
         },
     );
+    // The line says what admission counts with, because it decides how many streams are admitted.
     let actuator = calibration.actuator.map_or_else(
         || "none was detected: admission counts the reads below".to_owned(),
         |actuator| {
@@ -146,12 +148,12 @@ fn page(calibration: &wire::Calibration) -> String {
             )
         },
     );
-    let outliers = calibration.outliers.iter().map(|outlier| {
+    let outlier = |outlier: &wire::Outlier| {
         let (size, at) = (ByteCount(outlier.read_size), time(outlier.at));
         let delay = time(outlier.delay);
         format!("one delay of {delay} (reads of {size}, after {at}) did not recur: not counted\n")
-    });
-    let outliers: String = outliers.collect();
+    };
+    let outliers: String = calibration.outliers.iter().map(outlier).collect();
     let facts = facts(&[
         ("measured on", measured(calibration)),
         ("reads by", calibration.method.clone()),

@@ -118,7 +118,7 @@ fn tell(report: &PlayReport) {
     for viewer in failed.take(ERRORS_SHOWN) {
         let why = viewer.error.as_deref().unwrap_or("the reason is unknown");
         let sentence = format!("viewer {}: {why}", viewer.viewer);
-        out::complain(&Failure::from_parts((sentence, viewer.hint.clone())));
+        out::complain(&Failure { hint: viewer.hint.clone(), ..Failure::new(sentence) });
     }
 }
 
@@ -188,7 +188,7 @@ fn stalls(totals: &Totals) -> String {
 
 impl From<PlayError> for Failure {
     fn from(error: PlayError) -> Self {
-        Self::from_parts(error.message_and_hint())
+        Self::of(&error)
     }
 }
 

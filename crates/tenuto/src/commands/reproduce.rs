@@ -38,7 +38,7 @@ fn failure(error: EmulatedError) -> Failure {
     match error {
         EmulatedError::Interrupted => Failure::new("interrupted").code(Code::Invalid),
         EmulatedError::Device(error) => error.into(),
-        other => Failure::of(&other.to_string()),
+        other => Failure::of(&other),
     }
 }
 

@@ -74,11 +74,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
 
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
-        let failure = Self::of(&error.to_string());
-        match error {
-            ServerError::Listen { .. } => failure.hint("choose another address with --listen"),
-            _ => failure,
-        }
+        Self::of(&error)
     }
 }
 

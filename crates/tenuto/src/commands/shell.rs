@@ -42,12 +42,12 @@ fn manual(words: &[String]) -> Result<String, Failure> {
 /// The manual page of a command with all its words, such as `tenuto meter run`.
 fn page(command: clap::Command, name: String) -> String {
     // `tenuto help` prints these pages; it has none of its own.
-    let command = command.disable_help_subcommand(true);
+    let without_help = command.disable_help_subcommand(true);
     // Manual pages of subcommands are named with hyphens (`man tenuto-disk-show`); the synopsis
     // keeps the words as they are typed.
-    let command = command.name(name.replace(' ', "-")).bin_name(name);
+    let named = without_help.name(name.replace(' ', "-")).bin_name(name);
     let mut page = Vec::new();
-    clap_mangen::Man::new(command)
+    clap_mangen::Man::new(named)
         .date("")
         .render(&mut page)
         .expect("writing to memory does not fail");

@@ -223,6 +223,8 @@ impl<'a> Wanted<'a> {
                     wait: self.args.wait,
                     seed: self.args.random.seed,
                 };
+                // The crowd is as large as the disk's capacity in steady state: only the speed of
+                // its arrival is tested.
                 let viewers = study.capacity();
                 crowds.extend(CROWDS.map(|within| (name.clone(), study.clone(), viewers, within)));
             }

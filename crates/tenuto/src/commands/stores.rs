@@ -170,6 +170,8 @@ fn title_page(title: &wire::TitleDetail) -> String {
             BitRate(track.bit_rate).to_string(),
             ByteCount(track.bytes).to_string(),
             track.ldus.to_string(),
+            // Positions are in chunks: multiplied by the chunk size they are offsets in the data
+            // region.
             extents(&track.extents),
         ]);
     }
@@ -234,13 +236,13 @@ pub(crate) fn relabel(args: &RelabelArgs) -> Result<(), Failure> {
     debug_assert!(args.new_identity, "the parser requires it: there is nothing else to change");
     let store = &args.store;
     let before = Store::peek(store)?.uuid.to_string();
-    let uuid = Store::relabel(store).map_err(|error| match error {
+    let relabelled = Store::relabel(store).map_err(|error| match error {
         StoreError::Owned { .. } => {
             Failure::from(error).hint("stop the server or command that has it open")
         }
         other => other.into(),
     })?;
-    let uuid = uuid.to_string();
+    let uuid = relabelled.to_string();
     args.report.show(&json!({ "uuid": uuid, "before": before }), || {
         format!("{} is now store {uuid}; before: {before}\n", store.display())
     });

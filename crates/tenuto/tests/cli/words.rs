@@ -93,7 +93,12 @@ fn shells_can_complete() {
 fn a_wrong_command_line_is_told_and_nothing_is_tried() {
     let room = Room::new();
     for (line, error, hint) in [
-        ("serv a.store", "there is no command 'serv'", "did you mean `tenuto serve`?"),
+        (
+            "serv a.store",
+            "there is no command 'serv'",
+            "did you mean `tenuto serve`? `tenuto help` lists all commands",
+        ),
+        ("frobnicate", "there is no command 'frobnicate'", "`tenuto help` lists all commands"),
         ("format", "TARGET is missing", "`tenuto format --help` shows its arguments"),
         ("format a.store --sise 1GiB", "unknown option '--sise'", "did you mean `--size`?"),
         (

@@ -1,20 +1,43 @@
 //! What a stranger, or another user of the machine, can try, and what bounds it.
 //!
+//! Each file of tests is below `crates/`; a test of this file checks that all of them exist.
+//!
 //! | attack | bound | test |
 //! |---|---|---|
-//! | a copy of a store is served, or named in a command, while the original is served | the socket belongs to one living server, and commands compare the file | `a_copy_of_a_served_store_is_never_mistaken_for_it` |
-//! | the control socket is removed or replaced, or its directory is | SIGTERM does not use the path | `a_server_stops_whatever_became_of_its_control_socket` |
-//! | a directory for control sockets is made beforehand, for all to write | refused by servers and commands | `a_directory_of_sockets_that_others_may_write_is_refused` |
-//! | a server is started with umask 0 | the socket's mode is 0600 | `the_control_socket_is_its_users_alone` |
-//! | another user connects to the control socket | root and the server's user are served | `another_user_gives_the_server_no_commands` |
-//! | manifests are requested and nothing is played | 16 such sessions for each client, each for 15 s | `ghosts_keep_their_own_client_out_and_no_other_viewer` |
-//! | thousands of sessions are begun and abandoned | their reservations go to whoever needs them | `the_abandoned_sessions_of_others_keep_no_viewer_out` |
-//! | one client opens thousands of connections | 1,000 for each client, told up to twice as many | `crates/server/tests/serve/hostile.rs`, `crates/server/src/clients.rs` |
-//! | heads sent slowly, nothing sent, responses read by the byte | 10 s, 60 s, 16 KiB in 20 s | `crates/server/tests/serve/hostile.rs` |
-//! | silent connections to an agent of the meter | 10 s for a handshake; the oldest of the largest crowd ends | `crates/tenuto/tests/cli/fleet.rs`, `crates/meter/src/fleet/handshake.rs` |
-//! | a silent port instead of an agent | 10 s for a handshake | `crates/meter/src/fleet/handshake.rs` |
-//! | a token file that others may read | refused | `crates/tenuto/tests/cli/fleet.rs` |
-//! | names with bidirectional and zero-width controls | refused with the code point | `names.rs` |
+//! | a copy of a store is served, or named in a command, while the original is served | the socket belongs to one living server, and commands compare the file | `tenuto/tests/hostile/attacks.rs`: `a_copy_of_a_served_store_is_never_mistaken_for_it` |
+//! | the control socket is removed or replaced, or its directory is | SIGTERM does not use the path | `tenuto/tests/hostile/attacks.rs`: `a_server_stops_whatever_became_of_its_control_socket` |
+//! | a directory for control sockets is made beforehand, for all to write | refused by servers and commands | `tenuto/tests/hostile/attacks.rs`: `a_directory_of_sockets_that_others_may_write_is_refused` |
+//! | a server is started with umask 0 | the socket's mode is 0600 | `tenuto/tests/hostile/attacks.rs`: `the_control_socket_is_its_users_alone` |
+//! | another user connects to the control socket | root and the server's user are served | `tenuto/tests/hostile/attacks.rs`: `another_user_gives_the_server_no_commands` |
+//! | garbage is sent to the control socket | an error, and the next command is served | `tenuto/tests/hostile/stores.rs`: `garbage_on_the_control_socket_is_answered_and_the_next_command_is_served` |
+//! | manifests are requested and nothing is played | 16 such sessions for each client, each for 15 s | `tenuto/tests/hostile/attacks.rs`: `ghosts_keep_their_own_client_out_and_no_other_viewer` |
+//! | thousands of sessions are begun and abandoned | their reservations go to whoever needs them | `tenuto/tests/hostile/attacks.rs`: `the_abandoned_sessions_of_others_keep_no_viewer_out` |
+//! | one client opens thousands of connections | 1,000 for each client, told up to twice as many | `server/tests/serve/hostile.rs`: `connections_above_a_clients_limit_are_answered_with_429_and_then_closed` |
+//! | all clients together open more | 503, and room again when they are gone | `tenuto/tests/hostile/crowds.rs`: `a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone` |
+//! | a head is sent slowly | 10 s | `server/tests/serve/hostile.rs`: `a_slow_request_head_is_answered_with_408` |
+//! | a response is read by the byte | 16 KiB in 20 s | `server/tests/serve/hostile.rs`: `a_viewer_that_takes_a_few_bytes_from_time_to_time_is_disconnected` |
+//! | a response is not read | its buffers are free again | `server/tests/serve/hostile.rs`: `a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released` |
+//! | malformed heads, requests hidden in bodies (CL and TE, folded lines, bare CR, NUL) | refused, and the connection is closed | `server/tests/serve/hostile.rs`: `a_malformed_request_gets_its_error_and_the_next_client_is_served`; `server/src/http/request.rs`: `each_request_head_gets_its_status` |
+//! | HTTP/1.0 asks for a connection that stays | the response ends it | `server/src/http/request.rs`: `a_connection_is_kept_by_http_1_1_alone` |
+//! | paths lead out of the server's | 404 | `server/tests/serve/hostile.rs`: `paths_with_tricks_are_not_found` |
+//! | silent connections to an agent of the meter | 10 s for a handshake; the oldest of the largest crowd ends | `tenuto/tests/cli/fleet.rs`: `silent_connections_keep_no_controller_out` |
+//! | a byte of a handshake from time to time | the limit is of the whole handshake | `meter/src/fleet/handshake.rs`: `a_byte_from_time_to_time_does_not_extend_a_handshake` |
+//! | a silent port instead of an agent | 10 s for a handshake | `meter/src/fleet/handshake.rs`: `a_silent_peer_fails_the_handshake_and_not_what_follows_it` |
+//! | a token file that others may read | refused | `tenuto/tests/cli/fleet.rs`: `a_token_that_others_may_read_is_refused` |
+//! | a controller names files outside of an agent's | refused | `tenuto/tests/cli/fleet.rs`: `what_agents_do_not_do_is_refused` |
+//! | ingest, rm, rename or serve is killed at any moment | all that was acknowledged is there, nothing else | `tenuto/tests/hostile/killed.rs`: `an_ingest_that_is_killed_at_any_moment_is_done_or_was_never_begun`, `commands_that_are_killed_are_done_or_were_never_begun`, `a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was` |
+//! | the power fails, writes are lost or torn | every acknowledged change is there | `store/tests/power_cut.rs`: `acknowledged_changes_survive_and_others_leave_no_trace`, `an_interrupted_format_can_be_repeated`, `a_power_cut_while_a_copy_gets_its_uuid_leaves_the_old_or_the_new_one`, `a_failed_write_stops_all_writing_and_loses_nothing` |
+//! | media that refer to other files and addresses | the named file alone is opened, nothing is connected | `tenuto/tests/hostile/elsewhere.rs`: `media_that_refer_elsewhere_open_no_other_file_and_no_connection` |
+//! | media of millions of tiny packets | memory by the index, not by the packet | `tenuto/tests/hostile/elsewhere.rs`: `a_million_packets_take_a_bounded_memory` |
+//! | a file that keeps FFmpeg busy for ever | processor time by the size of the file | `store/src/ingest/process.rs`: `a_program_that_does_not_end_is_killed_by_its_processor_time` |
+//! | corrupt media | refused or taken in and played, the store unchanged | `tenuto/tests/hostile/films.rs`: `corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason` |
+//! | titles with quotes, tags, escapes in playlists, headers, JSON | played under their names | `tenuto/tests/hostile/names.rs`: `titles_with_tricky_names_are_played_and_given_back_under_them` |
+//! | names with control, bidirectional and zero-width characters | refused with the code point | `tenuto/tests/hostile/names.rs`: `names_that_cannot_be_are_refused_and_never_reach_the_terminal` |
+//! | the catalogue is lost | rebuilt when allowed | `tenuto/tests/hostile/rotten.rs`: `a_lost_catalogue_is_shown_first_and_rebuilt_when_allowed` |
+//! | bytes of a store are anything | named, never served as good | `tenuto/tests/hostile/rotten.rs`: `bytes_anywhere_may_be_anything`, `damaged_media_is_never_served_as_good_and_the_rest_is_served` |
+//!
+//! Crates with known weaknesses, and two versions of one crate, are refused by `deny.toml`; what a
+//! server may do beside serving, by `packaging/tenuto.service`.
 
 use crate::program::{Room, Served, program};
 use crate::stage::{connect, eventually};
@@ -227,4 +250,29 @@ fn the_abandoned_sessions_of_others_keep_no_viewer_out() {
     });
     eventually("and to a viewer", || begin() == 200);
     assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn every_attack_of_the_list_has_its_test() {
+    let text = include_str!("attacks.rs");
+    let rows = text.lines().filter_map(|line| line.strip_prefix("//! | "));
+    let mut found = 0;
+    for row in rows.skip(1) {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().expect("three columns");
+        let mut source = String::new();
+        for word in tests.split('`').skip(1).step_by(2) {
+            if word.ends_with(".rs") {
+                let path = format!("{}/../{word}", env!("CARGO_MANIFEST_DIR"));
+                source =
+                    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            } else {
+                let test = format!("fn {word}()");
+                assert!(source.contains(&test), "there is no {test}");
+                let before = source.split(&test).next().expect("what is before it");
+                assert!(before.trim_end().ends_with("#[test]"), "{word} is not a test");
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 30, "{found} tests are named");
 }

@@ -105,6 +105,37 @@ fn an_ingest_that_is_killed_at_any_moment_is_done_or_was_never_begun() {
 }
 
 #[test]
+fn commands_that_are_killed_are_done_or_were_never_begun() {
+    let room = Room::with_store();
+    room.write("data.bin", vec![1; 1 << 20]);
+    room.ok("ingest a.store data.bin --as file");
+    for ms in [0, 1, 2, 3, 4, 6, 8, 12, 20] {
+        let killed = |line: &str| {
+            let mut command = program(&room.path("."));
+            command.args(line.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().expect("tenuto runs");
+            std::thread::sleep(Duration::from_millis(ms));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(room.json("check a.store --scrub")["clean"], true, "{line} after {ms} ms");
+            room.ok("ls a.store")
+        };
+        match &*killed("rename a.store data other") {
+            "data\n" => {}
+            "other\n" => drop(room.ok("rename a.store other data")),
+            names => panic!("after {ms} ms: {names}"),
+        }
+        match &*killed("rm a.store data") {
+            "data\n" => {}
+            "" => drop(room.ok("ingest a.store data.bin --as file")),
+            names => panic!("after {ms} ms: {names}"),
+        }
+        room.ok("export a.store data back.bin --destroy");
+        assert!(room.read("back.bin") == room.read("data.bin"), "after {ms} ms");
+    }
+}
+
+#[test]
 fn a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was() {
     let scene = Halfway::new();
     let room = &scene.room;

@@ -10,6 +10,7 @@
 
 mod attacks;
 mod crowds;
+mod elsewhere;
 mod films;
 mod full_disk;
 mod killed;

@@ -16,8 +16,7 @@ fn chromium_plays_what_it_can_and_says_what_it_cannot() {
     let house = House::new(96);
     take_in(&house);
     let server = house.serve(&[]);
-    let mut rows = String::new();
-    let mut wanted = Vec::new();
+    let mut rows = Vec::new();
     for film in FILMS {
         let title = film.title;
         let ways = [
@@ -25,13 +24,31 @@ fn chromium_plays_what_it_can_and_says_what_it_cannot() {
             ("mp4", film.mp4, format!("/t/{title}.mp4")),
         ];
         for (way, verdict, path) in ways {
-            let url = server.url(&path);
-            write!(rows, "[\"{title} by {way}\",\"{way}\",\"{url}\"],").expect("into memory");
-            wanted.push(format!("{title} by {way}: {}", words(film, way, verdict)));
+            rows.push(Row { title, way, url: server.url(&path), said: words(film, way, verdict) });
         }
     }
-    let said = in_chromium(&house, &PAGE.replace("ROWS", &rows));
+    assert_played(&house, &rows);
+}
+
+/// What is played, and what the page says of it.
+pub(crate) struct Row<'a> {
+    pub(crate) title: &'a str,
+    /// `hls` by hls.js, `mp4` by the browser itself.
+    pub(crate) way: &'static str,
+    pub(crate) url: String,
+    pub(crate) said: String,
+}
+
+/// Plays titles to their ends in the browser.
+pub(crate) fn assert_played(house: &House, rows: &[Row<'_>]) {
+    let mut script = String::new();
+    for Row { title, way, url, .. } in rows {
+        write!(script, "[\"{title} by {way}\",\"{way}\",\"{url}\"],").expect("into memory");
+    }
+    let said = in_chromium(house, &PAGE.replace("ROWS", &script));
     let said: Vec<&str> = said.lines().collect();
+    let wanted: Vec<String> =
+        rows.iter().map(|row| format!("{} by {}: {}", row.title, row.way, row.said)).collect();
     assert_eq!(said, wanted);
 }
 

@@ -7,6 +7,7 @@
 
 mod chromium;
 mod codecs;
+mod colours;
 mod films;
 mod framemd5;
 mod gstreamer;

@@ -28,6 +28,7 @@ pub fn stress_report(source: &str, rows: &[(String, Vec<StressResult>)]) -> Repo
         ]
     });
     let late = |(name, runs): &(String, Vec<StressResult>)| {
+        // Sums over all runs: a single late read stays visible to the end of the line.
         let (mut reads, mut late, mut points) = (0, 0, vec![(0.0, 0.0)]);
         for run in runs {
             (reads, late) = (reads + run.counters.reads, late + run.counters.late);
@@ -60,6 +61,7 @@ pub fn long_run_report(source: &str, memory: u64, rows: &[(String, Vec<LongRunRe
         let mean = |of: fn(&LongRunResult) -> f64| {
             100.0 * runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
         };
+        // The mean hides a run in which a policy admits too few.
         let least = runs.iter().map(|run| 100.0 * run.load).fold(f64::INFINITY, f64::min);
         [
             cell("policy", "policy", name.as_str()),
@@ -133,6 +135,7 @@ pub fn slowdown_report(source: &str, times: f64, runs: &[SlowdownRun]) -> Report
                 continue;
             };
             let counters = phase.counters;
+            // Phases have different lengths, so counts are shown for a minute.
             let each = |count: u64| Cell::Number(count as f64 / f64::from(until - from), 1);
             table.add([
                 cell("policy", "policy", run.name.as_str()),

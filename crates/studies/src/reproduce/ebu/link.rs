@@ -14,6 +14,7 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let [many_1, many_10] = [1, 10].map(|link| Ramp::own_files(&linked(link), PROFILE, STEP));
     progress(1.0);
     let mut claims = Claims::of("ebu-link");
+    // The last step has the most clients, where the narrow link is the limit.
     let gain = one_10.last(total) / one_1.last(total);
     let ours = format!("{:.0} MB/s, {:.0} at 10 GbE", one_1.last(total), one_10.last(total));
     claims.add("47", ours, gain > 1.0, gain);
@@ -34,6 +35,8 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let ours =
         format!("{:.2} ms, {:.2} at 10 GbE", one_1.last(mean_latency), one_10.last(mean_latency));
     claims.add("48", ours, slower > 1.0, slower);
+    // The second step has eight clients: the report says that the link is full from there on, so
+    // nothing may be gained later.
     let full = total(&many_1.0[1].outcome);
     let ours = format!("{:.0} MB/s with 4 clients, {:.0} with 8", many_1.first(total), full);
     claims.add("49", ours, full >= 0.99 * many_1.last(total), many_1.last(total));

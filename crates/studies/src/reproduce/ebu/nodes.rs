@@ -35,6 +35,7 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         let (one, two) = (Shared::new(profile, 1), Shared::new(profile, 2));
         let gains: Vec<f64> =
             two.rates.iter().zip(&one.rates).map(|(two, one)| two / one).collect();
+        // The report states the largest gain of all steps; the direction must hold at each.
         let most = gains.iter().copied().fold(0.0, f64::max);
         let ours =
             format!("{:.0} MB/s {word} by 40 clients, {:.0} with two", one.rates[9], two.rates[9]);

@@ -16,6 +16,7 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let writes = Ramp::own_files(&build, "ebu3362-write", STEP);
     progress(0.6);
     let whole_files = TransferMix { length: Length::Whole, ..mix("ebu3362-write", FILES, true) };
+    // A fresh node: nothing of the ramps is in its memory.
     let whole = step(&mut Node::new(&build, FILES, FILE), &whole_files, FILES, STEP);
     progress(1.0);
     let (read, edit) = (reads.last(total), writes.last(total));
@@ -26,6 +27,7 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let ours = format!("{slow_reads:.2} ms of reads, {slow_writes:.2} of writes");
     claims.add("68", ours, slow_writes > slow_reads, None);
     let ours = format!("{:.0} MB/s, {edit:.0}", total(&whole));
+    // Complete files cover whole stripes, so that nothing is read before it is written.
     claims.add("69, 70", ours, total(&whole) > edit, None);
     let both =
         |of: fn(&TransfersOutcome) -> f64| vec![reads.line("reads", of), writes.line("writes", of)];

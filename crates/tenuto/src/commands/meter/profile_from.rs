@@ -6,7 +6,7 @@ use crate::out;
 use meter::trace::{self, TraceError, profile, shape, text};
 use serde_json::json;
 use std::path::Path;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// The largest trace that is read into memory.
 const MOST: u64 = 4 << 30;
@@ -14,12 +14,14 @@ const MOST: u64 = 4 << 30;
 pub(super) fn run(args: &ProfileFromArgs) -> Result<(), Failure> {
     let (path, only) = (&args.trace, args.only.as_deref());
     let bytes = read(path)?;
-    let trace = trace::read(&bytes, only).map_err(|error| match error {
-        TraceError::Nothing(_) if only.is_some() => {
-            Failure::of(&format!("{}: {error}", path.display()))
-                .hint("no file or device in the trace has the text of --only in its name")
+    let trace = trace::read(&bytes, only).map_err(|error| {
+        let failure = Failure::from(error.reason().about(path.display()));
+        match error {
+            TraceError::Nothing(_) if only.is_some() => {
+                failure.hint("no file or device in the trace has the text of --only in its name")
+            }
+            _ => failure,
         }
-        _ => Failure::of(&format!("{}: {error}", path.display())),
     })?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = args.name.clone().unwrap_or_else(|| stem.into_owned());
@@ -32,7 +34,7 @@ pub(super) fn run(args: &ProfileFromArgs) -> Result<(), Failure> {
     let source = format!("{} trace {}{places}", trace.format, path.display());
     let profile = profile(&name, &source, &shape);
     // A trace can have values that the meter would refuse in a profile.
-    profile.check().map_err(|error| Failure::of(&format!("{}: {error}", path.display())))?;
+    profile.check().map_err(|error| Failure::from(error.reason().about(path.display())))?;
     if shape.took.is_none() {
         out::note("the trace has no times, so the profile has no rate and runs at full speed");
     }

@@ -6,7 +6,7 @@ use crate::out::{self, Table, facts};
 use meter::load_profile;
 use meter::profiles::{self, Profile};
 use serde_json::{Value, json};
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
     if args.toml {
@@ -89,7 +89,7 @@ fn in_full(profile: &Profile) -> String {
         ("status", profile.status.word().to_owned()),
     ];
     if let Some(why) = profile.cannot_run() {
-        lines.push(("not run", format!("{why}; listed for reference")));
+        lines.push(("not run", format!("{}; listed for reference", why.one_line())));
     }
     format!("{}: {}\n\n{}", profile.name, profile.title, facts(&lines))
 }
@@ -99,7 +99,7 @@ fn object(all: &[Profile], verify: bool) -> Value {
         let mut value = serde_json::to_value(profile).expect("a profile has text keys only");
         // Computed figures are not fields of a profile, whose file must not contradict them.
         value["rate"] = json!(profile.rate().map(|rate| rate.0));
-        value["cannot_run"] = json!(profile.cannot_run());
+        value["cannot_run"] = json!(profile.cannot_run().map(|why| why.one_line()));
         if verify {
             value["wrong"] = json!(profile.disagreements());
         }

@@ -132,6 +132,7 @@ fn players_config(
     if streams.profile.is_some() {
         return Err(Failure::usage("a title has its own rate").hint("leave out --profile"));
     }
+    // Refused rather than ignored: a figure measured without them would be taken for one with them.
     let of_storage = [
         ("layout", streams.layout.is_some()),
         ("buffer-frames", streams.buffer_frames.is_some()),
@@ -150,6 +151,7 @@ fn players_config(
         return Err(Failure::usage(format!("--{name} is not for players"))
             .hint("leave it out: titles are fetched as by `tenuto play`"));
     }
+    // Each player has a connection of its own.
     limits::raise_open_files();
     Ok(PlayersConfig {
         address: target.target.clone().unwrap_or_default(),

@@ -16,7 +16,7 @@ use server::control::{Reply, Request};
 use server::wire;
 use std::path::Path;
 use std::time::Duration;
-use units::{BitRate, ByteCount, show_duration};
+use units::{BitRate, ByteCount, Hinted, show_duration};
 
 /// A plan.
 struct Answer {
@@ -285,7 +285,7 @@ fn calibration(path: &Path) -> Result<Calibration, Failure> {
     // Decoding tests the record, which may have been edited by hand.
     Calibration::decode(&record.encode())
         .map(Calibration::limited_to_endless_rate)
-        .map_err(|error| Failure::of(&format!("{}: {error}", path.display())))
+        .map_err(|error| error.reason().about(path.display()).into())
 }
 
 /// The calibration in a JSON file; `None` where the file is no JSON.

@@ -55,6 +55,7 @@ pub(super) fn text(answer: &Answer) -> String {
         question.audience.describe(),
         table.show()
     );
+    // Both bounds need only rates, not the policies: a reader can compute them again by hand.
     let rate_only = [
         ("transfer alone", format!("{} (mean rate / {rate})", count(bounds.ratio, "stream"))),
         (
@@ -107,10 +108,13 @@ fn outcome(answer: &Answer) -> String {
         let text = format!("{needed} for two reads a stream; admission books up to {peak}");
         lines.push(("memory", text));
     }
+    // A round lasts as long as a read plays, and a stream that just missed its place waits for all
+    // of the next one.
     let rounds = time(lasts.saturating_mul(2));
     let line = format!("{} by admission; in rounds up to two, {rounds}", time(question.startup));
     lines.push(("first media in", line));
     for (policy, held) in &answer.others {
+        // Only policies without a guarantee can be late; the count says what their streams cost.
         let late = match held.late {
             0 => String::new(),
             late => format!(", and {} too late", count(late, "read")),
@@ -137,6 +141,8 @@ pub(super) fn json(answer: &Answer) -> Value {
                 "zone_exact": row.zone_exact,
                 "usual": row.usual,
                 "in_memory": row.in_memory,
+                // `null` where a read of this size does not fit into a slot, as the dash in the
+                // text.
                 "admitted": admitted.map(|held| all_json(SHOWN.into_iter().zip(held))),
             })
         })
