@@ -304,12 +304,15 @@ mod tests {
                 due: &due,
                 piece: 10,
                 bytes,
+                lead: 0,
                 transfer: &transfer,
                 followed: &followed,
             };
             let timing = PlayoutClock {
                 origin: Moment::from_millis(random.u64(0..5000)),
                 startup: Duration::from_secs(2),
+                opens_after: Duration::ZERO,
+                with_first_ms: 0,
                 from_ms: 0,
                 kept_from_ms: 0,
                 slot: Duration::from_millis(500),

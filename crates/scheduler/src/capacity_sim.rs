@@ -151,6 +151,8 @@ impl<'a> CapacityState<'a> {
         let timing = PlayoutClock {
             origin,
             startup: sim.startup,
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
             from_ms: 0,
             kept_from_ms: 0,
             slot: sim.slot,

@@ -26,6 +26,9 @@ pub struct TrackPieces<'a> {
     pub piece: u32,
     /// Bytes of the track; the last piece has what is left.
     pub bytes: u64,
+    /// Bytes of its beginning that are pieces of their own: the piece that contains their end is
+    /// cut in two there. Zero, or a multiple of `piece`: none is.
+    pub lead: u64,
     /// Per piece, nanoseconds that its disk transfers ([`disk::Costs::transfer`]); empty where disk
     /// time is not counted.
     pub transfer: &'a [u32],
@@ -39,14 +42,37 @@ impl TrackPieces<'_> {
     /// How many pieces there are.
     pub fn pieces(&self) -> u32 {
         let pieces = self.bytes.div_ceil(u64::from(self.piece.max(1)));
-        u32::try_from(pieces).unwrap_or(u32::MAX)
+        u32::try_from(pieces + u64::from(self.cut().is_some())).unwrap_or(u32::MAX)
+    }
+
+    // The number of the piece that is cut in two.
+    fn cut(&self) -> Option<u64> {
+        let piece = u64::from(self.piece.max(1));
+        let cuts = self.lead < self.bytes && !self.lead.is_multiple_of(piece);
+        cuts.then(|| self.lead / piece)
+    }
+
+    /// The first byte of `piece`.
+    pub fn start(&self, piece: u32) -> u64 {
+        let (number, size) = (u64::from(piece), u64::from(self.piece));
+        match self.cut() {
+            Some(cut) if number == cut + 1 => self.lead,
+            Some(cut) if number > cut => (number - 1) * size,
+            _ => number * size,
+        }
+    }
+
+    /// The piece that holds a byte.
+    pub fn piece_at(&self, byte: u64) -> u32 {
+        let number = byte / u64::from(self.piece.max(1));
+        let behind = byte >= self.lead && self.cut().is_some();
+        u32::try_from(number + u64::from(behind)).unwrap_or(u32::MAX)
     }
 
     /// Bytes of `piece`; zero beyond the end.
     pub fn len(&self, piece: u32) -> u32 {
-        let from = u64::from(piece) * u64::from(self.piece);
-        let left = self.bytes.saturating_sub(from).min(u64::from(self.piece));
-        u32::try_from(left).expect("not above a piece")
+        let end = self.start(piece.saturating_add(1)).min(self.bytes);
+        u32::try_from(end.saturating_sub(self.start(piece))).expect("not above a piece")
     }
 
     /// Nanoseconds that the disk transfers for `piece`; nothing where that is not counted.
@@ -113,6 +139,12 @@ pub struct PlayoutClock {
     pub origin: Moment,
     /// From there until the first piece must be in memory.
     pub startup: Duration,
+    /// From `origin` until play-out starts at the earliest, because nothing is delivered before;
+    /// at most `startup`. Deadlines after the first count from there.
+    pub opens_after: Duration,
+    /// Pieces due before this media time, in milliseconds, are due with the first, so that one
+    /// visit reads them. Zero: none are. Buffers are kept as if it were zero.
+    pub with_first_ms: u32,
     /// Where it starts, in milliseconds of media time, at the latest: pieces are due as if here.
     pub from_ms: u32,
     /// Where it starts at the earliest: buffers are kept as if here. Not above `from_ms`.
@@ -127,7 +159,9 @@ pub struct PlayoutClock {
 impl PlayoutClock {
     /// When a piece due at `due_ms` of media time must be in memory.
     pub fn deadline(&self, due_ms: u32) -> Moment {
+        let due_ms = if due_ms < self.with_first_ms { self.from_ms } else { due_ms };
         let ahead = Duration::from_millis(u64::from(due_ms.saturating_sub(self.from_ms)));
+        let ahead = ahead + self.opens_after;
         // Not before the first piece: a promise of a later one earlier would turn EDF round.
         let wait = ahead.saturating_sub(self.slot).max(self.startup);
         self.origin + wait.min(self.horizon())
@@ -169,9 +203,11 @@ impl PlayoutClock {
         let (one, two) = (self.kept(), other.kept());
         let origin = one.origin.max(two.origin);
         let ahead = i128::from(origin.0) - one.zero().max(two.zero());
+        let opens_after = one.opens_after.max(two.opens_after);
+        let ahead = ahead + i128::from(nanos(opens_after));
         // Rounded down: media time that starts earlier keeps a buffer longer.
         let from_ms = u32::try_from(ahead / 1_000_000).expect("not above the larger of both");
-        Self { origin, from_ms, kept_from_ms: from_ms, early: 0, ..one }
+        Self { origin, from_ms, kept_from_ms: from_ms, opens_after, early: 0, ..one }
     }
 
     /// How much longer buffers are kept by this clock than by `other`, far from their starts.
@@ -182,12 +218,13 @@ impl PlayoutClock {
 
     // When media time 0 would be played, in nanoseconds.
     fn zero(&self) -> i128 {
-        i128::from(self.origin.0) - i128::from(self.from_ms) * 1_000_000
+        let opens = self.origin + self.opens_after;
+        i128::from(opens.0) - i128::from(self.from_ms) * 1_000_000
     }
 
     // This play-out if it starts as early as it may.
     fn kept(&self) -> Self {
-        Self { from_ms: self.kept_from_ms.min(self.from_ms), ..*self }
+        Self { from_ms: self.kept_from_ms.min(self.from_ms), with_first_ms: 0, ..*self }
     }
 
     /// All pieces from `first` on with their slots, in order. The same numbers as the methods
@@ -205,7 +242,8 @@ impl PlayoutClock {
         let mut kept = (walked.kept() != walked).then(|| SlotWalk::new(walked.kept()));
         let end = curve.pieces();
         let mut next_due = walk.slot(curve.due(first));
-        let mut left = curve.bytes.saturating_sub(u64::from(first) * u64::from(curve.piece));
+        let even = curve.cut().is_none();
+        let mut left = curve.bytes.saturating_sub(curve.start(first));
         let one_transfer = (curve.transfer.len() == 1).then(|| curve.transfer(0));
         // What has a due time of its own after it, and what a list that is too short says nothing
         // of, or comes last.
@@ -217,7 +255,10 @@ impl PlayoutClock {
             let next_ms = if piece + 1 < end { last_ms } else { curve.due(piece) };
             let due = std::mem::replace(&mut next_due, walk.slot(next_ms));
             let next = kept.as_mut().map_or(next_due, |kept| kept.slot(next_ms));
-            let len = u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece);
+            let len = match even {
+                true => u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece),
+                false => curve.len(piece),
+            };
             left -= u64::from(len);
             let transfer = one_transfer.unwrap_or_else(|| curve.transfer(piece));
             let early = |slot: SlotIndex| SlotIndex(slot.0.saturating_sub(early));
@@ -243,9 +284,11 @@ fn gap(curve: &TrackPieces<'_>, piece: u32, due: SlotIndex, next_due: SlotIndex)
 // whoever decides on it asks for all of them several times.
 struct SlotWalk {
     from_ms: u32,
+    with_first_ms: u32,
     origin: u64,
     slot_nanos: u64,
     startup: u64,
+    opens_after: u64,
     horizon: u64,
     slot: SlotIndex,
     next_start: u64,
@@ -257,9 +300,11 @@ impl SlotWalk {
         let slot = timing.due_slot(timing.from_ms);
         Self {
             from_ms: timing.from_ms,
+            with_first_ms: timing.with_first_ms,
             origin: timing.origin.0,
             slot_nanos,
             startup: nanos(timing.startup),
+            opens_after: nanos(timing.opens_after),
             horizon: nanos(timing.horizon()),
             slot,
             // `slot` stays the last that ends by the deadline until slot + 1 ends, where slot + 2
@@ -269,7 +314,9 @@ impl SlotWalk {
     }
 
     fn deadline(&self, due_ms: u32) -> u64 {
+        let due_ms = if due_ms < self.with_first_ms { self.from_ms } else { due_ms };
         let ahead = u64::from(due_ms.saturating_sub(self.from_ms)) * 1_000_000;
+        let ahead = ahead.saturating_add(self.opens_after);
         let wait = ahead.saturating_sub(self.slot_nanos).max(self.startup);
         self.origin.saturating_add(wait.min(self.horizon))
     }
@@ -305,6 +352,8 @@ mod tests {
         PlayoutClock {
             origin: Moment::from_millis(origin_ms),
             startup: Duration::from_secs(2),
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
             from_ms,
             kept_from_ms: from_ms,
             slot: SLOT,
@@ -315,7 +364,14 @@ mod tests {
     #[test]
     fn pieces_are_due_a_slot_before_they_are_played_and_never_before_the_first() {
         let due = [0, 0, 4000, 4200, 8000];
-        let curve = TrackPieces { due: &due, piece: 100, bytes: 450, transfer: &[], followed: &[] };
+        let curve = TrackPieces {
+            due: &due,
+            piece: 100,
+            bytes: 450,
+            lead: 0,
+            transfer: &[],
+            followed: &[],
+        };
         let table: Vec<_> = timing(10_250, 0)
             .pieces(curve, 0)
             .map(|p| (p.piece, p.due.0, p.release.0, p.len))
@@ -350,6 +406,7 @@ mod tests {
                 due: &due,
                 piece: 64,
                 bytes: 64 * due.len() as u64 - 7,
+                lead: random.u64(0..600) * random.u64(0..2),
                 transfer: &[],
                 followed: &followed,
             };
@@ -357,6 +414,8 @@ mod tests {
             let timing = PlayoutClock {
                 kept_from_ms: random.u32(0..=from_ms),
                 early: random.u32(0..3),
+                opens_after: SLOT * random.u32(0..3),
+                with_first_ms: random.u32(0..40_000) * random.u32(0..2),
                 ..timing(random.u64(0..9999), from_ms)
             };
             let first = random.u32(0..curve.pieces());
@@ -380,7 +439,14 @@ mod tests {
     #[test]
     fn where_the_start_is_not_known_pieces_come_early_and_stay_late() {
         let due = [0, 4000, 8000, 12_000];
-        let curve = TrackPieces { due: &due, piece: 100, bytes: 400, transfer: &[], followed: &[] };
+        let curve = TrackPieces {
+            due: &due,
+            piece: 100,
+            bytes: 400,
+            lead: 0,
+            transfer: &[],
+            followed: &[],
+        };
         let slots = |from_ms, kept_from_ms| -> Vec<_> {
             let timing = PlayoutClock { kept_from_ms, ..timing(0, from_ms) };
             timing.pieces(curve, 0).map(|p| (p.due.0, p.release.0)).collect()
@@ -393,7 +459,14 @@ mod tests {
     #[test]
     fn playing_from_the_middle_starts_with_the_segment_that_holds_it() {
         let due = [0, 0, 4000, 4000, 8000];
-        let curve = TrackPieces { due: &due, piece: 100, bytes: 500, transfer: &[], followed: &[] };
+        let curve = TrackPieces {
+            due: &due,
+            piece: 100,
+            bytes: 500,
+            lead: 0,
+            transfer: &[],
+            followed: &[],
+        };
         let first: Vec<u32> =
             [0, 3999, 4000, 7999, 8000, 99_999].map(|ms| curve.first_needed(ms)).into();
         assert_eq!(first, [0, 0, 1, 1, 3, 3]);
@@ -401,17 +474,25 @@ mod tests {
 
     #[test]
     fn absurd_tracks_give_defined_answers() {
-        let empty = TrackPieces { due: &[], piece: 100, bytes: 0, transfer: &[], followed: &[] };
+        let empty =
+            TrackPieces { due: &[], piece: 100, bytes: 0, lead: 0, transfer: &[], followed: &[] };
         assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
         let no_times =
-            TrackPieces { due: &[], piece: 100, bytes: 250, transfer: &[], followed: &[] };
+            TrackPieces { due: &[], piece: 100, bytes: 250, lead: 0, transfer: &[], followed: &[] };
         assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
         assert!(
-            !TrackPieces { due: &[5, 4], piece: 100, bytes: 200, transfer: &[], followed: &[] }
-                .is_sound()
+            !TrackPieces {
+                due: &[5, 4],
+                piece: 100,
+                bytes: 200,
+                lead: 0,
+                transfer: &[],
+                followed: &[]
+            }
+            .is_sound()
         );
         assert!(
-            !TrackPieces { due: &[], piece: 0, bytes: 200, transfer: &[], followed: &[] }
+            !TrackPieces { due: &[], piece: 0, bytes: 200, lead: 0, transfer: &[], followed: &[] }
                 .is_sound()
         );
         let far = timing(0, 0).due_slot(u32::MAX);

@@ -78,12 +78,15 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
         let timing = PlayoutClock {
             origin: Moment(origin),
             startup: Duration::from_secs(1),
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
             from_ms: 0,
             kept_from_ms: 0,
             slot: SLOT,
             early: 0,
         };
-        let curve = TrackPieces { due, piece, bytes, transfer: &[u32::MAX], followed: &[true] };
+        let curve =
+            TrackPieces { due, piece, bytes, lead: 0, transfer: &[u32::MAX], followed: &[true] };
         timing.pieces(curve, 0).collect()
     };
     vec![

@@ -6,7 +6,7 @@ use media::Packaging;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, align_up};
 
 /// How a player fetches a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,18 +42,21 @@ pub(crate) fn layouts(
         };
         // The copy with the narrowest limits decides: a session may move between copies.
         let piece = copies.iter().map(of_copy).min().expect("a title has a copy");
-        let due = match format {
-            DeliveryFormat::Segmented => packaging.due_segmented(number, piece),
-            DeliveryFormat::Progressive => progressive_due(packaging, number, piece),
-        };
-        (piece, due)
+        match format {
+            DeliveryFormat::Segmented => {
+                let lead = lead(packaging, number, piece);
+                (piece, lead, packaging.due_segmented(number, piece, lead))
+            }
+            DeliveryFormat::Progressive => (piece, 0, progressive_due(packaging, number, piece)),
+        }
     };
-    let cut: Vec<(u32, Vec<u32>)> = numbers.map(cut_track).collect();
+    let cut: Vec<(u32, u64, Vec<u32>)> = numbers.map(cut_track).collect();
     let layout = |copy: &CopyLocation| {
         let cut_tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);
-        let tracks = cut_tracks.map(|((track, (piece, due)), runs)| TrackLayout {
+        let tracks = cut_tracks.map(|((track, (piece, lead, due)), runs)| TrackLayout {
             bytes: track.data_len,
             piece: *piece,
+            lead: *lead,
             runs: runs.clone(),
             times: OnceLock::new(),
             stored: Vec::new(),
@@ -63,6 +66,15 @@ pub(crate) fn layouts(
         Arc::new(Layout { title, disk, duration, tracks: tracks.collect() })
     };
     copies.iter().map(layout).collect()
+}
+
+/// The lead of a track in segments: up to the end of the first segment that ends behind the first
+/// piece. Read at once, it is the most media that a player can do with before the next read.
+fn lead(packaging: &Packaging, track: u16, piece: u32) -> u64 {
+    let end = packaging.segment_end(track, u64::from(piece)).unwrap_or(0);
+    let lead = align_up(end, SMALLEST_PIECE);
+    // A longer beginning is no beginning: of a title with one long segment nothing is cut.
+    if lead <= 2 * u64::from(piece) { lead } else { 0 }
 }
 
 /// Due times of a track's pieces in a progressive file, in milliseconds. Files of different offers

@@ -147,6 +147,7 @@ fn at_speed(layout: &Layout, params: &PlaybackParams) -> Layout {
     let tracks = layout.tracks.iter().map(|track| TrackLayout {
         bytes: track.bytes,
         piece: track.piece,
+        lead: track.lead,
         runs: track.runs.clone(),
         due: track.due.iter().map(|due| params.due(*due)).collect(),
         stored: track.stored.clone(),
@@ -170,6 +171,7 @@ fn with_runs_of(track: &TrackLayout, stored: &TrackLayout) -> TrackLayout {
     TrackLayout {
         bytes: track.bytes,
         piece: track.piece,
+        lead: track.lead,
         runs: stored.runs.clone(),
         due: track.due.clone(),
         stored: track.stored.clone(),
@@ -211,6 +213,7 @@ fn part_of(
     let track = TrackLayout {
         bytes: all - short,
         piece,
+        lead: 0,
         runs: whole.runs.clone(),
         due,
         stored,

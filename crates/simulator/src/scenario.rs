@@ -83,6 +83,8 @@ pub struct Titles {
     /// Share of titles of which only a part is played (0 to 1): every piece, or every second, third
     /// or fourth one, forwards or backwards, with a quarter to twice of its play-out time.
     pub partial: f64,
+    /// Whether titles in segments have leads: see `server::engine::TrackLayout::lead`.
+    pub leads: bool,
     /// Share of titles with a replica on a second disk (0 to 1).
     pub copies: f64,
 }
@@ -347,6 +349,7 @@ impl Default for Titles {
             ladders: 0.25,
             tiny: 0.0,
             partial: 0.0,
+            leads: false,
             copies: 0.0,
         }
     }

@@ -134,14 +134,26 @@ impl TrackBytes {
 
     /// Time in milliseconds at which each piece is due: the start of the first fetch that touches
     /// it.
-    fn due(&self, piece: u64, steps_per_fetch: usize, step: Duration) -> Vec<u32> {
-        let pieces = self.total().div_ceil(piece);
-        let due = |number: u64| {
-            let first_step = self.bounds.partition_point(|bound| *bound <= number * piece) - 1;
+    fn due(&self, piece: u64, lead: u64, steps_per_fetch: usize, step: Duration) -> Vec<u32> {
+        let total = self.total();
+        let mut starts: Vec<u64> =
+            (0..total.div_ceil(piece)).map(|number| number * piece).collect();
+        if lead < total && !lead.is_multiple_of(piece) {
+            starts.push(lead);
+            starts.sort_unstable();
+        }
+        let due = |start: u64| {
+            let first_step = self.bounds.partition_point(|bound| *bound <= start) - 1;
             let fetch_start = first_step / steps_per_fetch * steps_per_fetch;
             u32::try_from(fetch_start as u128 * step.as_millis()).expect("at most a day")
         };
-        (0..pieces).map(due).collect()
+        starts.into_iter().map(due).collect()
+    }
+
+    /// Bytes up to the end of the first fetch that ends behind the first piece, in whole blocks.
+    fn lead(&self, piece: u64, steps_per_fetch: usize) -> u64 {
+        let ends = self.bounds.iter().step_by(steps_per_fetch);
+        align_up(ends.copied().find(|end| *end >= piece).unwrap_or(0), BLOCK)
     }
 }
 
@@ -189,6 +201,7 @@ fn copy_of(layout: &Layout, disk: usize, free: &mut FreeSpace, rng: &mut fastran
         TrackLayout {
             bytes: track.bytes,
             piece: track.piece,
+            lead: track.lead,
             runs: free.allocate(bytes, track.piece.into(), rng),
             due: track.due.clone(),
             stored: track.stored.clone(),
@@ -235,11 +248,14 @@ fn draw_title(
             let stored = part.as_ref().map_or_else(Vec::new, |part| part.pieces(count));
             // Pieces that are not played take space on the disk, too.
             let stored_bytes = stored.iter().max().map_or(0, |last| (u64::from(*last) + 1) * size);
+            let cuts = spec.leads && !progressive && part.is_none();
+            let lead = if cuts { track.lead(size, steps_per_fetch) } else { 0 };
             TrackLayout {
                 bytes: track.total(),
                 piece,
+                lead,
                 runs: free.allocate(align_up(track.total(), BLOCK).max(stored_bytes), size, rng),
-                due: track.due(size, steps_per_fetch, step),
+                due: track.due(size, lead, steps_per_fetch, step),
                 stored,
                 times: OnceLock::new(),
             }
@@ -430,8 +446,7 @@ mod tests {
                             assert_eq!(part.bytes.start, next, "seed {seed}");
                             assert_eq!(title.fetch_of(number, next), fetch, "seed {seed}");
                             next = part.bytes.end;
-                            let piece =
-                                usize::try_from((next - 1) / u64::from(track.piece)).unwrap();
+                            let piece = track.piece_at(next - 1) as usize;
                             let start = title.steps_per_fetch * fetch * 500;
                             assert!(track.due[piece] as usize <= start, "seed {seed}");
                         }

@@ -189,6 +189,9 @@ fn what_an_edit_list_cuts_off_is_not_kept_and_what_it_cuts_out_is_refused() {
     let short = take(&store, &edited("short.mp4", 1000)).unwrap();
     let seconds = short.title.duration.as_secs_f64();
     assert!((1.0..1.2).contains(&seconds), "{seconds} s: a second of 2, and a few pictures");
+    let out = dir.file("short-out.mp4");
+    give(&store, "short", &out).unwrap();
+    assert_same(&dir.file("short.mp4"), &out, "short");
 
     // Two edits in place of one.
     let mut bytes = plain.clone();

@@ -237,16 +237,31 @@ impl Packaging {
     }
 
     /// The due time of each piece of `piece` bytes of a track's data when played in segments, in ms
-    /// of media time: the start of the first segment that touches it. Never decreases.
-    pub fn due_segmented(&self, track: u16, piece: u32) -> Vec<u32> {
-        let Some(packaged) = self.track(track) else { return Vec::new() };
-        let stored = &self.index.tracks[usize::from(track)];
-        let segments = &packaged.segments;
-        let starts = (0..segments.count()).filter_map(|k| {
-            let bytes = segments::data(&stored.ldus, segments.parts(k)?.first()?.ldus.clone());
-            Some((bytes.start, segments.time(k).start))
-        });
-        due_by_piece(starts, stored.data_len, piece)
+    /// of media time: the start of the first segment that touches it. Never decreases. The piece
+    /// that contains the end of the first `lead` bytes is cut in two there; zero: none is.
+    pub fn due_segmented(&self, track: u16, piece: u32, lead: u64) -> Vec<u32> {
+        let Some(data_len) = self.index.tracks.get(usize::from(track)).map(|of| of.data_len) else {
+            return Vec::new();
+        };
+        due_by_piece(self.segment_starts(track), data_len, piece, lead)
+    }
+
+    /// The end of the first segment of a track that ends at byte `from` of its data or later;
+    /// `None`: no segment but the last does.
+    pub fn segment_end(&self, track: u16, from: u64) -> Option<u64> {
+        self.segment_starts(track).skip(1).map(|(start, _)| start).find(|start| *start >= from)
+    }
+
+    // First byte and time of each segment of a track.
+    fn segment_starts(&self, track: u16) -> impl Iterator<Item = (u64, MediaTime)> + '_ {
+        self.track(track).into_iter().flat_map(move |packaged| {
+            let stored = &self.index.tracks[usize::from(track)];
+            let segments = &packaged.segments;
+            (0..segments.count()).filter_map(move |k| {
+                let bytes = segments::data(&stored.ldus, segments.parts(k)?.first()?.ldus.clone());
+                Some((bytes.start, segments.time(k).start))
+            })
+        })
     }
 
     /// The due time of each piece of `piece` bytes of a track's data when played progressively
@@ -260,7 +275,7 @@ impl Packaging {
         let stored = &self.index.tracks[i];
         let chunks = progressive::chunks(stored, &self.lines[i]);
         let starts = chunks.iter().map(|chunk| (chunk.bytes.start, progressive::due(chunk)));
-        due_by_piece(starts, stored.data_len, piece)
+        due_by_piece(starts, stored.data_len, piece, 0)
     }
 
     /// The segments of each track of the whole title.
@@ -357,15 +372,22 @@ fn due_by_piece(
     starts: impl Iterator<Item = (u64, MediaTime)>,
     data_len: u64,
     piece: u32,
+    lead: u64,
 ) -> Vec<u32> {
     assert!(piece > 0, "pieces have bytes");
+    let piece = u64::from(piece);
     let mut starts = starts.peekable();
     let mut due = 0;
-    (0..data_len.div_ceil(u64::from(piece)))
-        .map(|number| {
+    let cut = (lead < data_len && !lead.is_multiple_of(piece)).then(|| lead / piece);
+    (0..data_len.div_ceil(piece))
+        .flat_map(|number| {
+            let second = (cut == Some(number)).then_some(lead);
+            std::iter::once(number * piece).chain(second)
+        })
+        .map(|begins| {
             // The last part that begins at or before the piece's first byte is the first to touch
             // it.
-            while let Some((_, time)) = starts.next_if(|&(at, _)| at <= number * u64::from(piece)) {
+            while let Some((_, time)) = starts.next_if(|&(at, _)| at <= begins) {
                 due = due.max(millis(time));
             }
             due

@@ -9,7 +9,7 @@
 //!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
 //! ```
 
-use super::bookings::evaluate::{Accepted, Candidate};
+use super::bookings::evaluate::{Accepted, Approval, Candidate};
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
@@ -45,6 +45,7 @@ impl Engine {
         let suspended = old.map(|id| self.suspend(id));
         match self.choose_offer(now, &request) {
             Ok(Choice { offer, accepted, slots }) => {
+                self.streams.bookings.note_start(&accepted.candidate, slots);
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
                 self.streams.accounts.counters.admitted_downgraded += u64::from(offer > 0);
@@ -67,11 +68,13 @@ impl Engine {
     // that fits within the viewer's max_wait.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
         let session = SessionId(self.next_session);
+        let patience_slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
+        let max_wait = u32::try_from(patience_slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         let mut rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) if choice.offer > 0 => {
                 return Ok(self.choose_better_offer(now, request, choice));
             }
-            Ok(choice) => return Ok(choice),
+            Ok(choice) => return Ok(self.pace(choice, max_wait)),
             Err(Rejection::Unusable(reason)) => return Err(Self::refusal_of_unusable(reason)),
             Err(Rejection::Short(rejected)) => rejected,
         };
@@ -87,17 +90,62 @@ impl Engine {
             }
             return Ok(choice);
         }
-        let patience_slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
-        let max_wait = u32::try_from(patience_slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
         for at in 0..rejected.len() {
-            let candidate = &mut rejected[at].candidate;
-            if let Some((slots, approval)) = self.streams.delay_until_it_fits(candidate, max_wait) {
+            let later = self.start_later(&mut rejected[at].candidate, max_wait, &[true, false]);
+            if let Some((slots, approval)) = later {
                 let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
         }
         Err(self.refusal_of_all(now, request.max_wait, rejected))
+    }
+
+    // One of a crowd that fits now starts a little later, if so many start now already that there
+    // would be no room for the next reads of all.
+    fn pace(&mut self, choice: Choice, max_wait: u32) -> Choice {
+        let Choice { offer, accepted: Accepted { mut candidate, approval }, slots } = choice;
+        let disk = &self.streams.bookings.disks[candidate.disk()];
+        let is_crowded = disk.paced_start(disk.share_of(&candidate.demand), max_wait) > 0;
+        let gathers = candidate.gathers_leads();
+        // A follower takes nothing of the disk, and where all are admitted, nobody waits.
+        let bookings = &self.streams.bookings;
+        let is_free = candidate.sent.is_some() || !bookings.refuses() || bookings.survives_loss();
+        if max_wait == 0 || is_free || !is_crowded {
+            return Choice { offer, accepted: candidate.accepted(approval), slots };
+        }
+        if let Some((slots, approval)) = self.start_later(&mut candidate, max_wait, &[true]) {
+            return Choice { offer, accepted: candidate.accepted(approval), slots };
+        }
+        self.streams.bookings.gather_leads(&mut candidate, gathers);
+        Choice { offer, accepted: candidate.accepted(approval), slots }
+    }
+
+    // Delays a candidate until it fits, by so many slots at most, with its leads gathered or not.
+    // If it does not fit, it is as it was.
+    fn start_later(
+        &mut self,
+        candidate: &mut Candidate,
+        max_wait: u32,
+        gather_leads: &[bool],
+    ) -> Option<(u32, Approval)> {
+        if max_wait == 0 {
+            return None;
+        }
+        self.streams.bookings.open_late(candidate, true);
+        for gather in gather_leads {
+            self.streams.bookings.gather_leads(candidate, *gather);
+            if gather_leads.len() > 1 && *gather && !candidate.gathers_leads() {
+                continue;
+            }
+            let later = self.streams.delay_until_it_fits(candidate, max_wait, true);
+            if later.is_some() {
+                return later;
+            }
+        }
+        self.streams.bookings.gather_leads(candidate, false);
+        self.streams.bookings.open_late(candidate, false);
+        None
     }
 
     // A better offer than the one that fits now, in place of viewers who have gone, if there is

@@ -1,6 +1,7 @@
 //! The engine's inputs and outputs as types. Every input method of [`super::Engine`] takes `now`
 //! first.
 
+use super::pieces;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -57,6 +58,10 @@ pub struct TrackLayout {
     /// chunk or is a multiple of it; no piece crosses the end of an extent (runs are multiples
     /// of it but for the last).
     pub piece: u32,
+    /// Bytes of the beginning after which the next read may wait longest: where a segment ends. The
+    /// piece that contains their end is cut in two there. A multiple of the device's block; zero
+    /// where no piece is cut.
+    pub lead: u64,
     /// The track's extents in order, as byte ranges of the device.
     pub runs: Vec<Range<u64>>,
     /// Per piece, when the first byte a player needs of it is due, in milliseconds of media time
@@ -80,6 +85,18 @@ pub struct PieceTimes {
     /// Per piece, whether the next lies directly behind it, so that the disk reads both in one
     /// visit ([`disk::Costs::shortest_following`]).
     pub followed: Vec<bool>,
+}
+
+impl TrackLayout {
+    /// The first byte of a piece.
+    pub fn start(&self, piece: u32) -> u64 {
+        pieces::curve(self).start(piece)
+    }
+
+    /// The piece that holds a byte.
+    pub fn piece_at(&self, byte: u64) -> u32 {
+        pieces::curve(self).piece_at(byte)
+    }
 }
 
 impl PieceTimes {
@@ -161,7 +178,9 @@ pub enum AdmissionDecision {
         /// Index into [`AdmitRequest::offers`].
         offer: usize,
         /// All deadlines are as if the request had come this much later; at most
-        /// [`AdmitRequest::max_wait`], zero where there is room at once.
+        /// [`AdmitRequest::max_wait`], zero where there is room at once. Not zero: nothing is
+        /// delivered before the start-up is over, and deadlines count from there, except where the
+        /// loss of a disk must be survived.
         wait: Duration,
     },
     /// No room; nothing changed.

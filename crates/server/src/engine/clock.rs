@@ -31,6 +31,9 @@ impl Engine {
     /// Brings the engine to `now`: if a slot has begun since, everything that slots begin with.
     pub(super) fn advance(&mut self, now: Moment) {
         if !self.streams.bookings.advance(now) {
+            if self.streams.next_opening() <= now {
+                self.streams.open_due(now);
+            }
             return;
         }
         // New timings wait until the last session has ended, which each slot may find.

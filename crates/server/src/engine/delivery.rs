@@ -353,11 +353,12 @@ impl Engine {
             return false;
         }
         let stream = &self.streams[&id];
-        let start = u64::from(piece) * u64::from(stream.curve().piece);
-        let end = next.end.min(start + u64::from(stream.curve().piece));
+        let curve = stream.curve();
+        let (start, piece_end) = (curve.start(piece), curve.start(piece + 1));
+        let end = next.end.min(piece_end);
         // The last piece of a track may be shorter than the others.
-        let whole = end == start + u64::from(stream.curve().piece)
-            || end == stream.layout.tracks[usize::from(stream.track)].bytes;
+        let whole =
+            end == piece_end || end == stream.layout.tracks[usize::from(stream.track)].bytes;
         let within = |offset: u64| u32::try_from(offset - start).expect("within a piece");
         let bytes = within(next.offset)..within(end);
         session.unsent += len;
@@ -403,8 +404,7 @@ impl Engine {
 
     fn await_piece(&mut self, request: RequestId, next: NextBytes) {
         let layout = &self.sessions[&self.requests[&request].session].layout;
-        let piece = next.offset / u64::from(layout.tracks[usize::from(next.track)].piece);
-        let piece = u32::try_from(piece).expect("within a sound track");
+        let piece = layout.tracks[usize::from(next.track)].piece_at(next.offset);
         let key = key(layout, next.track, piece);
         self.streams.awaited.wait(request, key);
     }

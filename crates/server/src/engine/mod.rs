@@ -87,6 +87,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// # let track = TrackLayout {
 /// #     bytes: 40 * u64::from(PIECE),
 /// #     piece: PIECE,
+/// #     lead: 0,
 /// #     runs: std::iter::once(0..40 * u64::from(PIECE)).collect(),
 /// #     due: (0..40).map(|piece| piece * 500).collect(),
 /// #     stored: Vec::new(),
@@ -390,7 +391,11 @@ impl Engine {
     /// When [`Engine::tick`] must be called next, at the latest.
     pub fn next_wakeup(&self) -> Moment {
         // Without sessions and reads a slot changes nothing, so an idle server sleeps.
-        if self.is_quiet() { Moment::MAX } else { self.streams.bookings.slot_end() }
+        if self.is_quiet() {
+            Moment::MAX
+        } else {
+            self.streams.next_opening().min(self.streams.bookings.slot_end())
+        }
     }
 
     /// Forgets the piece that has been unused for longest, at once and without an action, for a

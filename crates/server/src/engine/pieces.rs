@@ -15,6 +15,7 @@ pub(super) fn curve(track: &TrackLayout) -> TrackPieces<'_> {
         due: &track.due,
         piece: track.piece,
         bytes: align_up(track.bytes, BLOCK),
+        lead: track.lead,
         transfer: times.map_or(&[], |times| &times.transfer),
         followed: times.map_or(&[], |times| &times.followed),
     }
@@ -26,12 +27,18 @@ pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
     let mut times = PieceTimes::default();
     let shortest = costs.shortest_following();
     let long = |transfer: u32| shortest.is_some_and(|shortest| u64::from(transfer) >= shortest);
+    let behind_cut = curve(track).piece_at(track.lead);
     let mut before: Option<(u64, u32)> = None;
-    for (offset, len) in (0..pieces).map(|piece| place_of(track, piece)) {
+    for (piece, (offset, len)) in (0..pieces).map(|piece| (piece, place_of(track, piece))) {
         let takes = costs.transfer(offset, u64::from(len));
         let takes = u32::try_from(takes).unwrap_or(u32::MAX);
         if let Some((end, transfer)) = before {
-            times.followed.push(end == offset && long(transfer) && long(takes));
+            // A short part may begin a visit, or end one, but is never in the middle.
+            let begins = !times.followed.last().copied().unwrap_or(false);
+            let ends_lead = track.lead > 0 && piece + 1 == behind_cut;
+            let begins_lead = track.lead > 0 && begins && (ends_lead || piece == behind_cut + 1);
+            let is_one_visit = (long(transfer) || begins_lead) && (long(takes) || ends_lead);
+            times.followed.push(end == offset && shortest.is_some() && is_one_visit);
         }
         times.transfer.push(takes);
         before = Some((offset + u64::from(len), takes));
@@ -55,8 +62,10 @@ pub(super) fn key(layout: &Layout, number: TrackNumber, piece: u32) -> PieceKey 
 // At which byte of what is stored of a track a piece begins.
 fn stored_at(track: &TrackLayout, piece: u32) -> u64 {
     let i = usize::try_from(piece).unwrap_or(usize::MAX);
-    let stored = track.stored.get(i).copied().unwrap_or(piece);
-    u64::from(stored) * u64::from(track.piece)
+    match track.stored.get(i) {
+        Some(stored) => u64::from(*stored) * u64::from(track.piece),
+        None => curve(track).start(piece),
+    }
 }
 
 /// Offset and length of a piece on the track's disk.
@@ -106,13 +115,13 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     // Bounded before it is rounded up, so that a corrupt length does not overflow.
     let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
     let piece = u64::from(track.piece);
-    if piece == 0 || piece % BLOCK != 0 {
+    if piece == 0 || piece % BLOCK != 0 || !track.lead.is_multiple_of(BLOCK) {
         return Err(LayoutError::PartialBlocks);
     }
     if piece > read_size {
         return Err(LayoutError::PiecesTooLarge);
     }
-    let pieces = padded.div_ceil(piece);
+    let pieces = padded.div_ceil(piece) + 1;
     // The number after the last piece must fit too: it is where a stream's cursor ends.
     if pieces >= u64::from(u32::MAX) {
         return Err(LayoutError::TooManyPieces);
@@ -121,7 +130,8 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
         return Err(LayoutError::DueTimesDecrease);
     }
     let listed = track.stored.len() as u64;
-    if listed > 0 && listed != pieces {
+    // Parts of what is stored are cut at multiples of a piece only.
+    if listed > 0 && (listed + 1 != pieces || track.lead > 0) {
         return Err(LayoutError::PieceListLength);
     }
     let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
@@ -165,6 +175,7 @@ mod tests {
         let track = |runs: Vec<Range<u64>>, stored: Vec<u32>, piece: u32| TrackLayout {
             bytes: 5 * MIB,
             piece,
+            lead: 0,
             runs,
             due: vec![0; 5],
             stored,
@@ -193,6 +204,41 @@ mod tests {
     }
 
     #[test]
+    fn a_lead_ends_a_visit_and_the_read_behind_it_begins_one() {
+        const MIB: u64 = 1 << 20;
+        let track = |lead: u64, piece: u64| TrackLayout {
+            bytes: 5 * piece,
+            piece: u32::try_from(piece).unwrap(),
+            lead,
+            runs: std::iter::once(0..5 * piece).collect(),
+            due: vec![0; 6],
+            stored: Vec::new(),
+            times: OnceLock::new(),
+        };
+        let of = |disk: &str, track: &TrackLayout| {
+            let model = disk::DiskModel::preset(disk).unwrap();
+            times(track, &Costs::of_model(&model, units::ByteCount(4 * MIB), 4))
+        };
+        let cut = track(4 * MIB + 64 * 1024, 4 * MIB);
+        assert_eq!(validate(&cut, 4 * MIB), Ok(()));
+        let times = of("hdd-20tb", &cut);
+        assert_eq!(times.transfer.len(), 6);
+        // A read of 4 MiB at the outermost cylinders takes less than a visit, one of 64 KiB, too.
+        assert_eq!(times.followed, [true, false, false, false, false]);
+        // In the middle of the disk whole reads are long.
+        let half = 10 << 40;
+        let inner = TrackLayout { runs: std::iter::once(half..half + 20 * MIB).collect(), ..cut };
+        assert_eq!(of("hdd-20tb", &inner).followed, [true, false, true, true, true]);
+        assert_eq!(of("ssd-sata", &inner).followed, [false; 5], "no arm");
+        let places: Vec<_> = (0..3).map(|n| place_of(&inner, n)).collect();
+        let (mib, kib64) = (1 << 20, 1 << 16);
+        let second = half + 4 * MIB;
+        let expected =
+            [(half, 4 * mib), (second, kib64), (second + u64::from(kib64), 4 * mib - kib64)];
+        assert_eq!(places, expected);
+    }
+
+    #[test]
     fn a_piece_is_found_in_its_run() {
         let layout = Layout {
             title: TitleKey(1),
@@ -201,6 +247,7 @@ mod tests {
             tracks: vec![TrackLayout {
                 bytes: 3 * 8192 + 100,
                 piece: 8192,
+                lead: 0,
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
                 stored: Vec::new(),

@@ -225,7 +225,7 @@ impl Engine {
         // A player that seeks waits as it does at its start, and does not know of a longer delay.
         let startup_slots = self.config.startup.as_nanos() / self.config.slot.as_nanos();
         let limit = u32::try_from(startup_slots).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
-        match self.streams.delay_until_it_fits(&mut candidate, limit) {
+        match self.streams.delay_until_it_fits(&mut candidate, limit, false) {
             Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
             None => {
                 let never = Never { others: true, max_wait: self.config.startup };
@@ -245,13 +245,12 @@ fn stream_from(
 ) -> Stream {
     let layout_track = &layout.tracks[usize::from(track)];
     let curve = curve(layout_track);
-    let size = u64::from(layout_track.piece);
     // An offset out of range becomes the end of the track, where nothing is left to read.
-    let piece = u32::try_from(offset / size).unwrap_or(u32::MAX);
+    let piece = curve.piece_at(offset);
     // Only pieces' first bytes have times. In the middle of one, the time is not before its own
     // (buffers are kept as if it were that), and not after that of the next (deadlines are as if it
     // were that).
-    let inside = !offset.is_multiple_of(size);
+    let inside = offset != curve.start(piece);
     let here = curve.due(if inside { piece.saturating_add(1) } else { piece });
     // Pieces of one segment are due together: the first later due time is the next segment's.
     let next_segment = curve.due.partition_point(|due| *due <= here);

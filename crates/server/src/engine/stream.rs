@@ -272,7 +272,7 @@ impl Stream {
 
     /// The piece that holds the byte at `offset` of the track.
     pub(super) fn piece_at(&self, offset: u64) -> u32 {
-        u32::try_from(offset / u64::from(self.curve().piece)).expect("within a sound track")
+        self.curve().piece_at(offset)
     }
 
     /// Whether the booking is empty: nothing unread, nothing held.

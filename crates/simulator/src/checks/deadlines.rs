@@ -54,6 +54,8 @@ pub(crate) struct Admission<'a> {
     pub(crate) tracks: &'a [TrackNumber],
     /// Media time of the start.
     pub(crate) from: Duration,
+    /// It has waited for its start.
+    pub(crate) waited: bool,
 }
 
 /// Where a track continues after a seek.
@@ -145,10 +147,10 @@ impl Deadlines {
         session: SessionId,
         admission: &Admission<'_>,
     ) -> Vec<(Moment, DeadlineCheck)> {
-        let &Admission { layout, segments, tracks, from } = admission;
+        let &Admission { layout, segments, tracks, from, waited } = admission;
         let schedule = |track: &TrackNumber| {
             let byte = segments.byte_at(*track, from);
-            let grant = GrantStart { track: *track, byte, from_ms: millis(from) };
+            let grant = GrantStart { track: *track, byte, from_ms: millis(from), waited };
             TrackSchedule::admitted(start, layout, segments, &grant, &self.contract)
         };
         let record = SessionRecord {

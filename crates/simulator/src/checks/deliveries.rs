@@ -26,7 +26,8 @@ pub(crate) struct Delivery<'a> {
     /// The piece that the buffer holds.
     pub(crate) piece: Piece,
     /// Size of the pieces of its track.
-    pub(crate) piece_size: u32,
+    /// The first byte of the piece.
+    pub(crate) begin: u64,
     pub(crate) buffer_len: u32,
     /// The range within the buffer.
     pub(crate) bytes: &'a Range<u32>,
@@ -43,13 +44,13 @@ impl Deliveries {
     }
 
     pub(crate) fn deliver(&mut self, delivery: &Delivery<'_>, violations: &mut ViolationLog) {
-        let &Delivery { request, piece, piece_size, buffer_len, bytes } = delivery;
+        let &Delivery { request, piece, begin, buffer_len, bytes } = delivery;
         let Some(expected) = self.open.get_mut(&request) else {
             return violations
                 .add("only open requests receive deliveries", || format!("{request:?}"));
         };
         // Deliveries name a range of a buffer; requests name a range of the track.
-        let start = u64::from(piece.number) * u64::from(piece_size);
+        let start = begin;
         let given = start + u64::from(bytes.start)..start + u64::from(bytes.end);
         let next = expected
             .parts

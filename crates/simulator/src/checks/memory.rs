@@ -168,12 +168,12 @@ impl Memory {
 /// Device offset and length of the read of a piece.
 fn position(layout: &Layout, piece: Piece) -> Option<(u64, u32)> {
     let track = layout.tracks.get(usize::from(piece.track))?;
-    let start = u64::from(piece.number) * u64::from(track.piece);
-    let len = track.bytes.checked_sub(start)?.min(u64::from(track.piece));
+    let start = track.start(piece.number);
+    let len = track.bytes.min(track.start(piece.number + 1)).checked_sub(start)?;
     // Where only a part of a track is played, pieces are numbered in play-out order; their
     // position on the disk follows from the number in stored order.
     let stored = track.stored.get(usize::try_from(piece.number).ok()?).copied();
-    let mut offset = u64::from(stored.unwrap_or(piece.number)) * u64::from(track.piece);
+    let mut offset = stored.map_or(start, |stored| u64::from(stored) * u64::from(track.piece));
     for run in &track.runs {
         let run_len = run.end - run.start;
         if offset < run_len {

@@ -39,6 +39,8 @@ pub(super) struct GrantStart {
     /// The first byte of the segment that holds the time at which the player starts.
     pub(super) byte: u64,
     pub(super) from_ms: u32,
+    /// It has waited for its start.
+    pub(super) waited: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,9 @@ pub(super) struct TrackSchedule {
     pub(super) track: TrackNumber,
     slot: Duration,
     startup: Duration,
+    /// From `origin` until the viewer is given data at the earliest. A viewer who has waited for
+    /// its start is given none before the start-up is over.
+    opens_after: Duration,
     /// The time from which deadlines count.
     origin: Moment,
     /// Media time that is due at `origin`.
@@ -83,12 +88,13 @@ impl TrackSchedule {
         start: &GrantStart,
         contract: &Contract,
     ) -> Self {
-        let &GrantStart { track, byte, from_ms } = start;
+        let &GrantStart { track, byte, from_ms, waited } = start;
         let first = piece_at(layout, track, byte);
         Self {
             track,
             slot: contract.slot,
             startup: contract.startup,
+            opens_after: if waited { contract.startup } else { Duration::ZERO },
             origin: now,
             from_ms,
             kept_from_ms: from_ms,
@@ -113,7 +119,7 @@ impl TrackSchedule {
         target: &SeekTarget,
     ) {
         let first = piece_at(layout, self.track, target.byte);
-        self.origin = now + target.wait;
+        (self.origin, self.opens_after) = (now + target.wait, Duration::ZERO);
         // The viewer may have sought to the end of the segment and need the next one at once.
         // Deadlines therefore count from the end of the segment, and buffers are kept from its
         // start.
@@ -207,7 +213,8 @@ impl TrackSchedule {
         let until_due = Duration::from_millis(u64::from(due.saturating_sub(from_ms)));
         // In memory one slot before it is played, because reads are guaranteed by the end of a
         // slot; nothing is guaranteed before the end of the start-up.
-        self.origin + until_due.saturating_sub(self.slot).max(self.startup)
+        let until_played = until_due + self.opens_after;
+        self.origin + until_played.saturating_sub(self.slot).max(self.startup)
     }
 
     /// When the piece after `piece` is due, if the segment of the grant is played whole.
@@ -226,8 +233,7 @@ impl TrackSchedule {
 }
 
 fn piece_at(layout: &Layout, track: TrackNumber, byte: u64) -> u32 {
-    let piece = byte / u64::from(layout.tracks[usize::from(track)].piece);
-    u32::try_from(piece).expect("pieces are counted in u32")
+    layout.tracks[usize::from(track)].piece_at(byte)
 }
 
 fn piece_count(layout: &Layout, track: TrackNumber) -> u32 {

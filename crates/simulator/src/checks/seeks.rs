@@ -191,6 +191,7 @@ mod tests {
         TrackLayout {
             bytes: 10_000,
             piece: READ,
+            lead: 0,
             runs: Vec::new(),
             due: Vec::new(),
             stored,

@@ -91,6 +91,9 @@ impl World<'_> {
     /// numbered in play-out order.
     fn piece_at(&self, title: TitleKey, track: TrackNumber, start: u64) -> Piece {
         let layout = &self.title(title).layout.tracks[usize::from(track)];
+        if layout.stored.is_empty() {
+            return Piece { title, track, number: layout.piece_at(start) };
+        }
         let stored = start / u64::from(layout.piece);
         let played = layout.stored.iter().position(|piece| u64::from(*piece) == stored);
         let number = played.map_or(stored, |number| number as u64);
@@ -147,9 +150,10 @@ impl World<'_> {
         self.note_progress("deliver: request, read, bytes", numbers);
         let Some((piece, buffer_len)) = self.memory.pin(read, &mut self.violations) else { return };
         let track = &self.title(piece.title).layout.tracks[usize::from(piece.track)];
-        let (piece_size, track_bytes) = (track.piece, track.bytes);
-        let end = u64::from(piece.number) * u64::from(piece_size) + u64::from(bytes.end);
-        let delivery = Delivery { request, piece, piece_size, buffer_len, bytes };
+        let piece_end = track.bytes.min(track.start(piece.number + 1));
+        let end = track.start(piece.number) + u64::from(bytes.end);
+        let begin = track.start(piece.number);
+        let delivery = Delivery { request, piece, begin, buffer_len, bytes };
         self.deliveries.deliver(&delivery, &mut self.violations);
         let Some(open) = self.requests.get_mut(&request) else {
             self.memory.unpin(read);
@@ -161,7 +165,7 @@ impl World<'_> {
             open.requested_at.max(open.last_sent).max(open.guaranteed_by.unwrap_or_default());
         let delivered = DeliveredBytes {
             piece,
-            to_its_end: bytes.end == piece_size || end == track_bytes,
+            to_its_end: end == piece_end,
             end,
             takeable_from: in_order.max(self.deadlines.room_since(open.session)),
         };
@@ -198,8 +202,7 @@ impl World<'_> {
     }
 
     fn has_failed_twice(&self, title: TitleKey, track: TrackNumber, offset: u64) -> bool {
-        let size = u64::from(self.title(title).layout.tracks[usize::from(track)].piece);
-        let number = u32::try_from(offset / size).expect("pieces are counted in u32");
+        let number = self.title(title).layout.tracks[usize::from(track)].piece_at(offset);
         self.memory.failures(Piece { title, track, number }) >= 2
     }
 

@@ -122,6 +122,7 @@ impl World<'_> {
             segments: &title.segments,
             tracks: &title.offers[offer],
             from,
+            waited: !wait.is_zero() && !self.scenario.survive_loss,
         };
         viewer.session = Some(session);
         viewer.disconnected = false;

@@ -166,6 +166,7 @@ fn track(
     TrackLayout {
         bytes,
         piece,
+        lead: 0,
         runs: runs(bytes, size, capacity, rng),
         due,
         stored: Vec::new(),

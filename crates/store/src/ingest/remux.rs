@@ -2,18 +2,18 @@
 
 use super::fragments::StreamIngest;
 use super::plan::{RemuxPlan, SelectedStream};
-use super::probe::{ProbeOutput, input, probe};
+use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions};
 use crate::{StoreError, TitleWriter};
-use media::{BadStream, FragmentError};
+use media::{BadStream, Edit, FragmentError, LduIndex, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use units::Reason;
+use units::{MediaTime, Reason};
 
 pub(super) fn ingest(
     writer: TitleWriter<'_>,
@@ -51,7 +51,7 @@ pub(super) fn ingest(
         (_, None) => return Err(job.refused(refusal(&said, None))),
     };
     let unreadable = ingest.unreadable();
-    let (writer, tracks) = ingest.finish().map_err(|error| match error {
+    let (writer, mut tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
             job.refused(refusal(&said, Some(FragmentError::Stream(error))))
@@ -61,6 +61,9 @@ pub(super) fn ingest(
         && let Some(reason) = renditions::misaligned(&tracks, job.file, job.others)
     {
         return Err(job.refused(reason));
+    }
+    if plan.ends.is_some() {
+        end_with_the_edits(&found, &plan, &mut tracks);
     }
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
     if unreadable > 0 {
@@ -73,6 +76,25 @@ pub(super) fn ingest(
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
     plan.left_out.extend(metadata::left_out(&found));
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
+}
+
+/// Hides the few pictures behind the end of the source's edit lists that were copied, because
+/// others are decoded from them or by rounding.
+fn end_with_the_edits(
+    found: &ProbeOutput,
+    plan: &RemuxPlan,
+    tracks: &mut [(TrackDescription, LduIndex)],
+) {
+    for (taken, (track, _)) in plan.streams.iter().zip(tracks) {
+        let stream = found.streams.iter().find(|s| taken.file == 0 && s.index == taken.index);
+        let Some(seconds) = stream.and_then(ProbedStream::seconds) else { continue };
+        #[expect(clippy::cast_possible_truncation, reason = "nanoseconds of a title")]
+        let duration = Some(MediaTime((seconds * 1e9).round() as i64));
+        match track.edits.last_mut() {
+            Some(edit) if edit.media_time.is_some() => edit.duration = duration,
+            _ => track.edits.push(Edit { duration, media_time: Some(0) }),
+        }
+    }
 }
 
 /// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.

@@ -6,12 +6,12 @@ use crate::engine::stream::{Stream, StreamId};
 use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
 use scheduler::{
-    BusySlots, ChosenRead, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard, HistoryKey,
-    ObservedCurve, Supply,
+    BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
+    HistoryKey, ObservedCurve, Supply,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::{Moment, SlotIndex, nanos};
 
 /// A read that was chosen for a sweep or a batch and not yet given to the device.
 pub(in crate::engine) type Chosen = ChosenRead<StreamId, ReadId>;
@@ -55,6 +55,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) next_release: [Option<Option<Moment>>; 2],
     /// Slots by which the last candidate of this slot was delayed, if any was.
     pub(in crate::engine) last_delay: u32,
+    /// By slot, the share of the disk that the viewers take on average who start in it.
+    starts: BTreeMap<SlotIndex, u64>,
     pub(in crate::engine) reads: u64,
     pub(in crate::engine) bytes: u64,
     pub(in crate::engine) failures: u64,
@@ -91,6 +93,7 @@ impl Disk {
             last_search: None,
             next_release: [None; 2],
             last_delay: 0,
+            starts: BTreeMap::new(),
             reads: 0,
             bytes: 0,
             failures: 0,
@@ -130,6 +133,38 @@ impl Disk {
         let may = self.searches < MAX_SEARCHES;
         self.searches += u32::from(may);
         may
+    }
+
+    /// The share of the disk that a newcomer takes on average, in parts of [`WHOLE_DISK`].
+    pub(in crate::engine) fn share_of(&self, demand: &Demand) -> u64 {
+        let (reads, slots) = (demand.reads(), demand.slots().len() as u64);
+        let (takes, whole) = match &self.timings.costs {
+            Some(costs) => {
+                let transfer = demand.slots().iter().map(|load| load.transfer).sum();
+                (costs.batch(reads, transfer), slots.saturating_mul(nanos(self.slot)))
+            }
+            None => (reads, slots.saturating_mul(self.guard.min_read().into())),
+        };
+        let share = u128::from(takes) * u128::from(WHOLE_DISK) / u128::from(whole.max(1));
+        u64::try_from(share).unwrap_or(WHOLE_DISK)
+    }
+
+    /// The first slot, so many from now, in which a newcomer with this share may start, so that a
+    /// full house starts within `wait` slots and not all of it in the first ones. Zero, if all of
+    /// them are taken.
+    pub(in crate::engine) fn paced_start(&self, share: u64, wait: u32) -> u32 {
+        let current = self.dispatcher.books.current();
+        let has_room = |slots: &u32| {
+            let begun = self.starts.get(&(current + u64::from(*slots))).copied().unwrap_or(0);
+            begun == 0 || begun + share <= WHOLE_DISK / u64::from(wait.max(1))
+        };
+        (0..=wait).find(has_room).unwrap_or(0)
+    }
+
+    /// A viewer with this share of the disk starts so many slots from now.
+    pub(in crate::engine) fn note_start(&mut self, share: u64, slots: u32) {
+        let slot = self.dispatcher.books.current() + u64::from(slots);
+        *self.starts.entry(slot).or_default() += share;
     }
 
     /// Everything in the device: reads and best-effort work.
@@ -182,6 +217,7 @@ impl Disk {
         self.batch_len = 0;
         (self.searches, self.last_delay, self.last_search) = (0, 0, None);
         self.next_release = [None; 2];
+        self.starts = self.starts.split_off(&slot);
         // A disk that has nothing to read is idle, not silent.
         let silent = self.in_flight > 0 && self.slot_reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
@@ -343,6 +379,9 @@ impl Disk {
         }
     }
 }
+
+/// Parts in which shares of a disk are counted.
+const WHOLE_DISK: u64 = 1 << 30;
 
 /// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;

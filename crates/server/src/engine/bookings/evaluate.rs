@@ -23,6 +23,7 @@ use scheduler::{
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 /// A reservation to be decided on: the streams of one session at one placement.
@@ -100,6 +101,11 @@ impl Candidate {
         Placement { disk: self.disk(), replica: self.replica }
     }
 
+    /// Whether leads of its tracks are gathered.
+    pub(in crate::engine) fn gathers_leads(&self) -> bool {
+        self.streams.iter().any(Stream::gathers_lead)
+    }
+
     /// The candidate as if its viewer came `slots` later.
     pub(in crate::engine) fn delay(&mut self, slots: u32) {
         self.demand.shift(u64::from(slots));
@@ -133,6 +139,40 @@ impl Bookings {
             stream.booked_held().for_each(|piece| demand.add_held(piece));
         }
         demand
+    }
+
+    /// Whether a candidate's viewer is given nothing before its start-up is over. Its deadlines
+    /// count from there then.
+    pub(in crate::engine) fn open_late(&mut self, candidate: &mut Candidate, late: bool) {
+        // A session that moves to another disk needs the time until its start.
+        let late = late && !self.survives_loss();
+        let opens_after = if late { self.startup } else { Duration::ZERO };
+        candidate.streams.iter_mut().for_each(|stream| stream.open_after(opens_after));
+        self.renew_demand(candidate);
+    }
+
+    /// Whether the leads of a candidate's tracks are read in one visit each.
+    pub(in crate::engine) fn gather_leads(&mut self, candidate: &mut Candidate, gather: bool) {
+        let gather = gather && self.gathers(candidate.disk());
+        candidate.streams.iter_mut().for_each(|stream| stream.gather_lead(gather));
+        self.renew_demand(candidate);
+    }
+
+    /// Whether leads may be gathered: where a visit has a price, and reads stay on their disk.
+    pub(in crate::engine) fn gathers(&self, disk: usize) -> bool {
+        self.plans(disk) && !self.survives_loss()
+    }
+
+    /// An accepted candidate's viewer starts so many slots from now.
+    pub(in crate::engine) fn note_start(&mut self, candidate: &Candidate, slots: u32) {
+        let disk = &mut self.disks[candidate.disk()];
+        let share = if candidate.sent.is_some() { 0 } else { disk.share_of(&candidate.demand) };
+        disk.note_start(share, slots);
+    }
+
+    fn renew_demand(&mut self, candidate: &mut Candidate) {
+        let demand = self.demand_of(&mut candidate.streams, candidate.demand.reserve);
+        self.put_demand(std::mem::replace(&mut candidate.demand, demand));
     }
 
     /// An empty demand, from the pool: what is booked is to be decided on without a newcomer.

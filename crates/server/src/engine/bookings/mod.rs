@@ -243,7 +243,16 @@ impl Bookings {
         let (startup, slot) = (self.startup, self.slot_length);
         // Only a stream with a replica has to outlast the slot in which a loss is noticed.
         let early = if replica.is_some() { EARLY_SLOTS } else { 0 };
-        PlayoutClock { origin, startup, from_ms, kept_from_ms: from_ms, slot, early }
+        PlayoutClock {
+            origin,
+            startup,
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
+            from_ms,
+            kept_from_ms: from_ms,
+            slot,
+            early,
+        }
     }
 
     /// Books a new stream, whose part of its session's demand is on the books already

@@ -5,6 +5,7 @@ use crate::engine::pieces::curve;
 use crate::engine::{Layout, ReadId};
 use scheduler::PlayoutClock;
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 impl Stream {
@@ -23,7 +24,14 @@ impl Stream {
         self.holds.clear();
         (self.cursor, self.base) = (from, from);
         let from_ms = self.curve().due(from);
-        self.timing = PlayoutClock { origin: now, from_ms, kept_from_ms: from_ms, ..self.timing };
+        self.timing = PlayoutClock {
+            origin: now,
+            opens_after: Duration::ZERO,
+            with_first_ms: 0,
+            from_ms,
+            kept_from_ms: from_ms,
+            ..self.timing
+        };
         held
     }
 
@@ -54,6 +62,30 @@ impl Stream {
                 piece.release = SlotIndex(piece.release.0 - u64::from(slots));
             }
         }
+    }
+
+    /// Whether the pieces of the track's lead are due with the first, earlier than the player needs
+    /// them, so that one visit reads them and the next read may wait longest. Not after it was
+    /// booked.
+    pub(in crate::engine) fn gather_lead(&mut self, gather: bool) {
+        let clock = self.clock();
+        let track = &self.layout.tracks[usize::from(self.track)];
+        let behind = self.curve().piece_at(track.lead);
+        let lead_ms = self.curve().due(behind);
+        let gathers = gather && track.lead > 0 && self.cursor + 1 < behind && behind < self.end;
+        self.guaranteed = gathers.then_some(clock);
+        let with_first_ms = if gathers { lead_ms } else { 0 };
+        self.timing = PlayoutClock { with_first_ms, ..clock };
+    }
+
+    /// Whether pieces of its lead are due with the first.
+    pub(in crate::engine) fn gathers_lead(&self) -> bool {
+        self.timing.with_first_ms > 0
+    }
+
+    /// Nothing is delivered before so long after the admission, and deadlines count from there.
+    pub(in crate::engine) fn open_after(&mut self, wait: Duration) {
+        self.clocks().for_each(|clock| clock.opens_after = wait);
     }
 
     fn clocks(&mut self) -> impl Iterator<Item = &mut PlayoutClock> {

@@ -89,7 +89,14 @@ impl Streams {
             .streams
             .iter()
             .map(|stream| {
-                let timing = PlayoutClock { origin: latest, early: 0, ..stream.timing };
+                let timing = PlayoutClock {
+                    origin: latest,
+                    // Deadlines of a viewer who waits count from the end of its start-up.
+                    opens_after: if max_wait.is_zero() { max_wait } else { stream.timing.startup },
+                    with_first_ms: 0,
+                    early: 0,
+                    ..stream.timing
+                };
                 let layout = stream.layout.clone();
                 Stream::new(stream.session, layout, stream.track, timing, stream.cursor)
             })

@@ -170,6 +170,7 @@ impl Streams {
             } else {
                 self.bookings.insert_new(id, &mut stream);
                 self.streams.insert(id, stream);
+                self.note_opening(id);
             }
         }
         ids

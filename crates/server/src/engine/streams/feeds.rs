@@ -87,6 +87,7 @@ impl Streams {
         let mut streams = candidate.streams.clone();
         for (stream, leader) in streams.iter_mut().zip(&leaders) {
             let Some(leader) = leader else { continue };
+            stream.gather_lead(false);
             let from = self[leader].holds_all_from().max(stream.cursor);
             stream.fed = Some(Fed { feed: *leader, from });
         }
@@ -546,7 +547,7 @@ fn is_same_track(one: &Stream, two: &Stream) -> bool {
     let (a, b) = (&one.layout.tracks[track(one)], &two.layout.tracks[track(two)]);
     one.layout.title == two.layout.title
         && one.layout.disk == two.layout.disk
-        && (a.bytes, a.piece) == (b.bytes, b.piece)
+        && (a.bytes, a.piece, a.lead) == (b.bytes, b.piece, b.lead)
         && a.runs == b.runs
         && a.stored == b.stored
         && a.due == b.due

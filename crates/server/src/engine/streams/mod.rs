@@ -39,6 +39,7 @@ use accounts::Accounts;
 use awaited::Awaited;
 use feeds::Feed;
 use scheduler::PieceDue;
+use std::collections::BTreeSet;
 use std::ops::{Index, Range};
 use std::time::Duration;
 use titles::Titles;
@@ -63,6 +64,8 @@ pub(super) struct Streams {
     pub(super) awaited: Awaited,
     /// Sessions whose next piece may have come into memory during this call. Empty between calls.
     pub(super) to_serve: Vec<SessionId>,
+    /// When delivery opens of streams that must not open before. Some may have gone since.
+    openings: BTreeSet<Moment>,
     /// Followers that have ended during this call, with their feeds. Empty between calls.
     leaving: Vec<(StreamId, StreamId)>,
     /// Not taken by the owner yet.
@@ -91,6 +94,7 @@ impl Streams {
             accounts: Accounts::default(),
             awaited: Awaited::default(),
             to_serve: Vec::new(),
+            openings: BTreeSet::new(),
             leaving: Vec::new(),
             actions: Vec::new(),
             next_stream: 0,
@@ -133,6 +137,7 @@ impl Streams {
     pub(super) fn insert(&mut self, id: StreamId, mut stream: Stream) {
         self.bookings.insert(id, &mut stream);
         self.streams.insert(id, stream);
+        self.note_opening(id);
     }
 
     /// Takes a stream off all books. Its buffers stay pinned.
@@ -230,6 +235,8 @@ impl Streams {
         let fits = approval.is_ok();
         if let Ok(approval) = approval {
             self.adopt(approval);
+            let dispatcher = &mut self.bookings.disks[disk].dispatcher;
+            dispatcher.delay_chosen(id, u64::from(slots));
             // What was late is not made good by that.
             for (piece, deadline) in late {
                 stream.account(piece);

@@ -8,7 +8,7 @@
 //! ```
 
 use super::Streams;
-use crate::engine::bookings::evaluate::{Accepted, Candidate, Shortfall};
+use crate::engine::bookings::evaluate::{Accepted, Approval, Candidate, Shortfall};
 use crate::engine::pieces::{curve, validate};
 use crate::engine::stream::Stream;
 use crate::engine::{AdmitRequest, Layout, SessionId, TrackLayout, TrackNumber};
@@ -121,9 +121,9 @@ impl Streams {
 
     // Evaluates a candidate as a follower of viewers ahead and alone, first whichever is likely to
     // leave more room for others. If it fits neither way: both ways with their shortfalls.
-    fn evaluate_both_ways(&mut self, alone: Candidate) -> Result<Accepted, Box<ShortBothWays>> {
+    fn evaluate_both_ways(&mut self, mut alone: Candidate) -> Result<Accepted, Box<ShortBothWays>> {
         let Some(following) = self.following(&alone) else {
-            return match self.evaluate(&alone) {
+            return match self.evaluate_alone(&mut alone) {
                 Ok(approval) => Ok(alone.accepted(approval)),
                 Err(shortfall) => {
                     Err(Box::new(ShortBothWays { alone, shortfall, following: None }))
@@ -136,7 +136,7 @@ impl Streams {
             self.put_candidate(alone);
             return Ok(following.accepted(approval));
         }
-        let shortfall = match self.evaluate(&alone) {
+        let shortfall = match self.evaluate_alone(&mut alone) {
             Ok(approval) => {
                 self.put_candidate(following);
                 return Ok(alone.accepted(approval));
@@ -152,6 +152,17 @@ impl Streams {
                 let following = Some((following, short));
                 Err(Box::new(ShortBothWays { alone, shortfall, following }))
             }
+        }
+    }
+
+    // Evaluates a candidate with the leads of its tracks gathered; if it does not fit, without.
+    fn evaluate_alone(&mut self, alone: &mut Candidate) -> Result<Approval, Shortfall> {
+        match self.evaluate(alone) {
+            Err(_) if alone.gathers_leads() => {
+                self.bookings.gather_leads(alone, false);
+                self.evaluate(alone)
+            }
+            result => result,
         }
     }
 
@@ -207,6 +218,7 @@ impl Streams {
                 let first = curve(track).first_needed(from_ms);
                 let mut stream = Stream::new(session, layout.clone(), *number, timing, first);
                 stream.replica = *replica;
+                stream.gather_lead(self.bookings.gathers(disk));
                 streams.push(stream);
             }
         }
@@ -223,7 +235,9 @@ impl Streams {
 fn is_copy(first: &Layout, other: &Layout) -> bool {
     // A session continues on another copy by the number of a piece, so all cuts must be equal.
     let alike = |(a, b): (&TrackLayout, &TrackLayout)| {
-        a.bytes == b.bytes && a.piece == b.piece && a.due == b.due && a.stored == b.stored
+        (a.bytes, a.piece, a.lead) == (b.bytes, b.piece, b.lead)
+            && a.due == b.due
+            && a.stored == b.stored
     };
     first.title == other.title
         && first.disk != other.disk

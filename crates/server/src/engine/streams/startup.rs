@@ -12,6 +12,9 @@
 //! Were the first second of media delivered the moment that it came from the disk, a player might
 //! show it, and then wait for the next second, whose deadline is later: a stall without any
 //! deadline miss.
+//!
+//! A viewer who has waited for its start gets nothing before its start-up is over, so its later
+//! deadlines count from there: later by the start-up time, which is what a crowd is short of.
 
 use super::Streams;
 use crate::engine::buffers::BufferState;
@@ -24,12 +27,17 @@ impl Streams {
         let stream = &self.streams[&id];
         let Some(opens) = stream.opens else { return false };
         let held_back =
-            self.bookings.refuses() && now < opens && !self.has_all_due_by(stream, opens);
+            self.bookings.refuses() && now < opens && !self.may_open_early(stream, opens);
         if !held_back {
             // For good: read-ahead that is dropped later must not hold back delivery again.
             self.streams[&id].opens = None;
         }
         held_back
+    }
+
+    fn may_open_early(&self, stream: &Stream, opens: Moment) -> bool {
+        // Where deadlines count from the end of the start-up, a player must not start before.
+        stream.clock().opens_after.is_zero() && self.has_all_due_by(stream, opens)
     }
 
     fn has_all_due_by(&self, stream: &Stream, moment: Moment) -> bool {
@@ -40,8 +48,22 @@ impl Streams {
                 .all(|(read, _)| self.buffers.get(read).expect("held").state == BufferState::Ready)
     }
 
+    /// When delivery opens next that must not open before; the end of time if none waits for that.
+    pub(in crate::engine) fn next_opening(&self) -> Moment {
+        self.openings.first().copied().unwrap_or(Moment::MAX)
+    }
+
+    /// Notes when delivery of a stream opens, if it must not open before.
+    pub(super) fn note_opening(&mut self, id: StreamId) {
+        let stream = &self.streams[&id];
+        self.openings.extend(stream.opens.filter(|_| !stream.clock().opens_after.is_zero()));
+    }
+
     /// Opens delivery of the streams whose start-up time is over, whatever is not in memory.
     pub(in crate::engine) fn open_due(&mut self, now: Moment) {
+        while self.openings.first().is_some_and(|at| *at <= now) {
+            self.openings.pop_first();
+        }
         for stream in self.streams.values_mut().filter(|s| s.opens.is_some_and(|at| at <= now)) {
             stream.opens = None;
             self.to_serve.push(stream.session);

@@ -136,8 +136,8 @@ fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
         |seconds| AdmitRequest { max_wait: Duration::from_secs(seconds), ..request(layout(2)) };
     let AdmissionDecision::Refused(refusal) = fixture.ask(patient(0)) else { panic!("it is full") };
     let RetryAfter::Exact(retry) = refusal.retry else { panic!("{refusal:?}") };
-    assert!(matches!(fixture.ask(patient(1)), AdmissionDecision::Refused(_)), "not so soon");
     let (late, wait) = fixture.begin_session(patient(60));
+    assert!(!wait.is_zero(), "there is no room now");
     assert!(wait <= retry, "its first pieces may be read before it comes");
     fixture.pass(u64::try_from(wait.as_millis()).unwrap());
     assert_eq!(fixture.engine.status(fixture.now).sessions, 2, "the place is held until then");

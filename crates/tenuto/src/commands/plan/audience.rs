@@ -112,7 +112,14 @@ impl Viewer {
     pub(super) fn curves(&self) -> Vec<TrackPieces<'_>> {
         let mut curves = Vec::with_capacity(self.tracks.len());
         for Cut { due, piece, bytes, followed } in &self.tracks {
-            curves.push(TrackPieces { due, piece: *piece, bytes: *bytes, transfer: &[], followed });
+            curves.push(TrackPieces {
+                due,
+                piece: *piece,
+                bytes: *bytes,
+                lead: 0,
+                transfer: &[],
+                followed,
+            });
         }
         curves
     }
@@ -160,7 +167,7 @@ fn constant(rate: BitRate, piece: u32) -> Cut {
 /// before the first viewer has left.
 fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
     let piece = piece(packaging.mean_rate(track), read);
-    let once = packaging.due_segmented(track, piece);
+    let once = packaging.due_segmented(track, piece, 0);
     let data = packaging.index().tracks[usize::from(track)].data_len;
     let duration = packaging.duration().as_millis().max(1);
     let times = LENGTH.as_millis().div_ceil(duration);
