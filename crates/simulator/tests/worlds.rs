@@ -28,7 +28,7 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
     if seeds::single().is_none() {
         assert!(pieces > 100_000, "only {pieces} pieces were checked");
         assert!(admitted > 5_000 && refused > 5_000, "{admitted} admitted, {refused} refused");
-        assert!(for_ever > 100 && exact > 100, "{for_ever} refused for ever, {exact} came back");
+        assert!(for_ever > 1_000 && exact > 10, "{for_ever} refused for ever, {exact} came back");
         assert!(waited > 50 && replaced > 50, "{waited} waited, {replaced} replaced");
         assert!(guaranteed > 1_000, "only {guaranteed} sessions had a guaranteed slack");
     }
