@@ -73,8 +73,8 @@
 //! ever is, unless the disk is behind its plan. A stream that leaves, or a piece found in memory,
 //! only makes windows cheaper: `W` never falls with reads, visits or transfer, and a read whose
 //! absence makes two visits of one has a transfer that is at least what a visit costs
-//! ([`disk::Costs::shortest_following`]; a shorter one, of which a lead has some, may begin or end a
-//! visit, but is never in its middle). Whoever comes in makes a new plan, from what is unread
+//! ([`disk::Costs::shortest_following`]; a shorter one, of which a lead has some, may begin or end
+//! a visit, but is never in its middle). Whoever comes in makes a new plan, from what is unread
 //! then: a new proof.
 
 use crate::books::DiskBooks;
