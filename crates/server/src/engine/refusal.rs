@@ -3,7 +3,9 @@
 //! ```text
 //!   a shortfall ──▶ cause   alone on the disk, as the disk is now     fits ─▶ Sessions
 //!                           alone on the disk, as it was calibrated   fits ─▶ SlowDisk
-//!                           nothing is lost                                ─▶ Title, else DiskLost
+//!                           neither                                             ─▶ Title
+//!                           only beside the loss of a disk it does not     ─▶ Title, or DiskLost
+//!                           nothing is booked, and the disk is busy        ─▶ Background
 //!               ──▶ time    Sessions   the earliest start (`streams::look_ahead`); where none was
 //!                                      found, the end of the next reservation in the way
 //!                           SlowDisk   when the guard eases next
@@ -31,23 +33,23 @@ impl Engine {
         mut rejected: Vec<Rejected>,
     ) -> Refusal {
         let last = rejected.pop().expect("a shortage is one of a candidate");
-        // Certain only if no offer would ever fit.
-        let others =
-            rejected.iter().all(|other| self.streams.never_fits(&other.candidate, max_wait));
-        for other in rejected {
-            self.streams.bookings.put_demand(other.candidate.demand);
+        let others: Vec<Candidate> = rejected.into_iter().map(|other| other.candidate).collect();
+        let refusal = self.refusal(now, last.candidate, last.shortfall, max_wait, &others);
+        for other in others {
+            self.streams.bookings.put_demand(other.demand);
         }
-        let never = Never { others, max_wait };
-        self.refusal(now, last.candidate, last.shortfall, &never)
+        refusal
     }
 
-    /// The refusal of a candidate. `never`: what has to be known to say that it never fits.
+    /// The refusal of a candidate, whose viewer waits for its start for at most `max_wait`.
+    /// `others`: the other candidates of the request.
     pub(super) fn refusal(
         &mut self,
         now: Moment,
         mut candidate: Candidate,
         shortfall: Shortfall,
-        never: &Never,
+        max_wait: Duration,
+        others: &[Candidate],
     ) -> Refusal {
         let cause = self.streams.cause(&candidate, shortfall.shortage.resource);
         let resource = shortfall.shortage.resource;
@@ -59,8 +61,12 @@ impl Engine {
                 }
             }
             RefusalCause::SlowDisk => RetryAfter::Estimated(self.config.slot * EASE_SLOTS),
+            // Certain only if no candidate would ever fit.
             RefusalCause::Title
-                if never.others && self.streams.never_fits(&candidate, never.max_wait) =>
+                if [&candidate]
+                    .into_iter()
+                    .chain(others)
+                    .all(|each| self.streams.never_fits(each, max_wait)) =>
             {
                 RetryAfter::Never
             }
@@ -160,15 +166,6 @@ impl Engine {
     pub(super) fn count_refusal(&mut self, refusal: &Refusal) {
         self.streams.accounts.counters.refused.count(refusal);
     }
-}
-
-/// What is known of a refused request beside the candidate that is refused.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Never {
-    /// No other candidate of the request ever fits.
-    pub(super) others: bool,
-    /// The longest time that the viewer waits for its start.
-    pub(super) max_wait: Duration,
 }
 
 /// Sessions of one engine. Each takes a few kilobytes beside its buffers.

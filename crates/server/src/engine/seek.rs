@@ -15,7 +15,6 @@
 use super::bookings::evaluate::{Accepted, Candidate};
 use super::departure::GiveWay;
 use super::pieces::{curve, validate};
-use super::refusal::Never;
 use super::sessions::Session;
 use super::stream::{Stream, StreamId};
 use super::streams::reserve_for;
@@ -228,8 +227,8 @@ impl Engine {
         match self.streams.delay_until_it_fits(&mut candidate, limit, false) {
             Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
             None => {
-                let never = Never { others: true, max_wait: self.config.startup };
-                Err(self.refusal(now, candidate, shortfall, &never))
+                let max_wait = self.config.startup;
+                Err(self.refusal(now, candidate, shortfall, max_wait, &[]))
             }
         }
     }
