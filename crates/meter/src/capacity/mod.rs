@@ -25,8 +25,8 @@ mod rule;
 mod search;
 mod simulated_capacity;
 
-pub use rule::{HoldRule, at_most};
-pub use search::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
+pub use rule::HoldRule;
+pub(crate) use search::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
 pub use simulated_capacity::SimulatedCapacity;
 
 #[cfg(test)]

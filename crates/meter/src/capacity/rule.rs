@@ -82,7 +82,7 @@ fn sequential(late: u64, rounds: u64) -> Option<bool> {
 
 /// The upper limit, with 95 % confidence, of the share of misses after `late` in `n`: the rule of
 /// three (3 / n) for none, else Wilson's score.
-pub fn at_most(late: u64, n: u64) -> f64 {
+pub(crate) fn at_most(late: u64, n: u64) -> f64 {
     if n == 0 {
         return 1.0;
     }

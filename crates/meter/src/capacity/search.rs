@@ -91,7 +91,7 @@ pub struct SearchResult {
 
 /// The state of a search for the largest number of streams that a storage holds.
 #[derive(Clone, Debug, Default)]
-pub struct Search {
+pub(crate) struct Search {
     most: u32,
     budget: u32,
     probes: u32,
@@ -124,17 +124,17 @@ pub struct Search {
 
 impl Search {
     /// A search up to `most` streams, with at most `budget` runs.
-    pub fn new(most: u32, budget: u32) -> Self {
+    pub(crate) fn new(most: u32, budget: u32) -> Self {
         Self { most, budget, reach: 1, ..Self::default() }
     }
 
     /// Ends the search soon: at most two more runs, to confirm a result.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.budget = self.budget.min(self.probes + 2);
     }
 
     /// The next run; `None` when the search is over. Report its result before the next call.
-    pub fn step(&mut self) -> Option<SearchStep> {
+    pub(crate) fn step(&mut self) -> Option<SearchStep> {
         if self.confirmed || self.given_up || self.probes >= self.budget || self.most == 0 {
             return None;
         }
@@ -180,7 +180,7 @@ impl Search {
     }
 
     /// Takes the result of the run that [`Search::step`] asked for.
-    pub fn report(&mut self, step: SearchStep, found: RunResult) {
+    pub(crate) fn report(&mut self, step: SearchStep, found: RunResult) {
         // Up to here nothing is counted, so that an invalid run leaves no vote.
         if self.is_tried_again(step, found.answer) {
             return;
@@ -229,7 +229,7 @@ impl Search {
     }
 
     /// The result so far.
-    pub fn verdict(&self) -> SearchResult {
+    pub(crate) fn verdict(&self) -> SearchResult {
         // Without a long run that held, the largest count that held in a short run is reported.
         let below = self.once.range(..self.high.unwrap_or(u32::MAX)).next_back();
         let once = below.or(self.once.last()).copied();

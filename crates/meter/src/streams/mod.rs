@@ -30,11 +30,13 @@ mod plan;
 mod tally;
 mod times;
 
-pub use heat::{Heat, HeatCell};
+pub(crate) use heat::{Heat, HeatCell};
+pub use outcome::StreamsOutcome;
 pub(crate) use outcome::{CompletedOperation, FrameVerdict};
-pub use outcome::{Moved, Second, StreamStats, StreamsOutcome};
-pub use plan::{Ask, PlanError, StreamsPlan};
-pub use times::Times;
+pub(crate) use outcome::{Second, StreamStats};
+pub(crate) use plan::PlanError;
+pub use plan::StreamsPlan;
+pub(crate) use times::Times;
 
 use crate::log::RecordSink;
 use crate::target::Port;

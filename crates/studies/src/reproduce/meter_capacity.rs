@@ -2,7 +2,7 @@
 //! result: how often the search is exact, how often too high, and its number of runs.
 
 use super::{Cell, Report, Table, texts};
-use meter::capacity::SimulatedCapacity;
+use meter::SimulatedCapacity;
 use meter::report::{NamedCell, cell};
 
 /// Storages of each row.

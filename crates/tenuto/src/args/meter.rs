@@ -4,11 +4,9 @@ use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs}
 use super::values::{CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
-use meter::capacity::HoldRule;
 use meter::rounds::Order;
 use meter::study::{self, Study};
-use meter::target::Layout;
-use meter::{RoundsConfig, SearchConfig};
+use meter::{HoldRule, Layout, RoundsConfig, SearchConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

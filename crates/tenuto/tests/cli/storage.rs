@@ -2,7 +2,7 @@
 
 use crate::program::{Room, program};
 use device::{FileDevice, Method, OpenOptions};
-use meter::log::{read, recount};
+use meter::operations::{read, recount};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};

@@ -9,11 +9,10 @@ use crate::args::values::CommaList;
 use crate::failure::Failure;
 use crate::limits;
 use device::Method;
-use meter::fleet::WorkerOptions;
+use meter::agents::{FleetConfig, WorkerOptions, read_token, run_fleet};
 use meter::{
-    FleetConfig, PlayersConfig, StreamRunConfig, StreamsConfig, Variants, compare_variants,
-    load_profile, load_profile_text, read_token, run_fleet, run_players, run_streams,
-    search_players, search_streams,
+    PlayersConfig, StreamRunConfig, StreamsConfig, Variants, compare_variants, load_profile,
+    load_profile_text, run_players, run_streams, search_players, search_streams,
 };
 use player::AbrRule;
 use std::time::Duration;
