@@ -53,14 +53,15 @@ mod trace;
 pub mod transfers;
 pub mod viewer;
 
-pub use capacity::{HoldRule, SimulatedCapacity};
+pub use capacity::{HoldRule, StorageKind};
 pub use error::{MeterError, MeterErrorKind};
 pub use experiment::{
-    ComparisonConfig, ExperimentReport, NetworkConfig, PlayersConfig, RampConfig, RateAlarmConfig,
-    RoundsConfig, SearchConfig, StreamRunConfig, StreamsConfig, StudyConfig, TargetSpec,
-    TransfersConfig, Variants, builtin_script, compare_runs, compare_variants, load_profile,
-    load_profile_text, load_script, profile_from, recount_runs, run_players, run_ramp, run_rounds,
-    run_streams, run_study, run_transfers, search_players, search_streams, study_network,
+    CapacityScore, ComparisonConfig, ExperimentReport, NetworkConfig, PlayersConfig, RampConfig,
+    RateAlarmConfig, RoundsConfig, RunLength, SearchConfig, StreamRunConfig, StreamsConfig,
+    StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script, capacity_score,
+    compare_runs, compare_variants, load_profile, load_profile_text, load_script, profile_from,
+    recount_runs, run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers,
+    search_players, search_streams, study_network,
 };
 pub use observer::Observer;
 pub use s3::Access;
@@ -81,7 +82,7 @@ pub mod operations {
     pub use crate::log::{
         LogSink, OperationKind, Record, RecordSink, WhenFull, background_writer, read, recount,
     };
-    pub use crate::streams::{StreamsOutcome, StreamsPlan, run as run_streams};
+    pub use crate::streams::{BacklogGrowth, StreamsOutcome, StreamsPlan, run as run_streams};
     pub use crate::target::{
         FileSet, Handle, IoCompletion, IoRequest, NullPort, Port, QueuedPort, SimulatedPort,
         TickingPort,

@@ -301,7 +301,9 @@ impl SearchArgs {
 
 fn rules() -> Words<HoldRule> {
     described(HoldRule::NAMES, |rule| match rule {
-        HoldRule::Strict => "no frame is late; players get the best rendition throughout",
+        HoldRule::Strict => {
+            "no frame is late, the backlog does not grow; players get the best rendition throughout"
+        }
         HoldRule::OneLateRoundOf100 => {
             "frames with the same number are a round; at most one round in 100 is late"
         }
@@ -311,11 +313,13 @@ fn rules() -> Words<HoldRule> {
 /// Arguments of `tenuto meter capacity`.
 #[derive(clap::Args)]
 pub(crate) struct CapacityArgs {
-    /// Length of each run; the confirming one is three times as long.
+    /// Length of each run; the confirming one is three times as long. [default: 20s, or 11 times
+    /// the time of a client's buffer]
     ///
-    /// Longer runs give more certainty, which the report states.
-    #[arg(long, default_value = "20s", value_parser = parse_duration)]
-    pub(crate) duration: Duration,
+    /// A confirming run lasts at least 33 times as long as a client buffers, because in less time
+    /// a backlog does not show. Longer runs give more certainty, which the report states.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
     #[command(flatten)]
     pub(crate) switching: SwitchingArgs,
     #[command(flatten)]
@@ -327,12 +331,13 @@ pub(crate) struct CapacityArgs {
 /// Arguments of `tenuto meter bottleneck` and `tenuto meter methods`.
 #[derive(clap::Args)]
 pub(crate) struct VariantsArgs {
-    /// Length of each run; a confirming one is three times as long.
+    /// Length of each run; a confirming one is three times as long. [default: 5s, or 11 times the
+    /// time of a client's buffer]
     ///
     /// A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That
     /// takes six to ten minutes, or three times as long where results are not repeatable.
-    #[arg(long, default_value = "5s", value_parser = parse_duration)]
-    pub(crate) duration: Duration,
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
     #[command(flatten)]
@@ -345,11 +350,12 @@ pub(crate) struct RunArgs {
     /// Number of streams.
     #[arg(long = "streams", default_value = "1", value_parser = whole::<u32>(1, 100_000))]
     pub(crate) count: u32,
-    /// Length of the run.
+    /// Length of the run. [default: 60s, or 11 times the time of a client's buffer]
     ///
-    /// Longer runs give more certainty, which the report states.
-    #[arg(long, default_value = "60s", value_parser = parse_duration)]
-    pub(crate) duration: Duration,
+    /// In less time a backlog does not show. Longer runs give more certainty, which the report
+    /// states.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
     /// Prepare, print `ready`, and start at a line of standard input.
     ///
     /// For programs that start several runs at once. The end of standard input stops the run.
