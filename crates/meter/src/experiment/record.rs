@@ -119,7 +119,9 @@ pub(super) fn check_log(written: Option<&Written>) -> Result<(), MeterError> {
 pub(super) fn check_held(outcome: &StreamsOutcome) -> Result<(), MeterError> {
     match (outcome.missed(), outcome.backlog_growth) {
         (0, None) => Ok(()),
-        (0, Some(growth)) => Err(MeterError::not_held(format!("not held: {}", grows(growth)))),
+        (0, Some(growth)) => {
+            Err(MeterError::not_held(format!("not held: the backlog {}", grows(growth))))
+        }
         (missed, _) => {
             let frames = outcome.frames;
             Err(MeterError::not_held(format!("not held: {missed} of {frames} frames missed")))

@@ -115,7 +115,7 @@ impl RunFigures<'_> {
             return (VerdictKind::Unknown, why);
         }
         if let (0, Some(growth)) = (missed, outcome.backlog_growth) {
-            let text = format!("Not held: {streams} {what}; {}.", grows(growth));
+            let text = format!("Not held: {streams} {what}. The backlog {}.", grows(growth));
             return (VerdictKind::NotHeld, text);
         }
         if missed == 0 {
@@ -164,7 +164,7 @@ impl RunFigures<'_> {
 pub(super) fn grows(BacklogGrowth { before, end }: BacklogGrowth) -> String {
     let (before, end) = (time(before), time(end));
     format!(
-        "the backlog grows: every frame waits for {end} or more at the end of the run, where some \
+        "grows: every frame waits for {end} or more at the end of the run, where some \
          waited for only {before} before"
     )
 }

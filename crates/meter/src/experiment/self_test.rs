@@ -150,7 +150,8 @@ impl Observer for Silent {
 mod tests {
     use super::*;
 
-    /// Prints the table of `docs/reference/figures.md`, and checks the requirement.
+    /// Prints the scores by kind of storage, and checks the requirement.
+    #[expect(clippy::print_stdout, reason = "the table of docs/reference/figures.md")]
     fn check(seeds: u32) {
         for (name, kind) in StorageKind::NAMES {
             let score = capacity_score(kind, seeds, &mut |_| {}).unwrap();

@@ -455,7 +455,7 @@ fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
     ];
     // Late frames make the question void, and hide the answer: they are not waited for.
     if outcome.missed() == 0 {
-        lines.insert(4, ("backlog", backlog(outcome)));
+        lines.insert(4, ("backlog", backlog(outcome, plan)));
     }
     if outcome.failed > 0 {
         lines.push(("failed", show::count(outcome.failed, "operation")));
@@ -465,8 +465,14 @@ fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
 }
 
 /// Whether the backlog grows, in words.
-fn backlog(outcome: &StreamsOutcome) -> String {
-    outcome.backlog_growth.map_or_else(|| "does not grow".to_owned(), grows)
+fn backlog(outcome: &StreamsOutcome, plan: &StreamsPlan) -> String {
+    match outcome.backlog_growth {
+        Some(growth) => grows(growth),
+        None if plan.duration < long_enough(plan.allowed()) => {
+            "not known after so short a run".into()
+        }
+        None => "does not grow".to_owned(),
+    }
 }
 
 /// The lateness of the meter itself, in words.

@@ -313,10 +313,9 @@ fn rules() -> Words<HoldRule> {
 /// Arguments of `tenuto meter capacity`.
 #[derive(clap::Args)]
 pub(crate) struct CapacityArgs {
-    /// Length of each run; the confirming one is three times as long. [default: 20s, or 11 times
-    /// the time of a client's buffer]
+    /// Length of each run; the confirming one is three times as long (20s).
     ///
-    /// A confirming run lasts at least 33 times as long as a client buffers, because in less time
+    /// Without it 20 s, or 11 times as long as a client buffers if that is more. A confirming run lasts at least 33 times as long as a client buffers, because in less time
     /// a backlog does not show. Longer runs give more certainty, which the report states.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
@@ -331,10 +330,9 @@ pub(crate) struct CapacityArgs {
 /// Arguments of `tenuto meter bottleneck` and `tenuto meter methods`.
 #[derive(clap::Args)]
 pub(crate) struct VariantsArgs {
-    /// Length of each run; a confirming one is three times as long. [default: 5s, or 11 times the
-    /// time of a client's buffer]
+    /// Length of each run; a confirming one is three times as long (5s).
     ///
-    /// A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That
+    /// Without it 5 s, or 11 times as long as a client buffers if that is more. A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That
     /// takes six to ten minutes, or three times as long where results are not repeatable.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
@@ -350,9 +348,9 @@ pub(crate) struct RunArgs {
     /// Number of streams.
     #[arg(long = "streams", default_value = "1", value_parser = whole::<u32>(1, 100_000))]
     pub(crate) count: u32,
-    /// Length of the run. [default: 60s, or 11 times the time of a client's buffer]
+    /// Length of the run (60s).
     ///
-    /// In less time a backlog does not show. Longer runs give more certainty, which the report
+    /// Without it 60 s, or 11 times as long as a client buffers if that is more. In less time a backlog does not show. Longer runs give more certainty, which the report
     /// states.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,

@@ -57,6 +57,24 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     room.fails(&format!("{line} --out monday"), 1, "monday is not empty");
 }
 
+/// Frames of 5 s, of which clients buffer 43 s: a run of a minute shows nothing. The disk delivers
+/// 88.8 Mb/s for 20 minutes, which is 59 streams.
+#[test]
+fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
+    let room = Room::new();
+    let on = "--profile mpeg-1.5 --target sim:st39183w";
+    let found = room.json(&format!("meter capacity {on}"));
+    assert_eq!((&found["streams"], &found["confirmed"]), (&59.into(), &true.into()), "{found}");
+    assert_eq!(found["burst"], serde_json::Value::Null);
+    // No frame is late yet, but all wait longer and longer.
+    let run = room.run(&format!("meter run {on} --streams 61 --duration 10min --json"));
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((&report["late"], &report["backlog_grows"]), (&0.into(), &true.into()), "{report}");
+    assert_eq!(run.code, Some(3));
+    let short = room.run(&format!("meter run {on} --streams 61 --duration 1min"));
+    assert!(short.err.contains("too short to show that streams are held"), "{}", short.err);
+}
+
 #[test]
 fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     let room = Room::new();
