@@ -9,8 +9,8 @@
 //!   Declining   █▇▆▅▄▃▃▃▃▃▃▃▃▃▃▃     becomes slower, and stays so
 //! ```
 //!
-//! All operations go through one queue in order; each has a latency of its own besides, which varies
-//! and costs no capacity. What the storage holds for ever is computed in another way than it
+//! All operations go through one queue in order; each has a latency of its own besides, which
+//! varies and costs no capacity. What the storage holds for ever is computed in another way than it
 //! serves: [`KnownStorage::capacity`] simulates the queue as a fluid, in small steps.
 
 use crate::target::{IoCompletion, IoRequest, Port};

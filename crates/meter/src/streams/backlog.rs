@@ -22,24 +22,24 @@
 //! more than T above that of both the second quarter and the quarter before; or if the lowest delay
 //! of the last 32nd is more than T above that of every earlier 32nd from the second quarter on. The
 //! first comparison finds a slow growth beneath any variation that is shorter than a quarter; the
-//! second finds one that has begun shortly before the end. A run of a search that grows at L goes on
-//! until it does not, at most to 2 L: a trough of the storage's speed passes, a growing backlog does
-//! not.
+//! second finds one that has begun shortly before the end. A run of a search that grows at L goes
+//! on until it does not, at most to 2 L: a trough of the storage's speed passes, a growing backlog
+//! does not.
 //!
 //! # What a held run cannot hide
 //!
-//! Let the streams ask for 1 + e times what the storage delivers. The frame due at time t then waits
-//! for at least e t / (1 + e), plus what varies.
+//! Let the streams ask for 1 + e times what the storage delivers. The frame due at time t then
+//! waits for at least e t / (1 + e), plus what varies.
 //!
 //! - By deadlines alone: no frame is late, so e L < A: e < A / L, however the storage varies.
-//! - By the trend: between two consecutive quarters the lowest delay rises by e L / 4 if what varies
-//!   is shorter than a quarter. Not growing means that this is at most T: e < A / (8 L).
+//! - By the trend: between two consecutive quarters the lowest delay rises by e L / 4 if what
+//!   varies is shorter than a quarter. Not growing means that this is at most T: e < A / (8 L).
 //!
 //! A run lasts at least 11 A and a confirming one at least 33 A ([`long_enough`], [`CONFIRMING`]):
 //! an overload of 3 % misses deadlines in a confirming run whatever the storage does, and one of
-//! 0.4 % is found by its trend. With 8 frames of 25 a second, A is 0.32 s, and the confirming run of
-//! 60 s sees 0.5 % and 0.07 %. What a run cannot see is a storage that becomes slower after it: a
-//! burst credit that lasts longer, or a load that comes at another time of the day.
+//! 0.4 % is found by its trend. With 8 frames of 25 a second, A is 0.32 s, and the confirming run
+//! of 60 s sees 0.5 % and 0.07 %. What a run cannot see is a storage that becomes slower after it:
+//! a burst credit that lasts longer, or a load that comes at another time of the day.
 
 use std::time::Duration;
 

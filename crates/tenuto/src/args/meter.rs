@@ -315,8 +315,9 @@ fn rules() -> Words<HoldRule> {
 pub(crate) struct CapacityArgs {
     /// Length of each run; the confirming one is three times as long (20s).
     ///
-    /// Without it 20 s, or 11 times as long as a client buffers if that is more. A confirming run lasts at least 33 times as long as a client buffers, because in less time
-    /// a backlog does not show. Longer runs give more certainty, which the report states.
+    /// Without it 20 s, or 11 times as long as a client buffers if that is more. A confirming run
+    /// lasts at least 33 times as long as a client buffers, because in less time a backlog does not
+    /// show. Longer runs give more certainty, which the report states.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     #[command(flatten)]
@@ -332,8 +333,9 @@ pub(crate) struct CapacityArgs {
 pub(crate) struct VariantsArgs {
     /// Length of each run; a confirming one is three times as long (5s).
     ///
-    /// Without it 5 s, or 11 times as long as a client buffers if that is more. A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That
-    /// takes six to ten minutes, or three times as long where results are not repeatable.
+    /// Without it 5 s, or 11 times as long as a client buffers if that is more. A search has 14
+    /// runs; `bottleneck` makes up to four searches, `methods` up to nine. That takes six to ten
+    /// minutes, or three times as long where results are not repeatable.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     #[command(flatten)]
@@ -350,8 +352,8 @@ pub(crate) struct RunArgs {
     pub(crate) count: u32,
     /// Length of the run (60s).
     ///
-    /// Without it 60 s, or 11 times as long as a client buffers if that is more. In less time a backlog does not show. Longer runs give more certainty, which the report
-    /// states.
+    /// Without it 60 s, or 11 times as long as a client buffers if that is more. In less time a
+    /// backlog does not show. Longer runs give more certainty, which the report states.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Prepare, print `ready`, and start at a line of standard input.
