@@ -338,6 +338,8 @@ fn a_request_in_the_tick_in_which_the_reservation_expires_renews_it() {
     fixture.pass(500 * slots - 1);
     fixture.now = silent.now;
     fixture.log.clear();
+    // It comes over a new connection.
+    fixture.engine.connected(viewer);
     fixture.want(viewer, 1..2);
     assert_eq!(fixture.take_log("Released"), Vec::<String>::new());
     assert_eq!(fixture.engine.status(fixture.now).active, 1);

@@ -235,8 +235,6 @@ impl Streams {
         let fits = approval.is_ok();
         if let Ok(approval) = approval {
             self.adopt(approval);
-            let dispatcher = &mut self.bookings.disks[disk].dispatcher;
-            dispatcher.delay_chosen(id, u64::from(slots));
             // What was late is not made good by that.
             for (piece, deadline) in late {
                 stream.account(piece);
@@ -389,6 +387,14 @@ impl Streams {
         let pins = self.buffers.pins();
         if pins != holds + unsent {
             return Err(format!("{pins} pins for {holds} held and {unsent} unsent pieces"));
+        }
+        // An evaluation that took a read for unread in another slot would leave a plan with too
+        // little in one window and too much in the next.
+        for chosen in (0..self.bookings.disks.len()).flat_map(|disk| self.droppable(disk)) {
+            let mut held = self[&chosen.stream].held();
+            if !held.any(|(read, piece)| (read, piece) == (chosen.read, chosen.piece)) {
+                return Err(format!("{chosen:?} is not booked in this slot"));
+            }
         }
         if self.buffers.used() > self.buffers.total() {
             return Err(format!("{} bytes of buffers in use", self.buffers.used()));
