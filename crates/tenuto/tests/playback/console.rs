@@ -4,7 +4,7 @@ use crate::devtools::Browser;
 use crate::program::{Served, TestDir};
 use serde_json::{Value, json};
 
-/// So many that the filter is shown.
+/// Number of films in the store: enough for the filter to be shown.
 const TITLES: usize = 12;
 
 const FILM: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=30 -f lavfi -i sine=440:d=30 -c:v libx264 \
