@@ -130,9 +130,9 @@ impl Streams {
                 }
             };
         };
-        let memory = self.bookings.disks[alone.disk()].memory;
-        let short_interval = self.interval_bytes(&following) <= memory / SHORT_INTERVAL_PART;
-        if short_interval && let Ok(approval) = self.evaluate(&following) {
+        if self.follows_first(&alone, &following)
+            && let Ok(approval) = self.evaluate(&following)
+        {
             self.put_candidate(alone);
             return Ok(following.accepted(approval));
         }
@@ -278,8 +278,3 @@ pub(in crate::engine) struct Rejected {
 pub(in crate::engine) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
     sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
 }
-
-/// A newcomer follows another, if that fits, while the interval between them takes no more than
-/// this part of the disk's memory. A longer interval is taken only where the disk has no room:
-/// memory that it takes keeps several shorter ones out.
-const SHORT_INTERVAL_PART: u64 = 8;
