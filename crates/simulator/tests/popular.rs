@@ -28,7 +28,7 @@ use units::{ByteCount, Moment};
 #[test]
 fn one_title_for_three_hundred_viewers_costs_the_disk_one_stream() {
     for piece in [MIB / 4, MIB] {
-        let audience = Audience { piece, titles: 1, seed: 16 };
+        let audience = Audience { piece, titles: 1, seed: 0 };
         let outcome = audience.run();
         audience.report(&outcome);
         assert_eq!((outcome.admitted, outcome.late), (300, 0), "{outcome:?}");
@@ -37,21 +37,25 @@ fn one_title_for_three_hundred_viewers_costs_the_disk_one_stream() {
 }
 
 #[test]
-fn an_audience_by_zipf_is_admitted_whole_with_small_reads() {
-    for seed in [16, 1, 2, 3] {
+fn audiences_by_zipf_are_admitted_whole_with_small_reads() {
+    let mut admitted = 0;
+    for seed in 0..AUDIENCES {
         let audience = Audience { piece: MIB / 4, titles: TITLES, seed };
         let outcome = audience.run();
         audience.report(&outcome);
-        assert_eq!((outcome.admitted, outcome.late), (VIEWERS, 0), "{outcome:?}");
+        assert_eq!(outcome.late, 0, "{outcome:?}");
+        admitted += outcome.admitted;
         let offline = audience.offline_reads();
         assert!(outcome.reads * 10 <= offline * 14, "{offline} reads offline, {outcome:?}");
     }
+    // All but a few whose audience follows at long intervals.
+    assert!(admitted >= AUDIENCES * VIEWERS - 5, "{admitted} of {}", AUDIENCES * VIEWERS);
 }
 
 #[test]
 fn larger_reads_admit_fewer_of_an_audience_by_zipf_and_none_is_late() {
-    for (piece, admitted) in [(MIB / 2, 270), (MIB, 175)] {
-        let audience = Audience { piece, titles: TITLES, seed: 16 };
+    for (piece, admitted) in [(MIB / 2, 290), (MIB, 200)] {
+        let audience = Audience { piece, titles: TITLES, seed: 0 };
         let outcome = audience.run();
         audience.report(&outcome);
         assert_eq!(outcome.late, 0, "{outcome:?}");
@@ -345,6 +349,7 @@ impl Run {
     }
 }
 
+const AUDIENCES: u64 = 8;
 const VIEWERS: u64 = 300;
 const ARRIVE_WITHIN_MS: u64 = 30_000;
 const TITLES: u64 = 200;
