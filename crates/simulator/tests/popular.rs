@@ -68,7 +68,7 @@ fn larger_reads_admit_fewer_of_an_audience_by_zipf_and_none_is_late() {
 struct Audience {
     piece: u32,
     titles: u64,
-    /// Of who comes when for what.
+    /// Seed of the times of arrival and of the titles.
     seed: u64,
 }
 

@@ -8,9 +8,10 @@
 //!              │         │         │           │                    │ the disk has room for   │
 //! ```
 //!
-//! An interval of ten seconds saves as many reads as one of a second, so short ones are taken first,
-//! as the generalised interval cache does that knows them all. Here nobody knows which intervals
-//! will come. Two rules take their place:
+//! An interval of ten seconds saves as many reads as one of a second, so short ones are to be taken
+//! first (generalised interval caching: see `feeds`). A cache that has filled may drop a long one
+//! for a short one; here each interval is kept to its end, and nobody knows which will come. Two
+//! rules take the place of that knowledge:
 //!
 //! - The memory that a full disk needs for its streams is kept for them. Otherwise intervals would
 //!   fill it, and viewers who cannot follow would be refused beside an idle disk.
@@ -76,8 +77,8 @@ fn bytes_of(stream: &Stream, time: Duration) -> u64 {
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
-// Bytes that the schedule holds for streams of their own, about: of each track a piece that is being
-// sent, and what is read for the next two slots.
+// Bytes that the schedule holds for streams of their own, about: of each track a piece that is
+// being sent, and what is read for the next two slots.
 fn held_by(alone: &Candidate) -> u64 {
     let of = |stream: &Stream| {
         let piece = stream.layout.tracks[usize::from(stream.track)].piece;

@@ -279,8 +279,8 @@ pub(in crate::engine) struct Rejected {
     pub(in crate::engine) shortfall: Shortfall,
 }
 
-/// What is left of a reserve if each socket is given one piece at a time: the next piece is in memory
-/// until its release, so that this costs nothing but a pause between the two.
+/// What is left of a reserve if each socket is given one piece at a time: the next piece is in
+/// memory until its release, so that this costs nothing but a pause between the two.
 pub(in crate::engine) fn least_reserve(reserve: u64) -> u64 {
     reserve / SEND_WINDOW
 }
