@@ -1,4 +1,4 @@
-//! To follow another viewer, or to have a stream of one's own: what a newcomer is evaluated as first.
+//! To follow another viewer, or to have a stream of one's own: what a newcomer is tried as first.
 //!
 //! ```text
 //!   follow     memory: the interval, and what its sockets may hold       disk: nothing
