@@ -381,7 +381,7 @@ impl Disk {
 }
 
 /// Parts in which shares of a disk are counted.
-const WHOLE_DISK: u64 = 1 << 30;
+pub(in crate::engine) const WHOLE_DISK: u64 = 1 << 30;
 
 /// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;

@@ -22,6 +22,7 @@ mod awaited;
 mod best_effort;
 mod evaluate;
 mod feeds;
+mod intervals;
 mod look_ahead;
 mod memory;
 mod placement;
@@ -45,7 +46,7 @@ use std::time::Duration;
 use titles::Titles;
 use units::Moment;
 
-pub(super) use placement::{Choice, Rejected, Rejection, reserve_for};
+pub(super) use placement::{Choice, Rejected, Rejection, least_reserve, reserve_for};
 pub(super) use reading::Retry;
 
 /// All admitted streams, with everything that they hold.
