@@ -73,10 +73,10 @@ class Server:
         self.process.wait()
 
 
-def mirror(url, root):
-    """All titles as files, their playlists without sessions."""
+def mirror(url, root, wanted=lambda title: True):
+    """The wanted titles as files, their playlists without sessions."""
     masters = []
-    for title in json.loads(get(url + "/titles"))["titles"]:
+    for title in filter(wanted, json.loads(get(url + "/titles"))["titles"]):
         path = title["hls"]
         folder = os.path.join(root, urllib.parse.unquote(os.path.dirname(path)).lstrip("/"))
         os.makedirs(folder, exist_ok=True)
@@ -212,4 +212,5 @@ def measure(args, run, root, titles):
 # Seconds of a play; the bytes arrive in the first of them.
 SECONDS = 12
 
-main()
+if __name__ == "__main__":
+    main()

@@ -65,7 +65,8 @@ pub trait ReadSource {
 pub struct ChosenRead<S, R> {
     /// The stream it is made for.
     pub stream: S,
-    /// The piece that is read.
+    /// The piece that is read. Its slots are those in which it was chosen; its stream may have
+    /// moved since.
     pub piece: PieceDue,
     /// Byte offset on the device.
     pub offset: u64,

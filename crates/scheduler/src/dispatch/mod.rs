@@ -132,15 +132,6 @@ impl<S: Copy + Ord, R> Dispatcher<S, R> {
         of_it.for_each(|chosen| chosen.stream = to);
     }
 
-    /// What is chosen for a stream is due, and released, so many slots later from now on: an
-    /// evaluation that takes it for unread must find it where the stream's books have it.
-    pub fn delay_chosen(&mut self, stream: S, slots: u64) {
-        for chosen in self.chosen.iter_mut().filter(|chosen| chosen.stream == stream) {
-            chosen.piece.due = chosen.piece.due + slots;
-            chosen.piece.release = chosen.piece.release + slots;
-        }
-    }
-
     /// Bytes of `memory` that are neither held nor reserved.
     pub fn room(&self, memory: u64) -> u64 {
         memory.saturating_sub(self.books.held() + self.books.reserved())

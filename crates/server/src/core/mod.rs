@@ -171,7 +171,7 @@ impl Core {
                 self.end_session(session, RequestError::SessionEnded);
             }
             Event::End { session } => self.engine.end(now, session),
-            Event::Connected { session } => self.session_connected(now, session),
+            Event::Connected { session } => self.session_connected(session),
             Event::Disconnected { session, how } => self.session_disconnected(now, session, how),
             Event::Request { caller, request } => self.request_media(now, caller, request),
             Event::Sent { request, read } => self.engine.sent(now, request, read),

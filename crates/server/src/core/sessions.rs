@@ -142,12 +142,12 @@ impl Core {
     }
 
     /// A connection carries requests of a session.
-    pub(super) fn session_connected(&mut self, now: Moment, id: SessionId) {
+    pub(super) fn session_connected(&mut self, id: SessionId) {
         let Some(open) = self.sessions.get_mut(&id) else { return };
         open.connections += 1;
         open.left = false;
         if open.connections == 1 {
-            self.engine.connected(now, id);
+            self.engine.connected(id);
         }
     }
 

@@ -3,7 +3,9 @@
 //!
 //! ```text
 //!   offers, best first ── one fits ──────────────▶ admitted, now
-//!        │ none            a patient viewer: one fits later ──▶ admitted, booked for then
+//!        │ none            memory is short: one fits with less for sockets ──▶ admitted, now
+//!        │                 viewers have gone: one fits in their place ───────▶ admitted, now
+//!        │                 a patient viewer: one fits later ──▶ admitted, booked for then
 //!        └─────────────────────────────────────────────────────▶ refused: what is short, and when
 //!   instead of a session (another part, another speed): that session's booking is off the books
 //!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
@@ -13,7 +15,7 @@ use super::bookings::evaluate::{Accepted, Approval, Candidate};
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
-use super::streams::{Choice, Rejected, Rejection};
+use super::streams::{Choice, Rejected, Rejection, least_reserve, reserve_for};
 use super::{
     AdmissionDecision, AdmitRequest, Engine, Refusal, Resource, SessionId, SessionSummary,
     TrackNumber,
@@ -81,10 +83,19 @@ impl Engine {
         let give_way = GiveWay::for_shortfalls(rejected.iter().map(|rejected| {
             (rejected.candidate.placement(), rejected.shortfall.shortage.resource)
         }));
-        let in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
-            engine.streams.choose_placement(now, request, session, false).ok()
-        });
-        if let Some(choice) = in_place {
+        let is_short =
+            |rejected: &Rejected| rejected.shortfall.shortage.resource == Resource::Memory;
+        let narrowed = if rejected.iter().any(is_short) && self.narrow_sockets(&give_way) {
+            self.streams.choose_placement(now, request, session, true).ok()
+        } else {
+            None
+        };
+        let in_place = || {
+            self.fit_in_place_of_others(now, &give_way, |engine| {
+                engine.streams.choose_placement(now, request, session, false).ok()
+            })
+        };
+        if let Some(choice) = narrowed.or_else(in_place) {
             for Rejected { candidate, .. } in rejected {
                 self.streams.bookings.put_demand(candidate.demand);
             }
@@ -92,13 +103,27 @@ impl Engine {
         }
         // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
         for at in 0..rejected.len() {
-            let later = self.start_later(&mut rejected[at].candidate, max_wait, &[true, false]);
+            let later = self.start_later(&mut rejected[at].candidate, max_wait);
             if let Some((slots, approval)) = later {
                 let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
         }
         Err(self.refusal_of_all(now, request.max_wait, rejected))
+    }
+
+    // The sockets of these sessions are given one piece of each track at a time from now on. Says
+    // whether that frees memory.
+    fn narrow_sockets(&mut self, whose: &GiveWay) -> bool {
+        let mut freed = 0;
+        for session in self.sessions.values_mut().filter(|session| whose.includes(session)) {
+            let least = least_reserve(reserve_for(&session.layout, &session.tracks));
+            let spare = session.reserve.saturating_sub(least.max(session.unsent));
+            session.reserve -= spare;
+            self.streams.bookings.release_send_memory(session.placement(), spare);
+            freed += spare;
+        }
+        freed > 0
     }
 
     // One of a crowd that fits now starts a little later, if so many start now already that there
@@ -114,38 +139,45 @@ impl Engine {
         if max_wait == 0 || is_free || !is_crowded {
             return Choice { offer, accepted: candidate.accepted(approval), slots };
         }
-        if let Some((slots, approval)) = self.start_later(&mut candidate, max_wait, &[true]) {
+        if let Some((slots, approval)) = self.start_later_with_leads(&mut candidate, max_wait) {
             return Choice { offer, accepted: candidate.accepted(approval), slots };
         }
+        self.streams.bookings.open_late(&mut candidate, false);
         self.streams.bookings.gather_leads(&mut candidate, gathers);
         Choice { offer, accepted: candidate.accepted(approval), slots }
     }
 
-    // Delays a candidate until it fits, by so many slots at most, with its leads gathered or not.
-    // If it does not fit, it is as it was.
-    fn start_later(
-        &mut self,
-        candidate: &mut Candidate,
-        max_wait: u32,
-        gather_leads: &[bool],
-    ) -> Option<(u32, Approval)> {
+    // Delays a candidate until it fits, by so many slots at most, with its leads gathered or, if it
+    // never fits so, without. If it does not fit, it is as it was.
+    fn start_later(&mut self, candidate: &mut Candidate, max_wait: u32) -> Option<(u32, Approval)> {
         if max_wait == 0 {
             return None;
         }
-        self.streams.bookings.open_late(candidate, true);
-        for gather in gather_leads {
-            self.streams.bookings.gather_leads(candidate, *gather);
-            if gather_leads.len() > 1 && *gather && !candidate.gathers_leads() {
-                continue;
-            }
+        let later = self.start_later_with_leads(candidate, max_wait);
+        if later.is_some() {
+            return later;
+        }
+        if candidate.gathers_leads() {
+            self.streams.bookings.gather_leads(candidate, false);
             let later = self.streams.delay_until_it_fits(candidate, max_wait, true);
             if later.is_some() {
                 return later;
             }
         }
-        self.streams.bookings.gather_leads(candidate, false);
         self.streams.bookings.open_late(candidate, false);
         None
+    }
+
+    // As `start_later`, with the leads gathered where there are any. If it does not fit, it still
+    // opens late and has its leads gathered.
+    fn start_later_with_leads(
+        &mut self,
+        candidate: &mut Candidate,
+        max_wait: u32,
+    ) -> Option<(u32, Approval)> {
+        self.streams.bookings.open_late(candidate, true);
+        self.streams.bookings.gather_leads(candidate, true);
+        self.streams.delay_until_it_fits(candidate, max_wait, true)
     }
 
     // A better offer than the one that fits now, in place of viewers who have gone, if there is

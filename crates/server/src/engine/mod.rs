@@ -285,8 +285,10 @@ impl Engine {
     }
 
     /// The player of a session has a connection. So it counts before the first such call, too.
-    pub fn connected(&mut self, now: Moment, session: SessionId) {
-        self.input(now, |engine| engine.note_connected(session));
+    /// Time does not advance, because nothing follows from it: a request over that connection comes
+    /// at the same moment, and what expires at that moment is kept by the request.
+    pub fn connected(&mut self, session: SessionId) {
+        self.note_connected(session);
     }
 
     /// The player of a session has closed its last connection, or its half of it. From when on the

@@ -17,7 +17,7 @@ use super::departure::GiveWay;
 use super::pieces::{curve, validate};
 use super::sessions::Session;
 use super::stream::{Stream, StreamId};
-use super::streams::reserve_for;
+use super::streams::{least_reserve, reserve_for};
 use super::{Action, Engine, Layout, Refusal, RequestId, ScheduleChange, SessionId, TrackNumber};
 use scheduler::PlayoutClock;
 use std::ops::Range;
@@ -113,7 +113,11 @@ impl Engine {
             tracks_after(&self.sessions[&id], &all, *track)
         });
         // What its sockets hold stays reserved, whatever tracks it goes on with.
-        let reserve = reserve_for(&layout, &all).max(self.sessions[&id].unsent);
+        let session = &self.sessions[&id];
+        let (wide, before) = (reserve_for(&layout, &all), reserve_for(&layout, &session.tracks));
+        // Where memory was short, its sockets are given one piece at a time (`admission`).
+        let reserve = if session.reserve < before { least_reserve(wide) } else { wide };
+        let reserve = reserve.max(session.unsent);
         let demand = self.streams.bookings.demand_of(&mut streams, reserve);
         let candidate = Candidate { layout, replica, copies, streams, demand, sent: None };
         let wait = self.replace_booking(now, id, all, candidate)?;

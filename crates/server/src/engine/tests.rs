@@ -338,6 +338,8 @@ fn a_request_in_the_tick_in_which_the_reservation_expires_renews_it() {
     fixture.pass(500 * slots - 1);
     fixture.now = silent.now;
     fixture.log.clear();
+    // It comes over a new connection.
+    fixture.engine.connected(viewer);
     fixture.want(viewer, 1..2);
     assert_eq!(fixture.take_log("Released"), Vec::<String>::new());
     assert_eq!(fixture.engine.status(fixture.now).active, 1);
@@ -406,6 +408,30 @@ fn a_stalled_socket_holds_two_pieces_at_most() {
     fixture.engine.cancel(fixture.now, request);
     fixture.drain();
     assert!(fixture.engine.is_empty());
+}
+
+#[test]
+fn sockets_hold_one_piece_where_memory_is_short() {
+    let full = |buffers| {
+        let mut fixture = Fixture::new(config(50, buffers));
+        let viewers: Vec<SessionId> =
+            (0..20).map_while(|title| fixture.admit(title).ok()).collect();
+        (fixture, viewers)
+    };
+    // A viewer needs eight buffers for its reads, and one or two for its socket.
+    let (mut fixture, viewers) = full(27);
+    assert_eq!(viewers.len(), 3, "two would be all with two pieces for each socket");
+    for viewer in viewers {
+        fixture.log.clear();
+        let request = fixture.want(viewer, 0..20);
+        fixture.read_all(ReadOutcome::Good);
+        for _ in 0..4 {
+            fixture.now = fixture.engine.next_wakeup();
+            fixture.engine.tick(fixture.now);
+            fixture.drain();
+        }
+        assert_eq!(fixture.take_log(&format!("deliver {} ", request.0)).len(), 1);
+    }
 }
 
 #[test]

@@ -250,7 +250,7 @@ impl World<'_> {
         viewer.disconnected = false;
         self.note("connected: session", [session.0, 0, 0, 0]);
         self.deadlines.connected(session);
-        self.engine.connected(self.now, session);
+        self.engine.connected(session);
     }
 
     /// The viewer leaves for good; some viewers close their session.

@@ -2,7 +2,7 @@
 //! viewers that the server's engine admits and serves on time, and the streams that `meter
 //! capacity` finds. Where they differ, docs/guide/plan.md says why.
 
-use crate::program::Room;
+use crate::program::TestDir;
 use disk::{DiskModel, Head};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
@@ -37,7 +37,7 @@ fn near(model: &str, read: u64, [one, other]: [u64; 2]) {
 }
 
 fn planned(model: &str, read: u64) -> u64 {
-    let plan = Room::new().json(&format!("plan --model {model} --rate 5Mbps"));
+    let plan = TestDir::new().json(&format!("plan --model {model} --rate 5Mbps"));
     let rows = plan["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["read_size"] == read).unwrap();
     row["admitted"]["time-domain"]["streams"].as_u64().unwrap()
@@ -45,8 +45,8 @@ fn planned(model: &str, read: u64) -> u64 {
 
 /// Streams of 5 Mb/s in reads of 1 MiB.
 fn metered(model: &str) -> u64 {
-    let room = Room::new();
-    room.write(
+    let dir = TestDir::new();
+    dir.write(
         "stream.toml",
         "name = \"stream\"\ntitle = \"5 Mb/s\"\nbytes = 1_048_576\nfps = \"625000/1048576\"\n\
          pattern = \"sequential\"\nbits_per_s = 5_000_000\ndefinition = { kind = \"rate\" }\n\
@@ -54,7 +54,7 @@ fn metered(model: &str) -> u64 {
     );
     // A read is late when the next one is due; the runs are long, so that what is behind at the
     // end of a run is little of it.
-    let found = room.json(&format!(
+    let found = dir.json(&format!(
         "meter capacity --target sim:{model} --profile stream.toml --duration 5min \
          --buffer-frames 1"
     ));

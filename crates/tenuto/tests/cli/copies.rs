@@ -1,56 +1,56 @@
 //! One title in two stores.
 
-use crate::program::Room;
+use crate::program::TestDir;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 #[test]
 fn a_title_goes_into_several_stores_and_out_of_them() {
-    let room = Room::with_store();
-    room.ok("format b.store --size 64MiB --chunk 256KiB");
-    room.film("film.mkv");
-    let report = room.json("ingest a.store film.mkv --replica b.store");
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB --chunk 256KiB");
+    dir.film("film.mkv");
+    let report = dir.json("ingest a.store film.mkv --replica b.store");
     let (one, other) = (&report["files"][0]["title"], &report["copies"][0]["files"][0]["title"]);
     assert_eq!(one["content"], other["content"], "the same, whatever the chunk");
     assert!(one["content"].as_str().is_some_and(|content| content.len() > 20));
-    assert_eq!(room.ok("ls a.store b.store"), "film\n");
-    let listed = room.json("ls a.store b.store");
+    assert_eq!(dir.ok("ls a.store b.store"), "film\n");
+    let listed = dir.json("ls a.store b.store");
     assert_eq!(listed["titles"][0]["stores"], json!(["a.store", "b.store"]));
-    assert!(room.ok("ls a.store b.store --long").contains("a.store, b.store"));
+    assert!(dir.ok("ls a.store b.store --long").contains("a.store, b.store"));
 
-    room.ok("rename b.store film other");
-    assert_eq!(room.ok("ls a.store b.store"), "film\nother\n", "copies have one name");
-    room.ok("rename b.store other film");
-    room.ok("rename a.store film feature --replica b.store");
-    let gone = room.json("rm a.store feature --replica b.store");
+    dir.ok("rename b.store film other");
+    assert_eq!(dir.ok("ls a.store b.store"), "film\nother\n", "copies have one name");
+    dir.ok("rename b.store other film");
+    dir.ok("rename a.store film feature --replica b.store");
+    let gone = dir.json("rm a.store feature --replica b.store");
     assert_eq!(gone["stores"].as_array().map(Vec::len), Some(2));
-    assert_eq!(room.ok("ls a.store b.store"), "");
-    room.write("words.txt", "alike but for the name\n");
-    room.ok("ingest a.store words.txt --as file --title words");
-    room.write("words.txt", "something else\n");
-    room.ok("ingest b.store words.txt --as file --title words");
-    assert_eq!(room.ok("ls a.store b.store"), "words\nwords\n", "one name, two titles");
-    room.fails("rm a.store nothing --replica b.store", 1, "there is no title 'nothing'");
+    assert_eq!(dir.ok("ls a.store b.store"), "");
+    dir.write("words.txt", "alike but for the name\n");
+    dir.ok("ingest a.store words.txt --as file --title words");
+    dir.write("words.txt", "something else\n");
+    dir.ok("ingest b.store words.txt --as file --title words");
+    assert_eq!(dir.ok("ls a.store b.store"), "words\nwords\n", "one name, two titles");
+    dir.fails("rm a.store nothing --replica b.store", 1, "there is no title 'nothing'");
 }
 
 #[test]
 fn copies_are_compared_title_by_title() {
-    let room = Room::with_store();
-    room.ok("format b.store --size 64MiB --chunk 256KiB");
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv --replica b.store");
-    let all = room.ok("check a.store --replica b.store");
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB --chunk 256KiB");
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv --replica b.store");
+    let all = dir.ok("check a.store --replica b.store");
     assert!(all.contains("b.store: nothing to repair in 1 title"), "{all}");
     assert!(all.ends_with("1 title is alike in 2 stores\n"), "{all}");
-    room.write("words.txt", "alike but for the bytes\n");
-    room.ok("ingest a.store words.txt --as file");
-    let run = room.run("check a.store --replica b.store");
+    dir.write("words.txt", "alike but for the bytes\n");
+    dir.ok("ingest a.store words.txt --as file");
+    let run = dir.run("check a.store --replica b.store");
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.out.contains("unlike: 'words': it is not in b.store\n"), "{}", run.out);
-    room.write("words.txt", "alike but for the bites\n");
-    room.ok("ingest b.store words.txt --as file");
-    let run = room.run("check a.store --replica b.store --json");
+    dir.write("words.txt", "alike but for the bites\n");
+    dir.ok("ingest b.store words.txt --as file");
+    let run = dir.run("check a.store --replica b.store --json");
     let report: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!((run.code, &report["clean"], &report["alike"]), (Some(1), &json!(true), &json!(1)));
     let unlike = &report["unlike"][0];
@@ -60,7 +60,7 @@ fn copies_are_compared_title_by_title() {
     assert_eq!(report["stores"][1]["store"], json!("b.store"));
 
     for (also, code, words) in [("a.store", 2, "the same store"), ("absent", 1, "absent: ")] {
-        let run = room.run(&format!("check a.store --replica {also}"));
+        let run = dir.run(&format!("check a.store --replica {also}"));
         assert_eq!(run.code, Some(code), "{}", run.err);
         assert!(run.err.contains(words), "{}", run.err);
         let read = run.out.starts_with("a.store: nothing to repair in 2 titles");
@@ -70,16 +70,16 @@ fn copies_are_compared_title_by_title() {
 
 #[test]
 fn a_store_without_room_is_named_and_the_others_keep_what_they_have() {
-    let room = Room::with_store();
-    room.ok("format small.store --size 16MiB");
-    room.write("data.bin", vec![7; 20 << 20]);
-    let run = room.run("ingest a.store data.bin --as file --replica small.store");
+    let dir = TestDir::with_store();
+    dir.ok("format small.store --size 16MiB");
+    dir.write("data.bin", vec![7; 20 << 20]);
+    let run = dir.run("ingest a.store data.bin --as file --replica small.store");
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.err.contains("no copy in small.store: "), "{}", run.err);
     assert!(run.err.contains("the title stays in the other stores"), "{}", run.err);
-    assert_eq!(room.ok("ls a.store"), "data\n");
-    assert_eq!(room.ok("ls small.store"), "");
-    let run = room.run("ingest a.store data.bin --as file --title again --replica absent --json");
+    assert_eq!(dir.ok("ls a.store"), "data\n");
+    assert_eq!(dir.ok("ls small.store"), "");
+    let run = dir.run("ingest a.store data.bin --as file --title again --replica absent --json");
     let report: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!(run.code, Some(1));
     assert_eq!(report["files"][0]["error"], Value::Null);
@@ -88,15 +88,15 @@ fn a_store_without_room_is_named_and_the_others_keep_what_they_have() {
 
 #[test]
 fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
-    let room = Room::with_store();
-    room.ok("format b.store --size 64MiB");
-    room.film("one.mkv");
-    room.film("two.mkv");
-    room.ok("ingest a.store one.mkv two.mkv --replica b.store");
-    room.fails("serve a.store --survive-loss", 1, "--survive-loss needs a second store");
-    let server = room.serve("b.store --survive-loss");
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    dir.film("one.mkv");
+    dir.film("two.mkv");
+    dir.ok("ingest a.store one.mkv two.mkv --replica b.store");
+    dir.fails("serve a.store --survive-loss", 1, "--survive-loss needs a second store");
+    let server = dir.serve("b.store --survive-loss");
     let plays = |title: &str| {
-        let report = room.json(&format!("play {}/t/{title}/master.m3u8", server.origin));
+        let report = dir.json(&format!("play {}/t/{title}/master.m3u8", server.origin));
         assert_eq!(report["complete"], json!(true), "{title}: {}", report["totals"]);
     };
     plays("one");
@@ -104,7 +104,7 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     let before = status(&server.origin);
     let read = |disk: &Value| disk["reads"].as_u64() > Some(0);
     let disk = before["disks"].as_array().unwrap().iter().position(read).expect("one was read");
-    let path = room.path(before["disks"][disk]["store"].as_str().unwrap());
+    let path = dir.path(before["disks"][disk]["store"].as_str().unwrap());
     let held = std::fs::read(&path).unwrap();
     let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(64 << 10).unwrap();

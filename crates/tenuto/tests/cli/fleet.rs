@@ -1,7 +1,7 @@
 //! Agents on this machine, each on a loopback address of its own: what they count together, what
 //! they refuse, and that a fleet with one missing is no smaller fleet.
 
-use crate::program::{Room, program};
+use crate::program::{TestDir, program};
 use serde_json::Value;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
@@ -16,8 +16,8 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(room: &Room, number: u32) -> Self {
-        let mut child = program(&room.path("."))
+    fn start(dir: &TestDir, number: u32) -> Self {
+        let mut child = program(&dir.path("."))
             .args(["meter", "agent", "films", "--token-file", "secret", "--listen"])
             .arg(format!("127.0.0.{number}:0"))
             .stdout(Stdio::piped())
@@ -39,30 +39,30 @@ impl Drop for Agent {
 }
 
 /// Makes a file that only its owner may read.
-fn token_file(room: &Room, name: &str, text: &str) {
-    room.write(name, text);
-    std::fs::set_permissions(room.path(name), Permissions::from_mode(0o600)).unwrap();
+fn token_file(dir: &TestDir, name: &str, text: &str) {
+    dir.write(name, text);
+    std::fs::set_permissions(dir.path(name), Permissions::from_mode(0o600)).unwrap();
 }
 
-fn three() -> (Room, Vec<Agent>, String) {
-    let room = Room::new();
-    std::fs::create_dir(room.path("films")).unwrap();
-    token_file(&room, "secret", "sixteen bytes and more\n");
-    let agents: Vec<Agent> = (1..=3).map(|number| Agent::start(&room, number)).collect();
+fn three() -> (TestDir, Vec<Agent>, String) {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    token_file(&dir, "secret", "sixteen bytes and more\n");
+    let agents: Vec<Agent> = (1..=3).map(|number| Agent::start(&dir, number)).collect();
     let addresses: Vec<&str> = agents.iter().map(|agent| agent.address.as_str()).collect();
-    let target = room.path("films");
+    let target = dir.path("films");
     let line = format!(
         "meter run --profile dvcpro50 --size 16MiB --target {} --token-file secret --agents {}",
         target.display(),
         addresses.join(",")
     );
-    (room, agents, line)
+    (dir, agents, line)
 }
 
 #[test]
 fn three_agents_count_what_one_would() {
-    let (room, _agents, line) = three();
-    let run = room.run(&format!("{line} --streams 7 --workers 2 --duration 2s --out said --json"));
+    let (dir, _agents, line) = three();
+    let run = dir.run(&format!("{line} --streams 7 --workers 2 --duration 2s --out said --json"));
     let said: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{}", run.err));
     // 7 streams of 25 frames a second for 2 s, whatever was late on a busy machine.
     assert_eq!(said["frames"], 350, "{said}");
@@ -73,10 +73,10 @@ fn three_agents_count_what_one_would() {
     };
     assert_eq!(agents.iter().map(streams).collect::<Vec<_>>(), [[2, 1], [1, 1], [1, 1]]);
     assert!(agents.iter().all(|agent| agent["lost"].is_null() && agent["begun_late_ns"].is_u64()));
-    let page = String::from_utf8(room.read("said/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("said/report.html")).unwrap();
     let named = agents.iter().all(|agent| page.contains(agent["name"].as_str().unwrap()));
     assert!(named && page.contains("What broke first") && page.contains("3 agents on"), "{page}");
-    let left: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(dir.path("films")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -90,13 +90,13 @@ exec sh -c \"$3\"
 
 #[test]
 fn a_program_that_is_lent_to_a_host_measures_there_and_is_gone_afterwards() {
-    let room = Room::new();
-    ["films", "there"].iter().for_each(|name| std::fs::create_dir(room.path(name)).unwrap());
-    room.write("ssh", SSH);
-    let films = room.path("films").display().to_string();
+    let dir = TestDir::new();
+    ["films", "there"].iter().for_each(|name| std::fs::create_dir(dir.path(name)).unwrap());
+    dir.write("ssh", SSH);
+    let films = dir.path("films").display().to_string();
     let line = "meter run --profile dvcpro50 --size 16MiB --hosts one --streams 2 --busy-poll \
                 --duration 1s --json --target";
-    let mut command = program(&room.path("."));
+    let mut command = program(&dir.path("."));
     command.args(line.split_whitespace()).args([&films, "--ssh", "sh ssh"]);
     let output = command.output().unwrap();
     let said: Value = serde_json::from_slice(&output.stdout)
@@ -107,16 +107,16 @@ fn a_program_that_is_lent_to_a_host_measures_there_and_is_gone_afterwards() {
         (&50.into(), &true.into()),
         "{said}"
     );
-    let options = String::from_utf8(room.read("options")).unwrap();
+    let options = String::from_utf8(dir.read("options")).unwrap();
     assert!(options.contains("KexAlgorithms=^curve25519-sha256"), "{options}");
-    assert!(std::fs::read_dir(room.path("there")).unwrap().next().is_none());
+    assert!(std::fs::read_dir(dir.path("there")).unwrap().next().is_none());
 }
 
 #[test]
 fn a_fleet_with_one_missing_is_not_valid() {
-    let (room, mut agents, line) = three();
+    let (dir, mut agents, line) = three();
     let mut lost = agents.remove(1);
-    let mut controller = program(&room.path("."))
+    let mut controller = program(&dir.path("."))
         .args(line.split_whitespace())
         // It ends because an agent is lost, long before that.
         .args(["--streams", "3", "--duration", "10min", "--out", "left"])
@@ -144,71 +144,71 @@ fn a_fleet_with_one_missing_is_not_valid() {
     // Gone before all were ready: nothing was measured. After: what was is not valid.
     assert!(matches!(output.status.code(), Some(1 | 5)), "{said}");
     if output.status.code() == Some(5) {
-        let left: Value = serde_json::from_slice(&room.read("left/summary.json")).unwrap();
+        let left: Value = serde_json::from_slice(&dir.read("left/summary.json")).unwrap();
         assert_eq!(left["valid"], false);
     }
 }
 
 #[test]
 fn silent_connections_keep_no_controller_out() {
-    let (room, agents, line) = three();
+    let (dir, agents, line) = three();
     let silent: Vec<TcpStream> = agents
         .iter()
         .flat_map(|agent| (0..100).map(|_| TcpStream::connect(&agent.address).unwrap()))
         .collect();
-    let said = room.json(&format!("{line} --streams 3 --duration 1s"));
+    let said = dir.json(&format!("{line} --streams 3 --duration 1s"));
     assert_eq!(said["frames"], 75, "{said}");
     drop(silent);
 }
 
 #[test]
 fn a_token_that_others_may_read_is_refused() {
-    let (room, _agents, line) = three();
+    let (dir, _agents, line) = three();
     for mode in [0o640, 0o604] {
-        std::fs::set_permissions(room.path("secret"), Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(dir.path("secret"), Permissions::from_mode(mode)).unwrap();
         for line in [&format!("{line} --streams 3"), "meter agent films --token-file secret"] {
-            room.fails(line, 1, "other users may read the token in secret");
-            room.fails(line, 1, "hint: chmod 600 secret; make another token");
+            dir.fails(line, 1, "other users may read the token in secret");
+            dir.fails(line, 1, "hint: chmod 600 secret; make another token");
         }
     }
 }
 
 #[test]
 fn what_agents_do_not_do_is_refused() {
-    let (room, agents, line) = three();
-    room.fails(&format!("{line} --streams 2"), 2, "too few streams: 2 streams for 3 workers");
-    room.fails(&format!("{line} --program secret --streams 3"), 2, "--program is for --hosts");
+    let (dir, agents, line) = three();
+    dir.fails(&format!("{line} --streams 2"), 2, "too few streams: 2 streams for 3 workers");
+    dir.fails(&format!("{line} --program secret --streams 3"), 2, "--program is for --hosts");
     let host =
         "meter run --profile dvcpro50 --target films --hosts nobody.invalid --program secret";
-    room.fails(host, 2, "secret is no program");
-    token_file(&room, "other", "another sixteen bytes and more\n");
+    dir.fails(host, 2, "secret is no program");
+    token_file(&dir, "other", "another sixteen bytes and more\n");
     let stranger = line.replace("--token-file secret", "--token-file other");
-    room.fails(&format!("{stranger} --streams 3"), 1, "does not know the token");
-    let films = room.path("films").display().to_string();
+    dir.fails(&format!("{stranger} --streams 3"), 1, "does not know the token");
+    let films = dir.path("films").display().to_string();
     let outside = line.replace(&format!("--target {films}"), "--target /proc");
-    room.fails(
+    dir.fails(
         &format!("{outside} --streams 3"),
         1,
         "/proc lies outside of what this agent may touch",
     );
-    room.fails(&format!("{line} --streams 3 --destroy"), 2, "not for agents");
+    dir.fails(&format!("{line} --streams 3 --destroy"), 2, "not for agents");
     let watched = format!("{line} --streams 3 --threshold 1Mbps");
-    room.fails(&watched, 2, "--threshold is not for agents");
-    token_file(&room, "short", "no\n");
+    dir.fails(&watched, 2, "--threshold is not for agents");
+    token_file(&dir, "short", "no\n");
     let short = line.replace("--token-file secret", "--token-file short");
-    room.fails(&format!("{short} --streams 3"), 1, "a token has 16 bytes or more");
+    dir.fails(&format!("{short} --streams 3"), 1, "a token has 16 bytes or more");
     drop(agents);
-    room.fails(&format!("{line} --streams 3"), 1, "cannot connect");
-    room.fails("meter agent nowhere --token-file secret", 1, "nowhere cannot be allowed");
-    room.fails("meter agent films", 2, "--token-file is missing");
+    dir.fails(&format!("{line} --streams 3"), 1, "cannot connect");
+    dir.fails("meter agent nowhere --token-file secret", 1, "nowhere cannot be allowed");
+    dir.fails("meter agent films", 2, "--token-file is missing");
 }
 
 #[test]
 fn a_held_run_waits_and_stops_with_its_input() {
-    let room = Room::new();
-    room.write("film.bin", vec![7; 1 << 20]);
+    let dir = TestDir::new();
+    dir.write("film.bin", vec![7; 1 << 20]);
     let held = |input: Stdio| -> Command {
-        let mut command = program(&room.path("."));
+        let mut command = program(&dir.path("."));
         let line = "meter run --profile dvcpro50 --target film.bin --duration 10min --hold --json";
         command.args(line.split_whitespace()).stdin(input);
         command

@@ -1,34 +1,34 @@
 //! `meter rounds` and `reproduce`: what they count in virtual time, and what they refuse.
 
-use crate::program::Room;
+use crate::program::TestDir;
 use serde_json::Value;
 
 #[test]
 fn rounds_on_a_simulated_disk_are_always_the_same() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter rounds sim:st39183w --block 1MB --rate 1.5Mbps --rounds 20 --streams";
-    let few = room.json(&format!("{line} 40"));
+    let few = dir.json(&format!("{line} 40"));
     assert_eq!((&few["holds"], &few["late_rounds"]), (&true.into(), &0.into()));
     assert_eq!(few["rounds"].as_array().unwrap().len(), 20);
     assert_eq!((&few["bytes"], &few["memory"]), (&800_000_000.into(), &80_000_000.into()));
-    assert_eq!(few, room.json(&format!("{line} 40")));
-    let run = room.run(&format!("{line} 80 --json"));
+    assert_eq!(few, dir.json(&format!("{line} 40")));
+    let run = dir.run(&format!("{line} 80 --json"));
     assert_eq!(run.code, Some(3), "not held: {}", run.err);
     let many: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((&many["holds"], &many["late_rounds"]), (&false.into(), &20.into()));
-    let both = room.json(&format!("{line} 40 --order arrival").replace("w ", "w sim:hdd-20tb "));
+    let both = dir.json(&format!("{line} 40 --order arrival").replace("w ", "w sim:hdd-20tb "));
     assert_eq!((&both["streams"], &both["holds"]), (&80.into(), &true.into()));
 }
 
 /// Simulated disks share nothing: together each does what it does alone, and memory adds up.
 #[test]
 fn several_disks_at_once_are_told_apart_beside_each_alone() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter rounds sim:st39183w sim:hdd-20tb --streams 50 --block 1MB --rate 1.5Mbps \
                 --rounds 10 --iodepth 4";
-    let plain = room.json(line);
+    let plain = dir.json(line);
     assert_eq!((&plain["streams"], &plain["memory"]), (&100.into(), &200_000_000.into()));
-    let both = room.json(&format!("{line} --alone"));
+    let both = dir.json(&format!("{line} --alone"));
     for (number, target) in ["sim:st39183w", "sim:hdd-20tb"].iter().enumerate() {
         let [plain, both] = [&plain, &both].map(|report| &report["each"][number]);
         assert_eq!((&both["target"], &plain["alone"]), (&(*target).into(), &Value::Null));
@@ -37,21 +37,21 @@ fn several_disks_at_once_are_told_apart_beside_each_alone() {
     let mean =
         |number: usize| both["each"][number]["alone"]["round_time"]["mean"].as_f64().unwrap();
     assert!(mean(1) < mean(0), "thirty years lie between them: {both}");
-    let page = room.ok(&format!("{line} --alone"));
+    let page = dir.ok(&format!("{line} --alone"));
     let rows = page.lines().filter(|line| line.starts_with("sim:")).count();
     assert_eq!(rows, 4, "{page}");
 }
 
 #[test]
 fn rounds_on_a_file_by_every_method_read_all_there_is_to_read() {
-    let room = Room::new();
-    room.write("film.bin", vec![7; 3 << 20]);
+    let dir = TestDir::new();
+    dir.write("film.bin", vec![7; 3 << 20]);
     for method in ["best", "threads", "pread", "mmap-all", "posix-aio"] {
         let line = format!(
             "meter rounds film.bin --method {method} --streams 3 --block 100KB --iodepth 3 \
              --rounds 5 --unpaced"
         );
-        let report = room.json(&line);
+        let report = dir.json(&line);
         assert_eq!(report["bytes"], 1_500_000, "{method}: {report}");
         assert_eq!((&report["failed_blocks"], &report["complete"]), (&0.into(), &true.into()));
     }
@@ -59,9 +59,9 @@ fn rounds_on_a_file_by_every_method_read_all_there_is_to_read() {
 
 #[test]
 fn what_cannot_be_measured_is_refused_with_a_reason() {
-    let room = Room::new();
-    room.write("small.bin", vec![7; 1 << 20]);
-    std::fs::File::create(room.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();
+    let dir = TestDir::new();
+    dir.write("small.bin", vec![7; 1 << 20]);
+    std::fs::File::create(dir.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();
     let refused = [
         ("meter rounds small.bin --streams 2", 1, "2 streams with a block each: at least 2"),
         ("meter rounds holes.bin", 1, "parts of holes.bin have no place on disk"),
@@ -73,14 +73,14 @@ fn what_cannot_be_measured_is_refused_with_a_reason() {
         ("meter rounds small.bin --rate 0bps --streams 1", 2, "a stream plays something"),
     ];
     for (line, code, words) in refused {
-        room.fails(line, code, words);
+        dir.fails(line, code, words);
     }
 }
 
 #[test]
 fn reproductions_are_listed_made_and_never_overwritten_unasked() {
-    let room = Room::new();
-    let list = room.json("reproduce");
+    let dir = TestDir::new();
+    let list = dir.json("reproduce");
     let names: Vec<&str> = list["reproductions"]
         .as_array()
         .unwrap()
@@ -90,101 +90,97 @@ fn reproductions_are_listed_made_and_never_overwritten_unasked() {
     for name in ["alderman-bounds", "alderman-table1", "lee-streams"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    let bounds = room.ok("reproduce alderman-bounds");
+    let bounds = dir.ok("reproduce alderman-bounds");
     let row = bounds.lines().find(|line| line.contains("inner tracks as assumed")).unwrap();
     assert!(row.split_whitespace().collect::<Vec<_>>().ends_with(&["120.0", "70", "70"]), "{row}");
-    room.ok("reproduce lee-streams --out charts");
-    let svg = String::from_utf8(room.read("charts/lee-streams-cycle.svg")).unwrap();
+    dir.ok("reproduce lee-streams --out charts");
+    let svg = String::from_utf8(dir.read("charts/lee-streams-cycle.svg")).unwrap();
     assert!(svg.contains("Length of the service cycle"));
-    let page = String::from_utf8(room.read("charts/lee-streams.html")).unwrap();
+    let page = String::from_utf8(dir.read("charts/lee-streams.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("Most streams of 540 KB/s"));
-    room.fails("reproduce lee-streams --out charts", 1, "allow it with --destroy");
-    room.ok("reproduce lee-streams --out charts --destroy");
-    room.fails("reproduce --out charts", 2, "--out needs the name");
-    room.write("file", "");
-    room.fails("reproduce alderman-bounds --out file", 1, "cannot make file");
+    dir.fails("reproduce lee-streams --out charts", 1, "allow it with --destroy");
+    dir.ok("reproduce lee-streams --out charts --destroy");
+    dir.fails("reproduce --out charts", 2, "--out needs the name");
+    dir.write("file", "");
+    dir.fails("reproduce alderman-bounds --out file", 1, "cannot make file");
 }
 
 #[test]
 fn a_run_says_what_the_machine_did_and_two_runs_are_compared() {
-    let room = Room::new();
-    room.write("film.bin", vec![7; 8 << 20]);
+    let dir = TestDir::new();
+    dir.write("film.bin", vec![7; 8 << 20]);
     let line =
         "meter run --profile dvcpro50 --target film.bin --streams 1 --duration 2s --out real";
-    let real = room.run(&format!("{line} --json"));
+    let real = dir.run(&format!("{line} --json"));
     let real: serde_json::Value = serde_json::from_str(&real.out).unwrap();
     assert!(!real["blame"]["broke_first"]["sentence"].as_str().unwrap().is_empty());
     assert!(!real["blame"]["seconds"].as_array().unwrap().is_empty());
-    let page = String::from_utf8(room.read("real/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("real/report.html")).unwrap();
     assert!(page.contains("What broke first"));
     for (out, streams) in [("a", 20), ("b", 20), ("c", 110)] {
-        room.run(&format!(
+        dir.run(&format!(
             "meter run --profile xdcam422 --target sim:ssd-sata --streams {streams} --duration 30s --out {out}"
         ));
     }
-    let same = room.json("meter compare a b");
+    let same = dir.json("meter compare a b");
     assert_eq!(same["scenarios_differ_in"], serde_json::json!([]));
     let verdicts = |said: &serde_json::Value| -> Vec<String> {
         let figures = said["comparison"]["figures"].as_array().unwrap().clone();
         figures.iter().map(|figure| figure["verdict"].as_str().unwrap().to_owned()).collect()
     };
     assert!(verdicts(&same).iter().all(|verdict| verdict == "no-difference-shown"), "{same}");
-    let worse = room.json("meter compare a c");
+    let worse = dir.json("meter compare a c");
     assert_eq!(verdicts(&worse)[0], "worse", "{worse}");
-    assert_eq!(room.json("meter compare a b"), same, "the same two, the same verdict");
-    room.fails("meter compare a nowhere", 1, "cannot read nowhere/summary.json");
-    room.fails("meter compare a real", 1, "too short to tell");
+    assert_eq!(dir.json("meter compare a b"), same, "the same two, the same verdict");
+    dir.fails("meter compare a nowhere", 1, "cannot read nowhere/summary.json");
+    dir.fails("meter compare a real", 1, "too short to tell");
 }
 
 #[test]
 fn a_trace_becomes_a_profile_that_can_be_read_again() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let mut text = "fio version 3 iolog\n1 /mnt/a add\n2 /mnt/a open\n".to_owned();
     for n in 0..1000 {
         let what = if n % 4 == 0 { "write" } else { "read" };
         text += &format!("{} /mnt/a {what} {} 65536\n", 10 + n * 5000, n * 65_536);
     }
-    room.write("day.log", &text);
-    let said = room.json("meter profile-from day.log");
+    dir.write("day.log", &text);
+    let said = dir.json("meter profile-from day.log");
     assert_eq!((&said["operations"], &said["format"]), (&1000.into(), &"fio".into()));
     let drawn = &said["profile"]["drawn"];
     assert_eq!(drawn["reads_per_million"], 750_000);
     assert_eq!(drawn["operations_per_1000_s"], 200_000);
-    room.write("editor.toml", room.ok("meter profile-from day.log --name editor"));
-    let again = room.json("meter profiles editor.toml --verify");
+    dir.write("editor.toml", dir.ok("meter profile-from day.log --name editor"));
+    let again = dir.json("meter profiles editor.toml --verify");
     assert_eq!(again["profiles"][0]["drawn"], *drawn);
-    room.write("cut.log", &text[..text.len() - 9]);
-    room.fails("meter profile-from cut.log", 1, "line 1003 is no line of fio's iolog");
-    room.write("noise", [0xffu8; 100]);
-    room.fails("meter profile-from noise", 1, "not a trace of fio");
-    room.fails("meter profile-from day.log --only /mnt/b", 1, "the text of --only");
-    room.fails("meter profile-from nowhere", 1, "cannot read nowhere");
+    dir.write("cut.log", &text[..text.len() - 9]);
+    dir.fails("meter profile-from cut.log", 1, "line 1003 is no line of fio's iolog");
+    dir.write("noise", [0xffu8; 100]);
+    dir.fails("meter profile-from noise", 1, "not a trace of fio");
+    dir.fails("meter profile-from day.log --only /mnt/b", 1, "the text of --only");
+    dir.fails("meter profile-from nowhere", 1, "cannot read nowhere");
 }
 
 #[test]
 fn a_bucket_that_cannot_be_reached_is_named() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter run --profile xdcam422 --target s3://films/a";
-    room.fails(line, 2, "nothing says where the bucket is");
-    room.fails(&format!("{line} --endpoint https://127.0.0.1:1"), 1, "is the endpoint right");
+    dir.fails(line, 2, "nothing says where the bucket is");
+    dir.fails(&format!("{line} --endpoint https://127.0.0.1:1"), 1, "is the endpoint right");
     let file = format!("{line} --endpoint https://127.0.0.1:1 --ca-file nowhere");
-    room.fails(&file, 2, "nowhere: No such file");
-    room.fails(&format!("{line} --endpoint http://127.0.0.1:1"), 1, "is the endpoint right");
-    room.fails(&format!("{line} --endpoint http://h --buffered"), 2, "no file of this machine's");
-    room.fails(
-        "meter run --profile xdcam422 --target ftp://h/a",
-        2,
-        "nothing that can be measured",
-    );
+    dir.fails(&file, 2, "nowhere: No such file");
+    dir.fails(&format!("{line} --endpoint http://127.0.0.1:1"), 1, "is the endpoint right");
+    dir.fails(&format!("{line} --endpoint http://h --buffered"), 2, "no file of this machine's");
+    dir.fails("meter run --profile xdcam422 --target ftp://h/a", 2, "nothing that can be measured");
 }
 
 #[test]
 fn reports_say_what_caches_there_were() {
-    let room = Room::new();
-    room.write("film.bin", vec![7; 8 << 20]);
+    let dir = TestDir::new();
+    dir.write("film.bin", vec![7; 8 << 20]);
     let caches = |words: &str| {
         let line = "meter run --profile dvcpro50 --target film.bin --duration 1s --json";
-        let run = room.run(&format!("{line} {words}"));
+        let run = dir.run(&format!("{line} {words}"));
         let said: serde_json::Value = serde_json::from_str(&run.out).expect(&run.err);
         said["caches"].as_str().unwrap().to_owned()
     };

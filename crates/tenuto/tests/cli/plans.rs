@@ -1,20 +1,20 @@
 //! Disk models and plans.
 
-use crate::program::Room;
+use crate::program::TestDir;
 
 #[test]
 fn a_disk_of_ones_own_is_described_and_planned_with() {
-    let room = Room::new();
-    let theirs = room.ok("disk models hdd-20tb --toml");
+    let dir = TestDir::new();
+    let theirs = dir.ok("disk models hdd-20tb --toml");
     let mine = theirs.replace("\"hdd-20tb\"", "\"mine\"").replace("rpm = 7200", "rpm = 5400");
-    std::fs::write(room.path("mine.toml"), &mine).unwrap();
-    let page = room.ok("disk models mine.toml");
+    std::fs::write(dir.path("mine.toml"), &mine).unwrap();
+    let page = dir.ok("disk models mine.toml");
     assert!(page.starts_with("mine: 20 TB nearline disk"), "{page}");
     for line in ["revolution       11.11 ms (5400 rpm)", "\nseeks\n", "\nzones\n", "Exos X20"] {
         assert!(page.contains(line), "{line} is missing in {page}");
     }
     let streams = |model: &str| {
-        let plan = room.json(&format!("plan --model {model} --rate 5.55Mbps"));
+        let plan = dir.json(&format!("plan --model {model} --rate 5.55Mbps"));
         let row = plan["rows"][6].clone();
         assert_eq!(row["read_size"], 4 << 20, "{row}");
         let number = |name: &str| row[name].as_u64().unwrap();
@@ -27,9 +27,9 @@ fn a_disk_of_ones_own_is_described_and_planned_with() {
 
 #[test]
 fn what_cannot_be_planned_is_named() {
-    let room = Room::with_store();
-    std::fs::write(room.path("bad.toml"), "name = \"x\"\nrmp = 3\n").unwrap();
-    std::fs::write(room.path("bad.json"), "{\"slot\": \"long\"}").unwrap();
+    let dir = TestDir::with_store();
+    std::fs::write(dir.path("bad.toml"), "name = \"x\"\nrmp = 3\n").unwrap();
+    std::fs::write(dir.path("bad.json"), "{\"slot\": \"long\"}").unwrap();
     for (line, code, error, hint) in [
         ("plan --rate 5Mbps", 2, "no disk to plan with", "`tenuto disk models` lists"),
         ("plan --model hdd-20tb", 2, "no streams to plan for", "--rate 5Mbps"),
@@ -56,7 +56,7 @@ fn what_cannot_be_planned_is_named() {
         ("disk models --toml", 2, "--toml needs the name of a model", "`tenuto disk models`"),
         ("disk models floppy --toml", 1, "no built-in disk model 'floppy'", "`tenuto disk"),
     ] {
-        let run = room.run(line);
+        let run = dir.run(line);
         assert_eq!(run.code, Some(code), "{line}: {}", run.err);
         assert!(run.out.is_empty(), "{line} prints {}", run.out);
         assert!(run.err.contains(error) && run.err.contains(hint), "{line}: {}", run.err);
@@ -65,33 +65,33 @@ fn what_cannot_be_planned_is_named() {
 
 #[test]
 fn a_plan_is_drawn_and_more_disks_hold_more() {
-    let room = Room::new();
-    let one = room.json("plan --model ssd-sata --rate 50Mbps --plot plan.svg");
-    let svg = std::fs::read_to_string(room.path("plan.svg")).unwrap();
+    let dir = TestDir::new();
+    let one = dir.json("plan --model ssd-sata --rate 50Mbps --plot plan.svg");
+    let svg = std::fs::read_to_string(dir.path("plan.svg")).unwrap();
     assert!(svg.contains("streams of one disk") && svg.contains("transfer alone"), "{svg}");
-    let three = room.json("plan --model ssd-sata --rate 50Mbps --disks 3");
+    let three = dir.json("plan --model ssd-sata --rate 50Mbps --disks 3");
     let (one, three) = (&one["best"], &three["best"]);
     assert_eq!(three["streams"], one["streams"]);
     assert_eq!(three["streams_in_all"].as_u64(), one["streams"].as_u64().map(|n| 3 * n));
-    let little = room.json("plan --model ssd-sata --rate 50Mbps --memory 64MiB");
+    let little = dir.json("plan --model ssd-sata --rate 50Mbps --memory 64MiB");
     assert_eq!(little["best"]["short_of"], "memory", "{little}");
-    let none = room.ok("plan --model ssd-sata --rate 50Mbps --memory 64KiB");
+    let none = dir.ok("plan --model ssd-sata --rate 50Mbps --memory 64KiB");
     assert!(none.contains("held            none"), "{none}");
 }
 
 #[test]
 fn a_title_and_a_calibration_are_planned_with() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    let plan = room.json("plan --model hdd-20tb --title a.store:film");
-    let info = room.json("info a.store film");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    let plan = dir.json("plan --model hdd-20tb --title a.store:film");
+    let info = dir.json("info a.store film");
     let rate = info["bit_rate"].as_u64().unwrap();
     assert!(plan["bit_rate"].as_u64().unwrap().abs_diff(rate) <= rate / 20, "{plan}");
     assert!(plan["best"]["streams"].as_u64().unwrap() > 100, "a small film: {plan}");
 
-    room.write("disk.json", CALIBRATION);
-    let plan = room.json("plan --calibration disk.json --rate 8Mbps");
+    dir.write("disk.json", CALIBRATION);
+    let plan = dir.json("plan --calibration disk.json --rate 8Mbps");
     let rows = plan["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2, "the sizes that were measured");
     assert_eq!(rows[0]["zone_exact"], serde_json::Value::Null);
@@ -104,7 +104,7 @@ fn a_title_and_a_calibration_are_planned_with() {
 /// The calibration of a store with little in it: a cache has answered.
 #[test]
 fn no_plan_holds_more_than_the_transfer_alone() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let cached = r#"{
       "slot": 0.5,
       "guarantees": [
@@ -116,8 +116,8 @@ fn no_plan_holds_more_than_the_transfer_alone() {
       "queue_depth": 32, "r0": 20000000000, "t0": 0.0, "zones": [],
       "method": "by hand", "measured_at": 0, "outliers": [], "measured": {"bytes": 475136, "whole": 209715200}
     }"#;
-    room.write("disk.json", cached);
-    let plan = room.json("plan --calibration disk.json --rate 50Mbps");
+    dir.write("disk.json", cached);
+    let plan = dir.json("plan --calibration disk.json --rate 50Mbps");
     assert_eq!(plan["ratio"], 400, "{plan}");
     for row in plan["rows"].as_array().unwrap() {
         for (policy, held) in row["admitted"].as_object().unwrap() {
@@ -125,24 +125,24 @@ fn no_plan_holds_more_than_the_transfer_alone() {
             assert!((300..=400).contains(&streams), "{policy}: {row}");
         }
     }
-    let page = room.ok("plan --calibration disk.json --rate 50Mbps");
+    let page = dir.ok("plan --calibration disk.json --rate 50Mbps");
     let title = "a provisionally measured disk (by hand; limited to the rate of an endless read)";
     assert!(page.starts_with(title), "{page}");
-    room.write("none.json", cached.replace("20000000000", "0"));
-    let run = room.run("plan --calibration none.json --rate 50Mbps");
+    dir.write("none.json", cached.replace("20000000000", "0"));
+    let run = dir.run("plan --calibration none.json --rate 50Mbps");
     assert!(run.err.contains("impossible rate of an endless read"), "{}", run.err);
 }
 
 #[test]
 fn a_small_store_is_calibrated_provisionally_and_planned_with() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    let found = room.json("calibrate a.store --time 300ms");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    let found = dir.json("calibrate a.store --time 300ms");
     assert_eq!(found["provisional"], true, "{found}");
-    assert!(room.ok("info a.store").contains("the guarantees are provisional"));
-    assert!(room.ok("calibrate a.store --time 300ms").contains("the guarantees are provisional"));
-    let plan = room.json("plan --calibration a.store --rate 50Mbps");
+    assert!(dir.ok("info a.store").contains("the guarantees are provisional"));
+    assert!(dir.ok("calibrate a.store --time 300ms").contains("the guarantees are provisional"));
+    let plan = dir.json("plan --calibration a.store --rate 50Mbps");
     let ratio = plan["ratio"].as_u64().unwrap();
     let held = plan["best"]["streams"].as_u64().unwrap();
     assert!(ratio > 0 && (1..=ratio).contains(&held), "{plan}");

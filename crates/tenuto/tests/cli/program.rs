@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A temporary folder in which the program runs.
-pub(crate) struct Room {
+pub(crate) struct TestDir {
     dir: PathBuf,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Run {
     pub(crate) err: String,
 }
 
-impl Room {
+impl TestDir {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -30,9 +30,14 @@ impl Room {
 
     /// With an empty store of 64 MiB, `a.store`.
     pub(crate) fn with_store() -> Self {
-        let room = Self::new();
-        room.ok("format a.store --size 64MiB");
-        room
+        Self::with_store_of(64)
+    }
+
+    /// With an empty store of this size, `a.store`.
+    pub(crate) fn with_store_of(mebibytes: u32) -> Self {
+        let dir = Self::new();
+        dir.ok(&format!("format a.store --size {mebibytes}MiB"));
+        dir
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -49,8 +54,12 @@ impl Room {
 
     /// Runs `tenuto` with these words.
     pub(crate) fn run(&self, line: &str) -> Run {
-        let output = program(&self.dir).args(line.split_whitespace()).output();
-        Run::from(output.expect("tenuto runs"))
+        self.run_words(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Runs `tenuto` with words that may have spaces in them.
+    pub(crate) fn run_words(&self, words: &[&str]) -> Run {
+        Run::from(program(&self.dir).args(words).output().expect("tenuto runs"))
     }
 
     /// Runs `tenuto`, which must succeed, and gives what it printed.
@@ -93,7 +102,7 @@ impl Room {
         self.serve_by(program(&self.dir), words)
     }
 
-    /// As [`Room::serve`], with a command that may have been given an environment.
+    /// As [`TestDir::serve`], with a command that may have been given an environment.
     pub(crate) fn serve_by(&self, mut command: Command, words: &str) -> Served {
         let mut child = command
             .args("serve a.store --listen 127.0.0.1:0".split(' '))
@@ -110,7 +119,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);
     }

@@ -1,14 +1,14 @@
 //! A store that a server owns: the same commands, the same output, through its control socket.
 
-use crate::program::Room;
+use crate::program::TestDir;
 use serde_json::{Value, json};
 
 #[test]
 fn commands_reach_a_served_store() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.write("words.txt", "no film\n");
-    room.ok("ingest a.store film.mkv");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.write("words.txt", "no film\n");
+    dir.ok("ingest a.store film.mkv");
     let lines = [
         "ls a.store",
         "ls a.store --long",
@@ -16,60 +16,60 @@ fn commands_reach_a_served_store() {
         "info a.store film --json",
         "plan --model hdd-20tb --title a.store:film",
     ];
-    let before = lines.map(|line| room.ok(line));
+    let before = lines.map(|line| dir.ok(line));
 
-    let server = room.serve("");
-    assert_eq!(lines.map(|line| room.ok(line)), before, "served or not, the same output");
-    let run = room.run("ingest a.store absent.mkv words.txt");
+    let server = dir.serve("");
+    assert_eq!(lines.map(|line| dir.ok(line)), before, "served or not, the same output");
+    let run = dir.run("ingest a.store absent.mkv words.txt");
     assert_eq!(run.code, Some(1), "neither is a film");
     assert!(run.err.contains("words.txt is not taken in"), "{}", run.err);
-    let report = room.json("ingest a.store words.txt --as file --title text");
+    let report = dir.json("ingest a.store words.txt --as file --title text");
     assert_eq!(report["files"][0]["title"]["name"], json!("text"));
-    room.ok("rename a.store text words");
-    room.fails("rename a.store text words", 1, "there is no title 'text'");
-    assert_eq!(room.ok("ls a.store"), "film\nwords\n");
-    room.ok("export a.store words back.txt");
-    assert_eq!(room.read("back.txt"), b"no film\n");
-    room.write("old.txt", "old");
-    room.fails("export a.store words old.txt", 1, "would be overwritten");
-    room.ok("export a.store words old.txt --destroy");
-    assert_eq!(room.read("old.txt"), b"no film\n");
-    assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
-    let found = room.json("calibrate a.store --time 200ms");
-    assert_eq!(room.json("info a.store")["calibration"], found, "measured by turns, and kept");
-    assert_eq!(room.json("rm a.store words")["in_use"], json!(false));
-    assert_eq!(room.ok("ls a.store"), "film\n");
+    dir.ok("rename a.store text words");
+    dir.fails("rename a.store text words", 1, "there is no title 'text'");
+    assert_eq!(dir.ok("ls a.store"), "film\nwords\n");
+    dir.ok("export a.store words back.txt");
+    assert_eq!(dir.read("back.txt"), b"no film\n");
+    dir.write("old.txt", "old");
+    dir.fails("export a.store words old.txt", 1, "would be overwritten");
+    dir.ok("export a.store words old.txt --destroy");
+    assert_eq!(dir.read("old.txt"), b"no film\n");
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+    let found = dir.json("calibrate a.store --time 200ms");
+    assert_eq!(dir.json("info a.store")["calibration"], found, "measured by turns, and kept");
+    assert_eq!(dir.json("rm a.store words")["in_use"], json!(false));
+    assert_eq!(dir.ok("ls a.store"), "film\n");
 
-    room.fails("serve a.store --listen 127.0.0.1:0", 1, "in use");
-    room.fails("format a.store --destroy", 1, "in use");
+    dir.fails("serve a.store --listen 127.0.0.1:0", 1, "in use");
+    dir.fails("format a.store --destroy", 1, "in use");
     assert_eq!(server.stop(), Some(0), "SIGTERM ends it well");
-    assert_eq!(lines.map(|line| room.ok(line)), before, "and leaves the store as it was");
+    assert_eq!(lines.map(|line| dir.ok(line)), before, "and leaves the store as it was");
 }
 
 #[test]
 fn a_server_that_was_killed_leaves_a_store_that_opens() {
-    let room = Room::with_store();
-    room.write("words.txt", "no film\n");
-    let server = room.serve("");
-    room.ok("ingest a.store words.txt --as file");
+    let dir = TestDir::with_store();
+    dir.write("words.txt", "no film\n");
+    let server = dir.serve("");
+    dir.ok("ingest a.store words.txt --as file");
     // SIGKILL: its control socket stays behind.
     drop(server);
-    assert_eq!(room.ok("ls a.store"), "words\n");
-    assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
-    let server = room.serve("");
-    assert_eq!(room.ok("ls a.store"), "words\n");
+    assert_eq!(dir.ok("ls a.store"), "words\n");
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+    let server = dir.serve("");
+    assert_eq!(dir.ok("ls a.store"), "words\n");
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
 fn viewers_are_let_in_or_told() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
 
-    let server = room.serve("");
+    let server = dir.serve("");
     for address in ["", "/t/film/master.m3u8", "/t/film.mp4"] {
-        let report = room.json(&format!("play {}{address}", server.origin));
+        let report = dir.json(&format!("play {}{address}", server.origin));
         let totals = &report["totals"];
         assert_eq!(
             (&totals["admitted"], &totals["finished"], &report["complete"]),
@@ -78,31 +78,31 @@ fn viewers_are_let_in_or_told() {
         );
     }
     let saved = format!("play {}/t/film.mp4 --save film.mp4", server.origin);
-    room.ok(&saved);
-    room.fails(&saved, 1, "film.mp4 would be overwritten\nhint: if that is meant, allow it with");
-    room.ok(&format!("{saved} --destroy"));
-    room.fails(&format!("play {}/t/none.mp4", server.origin), 1, "404");
+    dir.ok(&saved);
+    dir.fails(&saved, 1, "film.mp4 would be overwritten\nhint: if that is meant, allow it with");
+    dir.ok(&format!("{saved} --destroy"));
+    dir.fails(&format!("play {}/t/none.mp4", server.origin), 1, "404");
     let misspelt = format!("play {}/t/Flim/master.m3u8", server.origin);
-    room.fails(&misspelt, 1, "there is no title 'Flim'\nhint: did you mean 'film'?\n");
+    dir.fails(&misspelt, 1, "there is no title 'Flim'\nhint: did you mean 'film'?\n");
     // The semicolon is within the server's sentence, which has no hint.
     let after_the_end = format!("play {}/t/film/master.m3u8 --from 1min", server.origin);
     let error = " s long; start and stop must lie within that\n";
-    room.fails(&after_the_end, 1, error);
-    room.fails("info a.store Film", 1, "there is no title 'Film'\nhint: did you mean 'film'?\n");
+    dir.fails(&after_the_end, 1, error);
+    dir.fails("info a.store Film", 1, "there is no title 'Film'\nhint: did you mean 'film'?\n");
     assert_eq!(server.stop(), Some(0));
 
-    let rate = room.json("info a.store film")["bit_rate"].as_u64().unwrap();
-    let server = room.serve(&format!("--network {}bps", 5 * rate));
+    let rate = dir.json("info a.store film")["bit_rate"].as_u64().unwrap();
+    let server = dir.serve(&format!("--network {}bps", 5 * rate));
     let line = format!("play {}/t/film/master.m3u8 --viewers 20 --strict --json", server.origin);
-    let run = room.run(&line);
+    let run = dir.run(&line);
     let totals = serde_json::from_str::<Value>(&run.out).expect("a report")["totals"].clone();
     let counts = ["admitted", "refused"].map(|name| totals[name].as_u64().unwrap());
     assert!(counts.iter().all(|count| *count > 0), "{totals}");
     assert_eq!(run.code, Some(3), "some were refused: {totals}");
     assert_eq!(server.stop(), Some(0));
 
-    let server = room.serve("--network 10kbps");
-    let run = room.run(&format!("play {}/t/film/master.m3u8 --json", server.origin));
+    let server = dir.serve("--network 10kbps");
+    let run = dir.run(&format!("play {}/t/film/master.m3u8 --json", server.origin));
     let report: Value = serde_json::from_str(&run.out).expect("a report of the refusal");
     assert_eq!(run.code, Some(3), "nobody was let in: {}", run.err);
     assert_eq!(report["totals"]["refused_by"], json!({ "network": 1 }));
@@ -110,46 +110,42 @@ fn viewers_are_let_in_or_told() {
 
 #[test]
 fn a_server_is_measured_by_its_titles() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
 
-    let server = room.serve("");
+    let server = dir.serve("");
     let line = format!("meter run --target {}/t/film.mp4 --streams 2 --out seen", server.origin);
-    let run = room.run(&format!("{line} --json"));
+    let run = dir.run(&format!("{line} --json"));
     let seen: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!(seen["streams"], json!(2));
     assert_eq!(seen["play"]["totals"]["admitted"], json!(2));
     assert!(seen["frames"].as_u64() > Some(0) && seen["bytes_read"].as_u64() > Some(0));
-    let page = String::from_utf8(room.read("seen/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("seen/report.html")).unwrap();
     assert!(page.contains("2 viewers") && page.contains("those of the server"), "{page}");
-    assert!(room.path("seen/operations.parquet").exists());
+    assert!(dir.path("seen/operations.parquet").exists());
     let address = format!("meter run --target {}", server.origin);
-    room.fails(&format!("{address}/t/film.mp4 --profile xdcam422"), 2, "its own rate");
-    room.fails(&format!("{address}/t/film.mp4 --buffered"), 2, "--buffered is not for players");
-    room.fails(&format!("{address}/manifest.mpd"), 1, "not found (404)");
+    dir.fails(&format!("{address}/t/film.mp4 --profile xdcam422"), 2, "its own rate");
+    dir.fails(&format!("{address}/t/film.mp4 --buffered"), 2, "--buffered is not for players");
+    dir.fails(&format!("{address}/manifest.mpd"), 1, "not found (404)");
     let both = format!("{address}/t/film.mp4 --ca-file ca.pem --insecure");
-    room.fails(&both, 2, "--ca-file and --insecure contradict each other");
+    dir.fails(&both, 2, "--ca-file and --insecure contradict each other");
     let key = format!("{address}/t/film.mp4 --key-file me.key");
-    room.fails(&key, 2, "--key-file needs --cert-file");
+    dir.fails(&key, 2, "--key-file needs --cert-file");
 
     let list = format!("{}/t/film/master.m3u8 --switching hls.js", server.origin);
-    let seen = room.json(&format!("meter run --target {list} --streams 2"));
+    let seen = dir.json(&format!("meter run --target {list} --streams 2"));
     assert_eq!(
         (&seen["scenario"]["switching"], &seen["below_best"]),
         (&json!("hls.js"), &json!(0))
     );
     assert_eq!(seen["play"]["totals"]["share_of_best"], json!(1.0), "there is but one rendition");
-    room.fails(
-        &format!("play {list} --save film.mp4"),
-        2,
-        "cannot put several renditions into one",
-    );
-    room.fails("meter run --profile xdcam422 --target . --switching hls.js", 2, "is for players");
+    dir.fails(&format!("play {list} --save film.mp4"), 2, "cannot put several renditions into one");
+    dir.fails("meter run --profile xdcam422 --target . --switching hls.js", 2, "is for players");
     assert_eq!(server.stop(), Some(0));
 
-    let server = room.serve("--network 10kbps");
-    let run = room.run(&format!("meter capacity --target {}/t/film.mp4 --json", server.origin));
+    let server = dir.serve("--network 10kbps");
+    let run = dir.run(&format!("meter capacity --target {}/t/film.mp4 --json", server.origin));
     let none: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!((&none["streams"], &none["too_many"]), (&json!(0), &json!(1)), "refused: not held");
 }

@@ -1,6 +1,6 @@
 //! `meter run`, `meter capacity` and `meter profiles`: what they find, leave behind and refuse.
 
-use crate::program::{Room, program};
+use crate::program::{TestDir, program};
 use device::{FileDevice, Method, OpenOptions};
 use meter::operations::{read, recount};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,50 +11,49 @@ const SIMULATED: &str = "--profile xdcam422 --target sim:ssd-sata --duration 4s"
 
 #[test]
 fn profiles_are_listed_explained_and_computed_again() {
-    let room = Room::new();
-    let all = room.json("meter profiles --verify");
+    let dir = TestDir::new();
+    let all = dir.json("meter profiles --verify");
     let all = all["profiles"].as_array().unwrap();
     assert!(all.len() >= 30, "{}", all.len());
     assert!(all.iter().all(|profile| profile["wrong"].as_array().unwrap().is_empty()));
-    assert!(room.ok("meter profiles v210-uhd").contains("22118400 a frame"));
-    let file = room.ok("meter profiles v210-uhd --toml");
-    room.write("own.toml", file.replace("22_118_400", "22_118_401"));
-    let wrong = room.run("meter profiles own.toml --verify");
+    assert!(dir.ok("meter profiles v210-uhd").contains("22118400 a frame"));
+    let file = dir.ok("meter profiles v210-uhd --toml");
+    dir.write("own.toml", file.replace("22_118_400", "22_118_401"));
+    let wrong = dir.run("meter profiles own.toml --verify");
     assert_eq!(wrong.code, Some(1), "{}", wrong.err);
     assert!(wrong.out.contains("bytes = 22118401, and its definition gives 22118400"));
-    room.write("own.toml", file.replace("fps = \"25\"", "fps = \"fast\""));
-    room.fails("meter profiles own.toml", 1, "line 4: fps = 'fast'");
-    room.fails("meter profiles prores", 1, "there is no profile 'prores', and no file");
-    room.fails("meter profiles --toml", 2, "--toml needs the name of a profile");
+    dir.write("own.toml", file.replace("fps = \"25\"", "fps = \"fast\""));
+    dir.fails("meter profiles own.toml", 1, "line 4: fps = 'fast'");
+    dir.fails("meter profiles prores", 1, "there is no profile 'prores', and no file");
+    dir.fails("meter profiles --toml", 2, "--toml needs the name of a profile");
 }
 
 #[test]
 fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = format!("meter run {SIMULATED} --streams 3");
-    let mut report = room.json(&format!("{line} --out monday"));
+    let mut report = dir.json(&format!("{line} --out monday"));
     assert_eq!((&report["frames"], &report["late"]), (&300.into(), &0.into()));
     assert_eq!((&report["valid"], &report["complete"]), (&true.into(), &true.into()));
     assert_eq!(report["each_stream"].as_array().unwrap().len(), 3);
-    let kept: serde_json::Value =
-        serde_json::from_slice(&room.read("monday/summary.json")).unwrap();
+    let kept: serde_json::Value = serde_json::from_slice(&dir.read("monday/summary.json")).unwrap();
     assert_eq!(kept, report);
     let logged = report.as_object_mut().unwrap().remove("log").unwrap();
     assert_eq!((&logged["records"], &logged["lost"]), (&300.into(), &0.into()));
-    assert_eq!(report, room.json(&line));
-    let counted = recount(read(&room.path("monday")).unwrap()).unwrap();
+    assert_eq!(report, dir.json(&line));
+    let counted = recount(read(&dir.path("monday")).unwrap()).unwrap();
     assert_eq!((counted.frames, counted.late), (300, 0), "the log says the same");
-    let again = room.json("meter report monday");
+    let again = dir.json("meter report monday");
     assert_eq!((&again["frames"], &again["summary_agrees"]), (&300.into(), &true.into()));
-    let recounted = String::from_utf8(room.read("monday/recount.html")).unwrap();
+    let recounted = String::from_utf8(dir.read("monday/recount.html")).unwrap();
     for wanted in ["Round by round", "Responses over time", "Late frames by second", "in time"] {
         assert!(recounted.contains(wanted), "{wanted}: {recounted}");
     }
-    let seconds = String::from_utf8(room.read("monday/seconds.csv")).unwrap();
+    let seconds = String::from_utf8(dir.read("monday/seconds.csv")).unwrap();
     assert_eq!(seconds.lines().count(), 1 + report["seconds"].as_array().unwrap().len());
-    let page = String::from_utf8(room.read("monday/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("monday/report.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("300, none late"), "{page}");
-    room.fails(&format!("{line} --out monday"), 1, "monday is not empty");
+    dir.fails(&format!("{line} --out monday"), 1, "monday is not empty");
 }
 
 /// Frames of 5 s, of which clients buffer 43 s: a run of a minute shows nothing. The disk delivers
@@ -77,12 +76,12 @@ fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
 
 #[test]
 fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
-    let room = Room::new();
-    let found = room.json(&format!("meter capacity {SIMULATED} --out found"));
+    let dir = TestDir::new();
+    let found = dir.json(&format!("meter capacity {SIMULATED} --out found"));
     assert_eq!(found["confirmed"], true, "{found}");
     let most = found["streams"].as_u64().unwrap();
     let late = |streams| {
-        let run = room.run(&format!("meter run {SIMULATED} --streams {streams} --json"));
+        let run = dir.run(&format!("meter run {SIMULATED} --streams {streams} --json"));
         let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
         (run.code, report["late"].as_u64().unwrap())
     };
@@ -94,7 +93,7 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     );
     let last = found["runs"].as_array().unwrap().last().unwrap();
     assert_eq!((&last["why"], &last["held"]), (&"confirm".into(), &true.into()));
-    let page = String::from_utf8(room.read("found/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("found/report.html")).unwrap();
     for wanted in [
         &*format!("Holds {most} streams of xdcam422."),
         "How sure",
@@ -110,43 +109,43 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     let confirming = &page[page.find("The confirming run").unwrap()..];
     assert!(confirming.contains("in time"), "{confirming}");
     // Every run has its log, and says the same.
-    let again = room.json("meter report found");
+    let again = dir.json("meter report found");
     let counted = again["runs"].as_array().unwrap();
     assert_eq!(counted.len(), found["runs"].as_array().unwrap().len());
     let last = counted.last().unwrap();
     assert_eq!((&last["streams"], &last["late"]), (&most.into(), &0.into()));
     assert_eq!(again["summary_agrees"], true, "{again}");
-    let page = String::from_utf8(room.read("found/recount.html")).unwrap();
+    let page = String::from_utf8(dir.read("found/recount.html")).unwrap();
     assert!(page.contains("What came, by number of streams") && page.contains("Round by round"));
     let environment: serde_json::Value =
-        serde_json::from_slice(&room.read("found/environment.json")).unwrap();
+        serde_json::from_slice(&dir.read("found/environment.json")).unwrap();
     assert!(environment["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 24));
-    let few = room.json(&format!("meter capacity {SIMULATED} --max-streams 2"));
+    let few = dir.json(&format!("meter capacity {SIMULATED} --max-streams 2"));
     assert_eq!((&few["streams"], &few["at_limit"]), (&2.into(), &true.into()));
 }
 
 #[test]
 fn transfers_are_told_of_and_watched_while_they_run() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter transfers --profile ebu3362-read --target sim:ssd-sata --transfers 40";
     // A SATA disk moves some 4 Gb/s and not 100.
     let below =
-        room.json(&format!("{line} --threshold 100Gbps --threshold-window 100ms --out slow"));
+        dir.json(&format!("{line} --threshold 100Gbps --threshold-window 100ms --out slow"));
     let said = &below["threshold"];
     assert_eq!(said["crossings"][0]["below"], true, "{said}");
     assert!(
-        room.json(&format!("{line} --threshold 1kbps"))["threshold"]["crossings"]
+        dir.json(&format!("{line} --threshold 1kbps"))["threshold"]["crossings"]
             .as_array()
             .is_some_and(Vec::is_empty)
     );
-    let page = String::from_utf8(room.read("slow/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("slow/report.html")).unwrap();
     assert!(page.contains("Blocks over time") && page.contains("Rate by block size"));
-    room.write(
+    dir.write(
         "day.log",
         "fio version 3 iolog\n1 /a add\n2 /a open\n3 /a read 0 65536\n9 /a write 65536 512\n",
     );
-    room.write("day.toml", room.ok("meter profile-from day.log --name day"));
-    let drawn = room.json(&line.replace("ebu3362-read", "day.toml"));
+    dir.write("day.toml", dir.ok("meter profile-from day.log --name day"));
+    let drawn = dir.json(&line.replace("ebu3362-read", "day.toml"));
     let sizes: Vec<u64> = drawn["rows"]
         .as_array()
         .unwrap()
@@ -156,30 +155,30 @@ fn transfers_are_told_of_and_watched_while_they_run() {
     assert!(sizes.iter().all(|size| [512, 65536].contains(size)), "{drawn}");
     assert_eq!(drawn["all"]["transfers"], 40);
     let block = format!("{} --block 4KiB", line.replace("ebu3362-read", "day.toml"));
-    room.fails(&block, 2, "profile day says all sizes itself");
+    dir.fails(&block, 2, "profile day says all sizes itself");
 }
 
 #[test]
 fn whole_files_are_written_anew_and_take_the_place_of_the_old_ones() {
-    let room = Room::new();
-    std::fs::create_dir(room.path("films")).unwrap();
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
     let line = "meter transfers --profile ebu3362-write --block 64KiB --replace --file-per-client \
                 --clients 2 --transfers 3 --size 24MiB --target";
-    let done = room.json(&format!("{line} films"));
+    let done = dir.json(&format!("{line} films"));
     assert_eq!(done["all"]["transfers"], 6, "{done}");
     assert_eq!(done["all"]["bytes"], 6 * (12 << 20), "each writes all of its file");
-    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
-    room.write("one.bin", vec![7; 1 << 20]);
-    room.fails(&format!("{line} one.bin --destroy"), 2, "only where files are made");
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    dir.write("one.bin", vec![7; 1 << 20]);
+    dir.fails(&format!("{line} one.bin --destroy"), 2, "only where files are made");
 }
 
 #[test]
 fn counts_can_be_scraped_while_streams_run() {
-    let room = Room::new();
-    std::fs::create_dir(room.path("films")).unwrap();
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
     let line = "meter run --profile audio-16ch --target films --size 4MiB --duration 60s --json \
                 --metrics 127.0.0.1:0";
-    let mut child = program(&room.path("."))
+    let mut child = program(&dir.path("."))
         .args(line.split_whitespace())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -215,21 +214,21 @@ fn counts_can_be_scraped_while_streams_run() {
 /// With two streams at most no stage is at its end; how late this machine is says nothing here.
 #[test]
 fn the_ladder_goes_from_the_meter_alone_to_the_storage() {
-    let room = Room::new();
-    std::fs::create_dir(room.path("films")).unwrap();
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
     let line = "meter bottleneck --profile audio-16ch --target films --size 2MiB --max-streams 2 \
                 --duration 200ms --out way --json";
-    let run = room.run(line);
+    let run = dir.run(line);
     assert!([Some(0), Some(5)].contains(&run.code), "{}", run.err);
     let said: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     let stages: Vec<&str> =
         said["stages"].as_array().unwrap().iter().map(|r| r["stage"].as_str().unwrap()).collect();
     assert_eq!((stages[0], *stages.last().unwrap()), ("client", "cold"), "{said}");
-    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
-    let page = String::from_utf8(room.read("way/report.html")).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    let page = String::from_utf8(dir.read("way/report.html")).unwrap();
     assert!(page.contains("Streams held on each stage") && page.contains("Stage cold"));
     let simulated = "meter bottleneck --profile audio-16ch --target sim:hdd-20tb";
-    room.fails(simulated, 2, "a simulated disk has no way to it");
+    dir.fails(simulated, 2, "a simulated disk has no way to it");
 }
 
 /// With one stream at most none is at its end; how late this machine is says nothing here. Which
@@ -237,15 +236,15 @@ fn the_ladder_goes_from_the_meter_alone_to_the_storage() {
 /// why not.
 #[test]
 fn each_way_of_reading_is_searched_on_the_same_file() {
-    let room = Room::new();
-    room.write("here.bin", vec![7; 1 << 20]);
-    let here = FileDevice::open(&room.path("here.bin"), OpenOptions::default()).unwrap();
+    let dir = TestDir::new();
+    dir.write("here.bin", vec![7; 1 << 20]);
+    let here = FileDevice::open(&dir.path("here.bin"), OpenOptions::default()).unwrap();
     let (works, refused): (Vec<_>, Vec<_>) =
         here.methods().into_iter().partition(|(_, allowed)| allowed.is_ok());
-    std::fs::create_dir(room.path("films")).unwrap();
+    std::fs::create_dir(dir.path("films")).unwrap();
     let line = "meter methods --profile audio-16ch --size 2MiB";
     let on = format!("{line} --target films --max-streams 1 --duration 80ms --out ways --json");
-    let run = room.run(&on);
+    let run = dir.run(&on);
     assert!([Some(0), Some(5)].contains(&run.code), "{}", run.err);
     let said: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     let named = |list: &str| {
@@ -263,42 +262,38 @@ fn each_way_of_reading_is_searched_on_the_same_file() {
         let reason = reason.as_ref().unwrap_err().to_string();
         assert!(run.err.contains(&format!("{way} is left out: {reason}")), "{}", run.err);
     }
-    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
-    let page = String::from_utf8(room.read("ways/report.html")).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    let page = String::from_utf8(dir.read("ways/report.html")).unwrap();
     assert!(page.contains("Streams held by each way of reading") && page.contains("mmap-all"));
     for elsewhere in ["sim:hdd-20tb", "null:"] {
-        room.fails(&format!("{line} --target {elsewhere}"), 2, "for a single file or device");
+        dir.fails(&format!("{line} --target {elsewhere}"), 2, "for a single file or device");
     }
-    room.fails(
-        &format!("{line} --target films --method pread"),
-        2,
-        "the command tries all methods",
-    );
+    dir.fails(&format!("{line} --target films --method pread"), 2, "the command tries all methods");
 }
 
 /// How late this machine is says nothing here: a run that is not valid leaves as little.
 #[test]
 fn a_directory_is_left_as_it_was_and_a_file_is_only_read() {
-    let room = Room::new();
-    std::fs::create_dir(room.path("films")).unwrap();
-    room.write("films/mine.mkv", vec![7; 3 << 20]);
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    dir.write("films/mine.mkv", vec![7; 3 << 20]);
     let line = "meter run --profile audio-16ch --duration 200ms --size 2MiB --streams 2 --json";
     for target in ["films", "films/mine.mkv"] {
         for method in ["best", "pread"] {
-            let done = room.run(&format!("{line} --target {target} --method {method}"));
+            let done = dir.run(&format!("{line} --target {target} --method {method}"));
             let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
             assert_eq!((&report["frames"], &report["failed"]), (&10.into(), &0.into()), "{report}");
         }
     }
     for layout in ["shared-file", "file-per-stream", "file-per-frame"] {
-        let done = room.run(&format!("{line} --target films --layout {layout}"));
+        let done = dir.run(&format!("{line} --target films --layout {layout}"));
         let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
         assert_eq!((&report["frames"], &report["failed"]), (&10.into(), &0.into()), "{report}");
         assert_eq!(report["bytes_written"], 0);
     }
-    let inside: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
+    let inside: Vec<_> = std::fs::read_dir(dir.path("films")).unwrap().collect();
     assert_eq!(inside.len(), 1, "{inside:?}");
-    assert!(room.read("films/mine.mkv") == vec![7; 3 << 20]);
+    assert!(dir.read("films/mine.mkv") == vec![7; 3 << 20]);
 }
 
 /// Frames that came: a disk that is busy with others may stand still for longer than the run.
@@ -308,173 +303,168 @@ fn came(report: &serde_json::Value) -> u64 {
 
 #[test]
 fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_with_destroy() {
-    let room = Room::new();
-    std::fs::create_dir(room.path("films")).unwrap();
-    room.write("films/mine.mkv", vec![7; 16 << 20]);
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    dir.write("films/mine.mkv", vec![7; 16 << 20]);
     let line = "meter run --profile ingest-xavc300-25 --duration 200ms --size 16MiB --json";
     for layout in ["one-file", "shared-file", "file-per-stream", "file-per-frame"] {
-        let done = room.run(&format!("{line} --streams 2 --target films --layout {layout}"));
+        let done = dir.run(&format!("{line} --streams 2 --target films --layout {layout}"));
         let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
         assert_eq!((&report["frames"], &report["bytes_read"]), (&10.into(), &0.into()), "{report}");
         assert_eq!(report["bytes_written"], came(&report) * 1_500_000, "{report}");
     }
-    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be overwritten");
-    assert!(room.read("films/mine.mkv") == vec![7; 16 << 20]);
+    dir.fails(&format!("{line} --target films/mine.mkv"), 2, "would be overwritten");
+    assert!(dir.read("films/mine.mkv") == vec![7; 16 << 20]);
     let named = format!("{line} --target films/mine.mkv --destroy");
-    let report: serde_json::Value = serde_json::from_str(&room.run(&named).out).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&dir.run(&named).out).unwrap();
     assert_eq!(report["frames"], 5);
     assert_eq!(report["bytes_written"], came(&report) * 1_500_000, "{report}");
-    assert!(room.read("films/mine.mkv") != vec![7; 16 << 20]);
-    let inside: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
+    assert!(dir.read("films/mine.mkv") != vec![7; 16 << 20]);
+    let inside: Vec<_> = std::fs::read_dir(dir.path("films")).unwrap().collect();
     assert_eq!(inside.len(), 1, "{inside:?}");
 }
 
 #[test]
 fn transfers_are_counted_by_the_ebus_formulas_and_logged_block_by_block() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter transfers --profile ebu3362-edit --target sim:ssd-sata --clients 2 \
                 --transfers 40 --duration 1h";
-    let report = room.json(&format!("{line} --out edit"));
+    let report = dir.json(&format!("{line} --out edit"));
     assert_eq!((&report["all"]["transfers"], &report["complete"]), (&80.into(), &true.into()));
     let rows = report["rows"].as_array().unwrap();
     let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
     assert_eq!((sum("transfers"), sum("blocks")), (80, report["log"]["records"].as_u64().unwrap()));
-    let counted = recount(read(&room.path("edit")).unwrap()).unwrap();
+    let counted = recount(read(&dir.path("edit")).unwrap()).unwrap();
     assert_eq!(counted.bytes.values().sum::<u64>(), sum("bytes"));
     assert_eq!(counted.frames, 0, "nothing has a deadline");
-    let page = String::from_utf8(room.read("edit/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("edit/report.html")).unwrap();
     assert!(page.contains("Rate by block size") && page.contains("sequential write"));
-    std::fs::create_dir(room.path("films")).unwrap();
-    room.write("films/mine.mkv", vec![7; 16 << 20]);
+    std::fs::create_dir(dir.path("films")).unwrap();
+    dir.write("films/mine.mkv", vec![7; 16 << 20]);
     let line = "meter transfers --profile ebu3362-edit --length 1MiB --size 16MiB --transfers 5 \
                 --duration 1min";
     for more in
         ["", " --file-per-client --clients 3", " --files 2 --no-repeat --think 1ms", " --buffered"]
     {
-        let report = room.json(&format!("{line} --target films{more}"));
+        let report = dir.json(&format!("{line} --target films{more}"));
         assert_eq!(report["failed"], 0, "{report}");
     }
-    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be overwritten");
+    dir.fails(&format!("{line} --target films/mine.mkv"), 2, "would be overwritten");
     let small = "meter transfers --profile ebu3362-edit --target films --size 1MiB";
-    room.fails(small, 2, "make --size larger");
-    room.fails(&format!("{line} --target films --frames 2"), 2, "has no frames");
-    room.fails(&format!("{line} --target films/mine.mkv --files 2"), 2, "is one file");
-    assert!(room.read("films/mine.mkv") == vec![7; 16 << 20]);
-    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 1);
+    dir.fails(small, 2, "make --size larger");
+    dir.fails(&format!("{line} --target films --frames 2"), 2, "has no frames");
+    dir.fails(&format!("{line} --target films/mine.mkv --files 2"), 2, "is one file");
+    assert!(dir.read("films/mine.mkv") == vec![7; 16 << 20]);
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 1);
 }
 
 #[test]
 fn a_ramp_has_a_step_for_each_number_of_clients() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter ramp ebu-single-edit --target sim:ssd-nvme --step 2s";
-    let report = room.json(&format!("{line} --out ramp"));
+    let report = dir.json(&format!("{line} --out ramp"));
     let steps = report["steps"].as_array().unwrap();
     let clients: Vec<u64> = steps.iter().map(|step| step["clients"].as_u64().unwrap()).collect();
     assert_eq!(clients, (1..=10).collect::<Vec<u64>>());
     let total = |step: &serde_json::Value| step["total_bits_per_s"].as_u64().unwrap();
     assert!(total(&steps[9]) > total(&steps[0]), "{report}");
-    assert_eq!(report, room.json(line), "the same from the same seed");
-    let other = room.json(&format!("{line} --seed 2 --threshold 1000Gbps"));
+    assert_eq!(report, dir.json(line), "the same from the same seed");
+    let other = dir.json(&format!("{line} --seed 2 --threshold 1000Gbps"));
     assert_ne!(total(&steps[9]), total(&other["steps"][9]));
     let crossed = &other["steps"][9]["threshold"]["crossings"][0];
     assert_eq!(crossed["below"], true, "each number of clients is watched by itself: {other}");
-    let page = String::from_utf8(room.read("ramp/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("ramp/report.html")).unwrap();
     assert!(page.contains("Mean latency, by number of clients"));
-    let counted = recount(read(&room.path("ramp/clients-010")).unwrap()).unwrap();
+    let counted = recount(read(&dir.path("ramp/clients-010")).unwrap()).unwrap();
     assert_eq!(counted.records, steps[9]["all"]["blocks"].as_u64().unwrap());
-    let again = room.json("meter report ramp");
+    let again = dir.json("meter report ramp");
     assert_eq!(
         (again["runs"].as_array().unwrap().len(), &again["summary_agrees"]),
         (10, &true.into())
     );
-    std::fs::create_dir(room.path("films")).unwrap();
-    let own = room.ok("meter ramp ebu-multi-file-write --toml");
-    room.write("own.toml", own.replace("from = 4, to = 40, by = 4", "from = 1, to = 2, by = 1"));
-    let report = room.json("meter ramp own.toml --target films --size 8MiB --step 200ms");
+    std::fs::create_dir(dir.path("films")).unwrap();
+    let own = dir.ok("meter ramp ebu-multi-file-write --toml");
+    dir.write("own.toml", own.replace("from = 4, to = 40, by = 4", "from = 1, to = 2, by = 1"));
+    let report = dir.json("meter ramp own.toml --target films --size 8MiB --step 200ms");
     assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
-    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
-    room.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
-    room.fails("meter ramp own.toml", 2, "--target is missing");
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    dir.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
+    dir.fails("meter ramp own.toml", 2, "--target is missing");
 }
 
 #[test]
 fn a_study_says_what_is_so_and_leaves_nothing() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter study position --target sim:hdd-20tb --size 10TB --duration 2s";
-    let report = room.json(&format!("{line} --out inwards"));
+    let report = dir.json(&format!("{line} --out inwards"));
     assert_eq!(report["answers"][0]["verdict"], "yes", "{report}");
     assert_eq!(report["settings"].as_array().unwrap().len(), 5);
     assert_eq!(report["runs"].as_array().unwrap().len(), 5 * 6);
-    let page = String::from_utf8(room.read("inwards/report.html")).unwrap();
+    let page = String::from_utf8(dir.read("inwards/report.html")).unwrap();
     assert!(page.contains("the outer tracks of a disk are faster than the inner ones"));
-    let text = room.ok(line).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = dir.ok(line).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("(6.8, figures 37 and 38 (drawings)): yes. Here"), "{text}");
-    std::fs::create_dir(room.path("films")).unwrap();
+    std::fs::create_dir(dir.path("films")).unwrap();
     let line = "meter study fragmentation --target films --size 16MiB --duration 10ms --repeats 1";
-    let report = room.json(line);
+    let report = dir.json(line);
     assert_eq!(report["answers"][0]["verdict"], "no difference shown", "one run proves nothing");
-    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
-    room.fails("meter study cache --target sim:hdd-20tb", 2, "no page cache");
-    room.fails("meter study nodes --target films", 2, "--second");
-    room.fails("meter study writes --target films --size 1MiB", 2, "make --size larger");
-    room.fails("meter study writes", 2, "--target is missing");
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    dir.fails("meter study cache --target sim:hdd-20tb", 2, "no page cache");
+    dir.fails("meter study nodes --target films", 2, "--second");
+    dir.fails("meter study writes --target films --size 1MiB", 2, "make --size larger");
+    dir.fails("meter study writes", 2, "--target is missing");
 }
 
 #[test]
 fn a_threshold_is_told_when_it_is_crossed_and_a_changed_log_is_noticed() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter run --profile xdcam422 --target sim:hdd-20tb --streams 3 --duration 4s";
-    let told = room.run(&format!("{line} --threshold 1Gbps --threshold-window 1s --json"));
+    let told = dir.run(&format!("{line} --threshold 1Gbps --threshold-window 1s --json"));
     let report: serde_json::Value = serde_json::from_str(&told.out).unwrap();
     let crossings = report["threshold"]["crossings"].as_array().unwrap();
     assert_eq!(crossings.len(), 1, "three streams never move so much: {report}");
     assert_eq!(crossings[0]["below"], true);
     assert!(told.err.lines().any(|line| line.contains(r#""event":"threshold""#)), "{}", told.err);
-    let quiet = room.json(&format!("{line} --threshold 100Mbps --threshold-window 1s"));
+    let quiet = dir.json(&format!("{line} --threshold 100Mbps --threshold-window 1s"));
     assert_eq!(quiet["threshold"]["crossings"].as_array().unwrap().len(), 0, "{quiet}");
-    let each =
-        room.run(&format!("{line} --threshold 1Gbps --threshold-window 1s --threshold-each"));
+    let each = dir.run(&format!("{line} --threshold 1Gbps --threshold-window 1s --threshold-each"));
     for stream in 0..3 {
         let words = format!("note: stream {stream}: below 1 Gb/s");
         assert!(each.err.contains(&words), "{words}: {}", each.err);
     }
     let fine =
-        room.json(&format!("{line} --threshold 40Mbps --threshold-window 1s --threshold-each"));
+        dir.json(&format!("{line} --threshold 40Mbps --threshold-window 1s --threshold-each"));
     assert_eq!(fine["threshold"]["crossings"].as_array().unwrap().len(), 0, "50 Mb/s each: {fine}");
-    room.fails(
-        &format!("{line} --threshold-window 1s"),
-        2,
-        "--threshold-window is for --threshold",
-    );
-    room.fails(&format!("{line} --threshold-each"), 2, "--threshold-each is for --threshold");
-    room.json(&format!("{line} --out run"));
-    let summary = String::from_utf8(room.read("run/summary.json")).unwrap();
-    room.write("run/summary.json", summary.replace("\"late\": 0", "\"late\": 17"));
-    let changed = room.run("meter report run");
+    dir.fails(&format!("{line} --threshold-window 1s"), 2, "--threshold-window is for --threshold");
+    dir.fails(&format!("{line} --threshold-each"), 2, "--threshold-each is for --threshold");
+    dir.json(&format!("{line} --out run"));
+    let summary = String::from_utf8(dir.read("run/summary.json")).unwrap();
+    dir.write("run/summary.json", summary.replace("\"late\": 0", "\"late\": 17"));
+    let changed = dir.run("meter report run");
     assert!(changed.err.contains("says something else than the log"), "{}", changed.err);
-    std::fs::remove_file(room.path("run/summary.json")).unwrap();
-    assert!(room.ok("meter report run").contains("did not come to its end"));
-    room.fails("meter report nowhere", 1, "name a run's directory");
+    std::fs::remove_file(dir.path("run/summary.json")).unwrap();
+    assert!(dir.ok("meter report run").contains("did not come to its end"));
+    dir.fails("meter report nowhere", 1, "name a run's directory");
 }
 
 /// How late this machine is says nothing here, either.
 #[test]
 fn without_any_storage_all_that_is_late_is_the_meters_or_the_machines() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let line = "meter run --profile xdcam422 --target null: --streams 50 --duration 1s --json";
-    let done = room.run(&format!("{line} --out null"));
+    let done = dir.run(&format!("{line} --out null"));
     let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     let log = (&report["log"]["records"], &report["log"]["lost"]);
     assert_eq!((&report["frames"], &report["failed"]), (&1250.into(), &0.into()), "{report}");
     assert_eq!(log, (&1250.into(), &0.into()), "{report}");
     assert_eq!(report["bytes_read"].as_u64().unwrap() % 250_000, 0, "{report}");
-    room.fails(&format!("{line} --buffered"), 2, "no file of this machine's");
+    dir.fails(&format!("{line} --buffered"), 2, "no file of this machine's");
 }
 
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_is_written() {
-    let room = Room::new();
-    std::fs::File::create(room.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();
+    let dir = TestDir::new();
+    std::fs::File::create(dir.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();
     let refused = [
         ("meter run --target sim:ssd-sata", 2, "--profile is missing"),
         ("meter run --profile xdcam422", 2, "--target is missing"),
@@ -500,8 +490,8 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         ("meter run --profile xdcam422 --target /proc", 1, "cannot make a file in /proc"),
     ];
     for (line, code, words) in refused {
-        room.fails(line, code, words);
+        dir.fails(line, code, words);
     }
-    let inside: Vec<_> = std::fs::read_dir(room.path(".")).unwrap().collect();
+    let inside: Vec<_> = std::fs::read_dir(dir.path(".")).unwrap().collect();
     assert_eq!(inside.len(), 1, "{inside:?}");
 }

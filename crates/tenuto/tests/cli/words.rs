@@ -1,6 +1,6 @@
 //! Help, version, wrong command lines, and readers that go away.
 
-use crate::program::{Room, program};
+use crate::program::{TestDir, program};
 
 const COMMANDS: [&str; 16] = [
     "format",
@@ -23,25 +23,25 @@ const COMMANDS: [&str; 16] = [
 
 #[test]
 fn help_is_for_strangers() {
-    let room = Room::new();
-    let front = room.ok("--help");
+    let dir = TestDir::new();
+    let front = dir.ok("--help");
     assert!(front.starts_with("Tenuto: media storage that holds its rate\n"), "{front}");
     assert!(front.lines().all(|line| line.len() <= 100), "it reads in a terminal");
     for command in COMMANDS {
         assert!(front.contains(&format!("\n  {command} ")), "{command} is on the front page");
-        let page = room.ok(&format!("{command} --help"));
+        let page = dir.ok(&format!("{command} --help"));
         assert!(page.contains(&format!("Usage: tenuto {command}")), "{page}");
-        let man = room.ok(&format!("man {command}"));
+        let man = dir.ok(&format!("man {command}"));
         assert!(man.contains(&format!("tenuto\\-{command}")), "{man}");
     }
     for version in ["--version", "version"] {
-        assert_eq!(room.ok(version), concat!("tenuto ", env!("CARGO_PKG_VERSION"), "\n"));
+        assert_eq!(dir.ok(version), concat!("tenuto ", env!("CARGO_PKG_VERSION"), "\n"));
     }
     for same in ["", "help"] {
-        assert_eq!(room.ok(same), front, "tenuto {same}");
+        assert_eq!(dir.ok(same), front, "tenuto {same}");
     }
     for command in ["serve", "disk show", "meter study writes"] {
-        assert_eq!(room.ok(&format!("help {command}")), room.ok(&format!("{command} --help")));
+        assert_eq!(dir.ok(&format!("help {command}")), dir.ok(&format!("{command} --help")));
     }
 }
 
@@ -58,9 +58,9 @@ fn referred(page: &str) -> Vec<String> {
 
 #[test]
 fn every_manual_page_that_another_names_is_written() {
-    let room = Room::new();
-    room.ok("man --out pages");
-    let pages = room.path("pages").read_dir().expect("a directory of pages");
+    let dir = TestDir::new();
+    dir.ok("man --out pages");
+    let pages = dir.path("pages").read_dir().expect("a directory of pages");
     let paths: Vec<_> = pages.map(|page| page.expect("a page").path()).collect();
     let mut found = 0;
     for path in paths {
@@ -75,14 +75,14 @@ fn every_manual_page_that_another_names_is_written() {
         }
     }
     assert!(found > 40, "pages refer to pages: {found}");
-    room.fails("man --out /proc/none", 1, "cannot write /proc/none");
+    dir.fails("man --out /proc/none", 1, "cannot write /proc/none");
 }
 
 #[test]
 fn shells_can_complete() {
-    let room = Room::new();
+    let dir = TestDir::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = room.ok(&format!("completions {shell}"));
+        let script = dir.ok(&format!("completions {shell}"));
         for command in COMMANDS {
             assert!(script.contains(command), "{shell} completes {command}");
         }
@@ -91,7 +91,7 @@ fn shells_can_complete() {
 
 #[test]
 fn a_wrong_command_line_is_told_and_nothing_is_tried() {
-    let room = Room::new();
+    let dir = TestDir::new();
     for (line, error, hint) in [
         (
             "serv a.store",
@@ -117,21 +117,21 @@ fn a_wrong_command_line_is_told_and_nothing_is_tried() {
             "name the files of the other renditions, too",
         ),
     ] {
-        let run = room.run(line);
+        let run = dir.run(line);
         let expected = format!("error: {error}\nhint: {hint}\n");
         assert_eq!((run.code, run.err), (Some(2), expected), "tenuto {line}");
         assert_eq!(run.out, "", "tenuto {line}");
     }
-    assert_eq!(room.path(".").read_dir().unwrap().count(), 0, "nothing was made");
+    assert_eq!(dir.path(".").read_dir().unwrap().count(), 0, "nothing was made");
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let room = Room::new();
+    let dir = TestDir::new();
     for line in ["--help", "man --markdown", "disk models", "disk models --json"] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
-        let mut command = program(&room.path("."));
+        let mut command = program(&dir.path("."));
         let output = command.args(line.split(' ')).stdout(writer).output().expect("tenuto runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*said), (Some(0), ""), "tenuto {line}");

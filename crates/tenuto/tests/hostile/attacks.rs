@@ -39,7 +39,7 @@
 //! Crates with known weaknesses, and two versions of one crate, are refused by `deny.toml`; what a
 //! server may do beside serving, by `packaging/tenuto.service`.
 
-use crate::program::{Room, Served, program};
+use crate::program::{Served, TestDir, program};
 use crate::stage::{connect, eventually};
 use rustix::net::{AddressFamily, SocketType};
 use std::fs::{self, Permissions};
@@ -51,50 +51,50 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// A room with `a.store`, which has the file title `words`.
-fn with_words() -> Room {
-    let room = Room::with_store();
-    room.write("words.txt", "no film\n");
-    room.ok("ingest a.store words.txt --as file");
-    room
+/// A folder with `a.store`, which has the file title `words`.
+fn with_words() -> TestDir {
+    let dir = TestDir::with_store();
+    dir.write("words.txt", "no film\n");
+    dir.ok("ingest a.store words.txt --as file");
+    dir
 }
 
-fn socket(room: &Room) -> PathBuf {
-    let entries = fs::read_dir(room.path("tenuto")).expect("the directory of sockets");
+fn socket(dir: &TestDir) -> PathBuf {
+    let entries = fs::read_dir(dir.path("tenuto")).expect("the directory of sockets");
     let mut paths = entries.map(|entry| entry.expect("an entry").path());
     paths.find(|path| path.extension().is_some_and(|end| end == "sock")).expect("a socket")
 }
 
 #[test]
 fn a_copy_of_a_served_store_is_never_mistaken_for_it() {
-    let room = with_words();
-    fs::copy(room.path("a.store"), room.path("b.store")).unwrap();
+    let dir = with_words();
+    fs::copy(dir.path("a.store"), dir.path("b.store")).unwrap();
     let hint = "\nhint: run `tenuto relabel STORE --new-identity` on the copy\n";
-    let run = room.run("serve a.store b.store --listen 127.0.0.1:0");
+    let run = dir.run("serve a.store b.store --listen 127.0.0.1:0");
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.err.contains("b.store cannot be served: it has the identity of a.store"));
     assert!(run.err.ends_with(hint), "{}", run.err);
 
-    let server = room.serve("");
+    let server = dir.serve("");
     let asked = ["ls b.store", "rm b.store words", "ingest b.store words.txt --as file --title x"];
     for line in asked {
-        room.fails(line, 1, "a.store is served under this store's identity, and one is a copy");
-        room.fails(line, 1, hint);
+        dir.fails(line, 1, "a.store is served under this store's identity, and one is a copy");
+        dir.fails(line, 1, hint);
     }
-    let run = room.run("serve b.store --listen 127.0.0.1:0");
+    let run = dir.run("serve b.store --listen 127.0.0.1:0");
     assert!(run.code == Some(1) && run.err.ends_with(hint), "{run:?}");
     assert!(run.err.contains("it has the identity of a.store, which is served"), "{}", run.err);
-    assert_eq!(room.ok("ls a.store"), "words\n", "the first server still answers");
-    room.fails("relabel a.store --new-identity", 1, "hint: stop the server");
+    assert_eq!(dir.ok("ls a.store"), "words\n", "the first server still answers");
+    dir.fails("relabel a.store --new-identity", 1, "hint: stop the server");
 
-    let given = room.json("relabel b.store --new-identity");
-    assert_eq!(given["before"], room.json("info a.store")["uuid"]);
-    assert_eq!(given["uuid"], room.json("info b.store")["uuid"]);
-    room.ok("rm b.store words");
-    assert_eq!((room.ok("ls a.store").as_str(), room.ok("ls b.store").as_str()), ("words\n", ""));
+    let given = dir.json("relabel b.store --new-identity");
+    assert_eq!(given["before"], dir.json("info a.store")["uuid"]);
+    assert_eq!(given["uuid"], dir.json("info b.store")["uuid"]);
+    dir.ok("rm b.store words");
+    assert_eq!((dir.ok("ls a.store").as_str(), dir.ok("ls b.store").as_str()), ("words\n", ""));
     assert_eq!(server.stop(), Some(0));
     for store in ["a.store", "b.store"] {
-        assert_eq!(room.json(&format!("check {store} --scrub"))["clean"], true, "{store}");
+        assert_eq!(dir.json(&format!("check {store} --scrub"))["clean"], true, "{store}");
     }
 }
 
@@ -113,17 +113,17 @@ fn assert_stops(mut server: Served, context: &str) {
 
 #[test]
 fn a_server_stops_whatever_became_of_its_control_socket() {
-    let room = Room::with_store();
-    let server = room.serve("");
-    fs::remove_file(socket(&room)).unwrap();
+    let dir = TestDir::with_store();
+    let server = dir.serve("");
+    fs::remove_file(socket(&dir)).unwrap();
     assert_stops(server, "the socket is removed");
 
-    let server = room.serve("");
-    fs::remove_dir_all(room.path("tenuto")).unwrap();
+    let server = dir.serve("");
+    fs::remove_dir_all(dir.path("tenuto")).unwrap();
     assert_stops(server, "the directory is removed");
 
-    let server = room.serve("");
-    let path = socket(&room);
+    let server = dir.serve("");
+    let path = socket(&dir);
     fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();
     assert_stops(server, "the socket is replaced");
@@ -133,34 +133,34 @@ fn a_server_stops_whatever_became_of_its_control_socket() {
 
 #[test]
 fn a_directory_of_sockets_that_others_may_write_is_refused() {
-    let room = Room::with_store();
-    let directory = room.path("tenuto");
+    let dir = TestDir::with_store();
+    let directory = dir.path("tenuto");
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
     let hint = format!("\nhint: run `chmod 700 {}`\n", directory.display());
     for line in ["serve a.store --listen 127.0.0.1:0", "ls a.store"] {
-        room.fails(line, 1, "other users may write to ");
-        room.fails(line, 1, &hint);
+        dir.fails(line, 1, "other users may write to ");
+        dir.fails(line, 1, &hint);
     }
     fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(room.serve("").stop(), Some(0));
+    assert_eq!(dir.serve("").stop(), Some(0));
 }
 
 #[test]
 fn the_control_socket_is_its_users_alone() {
     for umask in ["0", "277"] {
-        let room = Room::with_store();
-        fs::create_dir(room.path("tenuto")).unwrap();
-        fs::set_permissions(room.path("tenuto"), Permissions::from_mode(0o700)).unwrap();
+        let dir = TestDir::with_store();
+        fs::create_dir(dir.path("tenuto")).unwrap();
+        fs::set_permissions(dir.path("tenuto"), Permissions::from_mode(0o700)).unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh"]);
-        let tenuto = program(&room.path("."));
-        shell.arg(tenuto.get_program()).current_dir(room.path("."));
-        shell.env("XDG_RUNTIME_DIR", room.path("."));
-        let server = room.serve_by(shell, "");
-        let mode = fs::metadata(socket(&room)).unwrap().permissions().mode();
+        let tenuto = program(&dir.path("."));
+        shell.arg(tenuto.get_program()).current_dir(dir.path("."));
+        shell.env("XDG_RUNTIME_DIR", dir.path("."));
+        let server = dir.serve_by(shell, "");
+        let mode = fs::metadata(socket(&dir)).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600, "umask {umask}");
-        assert_eq!(room.ok("ls a.store"), "");
+        assert_eq!(dir.ok("ls a.store"), "");
         assert_eq!(server.stop(), Some(0));
     }
 }
@@ -168,12 +168,11 @@ fn the_control_socket_is_its_users_alone() {
 #[test]
 fn another_user_gives_the_server_no_commands() {
     testkit::needs!(Root);
-    let room = with_words();
-    let server = room.serve("");
-    let path = socket(&room);
+    let dir = with_words();
+    let server = dir.serve("");
+    let path = socket(&dir);
     // As if somebody had opened both by mistake.
-    for (path, mode) in [(path.parent().unwrap(), 0o755), (&path, 0o666), (&room.path("."), 0o755)]
-    {
+    for (path, mode) in [(path.parent().unwrap(), 0o755), (&path, 0o666), (&dir.path("."), 0o755)] {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
     // The identity of this thread alone.
@@ -189,16 +188,16 @@ fn another_user_gives_the_server_no_commands() {
     });
     let answer = stranger.join().unwrap();
     assert!(answer.contains("only root and the server's user"), "{answer}");
-    assert_eq!(room.ok("ls a.store"), "words\n");
+    assert_eq!(dir.ok("ls a.store"), "words\n");
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
 fn ghosts_keep_their_own_client_out_and_no_other_viewer() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    let server = room.serve("--max-client-unplayed 2");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    let server = dir.serve("--max-client-unplayed 2");
     let port = server.origin.rsplit(':').next().expect("a port").to_owned();
     let get = |from: [u8; 4], path: &str| -> String {
         // Each loopback address is a client of its own.
@@ -230,10 +229,10 @@ fn ghosts_keep_their_own_client_out_and_no_other_viewer() {
 
 #[test]
 fn the_abandoned_sessions_of_others_keep_no_viewer_out() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    let server = room.serve("--throttle 40Mbps --memory 64MiB");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    let server = dir.serve("--throttle 40Mbps --memory 64MiB");
     let begin = || {
         let mut client = connect(&server);
         let master = client.get("/t/film/master.m3u8");

@@ -2,24 +2,24 @@
 
 use crate::client::Client;
 use crate::limits::raise_open_files;
-use crate::program::{Room, Served};
+use crate::program::{Served, TestDir};
 use crate::stage::{connect, eventually, fetch_all};
 use serde_json::json;
 use std::io::{BufRead, Write};
 
 /// A served store with a film, and as many open files as a crowd needs.
-fn stage(words: &str) -> (Room, Served) {
+fn stage(words: &str) -> (TestDir, Served) {
     raise_open_files();
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    let server = room.serve(words);
-    (room, server)
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    let server = dir.serve(words);
+    (dir, server)
 }
 
 #[test]
 fn a_thousand_who_ask_at_once_are_let_in_or_told_when_to_come() {
-    let (room, server) = stage("--throttle 40Mbps --memory 64MiB");
+    let (dir, server) = stage("--throttle 40Mbps --memory 64MiB");
     let mut crowd: Vec<Client> = (0..1000).map(|_| connect(&server)).collect();
     for client in &mut crowd {
         client.send(b"GET /t/film/master.m3u8 HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -51,7 +51,7 @@ fn a_thousand_who_ask_at_once_are_let_in_or_told_when_to_come() {
         counts.iter().sum::<u64>() == refused
     });
     drop(server);
-    let server = room.serve("");
+    let server = dir.serve("");
     assert!(fetch_all(&mut connect(&server), "/t/film/master.m3u8").len() > 2);
 }
 
@@ -85,7 +85,7 @@ fn a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone() {
     }
     assert_eq!((served, told), (100, 900));
     drop(flood);
-    eventually("there is room again", || {
+    eventually("there is dir again", || {
         let mut client = connect(&server);
         client.send(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n");
         client.read_response(true).is_some_and(|answer| answer.status == 200)
@@ -95,7 +95,7 @@ fn a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone() {
 
 #[test]
 fn the_slow_and_the_rude_cost_the_others_nothing() {
-    let (room, server) = stage("");
+    let (dir, server) = stage("");
     let (address, whole) = connect(&server).get_following("/t/film.mp4");
     let ask_for = |address: &str| format!("GET {address} HTTP/1.1\r\nHost: test\r\n\r\n");
     // One who asks properly, and comes for the answer late: by a session of its own, because the
@@ -117,7 +117,7 @@ fn the_slow_and_the_rude_cost_the_others_nothing() {
             _ => client.send(ask.repeat(20).as_bytes()),
         }
     }
-    let report = room.json(&format!("play {}/t/film/master.m3u8 --viewers 4", server.origin));
+    let report = dir.json(&format!("play {}/t/film/master.m3u8 --viewers 4", server.origin));
     let totals = &report["totals"];
     assert_eq!((&totals["finished"], &totals["failed"]), (&json!(4), &json!(0)), "{totals}");
     // Byte for byte, a while later.
@@ -140,8 +140,8 @@ fn the_slow_and_the_rude_cost_the_others_nothing() {
 
 #[test]
 fn two_watch_a_title_that_is_removed_and_replaced_to_its_end() {
-    let (room, server) = stage("");
-    room.write("film.bin", vec![7; 4 << 20]);
+    let (dir, server) = stage("");
+    dir.write("film.bin", vec![7; 4 << 20]);
     let mut first = connect(&server);
     let whole = fetch_all(&mut first, "/t/film/master.m3u8");
     let (address, file) = first.get_following("/t/film.mp4");
@@ -150,21 +150,21 @@ fn two_watch_a_title_that_is_removed_and_replaced_to_its_end() {
     let master = second.get("/t/film/master.m3u8");
     let token = master.text().split("?s=").nth(1).unwrap().split(['"', '\n']).next().unwrap();
 
-    let said = room.ok("rm a.store film");
+    let said = dir.ok("rm a.store film");
     assert!(said.contains("free when its last viewer has left"), "{said}");
     assert_eq!(connect(&server).get("/t/film/master.m3u8").error(), "no-title");
-    room.fails("rm a.store film", 1, "there is no title 'film'");
+    dir.fails("rm a.store film", 1, "there is no title 'film'");
     // Its name and whatever space is free are another's now.
-    room.ok("ingest a.store film.bin --as file --title film");
+    dir.ok("ingest a.store film.bin --as file --title film");
 
     assert!(first.get(&address).body == file.body, "the first sees the old film");
     for (place, status, body) in whole {
         let answer = second.get(&format!("{place}?s={token}"));
         assert!(answer.status == status && answer.body == body, "the second, too: {place}");
     }
-    assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
     assert_eq!(server.stop(), Some(0));
-    assert_eq!(room.ok("ls a.store"), "film\n");
-    room.ok("export a.store film back.bin");
-    assert!(room.read("back.bin") == room.read("film.bin"));
+    assert_eq!(dir.ok("ls a.store"), "film\n");
+    dir.ok("export a.store film back.bin");
+    assert!(dir.read("back.bin") == dir.read("film.bin"));
 }

@@ -1,22 +1,22 @@
 //! Media that refer to other files and addresses, and media that are large only in number.
 
-use crate::program::Room;
+use crate::program::TestDir;
 use crate::stage::{assert_unchanged, ffmpeg, holdings};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 
-/// The files of a room that were opened, by name.
+/// The files of the folder that were opened, by name.
 struct Opened {
     watch: OwnedFd,
 }
 
 impl Opened {
-    fn in_room(room: &Room) -> Self {
+    fn in_room(dir: &TestDir) -> Self {
         let watch = inotify::init(CreateFlags::NONBLOCK).expect("inotify");
         let about = WatchFlags::OPEN | WatchFlags::ACCESS;
-        inotify::add_watch(&watch, room.path("."), about).expect("a watch");
+        inotify::add_watch(&watch, dir.path("."), about).expect("a watch");
         Self { watch }
     }
 
@@ -38,15 +38,15 @@ impl Opened {
 
 #[test]
 fn media_that_refer_elsewhere_open_no_other_file_and_no_connection() {
-    let room = Room::with_store();
-    room.film("secret.mkv");
+    let dir = TestDir::with_store();
+    dir.film("secret.mkv");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.set_nonblocking(true).expect("a socket");
     let port = listener.local_addr().expect("it is bound").port();
     let url = format!("http://127.0.0.1:{port}/secret.mkv");
-    let secret = room.path("secret.mkv").display().to_string();
+    let secret = dir.path("secret.mkv").display().to_string();
     let mut files: Vec<(String, Vec<u8>)> = vec![
-        ("external.mov".to_owned(), external_mov(&room, &secret)),
+        ("external.mov".to_owned(), external_mov(&dir, &secret)),
         ("subtitles.avi".to_owned(), avi_with_subtitles(&playlist(&url))),
     ];
     let mut texts = vec![
@@ -79,12 +79,12 @@ fn media_that_refer_elsewhere_open_no_other_file_and_no_connection() {
             files.push((format!("{number}.{extension}"), text.clone().into_bytes()));
         }
     }
-    let before = holdings(&room);
-    let opened = Opened::in_room(&room);
+    let before = holdings(&dir);
+    let opened = Opened::in_room(&dir);
     for (name, bytes) in &files {
-        room.write(name, bytes);
+        dir.write(name, bytes);
         opened.names();
-        let run = room.run(&format!("ingest a.store {name}"));
+        let run = dir.run(&format!("ingest a.store {name}"));
         assert_eq!(run.code, Some(1), "{name} is not taken in: {}", run.out);
         assert!(run.err.contains("hint: "), "{name}: {}", run.err);
         let others = |other: &String| !other.starts_with("a.store") && other != name;
@@ -92,9 +92,9 @@ fn media_that_refer_elsewhere_open_no_other_file_and_no_connection() {
         // The directory of control sockets is looked at before a store is opened.
         assert!(others.iter().all(|other| other == "tenuto"), "{name}: {others:?}");
         assert!(listener.accept().is_err(), "{name} made a connection");
-        std::fs::remove_file(room.path(name)).expect("it was written");
+        std::fs::remove_file(dir.path(name)).expect("it was written");
     }
-    assert_unchanged(&room, &before, "after all of them");
+    assert_unchanged(&dir, &before, "after all of them");
     opened.names();
     std::fs::read(&secret).expect("it is there");
     assert_eq!(opened.names(), ["secret.mkv"], "an opened file is noticed");
@@ -129,9 +129,9 @@ fn avi_with_subtitles(text: &str) -> Vec<u8> {
 }
 
 /// A QuickTime file whose data reference is a Macintosh alias of another file.
-fn external_mov(room: &Room, path: &str) -> Vec<u8> {
+fn external_mov(dir: &TestDir, path: &str) -> Vec<u8> {
     let source = "-f lavfi -i testsrc2=s=64x64:r=25:d=1 -c:v mjpeg -pix_fmt yuvj420p";
-    let bytes = std::fs::read(ffmpeg(room, source, "own.mov")).expect("just made");
+    let bytes = std::fs::read(ffmpeg(dir, source, "own.mov")).expect("just made");
     let path = path.as_bytes();
     let mut alias = vec![0; 10];
     alias.extend([0; 28 + 12]);
@@ -174,13 +174,13 @@ fn external_mov(room: &Room, path: &str) -> Vec<u8> {
 
 #[test]
 fn a_million_packets_take_a_bounded_memory() {
-    let room = Room::with_store();
+    let dir = TestDir::with_store();
     let small = "-f lavfi -i color=gray:s=2x2:r=1000 -pix_fmt gray -frames:v 10000 -c:v rawvideo";
-    ffmpeg(&room, small, "small.mov");
+    ffmpeg(&dir, small, "small.mov");
     let source = "-stream_loop 99 -i small.mov -c copy";
-    ffmpeg(&room, source, "packets.mov");
-    let server = room.serve("--memory 32MiB");
-    let report = room.json("ingest a.store packets.mov");
+    ffmpeg(&dir, source, "packets.mov");
+    let server = dir.serve("--memory 32MiB");
+    let report = dir.json("ingest a.store packets.mov");
     let title = &report["files"][0]["title"];
     assert_eq!(title["duration"], 1000.0, "a thousand packets each second: {title}");
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();

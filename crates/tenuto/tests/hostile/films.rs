@@ -1,7 +1,7 @@
 //! Files that are unusual are played as they are; files that are bad are refused by name.
 
 use crate::framemd5::{Frames, assert_same, decode};
-use crate::program::Room;
+use crate::program::TestDir;
 use crate::stage::{assert_unchanged, ffmpeg, holdings};
 use serde_json::{Value, json};
 
@@ -11,10 +11,10 @@ const X264: &str = "-c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -g 12 -pi
 
 #[test]
 fn unusual_films_play_as_in_their_files() {
-    let room = Room::with_store();
+    let dir = TestDir::with_store();
     let both = format!("{PICTURES} {SOUND} {X264} -c:a aac");
-    ffmpeg(&room, &both, "plain.mp4");
-    room.write("words.srt", "1\n00:00:00,000 --> 00:00:01,000\nWords\n");
+    ffmpeg(&dir, &both, "plain.mp4");
+    dir.write("words.srt", "1\n00:00:00,000 --> 00:00:01,000\nWords\n");
     let table: &[(&str, &str, &str)] = &[
         ("video-only.mp4", &format!("{PICTURES} {X264}"), ""),
         ("audio-only.m4a", &format!("{SOUND} -c:a aac"), ""),
@@ -38,17 +38,17 @@ fn unusual_films_play_as_in_their_files() {
         ),
     ];
     for (name, arguments, left_out) in table {
-        ffmpeg(&room, arguments, name);
-        let report = room.json(&format!("ingest a.store {name} --title {name}"));
+        ffmpeg(&dir, arguments, name);
+        let report = dir.json(&format!("ingest a.store {name} --title {name}"));
         let told = report["files"][0]["left_out"].as_array().unwrap();
         assert_eq!(told.first().unwrap_or(&json!("")), &json!(left_out), "{name}");
     }
-    let server = room.serve("");
+    let server = dir.serve("");
     for (name, ..) in table {
-        let source = room.path(name).display().to_string();
-        room.ok(&format!("export a.store {name} out-{name}.mp4"));
+        let source = dir.path(name).display().to_string();
+        dir.ok(&format!("export a.store {name} out-{name}.mp4"));
         for (way, place) in [
-            ("export", room.path(&format!("out-{name}.mp4")).display().to_string()),
+            ("export", dir.path(&format!("out-{name}.mp4")).display().to_string()),
             ("mp4", format!("{}/t/{name}.mp4", server.origin)),
             ("hls", format!("{}/t/{name}/master.m3u8", server.origin)),
         ] {
@@ -56,7 +56,7 @@ fn unusual_films_play_as_in_their_files() {
             if (*name, way) == ("edited.mp4", "hls") {
                 let own =
                     "-i edited.mp4 -c copy -f hls -hls_segment_type fmp4 -hls_playlist_type vod";
-                let own = streams(&ffmpeg(&room, own, "own.m3u8").display().to_string());
+                let own = streams(&ffmpeg(&dir, own, "own.m3u8").display().to_string());
                 assert_same(
                     "edited.mp4, pictures, beside FFmpeg's HLS",
                     &own[..1],
@@ -95,30 +95,30 @@ fn streams(place: &str) -> Vec<Frames> {
 
 #[test]
 fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
-    let room = Room::with_store();
+    let dir = TestDir::with_store();
     let both = format!("{PICTURES} {SOUND} {X264} -c:a aac");
-    let whole = ffmpeg(&room, &format!("{both} -movflags +faststart"), "good.mp4");
+    let whole = ffmpeg(&dir, &format!("{both} -movflags +faststart"), "good.mp4");
     let whole = std::fs::read(whole).unwrap();
-    room.write("truncated.mp4", &whole[..whole.len() / 2]);
+    dir.write("truncated.mp4", &whole[..whole.len() / 2]);
     let mpeg = format!("{PICTURES} {SOUND} -c:v mpeg2video -c:a pcm_s16le");
     for (name, arguments) in [
         ("truncated.mkv", both.as_str()),
         ("truncated.flac", &format!("{SOUND} -c:a flac")),
         ("truncated.mxf", &mpeg),
     ] {
-        let whole = std::fs::read(ffmpeg(&room, arguments, name)).unwrap();
-        room.write(name, &whole[..whole.len() / 2]);
+        let whole = std::fs::read(ffmpeg(&dir, arguments, name)).unwrap();
+        dir.write(name, &whole[..whole.len() / 2]);
     }
-    room.write("empty.mp4", "");
-    room.write("noise.mp4", vec![0xa5; 100_000]);
+    dir.write("empty.mp4", "");
+    dir.write("noise.mp4", vec![0xa5; 100_000]);
     let mut huge = b"\0\0\0\x18ftypisom\0\0\x02\0isomiso2\x7f\xff\xff\xffmoov".to_vec();
     huge.extend([0; 5000]);
-    room.write("huge-header.mp4", huge);
-    room.write("words.srt", "1\n00:00:00,000 --> 00:00:01,000\nWords\n");
-    ffmpeg(&room, "-i words.srt -c:s srt", "words.mkv");
-    ffmpeg(&room, &format!("-i good.mp4 {ENCRYPT}"), "locked.mp4");
-    ffmpeg(&room, "-i good.mp4 -map 0:v -c copy", "bare.h264");
-    ffmpeg(&room, &format!("{PICTURES} -frames:v 3 -c:v rawvideo -pix_fmt yuv420p"), "raw.avi");
+    dir.write("huge-header.mp4", huge);
+    dir.write("words.srt", "1\n00:00:00,000 --> 00:00:01,000\nWords\n");
+    ffmpeg(&dir, "-i words.srt -c:s srt", "words.mkv");
+    ffmpeg(&dir, &format!("-i good.mp4 {ENCRYPT}"), "locked.mp4");
+    ffmpeg(&dir, "-i good.mp4 -map 0:v -c copy", "bare.h264");
+    ffmpeg(&dir, &format!("{PICTURES} -frames:v 3 -c:v rawvideo -pix_fmt yuv420p"), "raw.avi");
     let table = [
         ("empty.mp4", "it is empty", ""),
         ("truncated.mp4", "it is damaged or cut short", "--allow-damaged"),
@@ -133,23 +133,23 @@ fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
         ("raw.avi", "uncompressed in the pixel format yuv420p", "convert it first"),
         (".", "it is not a regular file", "name one that is"),
     ];
-    let before = holdings(&room);
+    let before = holdings(&dir);
     for serving in [false, true] {
-        let server = serving.then(|| room.serve(""));
+        let server = serving.then(|| dir.serve(""));
         for (name, reason, hint) in table {
-            let run = room.run(&format!("ingest a.store {name}"));
+            let run = dir.run(&format!("ingest a.store {name}"));
             let (error, advice) = run.err.split_once("\nhint: ").unwrap_or((&run.err, ""));
             assert_eq!((run.code, &*run.out), (Some(1), ""), "{name}: {}", run.err);
             let told = error.starts_with("error: ") && error.contains(reason);
             assert!(told && advice.contains(hint), "{name}, served: {serving}: {}", run.err);
         }
-        assert_unchanged(&room, &before, &format!("served: {serving}"));
+        assert_unchanged(&dir, &before, &format!("served: {serving}"));
         drop(server);
     }
     let names = table.map(|(name, ..)| name).join(" ");
-    let run = room.run(&format!("ingest a.store {names} good.mp4"));
+    let run = dir.run(&format!("ingest a.store {names} good.mp4"));
     assert_eq!((run.code, run.err.matches("error: ").count()), (Some(1), table.len()));
-    assert_eq!(room.ok("ls a.store"), "good\n", "one bad file does not stop the others");
+    assert_eq!(dir.ok("ls a.store"), "good\n", "one bad file does not stop the others");
 }
 
 const ENCRYPT: &str = "-c copy -encryption_scheme cenc-aes-ctr \
@@ -157,14 +157,14 @@ const ENCRYPT: &str = "-c copy -encryption_scheme cenc-aes-ctr \
 
 #[test]
 fn corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason() {
-    let room = Room::with_store();
+    let dir = TestDir::with_store();
     let h264 = format!("{PICTURES} {SOUND} {X264} -c:a aac");
     let mpeg = format!("{PICTURES} {SOUND} -c:v mpeg2video -g 12 -bf 2 -c:a pcm_s16le");
     let sources = ["mp4", "mkv", "ts", "mxf"].map(|kind| {
         let arguments = if kind == "mxf" { &mpeg } else { &h264 };
-        (kind, std::fs::read(ffmpeg(&room, arguments, &format!("whole.{kind}"))).unwrap())
+        (kind, std::fs::read(ffmpeg(&dir, arguments, &format!("whole.{kind}"))).unwrap())
     });
-    let before = holdings(&room);
+    let before = holdings(&dir);
     let (mut taken, mut refused) = (0, 0);
     for seed in 0..CORRUPT {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -178,15 +178,15 @@ fn corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason() {
             let any = random.u8(..);
             bytes[at] = random.choice([0, 0xff, any, bytes[at] ^ 1 << (any % 8)]).unwrap();
         }
-        room.write(&format!("bad.{kind}"), bytes);
-        let run = room.run(&format!("ingest a.store bad.{kind} --json"));
+        dir.write(&format!("bad.{kind}"), bytes);
+        let run = dir.run(&format!("ingest a.store bad.{kind} --json"));
         let report: Value = serde_json::from_str(&run.out).unwrap_or_default();
         let file = &report["files"][0];
         let context = format!("seed {seed}, {kind}: {}{}", run.out, run.err);
         if run.code == Some(0) {
             taken += 1;
-            room.ok("export a.store bad out.mov --destroy");
-            room.ok("rm a.store bad");
+            dir.ok("export a.store bad out.mov --destroy");
+            dir.ok("rm a.store bad");
         } else {
             refused += 1;
             assert_eq!(
@@ -198,10 +198,10 @@ fn corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason() {
             assert!(message.contains(&format!("bad.{kind} is not taken in: ")), "{context}");
             assert!(file["error"]["hint"].is_string(), "what to do about it: {context}");
         }
-        assert_eq!(holdings(&room), before, "{context}");
+        assert_eq!(holdings(&dir), before, "{context}");
     }
     assert!(taken >= 5 && refused >= 5, "{taken} taken in, {refused} refused: no test of either");
-    assert_unchanged(&room, &before, "after all of them");
+    assert_unchanged(&dir, &before, "after all of them");
 }
 
 /// Some seconds' worth.

@@ -1,7 +1,7 @@
 //! A file system without room: what does not fit is refused or fails with what to do, and nothing
 //! half is left behind.
 
-use crate::program::Room;
+use crate::program::TestDir;
 use crate::stage::{connect, fetch_all};
 use std::process::Command;
 
@@ -34,12 +34,12 @@ const ON_A_SMALL_DISK: &[(&str, i32, &str)] = &[
 
 #[test]
 fn a_full_file_system_loses_nothing() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    room.ok("export a.store film whole.mp4");
-    room.write("large.bin", vec![1; 20 << 20]);
-    std::fs::create_dir(room.path("small")).unwrap();
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    dir.ok("export a.store film whole.mp4");
+    dir.write("large.bin", vec![1; 20 << 20]);
+    std::fs::create_dir(dir.path("small")).unwrap();
     let mut script = "mount -t tmpfs -o size=8m none small && cd small || exit 77\n".to_owned();
     for (line, ..) in ON_A_SMALL_DISK {
         script += &format!("{line} 2>&1; printf '\\0%d\\0' $?\n");
@@ -47,9 +47,9 @@ fn a_full_file_system_loses_nothing() {
     // A mount that nobody else sees and that goes with the shell.
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
-        .current_dir(room.path("."))
+        .current_dir(dir.path("."))
         .env("T", env!("CARGO_BIN_EXE_tenuto"))
-        .env("XDG_RUNTIME_DIR", room.path("."))
+        .env("XDG_RUNTIME_DIR", dir.path("."))
         .output()
         .expect("unshare runs (apt-get install util-linux)");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -68,10 +68,10 @@ fn a_full_file_system_loses_nothing() {
 
 #[test]
 fn a_log_that_cannot_be_written_stops_no_viewer() {
-    let room = Room::with_store();
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    let server = room.serve("--access-log /dev/full");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    let server = dir.serve("--access-log /dev/full");
     let mut client = connect(&server);
     for _ in 0..20 {
         let parts = fetch_all(&mut client, "/t/film/master.m3u8");

@@ -1,7 +1,7 @@
 //! Processes that are killed in the middle of their work: what was in the store is there, what was
 //! not finished is not, and nobody they started lives on.
 
-use crate::program::{Room, program};
+use crate::program::{TestDir, program};
 use crate::stage::{assert_unchanged, connect, eventually, ffmpeg, holdings};
 use std::fs::Permissions;
 use std::io::Read;
@@ -10,35 +10,35 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A room with a title in its store, and an `ffmpeg` that remuxes half of a film and then hangs.
+/// A folder with a title in its store, and an `ffmpeg` that remuxes half of a film and then hangs.
 struct Halfway {
-    room: Room,
+    dir: TestDir,
 }
 
 impl Halfway {
     fn new() -> Self {
-        let room = Room::with_store();
-        room.film("old.mkv");
-        room.ok("ingest a.store old.mkv");
-        room.film("new.mkv");
+        let dir = TestDir::with_store();
+        dir.film("old.mkv");
+        dir.ok("ingest a.store old.mkv");
+        dir.film("new.mkv");
         let whole = ffmpeg(
-            &room,
+            &dir,
             "-i new.mkv -c copy -movflags +empty_moov+default_base_moof+frag_keyframe",
             "whole.mp4",
         );
         let whole = std::fs::read(whole).unwrap();
-        std::fs::create_dir(room.path("bin")).unwrap();
-        room.write("bin/half.mp4", &whole[..whole.len() / 2]);
-        room.write("bin/ffmpeg", HANGS);
-        std::fs::set_permissions(room.path("bin/ffmpeg"), Permissions::from_mode(0o755)).unwrap();
-        Self { room }
+        std::fs::create_dir(dir.path("bin")).unwrap();
+        dir.write("bin/half.mp4", &whole[..whole.len() / 2]);
+        dir.write("bin/ffmpeg", HANGS);
+        std::fs::set_permissions(dir.path("bin/ffmpeg"), Permissions::from_mode(0o755)).unwrap();
+        Self { dir }
     }
 
     /// `tenuto`, which finds the `ffmpeg` that hangs.
     fn program(&self) -> Command {
-        let mut command = program(&self.room.path("."));
+        let mut command = program(&self.dir.path("."));
         let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.room.path("bin").display()));
+        command.env("PATH", format!("{}:{path}", self.dir.path("bin").display()));
         command
     }
 
@@ -53,7 +53,7 @@ impl Halfway {
     fn wait_for_half(&self) -> String {
         let mut found = None;
         eventually("half of the film is in", || {
-            let names = std::fs::read_dir(self.room.path("bin")).unwrap();
+            let names = std::fs::read_dir(self.dir.path("bin")).unwrap();
             let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
             found = names.find_map(|name| Some(name.strip_prefix("half-way.")?.to_owned()));
             found.is_some()
@@ -72,75 +72,75 @@ const HANGS: &str = "#!/bin/sh\n\
 #[test]
 fn an_ingest_that_is_killed_leaves_nothing() {
     let scene = Halfway::new();
-    let before = holdings(&scene.room);
+    let before = holdings(&scene.dir);
     let mut ingest = scene.ingest();
     let ffmpeg = scene.wait_for_half();
     ingest.kill().unwrap();
     ingest.wait().unwrap();
     eventually("FFmpeg is gone, too", || !Path::new("/proc").join(&ffmpeg).exists());
-    assert_unchanged(&scene.room, &before, "killed half-way");
-    scene.room.ok("ingest a.store new.mkv");
+    assert_unchanged(&scene.dir, &before, "killed half-way");
+    scene.dir.ok("ingest a.store new.mkv");
 }
 
 #[test]
 fn an_ingest_that_is_killed_at_any_moment_is_done_or_was_never_begun() {
-    let room = Room::with_store();
-    room.write("data.bin", vec![1; 24 << 20]);
-    let before = holdings(&room);
+    let dir = TestDir::with_store();
+    dir.write("data.bin", vec![1; 24 << 20]);
+    let before = holdings(&dir);
     for ms in [0, 3, 6, 10, 15, 22, 30, 40, 60] {
-        let mut command = program(&room.path("."));
+        let mut command = program(&dir.path("."));
         command.args(["ingest", "a.store", "data.bin", "--as", "file"]).stdout(Stdio::null());
         let mut ingest = command.spawn().expect("tenuto runs");
         std::thread::sleep(Duration::from_millis(ms));
         ingest.kill().unwrap();
         ingest.wait().unwrap();
-        assert_eq!(room.json("check a.store --scrub")["clean"], true, "after {ms} ms");
-        if !room.ok("ls a.store").is_empty() {
-            room.ok("export a.store data back.bin --destroy");
-            assert!(room.read("back.bin") == room.read("data.bin"), "after {ms} ms");
-            room.ok("rm a.store data");
+        assert_eq!(dir.json("check a.store --scrub")["clean"], true, "after {ms} ms");
+        if !dir.ok("ls a.store").is_empty() {
+            dir.ok("export a.store data back.bin --destroy");
+            assert!(dir.read("back.bin") == dir.read("data.bin"), "after {ms} ms");
+            dir.ok("rm a.store data");
         }
-        assert_eq!(holdings(&room), before, "after {ms} ms");
+        assert_eq!(holdings(&dir), before, "after {ms} ms");
     }
 }
 
 #[test]
 fn commands_that_are_killed_are_done_or_were_never_begun() {
-    let room = Room::with_store();
-    room.write("data.bin", vec![1; 1 << 20]);
-    room.ok("ingest a.store data.bin --as file");
+    let dir = TestDir::with_store();
+    dir.write("data.bin", vec![1; 1 << 20]);
+    dir.ok("ingest a.store data.bin --as file");
     for ms in [0, 1, 2, 3, 4, 6, 8, 12, 20] {
         let killed = |line: &str| {
-            let mut command = program(&room.path("."));
+            let mut command = program(&dir.path("."));
             command.args(line.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = command.spawn().expect("tenuto runs");
             std::thread::sleep(Duration::from_millis(ms));
             child.kill().unwrap();
             child.wait().unwrap();
-            assert_eq!(room.json("check a.store --scrub")["clean"], true, "{line} after {ms} ms");
-            room.ok("ls a.store")
+            assert_eq!(dir.json("check a.store --scrub")["clean"], true, "{line} after {ms} ms");
+            dir.ok("ls a.store")
         };
         match &*killed("rename a.store data other") {
             "data\n" => {}
-            "other\n" => drop(room.ok("rename a.store other data")),
+            "other\n" => drop(dir.ok("rename a.store other data")),
             names => panic!("after {ms} ms: {names}"),
         }
         match &*killed("rm a.store data") {
             "data\n" => {}
-            "" => drop(room.ok("ingest a.store data.bin --as file")),
+            "" => drop(dir.ok("ingest a.store data.bin --as file")),
             names => panic!("after {ms} ms: {names}"),
         }
-        room.ok("export a.store data back.bin --destroy");
-        assert!(room.read("back.bin") == room.read("data.bin"), "after {ms} ms");
+        dir.ok("export a.store data back.bin --destroy");
+        assert!(dir.read("back.bin") == dir.read("data.bin"), "after {ms} ms");
     }
 }
 
 #[test]
 fn a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was() {
     let scene = Halfway::new();
-    let room = &scene.room;
-    let before = holdings(room);
-    let server = room.serve_by(scene.program(), "");
+    let dir = &scene.dir;
+    let before = holdings(dir);
+    let server = dir.serve_by(scene.program(), "");
     let mut viewer = connect(&server);
     let (address, whole) = viewer.get_following("/t/old.mp4");
     viewer.send(format!("GET {address} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes());
@@ -154,8 +154,8 @@ fn a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was() {
     assert!(said.starts_with("error: lost the connection to the store's server"), "{said}");
     assert!(said.ends_with("hint: try again when it runs\n"), "{said}");
     eventually("FFmpeg is gone, too", || !Path::new("/proc").join(&ffmpeg).exists());
-    assert_unchanged(room, &before, "killed half-way");
-    let server = room.serve("");
+    assert_unchanged(dir, &before, "killed half-way");
+    let server = dir.serve("");
     let (_, again) = connect(&server).get_following("/t/old.mp4");
     assert!(again.status == 200 && again.body == whole.body, "it plays as before");
     assert_eq!(server.stop(), Some(0));
@@ -164,14 +164,14 @@ fn a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was() {
 #[test]
 fn a_client_that_is_killed_calls_off_what_the_server_does_for_it() {
     let scene = Halfway::new();
-    let before = holdings(&scene.room);
-    let server = scene.room.serve_by(scene.program(), "");
+    let before = holdings(&scene.dir);
+    let server = scene.dir.serve_by(scene.program(), "");
     let mut client = scene.ingest();
     let ffmpeg = scene.wait_for_half();
     client.kill().unwrap();
     client.wait().unwrap();
     eventually("the server has called it off", || !Path::new("/proc").join(&ffmpeg).exists());
-    eventually("its space is free again", || holdings(&scene.room) == before);
-    assert_unchanged(&scene.room, &before, "called off");
+    eventually("its space is free again", || holdings(&scene.dir) == before);
+    assert_unchanged(&scene.dir, &before, "called off");
     assert_eq!(server.stop(), Some(0));
 }

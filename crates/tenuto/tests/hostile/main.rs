@@ -2,7 +2,7 @@
 //! rotten bytes, viewers by the thousand. Each ends in the right thing or in a refusal by name that
 //! says what to do; what was in the store is still there afterwards, and nothing else.
 //!
-//! Black box, on loopback and in folders of the tests' own. What a room's own tests cover is not
+//! Black box, on loopback and in folders of the tests' own. What a crate's own tests cover is not
 //! repeated here: malformed HTTP, absurd ranges, tricks in URLs and stalled viewers are in
 //! `crates/server/tests/serve/`, single files that ingest refuses in `crates/store/tests/media.rs`,
 //! every flipped bit and power cut in `crates/store/tests/`. Run one again with

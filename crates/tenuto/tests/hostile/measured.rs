@@ -2,7 +2,7 @@
 //! direct I/O; and a meter that is interrupted. Each ends in a sentence that says what it was,
 //! keeps what was measured until then, and leaves the user's files and no others.
 
-use crate::program::{Room, Run, program};
+use crate::program::{Run, TestDir, program};
 use std::process::{Child, Command, Stdio};
 use testkit::Need;
 
@@ -41,16 +41,16 @@ const BROKEN_DISK: &str = "\
 const METER: &str = "meter run --profile audio-16ch --duration 1s --size 2MiB";
 
 /// In a mount namespace that goes with the shell; `None` where this machine allows none.
-fn shell(room: &Room, script: &str, root: bool) -> Option<Run> {
+fn shell(dir: &TestDir, script: &str, root: bool) -> Option<Run> {
     let mut command = Command::new("unshare");
     if !root {
         command.args(["--user", "--map-root-user"]);
     }
     let output = command
         .args(["--mount", "sh", "-c", script])
-        .current_dir(room.path("."))
+        .current_dir(dir.path("."))
         .env("M", format!("{} {METER}", env!("CARGO_BIN_EXE_tenuto")))
-        .env("XDG_RUNTIME_DIR", room.path("."))
+        .env("XDG_RUNTIME_DIR", dir.path("."))
         .output()
         .expect("unshare runs (apt-get install util-linux)");
     let run = Run::from(output);
@@ -61,15 +61,15 @@ fn shell(room: &Room, script: &str, root: bool) -> Option<Run> {
 
 #[test]
 fn file_systems_that_cannot_are_named() {
-    let room = Room::new();
+    let dir = TestDir::new();
     for name in ["full", "fixed", "memory", "little"] {
-        std::fs::create_dir(room.path(name)).unwrap();
+        std::fs::create_dir(dir.path(name)).unwrap();
     }
     let mut script = "mount -t tmpfs none memory && umount memory || exit 77\n".to_owned();
     for (line, ..) in ON_MOUNTS {
         script += &format!("{{ {line}; }} 2>&1; printf '\\0%d\\0' $?\n");
     }
-    let Some(run) = shell(&room, &script, false) else {
+    let Some(run) = shell(&dir, &script, false) else {
         testkit::skip(Need::Mount, "this machine allows no mounts");
         return;
     };
@@ -82,28 +82,28 @@ fn file_systems_that_cannot_are_named() {
 
 #[test]
 fn a_disk_that_answers_with_errors_is_named_and_what_was_measured_is_kept() {
-    let room = Room::new();
-    let Some(run) = shell(&room, BROKEN_DISK, true) else {
+    let dir = TestDir::new();
+    let Some(run) = shell(&dir, BROKEN_DISK, true) else {
         testkit::skip(Need::Loop, "a loop device needs root");
         return;
     };
     assert_eq!(run.code, Some(5), "{}", run.err);
     assert!(run.err.contains(" frames not read or written, the first: "), "{}", run.err);
     assert!(run.err.contains("Input/output error"), "{}", run.err);
-    assert!(room.json("meter report broken")["failed"].as_u64().unwrap() > 0);
+    assert!(dir.json("meter report broken")["failed"].as_u64().unwrap() > 0);
 }
 
 /// A run of a minute that has begun, if nothing ends it.
-fn begun(room: &Room, words: &str) -> Child {
+fn begun(dir: &TestDir, words: &str) -> Child {
     let line = format!("{METER} --duration 60s --out run {words}").replace("--duration 1s ", "");
-    let child = program(&room.path("."))
+    let child = program(&dir.path("."))
         .args(line.split_whitespace())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("tenuto runs");
     // Its log is made when the files are filled and the streams begin.
-    while !room.path("run/operations.parquet").exists() {
+    while !dir.path("run/operations.parquet").exists() {
         std::thread::yield_now();
     }
     child
@@ -118,41 +118,40 @@ fn interrupted(mut child: Child, signal: &str) -> Run {
     Run::from(child.wait_with_output().unwrap())
 }
 
-fn kept(room: &Room) -> serde_json::Value {
-    let summary: serde_json::Value =
-        serde_json::from_slice(&room.read("run/summary.json")).unwrap();
+fn kept(dir: &TestDir) -> serde_json::Value {
+    let summary: serde_json::Value = serde_json::from_slice(&dir.read("run/summary.json")).unwrap();
     assert_eq!(summary["complete"], false, "{summary}");
-    assert_eq!(room.json("meter report run")["summary_agrees"], true);
+    assert_eq!(dir.json("meter report run")["summary_agrees"], true);
     summary
 }
 
 #[test]
 fn who_is_interrupted_leaves_a_run_that_can_be_read_and_no_files() {
     for (layout, signal) in [("one-file", "-INT"), ("file-per-stream", "-TERM")] {
-        let room = Room::new();
-        std::fs::create_dir(room.path("films")).unwrap();
-        room.write("films/mine.mkv", "mine");
-        let child = begun(&room, &format!("--target films --layout {layout}"));
+        let dir = TestDir::new();
+        std::fs::create_dir(dir.path("films")).unwrap();
+        dir.write("films/mine.mkv", "mine");
+        let child = begun(&dir, &format!("--target films --layout {layout}"));
         let run = interrupted(child, signal);
         assert_eq!(run.code, Some(5), "{layout}: {}", run.err);
         assert!(run.err.contains("interrupted: this is what there was until then"), "{}", run.err);
-        assert!(kept(&room)["frames"].as_u64().unwrap() > 0, "{layout}");
-        let left = std::fs::read_dir(room.path("films")).unwrap().count();
-        assert_eq!((left, room.read("films/mine.mkv")), (1, b"mine".to_vec()), "{layout}");
+        assert!(kept(&dir)["frames"].as_u64().unwrap() > 0, "{layout}");
+        let left = std::fs::read_dir(dir.path("films")).unwrap().count();
+        assert_eq!((left, dir.read("films/mine.mkv")), (1, b"mine".to_vec()), "{layout}");
     }
 }
 
-/// What happens to the storage of a room.
-type Spoil<'a> = &'a dyn Fn(&Room);
+/// What happens to the storage of a folder.
+type Spoil<'a> = &'a dyn Fn(&TestDir);
 
 #[test]
 fn files_that_vanish_or_are_cut_short_under_the_streams_are_named() {
-    let cut = |room: &Room| {
-        let file = std::fs::File::options().write(true).open(room.path("film.bin")).unwrap();
+    let cut = |dir: &TestDir| {
+        let file = std::fs::File::options().write(true).open(dir.path("film.bin")).unwrap();
         file.set_len(4096).unwrap();
     };
-    let vanish = |room: &Room| {
-        let made = std::fs::read_dir(room.path("films")).unwrap().next().unwrap().unwrap();
+    let vanish = |dir: &TestDir| {
+        let made = std::fs::read_dir(dir.path("films")).unwrap().next().unwrap().unwrap();
         std::fs::remove_dir_all(made.path()).unwrap();
     };
     let cases: [(&str, Spoil<'_>, &str); 2] = [
@@ -160,34 +159,34 @@ fn files_that_vanish_or_are_cut_short_under_the_streams_are_named() {
         ("--target films --layout file-per-frame", &vanish, "cannot open"),
     ];
     for (words, spoil, said) in cases {
-        let room = Room::new();
-        std::fs::create_dir(room.path("films")).unwrap();
-        room.write("film.bin", vec![7; 4 << 20]);
-        let child = begun(&room, words);
-        spoil(&room);
+        let dir = TestDir::new();
+        std::fs::create_dir(dir.path("films")).unwrap();
+        dir.write("film.bin", vec![7; 4 << 20]);
+        let child = begun(&dir, words);
+        spoil(&dir);
         // Until the streams have come to where it is no more.
         let run = interrupted(child, "-INT");
         assert_eq!(run.code, Some(5), "{words}: {}", run.err);
         assert!(run.err.contains(said), "{words}: {}", run.err);
-        assert!(kept(&room)["failed"].as_u64().unwrap() > 0, "{words}");
-        assert!(room.path("film.bin").exists());
-        assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0, "{words}");
+        assert!(kept(&dir)["failed"].as_u64().unwrap() > 0, "{words}");
+        assert!(dir.path("film.bin").exists());
+        assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0, "{words}");
     }
 }
 
 #[test]
 fn a_rate_that_cannot_be_is_refused_before_anything_is_written() {
-    let room = Room::new();
-    std::fs::create_dir(room.path("films")).unwrap();
-    let text = room.ok("meter profiles v210-uhd --toml");
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    let text = dir.ok("meter profiles v210-uhd --toml");
     for (from, to, words) in [
         ("\"25\"", "\"100000\"", "Gb/s a stream\nhint: take"),
         ("22_118_400", "0", "bytes = 0\nhint: take 1 to"),
         ("22_118_400", "9_000_000_000", "take 1 to"),
     ] {
-        room.write("own.toml", text.replace(from, to));
+        dir.write("own.toml", text.replace(from, to));
         let line = "meter run --target films --size 64MiB --profile own.toml";
-        room.fails(line, 1, words);
-        assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
+        dir.fails(line, 1, words);
+        assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
     }
 }

@@ -1,14 +1,14 @@
 //! Names that would be something else to a shell, a path, a URL, a playlist or a terminal.
 
-use crate::program::Room;
-use crate::stage::{assert_unchanged, connect, fetch_all, holdings, run_words};
+use crate::program::TestDir;
+use crate::stage::{assert_unchanged, connect, fetch_all, holdings};
 use serde_json::Value;
 use units::show::is_control;
 
 #[test]
 fn titles_with_tricky_names_are_played_and_given_back_under_them() {
-    let room = Room::with_store();
-    room.film("film.mkv");
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
     let long = "ß".repeat(127);
     let names = [
         "../../etc/passwd",
@@ -27,12 +27,12 @@ fn titles_with_tricky_names_are_played_and_given_back_under_them() {
         "ünï\u{308}cödé 🎬",
         &long,
     ];
-    let before = std::fs::read_dir(room.path(".")).unwrap().count();
+    let before = std::fs::read_dir(dir.path(".")).unwrap().count();
     for name in names {
-        let run = run_words(&room, &["ingest", "a.store", "film.mkv", "--title", name]);
+        let run = dir.run_words(&["ingest", "a.store", "film.mkv", "--title", name]);
         assert_eq!(run.code, Some(0), "{name}: {}", run.err);
     }
-    let server = room.serve("--access-log access.log");
+    let server = dir.serve("--access-log access.log");
     let mut client = connect(&server);
     let listed = client.get("/titles").json();
     for name in names {
@@ -42,25 +42,25 @@ fn titles_with_tricky_names_are_played_and_given_back_under_them() {
         assert!(file.status == 200 && file.whole && file.body.starts_with(b"\0\0"), "{name}");
         let parts = fetch_all(&mut client, title["hls"].as_str().unwrap());
         assert!(parts.len() >= 4 && parts.iter().all(|(_, status, _)| *status == 200), "{name}");
-        let run = run_words(&room, &["export", "a.store", name, "out.mp4", "--destroy"]);
+        let run = dir.run_words(&["export", "a.store", name, "out.mp4", "--destroy"]);
         assert_eq!(run.code, Some(0), "{name}: {}", run.err);
-        assert!(room.read("out.mp4") == file.body, "{name}");
+        assert!(dir.read("out.mp4") == file.body, "{name}");
     }
     assert_eq!(server.stop(), Some(0));
-    let log = String::from_utf8(room.read("access.log")).unwrap();
+    let log = String::from_utf8(dir.read("access.log")).unwrap();
     assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
     for name in names {
-        assert_eq!(run_words(&room, &["rm", "a.store", name]).code, Some(0), "{name}");
+        assert_eq!(dir.run_words(&["rm", "a.store", name]).code, Some(0), "{name}");
     }
-    let made = std::fs::read_dir(room.path(".")).unwrap().count() - before;
+    let made = std::fs::read_dir(dir.path(".")).unwrap().count() - before;
     assert_eq!(made, 3, "out.mp4, access.log and the folder of control sockets, no other file");
 }
 
 #[test]
 fn names_that_cannot_be_are_refused_and_never_reach_the_terminal() {
-    let room = Room::with_store();
-    room.write("a.bin", "a");
-    let before = holdings(&room);
+    let dir = TestDir::with_store();
+    dir.write("a.bin", "a");
+    let before = holdings(&dir);
     let long = "x".repeat(256);
     for (name, reason) in [
         (".", "it means a folder"),
@@ -77,7 +77,7 @@ fn names_that_cannot_be_are_refused_and_never_reach_the_terminal() {
         (long.as_str(), "longer than 255 bytes"),
     ] {
         let words = ["ingest", "a.store", "a.bin", "--as", "file", "--title", name];
-        let run = run_words(&room, &words);
+        let run = dir.run_words(&words);
         assert_eq!(run.code, Some(1), "{name:?}: {}", run.err);
         let told = run.err.contains("cannot be a title's name") && run.err.contains(reason);
         assert!(
@@ -87,15 +87,15 @@ fn names_that_cannot_be_are_refused_and_never_reach_the_terminal() {
         );
         assert!(!run.err.trim_end().replace('\n', "").contains(is_control), "{:?}", run.err);
     }
-    room.ok("ingest a.store a.bin --as file --title film");
-    let run = run_words(&room, &["rename", "a.store", "film", "film\u{200b}"]);
+    dir.ok("ingest a.store a.bin --as file --title film");
+    let run = dir.run_words(&["rename", "a.store", "film", "film\u{200b}"]);
     assert!(run.code == Some(1) && run.err.contains("(U+200B)"), "{}", run.err);
-    room.ok("rm a.store film");
+    dir.ok("rm a.store film");
     // A file's own name is a stranger's, too.
     let evil = "error\u{1b}]0;owned\u{7}\n\u{202e}error: all is well.mp4";
-    room.write(evil, "no film");
-    let run = run_words(&room, &["ingest", "a.store", evil, "--title", "x"]);
+    dir.write(evil, "no film");
+    let run = dir.run_words(&["ingest", "a.store", evil, "--title", "x"]);
     assert_eq!((run.code, run.err.lines().count()), (Some(1), 2), "a sentence and a hint: {run:?}");
     assert!(!run.err.replace('\n', "").contains(is_control), "{:?}", run.err);
-    assert_unchanged(&room, &before, "nothing was taken in");
+    assert_unchanged(&dir, &before, "nothing was taken in");
 }

@@ -1,7 +1,7 @@
 //! Bytes that rot in a store's file. Whatever the place: no panic, `check` finds it and names it,
 //! and nothing damaged is exported or served as good.
 
-use crate::program::Room;
+use crate::program::TestDir;
 use crate::stage::{connect, fetch_all};
 use serde_json::json;
 use std::fs::OpenOptions;
@@ -17,24 +17,24 @@ const COPIES: [u64; 4] = [0, CHUNK, MIDDLE, STORE - CHUNK];
 const LABEL: u64 = 16 << 10;
 
 /// A store of 8 MiB with a film.
-fn room() -> Room {
-    let room = Room::new();
-    room.ok("format a.store --size 8MiB --chunk 64KiB");
-    room.film("film.mkv");
-    room.ok("ingest a.store film.mkv");
-    room.ok("export a.store film whole.mp4");
-    room
+fn dir() -> TestDir {
+    let dir = TestDir::new();
+    dir.ok("format a.store --size 8MiB --chunk 64KiB");
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    dir.ok("export a.store film whole.mp4");
+    dir
 }
 
 /// Where a track's bytes begin.
-fn track(room: &Room, number: usize) -> u64 {
-    let film = room.json("info a.store film");
+fn track(dir: &TestDir, number: usize) -> u64 {
+    let film = dir.json("info a.store film");
     film["track_list"][number]["extents"][0]["start"].as_u64().unwrap() * CHUNK
 }
 
 /// Where the film's index region begins: in the only used chunk without a track in it.
-fn index(room: &Room) -> u64 {
-    let bytes = room.read("a.store");
+fn index(dir: &TestDir) -> u64 {
+    let bytes = dir.read("a.store");
     let places = (0..STORE).step_by(usize::try_from(CHUNK).unwrap());
     let labels =
         places.filter(|at| bytes[usize::try_from(*at).unwrap()..].starts_with(b"TNLABEL\n"));
@@ -44,8 +44,8 @@ fn index(room: &Room) -> u64 {
 }
 
 /// Flips a bit behind each of these places.
-fn rot(room: &Room, places: &[u64]) {
-    let file = OpenOptions::new().read(true).write(true).open(room.path("a.store")).unwrap();
+fn rot(dir: &TestDir, places: &[u64]) {
+    let file = OpenOptions::new().read(true).write(true).open(dir.path("a.store")).unwrap();
     for place in places {
         let mut byte = [0];
         file.read_exact_at(&mut byte, place + 21).unwrap();
@@ -55,9 +55,9 @@ fn rot(room: &Room, places: &[u64]) {
 
 #[test]
 fn each_region_that_rots_is_named() {
-    let room = room();
-    let (pictures, sound, index) = (track(&room, 0), track(&room, 1), index(&room));
-    let whole = room.read("a.store");
+    let dir = dir();
+    let (pictures, sound, index) = (track(&dir, 0), track(&dir, 1), index(&dir));
+    let whole = dir.read("a.store");
     let table: &[(&str, &[u64], i32, &str)] = &[
         ("a superblock", &COPIES[..1], 0, "healed: superblock: copy 0"),
         ("two superblocks", &COPIES[1..3], 0, "healed: superblock: copy 2"),
@@ -89,54 +89,54 @@ fn each_region_that_rots_is_named() {
         ("free space", &[STORE - 3 * CHUNK], 0, "nothing to repair"),
     ];
     for (region, places, code, words) in table {
-        room.write("a.store", &whole);
-        rot(&room, places);
-        let run = room.run("check a.store --scrub");
+        dir.write("a.store", &whole);
+        rot(&dir, places);
+        let run = dir.run("check a.store --scrub");
         let said = format!("{}{}", run.out, run.err);
         assert_eq!(run.code, Some(*code), "{region}: {said}");
         assert!(said.contains(words), "{region}: '{words}' is not in: {said}");
         let plays = *code == 0 || *region == "the label";
-        let run = room.run("export a.store film out.mp4");
+        let run = dir.run("export a.store film out.mp4");
         assert_eq!(run.code, Some(if plays { 0 } else { 4 }), "{region}: {}", run.err);
-        assert_eq!(room.path("out.mp4").exists(), plays, "{region}: half an export");
+        assert_eq!(dir.path("out.mp4").exists(), plays, "{region}: half an export");
         if plays {
-            assert!(room.read("out.mp4") == room.read("whole.mp4"), "{region}");
-            std::fs::remove_file(room.path("out.mp4")).unwrap();
+            assert!(dir.read("out.mp4") == dir.read("whole.mp4"), "{region}");
+            std::fs::remove_file(dir.path("out.mp4")).unwrap();
         }
     }
 }
 
 #[test]
 fn a_lost_catalogue_is_shown_first_and_rebuilt_when_allowed() {
-    let room = room();
-    let run = room.run("check a.store --rebuild --destroy");
+    let dir = dir();
+    let run = dir.run("check a.store --rebuild --destroy");
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     assert_eq!(run.out, "the catalogue is readable: nothing to rebuild\n");
-    rot(&room, &CHECKPOINTS);
-    let lost = room.read("a.store");
-    let run = room.run("ls a.store");
+    rot(&dir, &CHECKPOINTS);
+    let lost = dir.read("a.store");
+    let run = dir.run("ls a.store");
     assert_eq!(run.code, Some(4), "{}", run.err);
     assert!(run.err.contains("`tenuto check STORE --rebuild`"), "{}", run.err);
-    let run = room.run("check a.store --rebuild");
+    let run = dir.run("check a.store --rebuild");
     assert_eq!(run.code, Some(4), "{}", run.err);
     for words in
         ["damage: neither checkpoint can be read", "title: 'film'", "with --destroy this becomes"]
     {
         assert!(run.out.contains(words), "'{words}' is not in: {}", run.out);
     }
-    assert!(room.read("a.store") == lost, "a report writes nothing");
-    let report = room.json("check a.store --rebuild --destroy");
+    assert!(dir.read("a.store") == lost, "a report writes nothing");
+    let report = dir.json("check a.store --rebuild --destroy");
     assert_eq!((&report["written"], &report["titles"][0]["name"]), (&json!(true), &json!("film")));
     assert_eq!(report["given_up"], json!([]));
-    room.ok("check a.store --scrub");
-    room.ok("export a.store film again.mp4");
-    assert!(room.read("again.mp4") == room.read("whole.mp4"));
+    dir.ok("check a.store --scrub");
+    dir.ok("export a.store film again.mp4");
+    assert!(dir.read("again.mp4") == dir.read("whole.mp4"));
 }
 
 #[test]
 fn bytes_anywhere_may_be_anything() {
-    let room = room();
-    let whole = room.read("a.store");
+    let dir = dir();
+    let whole = dir.read("a.store");
     // Both copies of the newest entry gone look like a power cut in the middle of writing it, and
     // are taken for that: one copy is left alone.
     let second = usize::try_from(JOURNAL).unwrap() + 4096;
@@ -153,14 +153,14 @@ fn bytes_anywhere_may_be_anything() {
             let block = *random.choice(&used).unwrap();
             image[block + random.usize(..4096)] = random.u8(..);
         }
-        room.write("a.store", &image);
-        let check = room.run("check a.store --scrub");
+        dir.write("a.store", &image);
+        let check = dir.run("check a.store --scrub");
         assert!(matches!(check.code, Some(0 | 4)), "seed {seed}: {check:?}");
         found += usize::from(check.code == Some(4));
-        let export = room.run("export a.store film out.mp4 --destroy");
+        let export = dir.run("export a.store film out.mp4 --destroy");
         assert!(matches!(export.code, Some(0 | 4)), "seed {seed}: {export:?}");
         if export.code == Some(0) {
-            assert!(room.read("out.mp4") == room.read("whole.mp4"), "seed {seed}: damage passed");
+            assert!(dir.read("out.mp4") == dir.read("whole.mp4"), "seed {seed}: damage passed");
         }
     }
     assert!(found > 20, "only {found} of 60 were found");
@@ -168,14 +168,14 @@ fn bytes_anywhere_may_be_anything() {
 
 #[test]
 fn damaged_media_is_never_served_as_good_and_the_rest_is_served() {
-    let room = room();
-    let pictures = track(&room, 0);
-    let server = room.serve("");
+    let dir = dir();
+    let pictures = track(&dir, 0);
+    let server = dir.serve("");
     let whole = fetch_all(&mut connect(&server), "/t/film/master.m3u8");
     assert_eq!(server.stop(), Some(0));
     // The second span of 64 KiB of the pictures.
-    rot(&room, &[pictures + CHUNK]);
-    let server = room.serve("--access-log access.log");
+    rot(&dir, &[pictures + CHUNK]);
+    let server = dir.serve("--access-log access.log");
     let (mut good, mut bad) = (0, 0);
     for (place, _, body) in &whole {
         let mut client = connect(&server);
@@ -197,17 +197,17 @@ fn damaged_media_is_never_served_as_good_and_the_rest_is_served() {
     assert!(good > 0 && bad > 0, "{good} parts served, {bad} refused");
     assert_eq!(connect(&server).get("/healthz").status, 200);
     assert_eq!(server.stop(), Some(0));
-    let log = String::from_utf8(room.read("access.log")).unwrap();
+    let log = String::from_utf8(dir.read("access.log")).unwrap();
     assert!(log.contains("\"event\":\"damaged\"") && log.contains("film"), "{log}");
 }
 
 #[test]
 fn a_title_whose_index_is_damaged_is_refused_by_name_and_the_others_play() {
-    let room = room();
-    let index = index(&room);
-    room.ok("ingest a.store film.mkv --title other");
-    rot(&room, &[index + LABEL]);
-    let server = room.serve("");
+    let dir = dir();
+    let index = index(&dir);
+    dir.ok("ingest a.store film.mkv --title other");
+    rot(&dir, &[index + LABEL]);
+    let server = dir.serve("");
     let mut client = connect(&server);
     for path in ["/t/film/master.m3u8", "/t/film.mp4"] {
         let answer = client.get(path);
@@ -216,7 +216,7 @@ fn a_title_whose_index_is_damaged_is_refused_by_name_and_the_others_play() {
     }
     let parts = fetch_all(&mut client, "/t/other/master.m3u8");
     assert!(parts.iter().all(|(_, status, _)| *status == 200));
-    let run = room.run("check a.store --scrub");
+    let run = dir.run("check a.store --scrub");
     assert_eq!(run.code, Some(4), "{}", run.out);
     assert!(run.out.contains("damage: index of 'film'"), "{}", run.out);
     assert_eq!(server.stop(), Some(0));

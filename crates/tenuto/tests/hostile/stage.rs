@@ -1,7 +1,7 @@
 //! What these tests do again and again: look at a store before and after, make films, wait.
 
 use crate::client::{Client, playlist_uris};
-use crate::program::{Room, Run, Served, program};
+use crate::program::{Served, TestDir};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,36 +16,31 @@ pub(crate) struct Holdings {
 
 /// What `a.store` holds.
 #[track_caller]
-pub(crate) fn holdings(room: &Room) -> Holdings {
-    let titles = room.json("ls a.store")["titles"].take();
-    Holdings { titles, free_bytes: room.json("info a.store")["free_bytes"].take() }
+pub(crate) fn holdings(dir: &TestDir) -> Holdings {
+    let titles = dir.json("ls a.store")["titles"].take();
+    Holdings { titles, free_bytes: dir.json("info a.store")["free_bytes"].take() }
 }
 
 /// Panics unless `a.store` holds what it did, and all of it is whole.
 #[track_caller]
-pub(crate) fn assert_unchanged(room: &Room, before: &Holdings, context: &str) {
-    assert_eq!(holdings(room), *before, "{context}");
-    let report = room.json("check a.store --scrub");
+pub(crate) fn assert_unchanged(dir: &TestDir, before: &Holdings, context: &str) {
+    assert_eq!(holdings(dir), *before, "{context}");
+    let report = dir.json("check a.store --scrub");
     assert_eq!(report["healed"], serde_json::json!([]), "{context}");
 }
 
-/// Runs `tenuto` with words that may have spaces in them.
-pub(crate) fn run_words(room: &Room, words: &[&str]) -> Run {
-    Run::from(program(&room.path(".")).args(words).output().expect("tenuto runs"))
-}
-
-/// Makes a file with FFmpeg, run in the room.
-pub(crate) fn ffmpeg(room: &Room, arguments: &str, name: &str) -> PathBuf {
+/// Makes a file with FFmpeg, run in the folder.
+pub(crate) fn ffmpeg(dir: &TestDir, arguments: &str, name: &str) -> PathBuf {
     let output = Command::new("ffmpeg")
         .args(["-nostdin", "-y", "-v", "error"])
         .args(arguments.split_whitespace())
         .arg(name)
-        .current_dir(room.path("."))
+        .current_dir(dir.path("."))
         .output()
         .expect("ffmpeg runs (apt-get install ffmpeg)");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "making {name}: {said}");
-    room.path(name)
+    dir.path(name)
 }
 
 /// A connection to a running server.

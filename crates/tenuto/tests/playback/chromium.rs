@@ -4,7 +4,7 @@
 //! would be; it plays each title to its end and posts what became of it.
 
 use crate::films::{FILMS, Film, PICTURES, Verdict, take_in};
-use crate::house::House;
+use crate::program::TestDir;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn chromium_plays_what_it_can_and_says_what_it_cannot() {
-    let house = House::new(96);
-    take_in(&house);
-    let server = house.serve(&[]);
+    let dir = TestDir::with_store_of(96);
+    take_in(&dir);
+    let server = dir.serve("");
     let mut rows = Vec::new();
     for film in FILMS {
         let title = film.title;
@@ -27,7 +27,7 @@ fn chromium_plays_what_it_can_and_says_what_it_cannot() {
             rows.push(Row { title, way, url: server.url(&path), said: words(film, way, verdict) });
         }
     }
-    assert_played(&house, &rows);
+    assert_played(&dir, &rows);
 }
 
 /// What is played, and what the page says of it.
@@ -40,12 +40,12 @@ pub(crate) struct Row<'a> {
 }
 
 /// Plays titles to their ends in the browser.
-pub(crate) fn assert_played(house: &House, rows: &[Row<'_>]) {
+pub(crate) fn assert_played(dir: &TestDir, rows: &[Row<'_>]) {
     let mut script = String::new();
     for Row { title, way, url, .. } in rows {
         write!(script, "[\"{title} by {way}\",\"{way}\",\"{url}\"],").expect("into memory");
     }
-    let said = in_chromium(house, &PAGE.replace("ROWS", &script));
+    let said = in_chromium(dir, &PAGE.replace("ROWS", &script));
     let said: Vec<&str> = said.lines().collect();
     let wanted: Vec<String> =
         rows.iter().map(|row| format!("{} by {}: {}", row.title, row.way, row.said)).collect();
@@ -66,10 +66,10 @@ fn words(film: &Film, way: &str, verdict: Verdict) -> String {
 }
 
 /// Opens a page in the browser and waits for what it posts.
-fn in_chromium(house: &House, page: &str) -> String {
+fn in_chromium(dir: &TestDir, page: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let origin = format!("http://{}", listener.local_addr().expect("bound"));
-    let profile = house.path("chromium");
+    let profile = dir.at("chromium");
     let mut browser = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])

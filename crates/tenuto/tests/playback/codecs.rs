@@ -5,7 +5,7 @@
 //! of the same source is the witness: what is decoded from it must differ in just the same way.
 
 use crate::framemd5::{self, Frames};
-use crate::house::House;
+use crate::program::TestDir;
 use crate::rules;
 
 /// One film: how FFmpeg makes it, and where no remux of it can be told from ours.
@@ -144,23 +144,22 @@ fn sound_only() {
 }
 
 fn round_trips(films: &[Film]) {
-    let house = House::new(96);
+    let dir = TestDir::with_store_of(96);
     let sources: Vec<(String, String)> = films
         .iter()
         .map(|film| {
             let title = format!("{}.{}", film.name, film.extension);
-            (title.clone(), house.film(&title, &encode(film)))
+            (title.clone(), dir.encode(&title, &encode(film)))
         })
         .collect();
     for (title, path) in &sources {
-        house.tenuto(&["ingest", &house.store(), path, "--title", title]);
+        dir.ingest(path, title);
     }
-    let server = house.serve(&[]);
+    let server = dir.serve("");
     for (film, (title, path)) in films.iter().zip(&sources) {
-        rules::check(&house, &server, title);
+        rules::check(&dir, &server, title);
         let source = sorted(framemd5::decode(path));
-        let out = house.path(&format!("{title}.out.mov"));
-        house.tenuto(&["export", &house.store(), title, &out]);
+        let out = dir.export(title);
         for (way, input) in [
             ("export", out),
             ("progressive", server.url(&format!("/t/{title}.mp4"))),
@@ -169,7 +168,7 @@ fn round_trips(films: &[Film]) {
             let context = format!("{title} by {way}");
             let got = sorted(framemd5::decode(&input));
             if film.is_limited(way) {
-                let own = sorted(framemd5::decode(&house.remux(path, way)));
+                let own = sorted(framemd5::decode(&dir.remux(path, way)));
                 let (own, got) = (without_last(own, film), without_last(got.clone(), film));
                 let context = format!("{context}, beside FFmpeg's own remux");
                 framemd5::assert_same(&context, &own, &got, TOLERANCE_MS);
@@ -189,8 +188,8 @@ fn round_trips(films: &[Film]) {
 // Packets, not decoded frames: a quarter of a million of them, untouched, is the point here.
 #[test]
 fn three_hours_and_one_byte_frames() {
-    let house = House::new(256);
-    let minute = house.film(
+    let dir = TestDir::with_store_of(256);
+    let minute = dir.encode(
         "minute.mp4",
         &words(
             "-f lavfi -i testsrc2=s=64x36:r=25:d=60 -f lavfi -i sine=440:d=60 -c:v libx264 \
@@ -198,8 +197,8 @@ fn three_hours_and_one_byte_frames() {
         ),
     );
     let loops = format!("-stream_loop 179 -i {minute} -c copy");
-    let long = house.film("long.mkv", &words(&loops));
-    let bytes = house.film(
+    let long = dir.encode("long.mkv", &words(&loops));
+    let bytes = dir.encode(
         "bytes.mov",
         &words(
             "-f lavfi -i color=gray:s=2x2:r=100 -vf scale=1:1 -pix_fmt gray -frames:v 10000 \
@@ -207,12 +206,11 @@ fn three_hours_and_one_byte_frames() {
         ),
     );
     for (title, path) in [("long", &long), ("bytes", &bytes)] {
-        house.tenuto(&["ingest", &house.store(), path, "--title", title]);
+        dir.ingest(path, title);
     }
-    let server = house.serve(&[]);
+    let server = dir.serve("");
     for (title, path) in [("long", &long), ("bytes", &bytes)] {
-        let out = house.path(&format!("{title}.out.mov"));
-        house.tenuto(&["export", &house.store(), title, &out]);
+        let out = dir.export(title);
         let source = framemd5::packets(path);
         for (way, input) in [
             ("export", out),

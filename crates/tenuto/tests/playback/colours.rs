@@ -1,7 +1,7 @@
 //! `VIDEO-RANGE`: players choose by it whether a screen can show a title, whatever the container
 //! says of its colours beside the codec itself.
 
-use crate::house::House;
+use crate::program::TestDir;
 
 /// A film: how FFmpeg makes it, and `VIDEO-RANGE`; empty: it is not stated.
 const FILMS: &[(&str, &str, &str)] = &[
@@ -35,16 +35,16 @@ const COLR: &str = "-color_primaries bt2020 -colorspace bt2020nc";
 
 #[test]
 fn the_range_of_colours_is_stated_with_and_without_a_container_that_knows_it() {
-    let house = House::new(96);
+    let dir = TestDir::with_store_of(96);
     for (name, how, _) in FILMS {
         let words = format!("{SOURCE} {}", how.replace("X265", X265).replace("COLR", COLR));
-        let path = house.film(name, &words.split(' ').collect::<Vec<_>>());
+        let path = dir.encode(name, &words.split(' ').collect::<Vec<_>>());
         let bytes = std::fs::read(&path).expect("just made");
         let has_colr = bytes.windows(4).any(|it| it == b"colr");
         assert_eq!(has_colr, name.ends_with("-colr.mp4") && !name.contains("-no-"), "{name}");
-        house.tenuto(&["ingest", &house.store(), &path, "--title", name]);
+        dir.ingest(&path, name);
     }
-    let server = house.serve(&[]);
+    let server = dir.serve("");
     let stated = |name: &str| {
         let master = server.get(&format!("/t/{name}/master.m3u8"));
         let master = String::from_utf8(master).expect("a playlist is UTF-8");

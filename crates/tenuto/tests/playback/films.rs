@@ -1,7 +1,7 @@
 //! The films that real players play, and what each player makes of each: `docs/reference/codecs.md`
 //! says the same in words.
 
-use crate::house::House;
+use crate::program::TestDir;
 
 /// What the browser does with a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ const SHORTHAND: &[(&str, &str)] = &[
 ];
 
 /// Makes the films and takes them in; gives the path of each.
-pub(crate) fn take_in(house: &House) -> Vec<String> {
+pub(crate) fn take_in(dir: &TestDir) -> Vec<String> {
     FILMS
         .iter()
         .map(|film| {
@@ -90,8 +90,8 @@ pub(crate) fn take_in(house: &House) -> Vec<String> {
                 .fold(film.encode.to_owned(), |words, (short, long)| words.replace(short, long));
             let words = format!("{SOURCE} {encode} -g 25 -strict -2 -shortest");
             let args: Vec<&str> = words.split_whitespace().collect();
-            let path = house.film(&format!("{}.{}", film.title, film.extension), &args);
-            house.tenuto(&["ingest", &house.store(), &path, "--title", film.title]);
+            let path = dir.encode(&format!("{}.{}", film.title, film.extension), &args);
+            dir.ingest(&path, film.title);
             path
         })
         .collect()

@@ -2,25 +2,24 @@
 //! decodes is, byte for byte, what FFmpeg decodes from the source.
 
 use crate::films::{FILMS, Film, INSTANTS, PICTURES, take_in};
-use crate::house::House;
+use crate::program::TestDir;
 use std::process::Command;
 
 #[test]
 fn gstreamer_plays_what_ffmpeg_reads_in_the_source() {
-    let house = House::new(96);
-    let sources = take_in(&house);
-    let server = house.serve(&[]);
+    let dir = TestDir::with_store_of(96);
+    let sources = take_in(&dir);
+    let server = dir.serve("");
     for (film, source) in FILMS.iter().zip(&sources) {
         let title = film.title;
-        let export = house.path(&format!("{title}.out.mov"));
-        house.tenuto(&["export", &house.store(), title, &export]);
+        let export = dir.export(title);
         let wanted = pictures_of_source(film, source);
         for address in [
             server.url(&format!("/t/{title}/master.m3u8")),
             server.url(&format!("/t/{title}.mp4")),
             format!("file://{export}"),
         ] {
-            let (pictures, sound) = play(&house, &address);
+            let (pictures, sound) = play(&dir, &address);
             assert_eq!(pictures.len(), wanted.len(), "{address}: bytes of decoded pictures");
             // The JPEG decoder is another than FFmpeg's, and may round otherwise.
             if film.layout != JPEG {
@@ -36,8 +35,8 @@ fn gstreamer_plays_what_ffmpeg_reads_in_the_source() {
 }
 
 /// Plays to the end without a warning; decoded pictures and sound as raw bytes.
-pub(crate) fn play(house: &House, address: &str) -> (Vec<u8>, Vec<u8>) {
-    let (pictures, sound) = (house.path("pictures.raw"), house.path("sound.raw"));
+pub(crate) fn play(dir: &TestDir, address: &str) -> (Vec<u8>, Vec<u8>) {
+    let (pictures, sound) = (dir.at("pictures.raw"), dir.at("sound.raw"));
     for path in [&pictures, &sound] {
         std::fs::write(path, "").expect("a file in the test's folder");
     }

@@ -8,10 +8,16 @@
 mod chromium;
 mod codecs;
 mod colours;
+mod console;
+mod devtools;
+mod files;
 mod films;
 mod framemd5;
 mod gstreamer;
-mod house;
 mod odd;
 mod parts;
 mod rules;
+
+#[path = "../cli/program.rs"]
+#[expect(dead_code, reason = "the tests of the command line use more of it")]
+mod program;

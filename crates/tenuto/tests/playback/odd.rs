@@ -3,7 +3,7 @@
 
 use crate::chromium::{Row, assert_played};
 use crate::framemd5::{self, Frames};
-use crate::house::House;
+use crate::program::TestDir;
 use crate::rules;
 
 /// Name of the film, and how FFmpeg makes it.
@@ -68,21 +68,20 @@ const FILMS: &[(&str, &str)] = &[
 
 #[test]
 fn odd_films_come_out_as_they_went_in() {
-    let house = House::new(96);
+    let dir = TestDir::with_store_of(96);
     let mut films: Vec<(&str, String)> =
-        FILMS.iter().map(|(name, words)| (*name, house.film(name, &args(words)))).collect();
-    films.push(("clock-jumps.ts", jumping_clock(&house)));
-    films.push(("described.mkv", described(&house)));
+        FILMS.iter().map(|(name, words)| (*name, dir.encode(name, &args(words)))).collect();
+    films.push(("clock-jumps.ts", jumping_clock(&dir)));
+    films.push(("described.mkv", described(&dir)));
     for (name, path) in &films {
-        house.tenuto(&["ingest", &house.store(), path, "--title", name]);
+        dir.ingest(path, name);
     }
-    let server = house.serve(&[]);
+    let server = dir.serve("");
     let mut in_browser = Vec::new();
     for (name, path) in &films {
-        rules::check(&house, &server, name);
+        rules::check(&dir, &server, name);
         let source = sorted(framemd5::decode_anyway(path));
-        let out = house.path(&format!("{name}.out.mov"));
-        house.tenuto(&["export", &house.store(), name, &out]);
+        let out = dir.export(name);
         for (way, input) in [
             ("export", out),
             ("progressive", server.url(&format!("/t/{name}.mp4"))),
@@ -105,7 +104,7 @@ fn odd_films_come_out_as_they_went_in() {
         }
     }
     assert_eq!(in_browser.len(), 2 * IN_BROWSER.len());
-    assert_played(&house, &in_browser);
+    assert_played(&dir, &in_browser);
 }
 
 /// The films whose codecs the browser decodes, from HLS and MP4: it plays them to their ends with
@@ -130,23 +129,23 @@ const IN_BROWSER: &[&str] = &[
 ];
 
 /// Two recordings of one station, one after the other: its clock jumps by a minute and a half.
-fn jumping_clock(house: &House) -> String {
+fn jumping_clock(dir: &TestDir) -> String {
     let part = |name: &str, offset: &str| {
         let words = format!("PICTURES SOUND X264 -c:a aac -output_ts_offset {offset}");
-        std::fs::read(house.film(name, &args(&words))).expect("just made")
+        std::fs::read(dir.encode(name, &args(&words))).expect("just made")
     };
     let both = [part("before.ts", "0"), part("after.ts", "90")].concat();
-    let path = house.path("clock-jumps.ts");
+    let path = dir.at("clock-jumps.ts");
     std::fs::write(&path, both).expect("a file in the test's folder");
     path
 }
 
 /// With a description longer than FFmpeg can put into a header that goes through a pipe.
-fn described(house: &House) -> String {
+fn described(dir: &TestDir) -> String {
     let description = format!("comment={}", "words ".repeat(10_000));
     let mut args = args("PICTURES SOUND X264 -c:a aac -metadata");
     args.push(&description);
-    house.film("described.mkv", &args)
+    dir.encode("described.mkv", &args)
 }
 
 fn args(words: &str) -> Vec<&str> {

@@ -2,7 +2,7 @@
 //! for, and no others.
 
 use crate::gstreamer;
-use crate::house::House;
+use crate::program::TestDir;
 use std::process::Command;
 
 /// Six seconds with a key frame in each.
@@ -20,33 +20,33 @@ const PARTS: &[(&str, &[&str], &[usize])] = &[
 
 #[test]
 fn parts_are_played_by_real_players() {
-    let house = House::new(96);
-    let source = house.film("film.mkv", &FILM.split_whitespace().collect::<Vec<_>>());
-    house.tenuto(&["ingest", &house.store(), &source, "--title", "film"]);
-    let server = house.serve(&[]);
+    let dir = TestDir::with_store_of(96);
+    let source = dir.encode("film.mkv", &FILM.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "film");
+    let server = dir.serve("");
     let whole = pictures(&source);
     let size = whole.len() / (6 * GROUP);
     for (query, words, seconds) in PARTS {
         let second = |s: &usize| &whole[s * GROUP * size..(s + 1) * GROUP * size];
         let wanted: Vec<u8> = seconds.iter().flat_map(second).copied().collect();
         let address = server.url(&format!("/t/film/master.m3u8?{query}"));
-        let (shown, _) = gstreamer::play(&house, &address);
+        let (shown, _) = gstreamer::play(&dir, &address);
         assert_eq!(shown.len() / size, wanted.len() / size, "{query}: pictures");
         assert!(shown == wanted, "{query}: GStreamer shows other pictures");
 
-        let saved = house.path("saved.mp4");
+        let saved = dir.at("saved.mp4");
         let address = server.url("/t/film/master.m3u8");
         let mut args = vec!["play", &address, "--save", &saved, "--destroy", "--json"];
         args.extend(*words);
-        let report = house.tenuto(&args);
+        let report = dir.tenuto(&args);
         let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
         assert_eq!(report["parameters"]["view"], *query);
-        let track = [house.path("saved.video.mp4"), saved];
+        let track = [dir.at("saved.video.mp4"), saved];
         let track = track.iter().find(|path| std::path::Path::new(path).exists());
         let kept = pictures(track.expect("what was seen is kept"));
         assert!(kept == wanted, "{query}: tenuto play saved other pictures");
         for name in ["saved.mp4", "saved.video.mp4", "saved.audio.mp4"] {
-            let _ = std::fs::remove_file(house.path(name));
+            let _ = std::fs::remove_file(dir.at(name));
         }
     }
 }

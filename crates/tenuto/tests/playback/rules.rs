@@ -1,19 +1,19 @@
 //! The rules of HLS for every title that a server serves, and `CODECS` beside what ffprobe finds in
 //! the initialization segment.
 
-use crate::house::{House, Served};
+use crate::program::{Served, TestDir};
 use serde_json::Value;
 use std::process::Command;
 use testkit::hls::CheckedTrack;
 
 /// Checks the HLS of a served title by the rules of RFC 8216.
-pub(crate) fn check(house: &House, server: &Served, title: &str) {
+pub(crate) fn check(dir: &TestDir, server: &Served, title: &str) {
     let folder = format!("/t/{title}/");
     let multivariant = String::from_utf8(server.get(&format!("{folder}master.m3u8")));
     let multivariant = multivariant.expect("a playlist is UTF-8");
     let mut fetch = |uri: &str| server.get(&format!("{folder}{uri}"));
     for track in testkit::hls::check(title, &multivariant, &mut fetch) {
-        let stream = probe(house, &track);
+        let stream = probe(dir, &track);
         let wanted = codec(&stream);
         assert!(
             wanted.iter().any(|part| track.codec == *part || track.codec.starts_with(part)),
@@ -25,8 +25,8 @@ pub(crate) fn check(house: &House, server: &Served, title: &str) {
 }
 
 /// The stream that ffprobe finds in the initialization segment and the first media segment.
-fn probe(house: &House, track: &CheckedTrack) -> Value {
-    let path = house.path("probed.mp4");
+fn probe(dir: &TestDir, track: &CheckedTrack) -> Value {
+    let path = dir.at("probed.mp4");
     let bytes = [track.init.as_slice(), &track.first].concat();
     std::fs::write(&path, bytes).expect("a file in the test's folder");
     let output = Command::new("ffprobe")

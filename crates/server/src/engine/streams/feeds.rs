@@ -102,20 +102,6 @@ impl Streams {
         Some(Candidate { layout, replica, copies, streams, demand, sent })
     }
 
-    /// Bytes of memory that the intervals of a candidate that follows take at most.
-    pub(super) fn interval_bytes(&self, candidate: &Candidate) -> u64 {
-        let of = |stream: &Stream| {
-            let Some(fed) = stream.fed else { return 0 };
-            let leader = self[&fed.feed].release_clock();
-            let longer = stream.timing.keeps_longer_by(&leader);
-            let track = &stream.layout.tracks[usize::from(stream.track)];
-            let lasts = stream.layout.duration.max(Duration::from_millis(1));
-            let part = longer.min(lasts).as_nanos() * u128::from(track.bytes) / lasts.as_nanos();
-            u64::try_from(part).unwrap_or(u64::MAX)
-        };
-        candidate.streams.iter().map(of).sum()
-    }
-
     // The stream or feed that reads a track for a viewer ahead of this one, with the least interval
     // between them.
     fn nearest_ahead(&self, stream: &Stream) -> Option<StreamId> {
@@ -312,15 +298,6 @@ impl Streams {
         if let Some(before) = stream.hold_until(piece, slot) {
             self.bookings.disks[disk].dispatcher.books.hold_until(before, slot);
         }
-    }
-}
-
-/// What is shared.
-impl Streams {
-    /// Bytes of buffers that feeds keep for their followers.
-    pub(in crate::engine) fn interval_bytes_held(&self) -> u64 {
-        let held = self.feeds.values().flat_map(|feed| feed.stream.held());
-        held.map(|(_, piece)| u64::from(piece.len)).sum()
     }
 }
 

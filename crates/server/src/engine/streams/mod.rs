@@ -22,6 +22,7 @@ mod awaited;
 mod best_effort;
 mod evaluate;
 mod feeds;
+mod intervals;
 mod look_ahead;
 mod memory;
 mod placement;
@@ -45,7 +46,7 @@ use std::time::Duration;
 use titles::Titles;
 use units::Moment;
 
-pub(super) use placement::{Choice, Rejected, Rejection, reserve_for};
+pub(super) use placement::{Choice, Rejected, Rejection, least_reserve, reserve_for};
 pub(super) use reading::Retry;
 
 /// All admitted streams, with everything that they hold.
@@ -235,8 +236,6 @@ impl Streams {
         let fits = approval.is_ok();
         if let Ok(approval) = approval {
             self.adopt(approval);
-            let dispatcher = &mut self.bookings.disks[disk].dispatcher;
-            dispatcher.delay_chosen(id, u64::from(slots));
             // What was late is not made good by that.
             for (piece, deadline) in late {
                 stream.account(piece);
@@ -389,6 +388,14 @@ impl Streams {
         let pins = self.buffers.pins();
         if pins != holds + unsent {
             return Err(format!("{pins} pins for {holds} held and {unsent} unsent pieces"));
+        }
+        // An evaluation that took a read for unread in another slot would leave a plan with too
+        // little in one window and too much in the next.
+        for chosen in (0..self.bookings.disks.len()).flat_map(|disk| self.droppable(disk)) {
+            let mut held = self[&chosen.stream].held();
+            if !held.any(|(read, piece)| (read, piece) == (chosen.read, chosen.piece)) {
+                return Err(format!("{chosen:?} is not booked in this slot"));
+            }
         }
         if self.buffers.used() > self.buffers.total() {
             return Err(format!("{} bytes of buffers in use", self.buffers.used()));

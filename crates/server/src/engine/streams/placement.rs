@@ -11,8 +11,8 @@ use super::Streams;
 use crate::engine::bookings::evaluate::{Accepted, Approval, Candidate, Shortfall};
 use crate::engine::pieces::{curve, validate};
 use crate::engine::stream::Stream;
-use crate::engine::{AdmitRequest, Layout, SessionId, TrackLayout, TrackNumber};
-use scheduler::{Slack, sending_reserve};
+use crate::engine::{AdmitRequest, Layout, Resource, SessionId, TrackLayout, TrackNumber};
+use scheduler::{SEND_WINDOW, Slack, sending_reserve};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,9 +130,9 @@ impl Streams {
                 }
             };
         };
-        let memory = self.bookings.disks[alone.disk()].memory;
-        let short_interval = self.interval_bytes(&following) <= memory / SHORT_INTERVAL_PART;
-        if short_interval && let Ok(approval) = self.evaluate(&following) {
+        if self.follows_first(&alone, &following)
+            && let Ok(approval) = self.evaluate(&following)
+        {
             self.put_candidate(alone);
             return Ok(following.accepted(approval));
         }
@@ -155,15 +155,20 @@ impl Streams {
         }
     }
 
-    // Evaluates a candidate with the leads of its tracks gathered; if it does not fit, without.
+    // Evaluates a candidate with the leads of its tracks gathered; if it does not fit, without; if
+    // memory is short, with less for its sockets.
     fn evaluate_alone(&mut self, alone: &mut Candidate) -> Result<Approval, Shortfall> {
-        match self.evaluate(alone) {
-            Err(_) if alone.gathers_leads() => {
-                self.bookings.gather_leads(alone, false);
-                self.evaluate(alone)
-            }
-            result => result,
+        let mut result = self.evaluate(alone);
+        if result.is_err() && alone.gathers_leads() {
+            self.bookings.gather_leads(alone, false);
+            result = self.evaluate(alone);
         }
+        let is_short = |short: &Shortfall| short.shortage.resource == Resource::Memory;
+        if result.as_ref().is_err_and(is_short) {
+            alone.demand.reserve = least_reserve(alone.demand.reserve);
+            result = self.evaluate(alone);
+        }
+        result
     }
 
     // A candidate is not used.
@@ -274,12 +279,13 @@ pub(in crate::engine) struct Rejected {
     pub(in crate::engine) shortfall: Shortfall,
 }
 
-/// Memory that the sockets of a session with these tracks need.
+/// What is left of a reserve if each socket is given one piece at a time: the next piece is in
+/// memory until its release, so that this costs nothing but a pause between the two.
+pub(in crate::engine) fn least_reserve(reserve: u64) -> u64 {
+    reserve / SEND_WINDOW
+}
+
+/// Memory that the sockets of a session with these tracks may use.
 pub(in crate::engine) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
     sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
 }
-
-/// A newcomer follows another, if that fits, while the interval between them takes no more than
-/// this part of the disk's memory. A longer interval is taken only where the disk has no room:
-/// memory that it takes keeps several shorter ones out.
-const SHORT_INTERVAL_PART: u64 = 8;

@@ -54,9 +54,12 @@ impl Streams {
         let mut droppable = Vec::new();
         for (id, mut reads) in of {
             let Some(stream) = self.get(id) else { continue };
-            for (read, _) in stream.held_from_end() {
+            for (read, piece) in stream.held_from_end() {
                 match reads.remove(&read) {
-                    Some(chosen) if self.buffers.has_one_pin(read) => droppable.push(chosen),
+                    // In the slots of its stream, which may have moved since it was chosen.
+                    Some(chosen) if self.buffers.has_one_pin(read) => {
+                        droppable.push(Chosen { piece, ..chosen });
+                    }
                     // Earlier pieces of the stream become unread only after this one, which cannot.
                     _ => break,
                 }

@@ -22,7 +22,7 @@ impl Fixture {
     }
 
     fn connect(&mut self, session: SessionId) {
-        self.engine.connected(self.now, session);
+        self.engine.connected(session);
         self.drain();
     }
 

@@ -26,7 +26,7 @@ fn a_title_that_an_empty_server_cannot_serve_is_refused_for_ever() {
     let network = |pieces: u64| Some(BitRate(u64::from(PIECE) * 8 * 2 * pieces));
     let table = [
         (Resource::Disk, "five reads a slot, four are made", config(4, 1000)),
-        (Resource::Memory, "two pieces for its socket, and one to read", config(40, 2)),
+        (Resource::Memory, "a piece for its socket, and one to read", config(40, 1)),
         (
             Resource::Network,
             "five pieces a slot, four are sent",
