@@ -60,17 +60,17 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
 /// 88.8 Mb/s for 20 minutes, which is 59 streams.
 #[test]
 fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
-    let room = Room::new();
+    let dir = TestDir::new();
     let on = "--profile mpeg-1.5 --target sim:st39183w";
-    let found = room.json(&format!("meter capacity {on}"));
+    let found = dir.json(&format!("meter capacity {on}"));
     assert_eq!((&found["streams"], &found["confirmed"]), (&59.into(), &true.into()), "{found}");
     assert_eq!(found["burst"], serde_json::Value::Null);
     // No frame is late yet, but all wait longer and longer.
-    let run = room.run(&format!("meter run {on} --streams 61 --duration 10min --json"));
+    let run = dir.run(&format!("meter run {on} --streams 61 --duration 10min --json"));
     let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((&report["late"], &report["backlog_grows"]), (&0.into(), &true.into()), "{report}");
     assert_eq!(run.code, Some(3));
-    let short = room.run(&format!("meter run {on} --streams 61 --duration 1min"));
+    let short = dir.run(&format!("meter run {on} --streams 61 --duration 1min"));
     assert!(short.err.contains("too short to show that streams are held"), "{}", short.err);
 }
 
