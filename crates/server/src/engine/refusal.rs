@@ -108,7 +108,7 @@ impl Engine {
         // Once for each slot: every session is looked at.
         let next = known.unwrap_or_else(|| {
             let who = GiveWay::for_shortfalls([(candidate.placement(), resource)]);
-            let ends = self.sessions.iter().filter(|(_, session)| who.includes(session));
+            let ends = self.sessions.iter().filter(|(id, session)| who.includes(**id, session));
             let ends = ends.flat_map(|(_, session)| {
                 let played = session.streams.iter().filter_map(|id| {
                     let stream = self.streams.get(*id)?;
