@@ -6,10 +6,10 @@
 //!   fits_ever       calibrated         all      at the end of a slot    the start of that slot
 //! ```
 //!
-//! `Some(false)` of `fits_ever` holds for requests at any time, of viewers who wait for their start no longer. A
-//! read's slot is a step function of the time of the request that never falls, so of all requests
-//! within one slot the last has every read due latest, counted from that slot; and none can begin
-//! to read before the slot begins. A policy that is monotone
+//! `Some(false)` of `fits_ever` holds for requests at any time, of viewers who wait for their start
+//! no longer. A read's slot is a step function of the time of the request that never falls, so of
+//! all requests within one slot the last has every read due latest, counted from that slot; and
+//! none can begin to read before the slot begins. A policy that is monotone
 //! ([`scheduler::PolicyKind::is_monotone`]) and refuses this case refuses all others. A viewer who
 //! follows another shares its reads, which is not looked at. Without a replica no read has to be a
 //! slot early, and only memory beyond a bound that has nothing to do with time is looked at: how
