@@ -21,10 +21,10 @@
 
 #![allow(clippy::print_stdout, reason = "it prints figures")]
 
-use meter::log::{Record, RecordSink, WhenFull, background_writer};
+use meter::operations::{FileSet, NullPort, TickingPort};
+use meter::operations::{Record, RecordSink, WhenFull, background_writer};
+use meter::operations::{StreamsOutcome, StreamsPlan, run_streams};
 use meter::profiles::Profile;
-use meter::streams::{StreamsOutcome, StreamsPlan, run};
-use meter::target::{FileSet, NullPort, TickingPort};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use units::ByteCount;
@@ -99,7 +99,8 @@ fn count_of(operations: u32) {
     let mut port = TickingPort::new(TICK);
     let frames = operations / STREAMS;
     let plan = plan(Duration::from_nanos(1_000_000_000 * u64::from(frames) / FPS));
-    let outcome = run(&plan, &mut port, &mut ring, &mut |_| true).expect("nothing can fail");
+    let outcome =
+        run_streams(&plan, &mut port, &mut ring, &mut |_| true).expect("nothing can fail");
     black_box(&ring.records);
     println!("{} operations, {} late", outcome.reads.operations, outcome.late);
 }
@@ -117,7 +118,7 @@ fn ran(plan: &StreamsPlan, log: &mut dyn RecordSink) -> Ran {
     let began = processor_time();
     let mut on_processor = Duration::ZERO;
     let enough = plan.duration;
-    let outcome = run(plan, &mut port, log, &mut |progress| {
+    let outcome = run_streams(plan, &mut port, log, &mut |progress| {
         let go_on = progress.elapsed < enough;
         if !go_on {
             on_processor = processor_time() - began;

@@ -21,42 +21,73 @@
 //! ```
 //!
 //! The functions and types at this root are those that a program needs to run experiments and to
-//! show their reports. [`fleet`] runs one experiment on many machines; [`profiles`] describe the
-//! streams of known formats.
+//! show their reports. [`agents`] run one experiment on many machines; [`profiles`] describe the
+//! streams of known formats; [`operations`] are for programs that bring a storage of their own.
 //!
 //! The meter does not know the store's format and shares no code with the server: its figures of
 //! the server are those that any other client would measure. It prints nothing.
 
 mod blame;
 mod bottleneck;
-pub mod capacity;
+mod capacity;
 pub mod compare;
 pub mod emulated;
 mod error;
 mod experiment;
-pub mod fleet;
+mod fleet;
 mod live;
-pub mod log;
+mod log;
 mod network;
 mod observer;
 pub mod profiles;
 mod ramp;
 pub mod report;
 pub mod rounds;
-pub mod s3;
-pub mod streams;
+mod s3;
+mod streams;
 pub mod study;
-pub mod target;
+mod target;
 mod threshold;
-pub mod tls;
-pub mod trace;
+mod tls;
+mod trace;
 pub mod transfers;
 pub mod viewer;
 
+pub use capacity::{HoldRule, StorageKind};
 pub use error::{MeterError, MeterErrorKind};
-pub use experiment::*;
+pub use experiment::{
+    CapacityScore, ComparisonConfig, ExperimentReport, NetworkConfig, PlayersConfig, RampConfig,
+    RateAlarmConfig, RoundsConfig, RunLength, SearchConfig, StreamRunConfig, StreamsConfig,
+    StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script, capacity_score,
+    compare_runs, compare_variants, load_profile, load_profile_text, load_script, profile_from,
+    recount_runs, run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers,
+    search_players, search_streams, study_network,
+};
 pub use observer::Observer;
-pub use ramp::Script;
+pub use s3::Access;
+pub use target::Layout;
+pub use tls::{Identity, Trust};
+
+/// Runs on many machines: the controller, and the agents and workers that it directs.
+pub mod agents {
+    pub use crate::experiment::{
+        AgentConfig, FleetConfig, read_token, run_fleet, run_worker, serve_agent, serve_agent_stdio,
+    };
+    pub use crate::fleet::WorkerOptions;
+}
+
+/// Single operations on a target: the interface to a storage of one's own, and the records of a
+/// run.
+pub mod operations {
+    pub use crate::log::{
+        LogSink, OperationKind, Record, RecordSink, WhenFull, background_writer, read, recount,
+    };
+    pub use crate::streams::{BacklogGrowth, StreamsOutcome, StreamsPlan, run as run_streams};
+    pub use crate::target::{
+        FileSet, Handle, IoCompletion, IoRequest, NullPort, Port, QueuedPort, SimulatedPort,
+        TickingPort,
+    };
+}
 
 /// The element of `list` at `index`; a list that is too short is extended by default values.
 fn grown<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {

@@ -22,7 +22,7 @@ pub trait Observer {
     /// A note for the user beside the report.
     fn note(&self, text: &str);
 
-    /// A line for the program that started this process; see [`fleet`](crate::fleet).
+    /// A line for the program that started this process; see [`agents`](crate::agents).
     fn signal(&self, line: &str);
 
     /// The rate crossed the threshold: in words, and as an object with the key `event`.

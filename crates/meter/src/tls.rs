@@ -14,8 +14,9 @@
 
 mod identity;
 
+pub use identity::Identity;
+pub(crate) use identity::IdentityError;
 pub(crate) use identity::Proof;
-pub use identity::{Identity, IdentityError};
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

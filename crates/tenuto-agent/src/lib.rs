@@ -11,9 +11,8 @@
 
 mod terminal;
 
-use meter::{
-    AgentConfig, MeterError, MeterErrorKind, read_token, run_worker, serve_agent, serve_agent_stdio,
-};
+use meter::agents::{AgentConfig, read_token, run_worker, serve_agent, serve_agent_stdio};
+use meter::{MeterError, MeterErrorKind};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;

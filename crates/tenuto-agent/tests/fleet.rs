@@ -1,8 +1,8 @@
 //! The agent's program, copied to a host by `meter run --hosts`. In place of ssh: a shell script
 //! that runs the command on this machine.
 
-use meter::fleet::WorkerOptions;
-use meter::{FleetConfig, MeterError, Observer, load_profile_text, run_fleet};
+use meter::agents::{FleetConfig, WorkerOptions, run_fleet};
+use meter::{MeterError, Observer, load_profile_text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,8 +4,8 @@
 use crate::start;
 use device::{FileDevice, Method, OpenOptions, SimulatedDisk};
 use meter::emulated::{MB, MPEG1};
+use meter::operations::{QueuedPort, SimulatedPort};
 use meter::rounds::{Faster, RoundPace, RoundsOutcome, RoundsPlan, run};
-use meter::target::{QueuedPort, SimulatedPort};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

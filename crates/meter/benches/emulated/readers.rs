@@ -3,8 +3,8 @@
 use crate::{FILE, RANGE, STREAMS};
 use device::{BlockDevice, EmulatedDisk, FileDevice, OpenOptions};
 use meter::emulated::{MPEG1, Mounted};
+use meter::operations::QueuedPort;
 use meter::rounds::{Order, RoundPace, RoundsPlan, RoundsStreamStats, run};
-use meter::target::QueuedPort;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;

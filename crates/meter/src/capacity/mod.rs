@@ -21,13 +21,20 @@
 //! [`Search`] only chooses the next run; [`HoldRule`] defines what counts as held. Neither does
 //! I/O. Tests judge the search on [`SimulatedCapacity`].
 
+mod burst;
+mod known_storage;
 mod rule;
 mod search;
+#[cfg(test)]
 mod simulated_capacity;
 
-pub use rule::{HoldRule, at_most};
-pub use search::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
-pub use simulated_capacity::SimulatedCapacity;
+pub(crate) use burst::{Burst, DeliveredRun, burst};
+pub use known_storage::StorageKind;
+pub(crate) use known_storage::{KnownStorage, StreamNeeds};
+pub use rule::HoldRule;
+pub(crate) use search::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
+#[cfg(test)]
+use simulated_capacity::SimulatedCapacity;
 
 #[cfg(test)]
 mod tests;

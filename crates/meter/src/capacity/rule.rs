@@ -6,9 +6,10 @@ use units::float;
 /// The rule by which streams count as held. Misses caused by the meter itself never count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldRule {
-    /// No frame is late; no player is below the best rendition.
+    /// No frame is late; no player is below the best rendition; the backlog does not grow.
     Strict,
-    /// At most one round in a hundred has a late frame (Alderman and Diallo). Wald's sequential
+    /// At most one round in a hundred has a late frame (Alderman and Diallo), and the backlog does
+    /// not grow. Wald's sequential
     /// test ends a run as soon as it can distinguish one late round in 50 from one in 200, with an
     /// error probability of 1 %.
     OneLateRoundOf100,
@@ -44,9 +45,11 @@ impl HoldRule {
     /// The verdict on a complete run.
     pub fn holds(self, outcome: &StreamsOutcome) -> bool {
         match self {
-            Self::Strict => outcome.missed() == 0,
+            Self::Strict => outcome.is_held(),
             // In whole numbers: one in exactly a hundred must count as held.
-            Self::OneLateRoundOf100 => outcome.late_rounds * 100 <= outcome.rounds,
+            Self::OneLateRoundOf100 => {
+                outcome.late_rounds * 100 <= outcome.rounds && outcome.backlog_growth.is_none()
+            }
         }
     }
 
@@ -82,7 +85,7 @@ fn sequential(late: u64, rounds: u64) -> Option<bool> {
 
 /// The upper limit, with 95 % confidence, of the share of misses after `late` in `n`: the rule of
 /// three (3 / n) for none, else Wilson's score.
-pub fn at_most(late: u64, n: u64) -> f64 {
+pub(crate) fn at_most(late: u64, n: u64) -> f64 {
     if n == 0 {
         return 1.0;
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A run to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SearchStep {
+pub(crate) struct SearchStep {
     /// The number of streams of the run.
     pub streams: u32,
     /// The reason for the run.
@@ -15,7 +15,7 @@ pub struct SearchStep {
 
 /// The reason for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// Four times as many streams as before.
     Up,
     /// A count between the largest held and the smallest failed.
@@ -28,7 +28,7 @@ pub enum Purpose {
 
 /// The verdict on one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunVerdict {
+pub(crate) enum RunVerdict {
     /// The rule held.
     Held,
     /// The rule did not hold.
@@ -39,7 +39,7 @@ pub enum RunVerdict {
 
 impl Purpose {
     /// The word for reports.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Up => "up",
             Self::Narrow => "narrow",
@@ -51,7 +51,7 @@ impl Purpose {
 
 impl RunVerdict {
     /// The word for reports.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
             Self::Failed => "not held",
@@ -62,7 +62,7 @@ impl RunVerdict {
 
 /// The verdict and the delivered rate of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RunResult {
+pub(crate) struct RunResult {
     /// The verdict by the rule.
     pub answer: RunVerdict,
     /// The delivered rate, expressed as a number of streams.
@@ -71,7 +71,7 @@ pub struct RunResult {
 
 /// The result of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SearchResult {
+pub(crate) struct SearchResult {
     /// The largest number of streams held: in a long run, or in a short one if no long run held.
     pub streams: u32,
     /// They held again in a longer run after an overload.
@@ -91,7 +91,7 @@ pub struct SearchResult {
 
 /// The state of a search for the largest number of streams that a storage holds.
 #[derive(Clone, Debug, Default)]
-pub struct Search {
+pub(crate) struct Search {
     most: u32,
     budget: u32,
     probes: u32,
@@ -109,6 +109,10 @@ pub struct Search {
     /// Runs contradict each other: a count that failed once counts as too many.
     unrepeatable: bool,
     confirmed: bool,
+    /// The largest count that a confirming run held.
+    sure: u32,
+    /// Where results are not repeatable: the delivered rate of a confirming run that failed.
+    sustained: Option<u32>,
     /// Invalid runs, in all and since the last valid one.
     invalid: u32,
     in_a_row: u32,
@@ -124,18 +128,18 @@ pub struct Search {
 
 impl Search {
     /// A search up to `most` streams, with at most `budget` runs.
-    pub fn new(most: u32, budget: u32) -> Self {
+    pub(crate) fn new(most: u32, budget: u32) -> Self {
         Self { most, budget, reach: 1, ..Self::default() }
     }
 
     /// Ends the search soon: at most two more runs, to confirm a result.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.budget = self.budget.min(self.probes + 2);
     }
 
     /// The next run; `None` when the search is over. Report its result before the next call.
-    pub fn step(&mut self) -> Option<SearchStep> {
-        if self.confirmed || self.given_up || self.probes >= self.budget || self.most == 0 {
+    pub(crate) fn step(&mut self) -> Option<SearchStep> {
+        if self.is_over() || self.given_up || self.probes >= self.budget || self.most == 0 {
             return None;
         }
         // An invalid run says nothing about the storage, so it is repeated before anything is
@@ -180,7 +184,7 @@ impl Search {
     }
 
     /// Takes the result of the run that [`Search::step`] asked for.
-    pub fn report(&mut self, step: SearchStep, found: RunResult) {
+    pub(crate) fn report(&mut self, step: SearchStep, found: RunResult) {
         // Up to here nothing is counted, so that an invalid run leaves no vote.
         if self.is_tried_again(step, found.answer) {
             return;
@@ -198,7 +202,7 @@ impl Search {
         match purpose {
             // It held after an overload and in a longer run: the search is over.
             Purpose::Confirm if is_held => {
-                (self.confirmed, self.low) = (true, streams);
+                (self.confirmed, self.low, self.sure) = (true, streams, streams);
                 return;
             }
             // A single stream that fails twice is the final verdict: there is no smaller number.
@@ -211,7 +215,7 @@ impl Search {
             self.learn(streams, found.delivered);
         }
         // Where results contradict each other, the bracket is made anew from all votes.
-        if !invalid && self.contradicts_itself(step, is_held) {
+        if !invalid && self.contradicts_itself(step, is_held, found.delivered) {
             return;
         }
         if !is_held && purpose == Purpose::Confirm && !self.long {
@@ -229,23 +233,31 @@ impl Search {
     }
 
     /// The result so far.
-    pub fn verdict(&self) -> SearchResult {
+    pub(crate) fn verdict(&self) -> SearchResult {
         // Without a long run that held, the largest count that held in a short run is reported.
         let below = self.once.range(..self.high.unwrap_or(u32::MAX)).next_back();
         let once = below.or(self.once.last()).copied();
         // `low` is zero after long runs only failed; short runs that held are better than no
         // number.
         let sure = self.confirmed || self.low > 0;
-        let streams = once.filter(|_| !sure).unwrap_or(self.low);
+        let low = if self.confirmed { self.sure } else { self.low };
+        let streams = once.filter(|_| !sure).unwrap_or(low);
         SearchResult {
             streams,
             confirmed: self.confirmed,
             too_many: self.high.filter(|high| *high > streams),
-            at_limit: self.confirmed && self.low == self.most,
+            at_limit: self.confirmed && streams == self.most,
             by_meter: self.high.is_some_and(|high| self.by_meter.contains(&high)),
             probes: self.probes,
             invalid: self.invalid,
         }
+    }
+
+    /// Whether a confirmed count is close enough to the smallest that failed. Where results are not
+    /// repeatable, the first count that is confirmed may be far below.
+    fn is_over(&self) -> bool {
+        let next = self.high.unwrap_or(0).saturating_sub(self.sure);
+        self.confirmed && (!self.unrepeatable || next <= (self.sure / 100).max(1))
     }
 
     /// Whether an invalid run is to be repeated, up to [`TRIES`] runs in all. If each is invalid,
@@ -273,7 +285,7 @@ impl Search {
     /// run and not in the next, so that bisection finds no boundary. From here on each failure
     /// counts, and confirming runs go down from the smallest count that ever failed, twice as far
     /// each time, until one holds.
-    fn contradicts_itself(&mut self, step: SearchStep, is_held: bool) -> bool {
+    fn contradicts_itself(&mut self, step: SearchStep, is_held: bool, delivered: f64) -> bool {
         let failed_for_long = step.purpose == Purpose::Confirm && !is_held && self.long;
         if !self.unrepeatable {
             // One such count may be chance, as a neighbour that worked for a moment.
@@ -285,6 +297,15 @@ impl Search {
             }
         } else if failed_for_long {
             self.reach = self.reach.saturating_mul(2);
+        }
+        if failed_for_long && self.unrepeatable {
+            // A rate near the demand says no more than that the count failed.
+            let clear = delivered < f64::from(step.streams) * ALL;
+            if clear {
+                self.learn(step.streams, delivered);
+                self.forget_above(delivered);
+            }
+            self.sustained = self.estimate.filter(|_| clear);
         }
         if self.unrepeatable {
             self.long = true;
@@ -308,8 +329,14 @@ impl Search {
 
     /// The count to confirm where results are not repeatable: one that held, or below one that did.
     fn candidate(&self, high: u32) -> u32 {
+        if self.confirmed {
+            return self.sure + (high - self.sure) / 2;
+        }
         let held = self.once.last().copied().unwrap_or(1);
-        high.saturating_sub(self.reach).clamp(1, held.max(1))
+        let below = high.saturating_sub(self.reach);
+        // What a failed run delivered at its end is nearer than a guess, and may be much lower.
+        let sustained = self.sustained.filter(|rate| *rate + 1 < high);
+        sustained.unwrap_or(below).clamp(1, held.max(1))
     }
 
     /// Discards short runs that held. A slight overload takes long to use up the clients' buffers,
@@ -321,8 +348,15 @@ impl Search {
         self.votes.insert(streams, (0, 1));
         (self.low, self.high) = (0, Some(streams));
         self.learn(streams, delivered);
+        self.forget_above(delivered);
         // The limit is known roughly by now, so the search starts closer to the estimate.
         self.reach = (self.reach / 2).max(1);
+    }
+
+    /// Forgets that counts above the rate of a failed long run held before: the storage was faster
+    /// then.
+    fn forget_above(&mut self, delivered: f64) {
+        self.once.retain(|count| f64::from(*count) * ALL <= delivered + 1.0);
     }
 
     fn looks_accidental(&self, streams: u32, found: RunResult) -> bool {

@@ -5,24 +5,24 @@ use super::{RunResult, RunVerdict, Search, SearchResult, SearchStep};
 
 /// A simulated storage of known capacity whose runs are wrong with a given probability.
 #[derive(Clone, Debug)]
-pub struct SimulatedCapacity {
+pub(super) struct SimulatedCapacity {
     /// The true number of streams that the storage holds.
-    pub capacity: u32,
+    pub(super) capacity: u32,
     /// The source of wrong results.
-    pub chance: fastrand::Rng,
+    pub(super) chance: fastrand::Rng,
     /// The probability of a wrong result. With 0.01, one run in a hundred that should hold fails
     /// because of a neighbour, one in a hundred that should fail holds if the overload is below 5
     /// %, and the delivered rate varies by 1 % in each direction.
-    pub noise: f64,
+    pub(super) noise: f64,
     /// The share of runs in which the measuring machine itself is late.
-    pub invalid: f64,
+    pub(super) invalid: f64,
     /// The number of streams above which the measuring machine is always late.
-    pub measurable: u32,
+    pub(super) measurable: u32,
 }
 
 impl SimulatedCapacity {
     /// A storage with a capacity from 1 to `most` drawn from `seed`, uniform in powers of two.
-    pub fn drawn(most: u32, noise: f64, seed: u64) -> Self {
+    pub(super) fn drawn(most: u32, noise: f64, seed: u64) -> Self {
         let mut draw = fastrand::Rng::with_seed(seed);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to most")]
         let capacity = (draw.f64() * f64::from(most).ln()).exp().round() as u32;
@@ -37,7 +37,7 @@ impl SimulatedCapacity {
 
     /// The result of a run. A long run counts as three short ones: it fails if any of them meets a
     /// neighbour, and holds by accident only if all three do.
-    pub fn answer(&mut self, SearchStep { streams, long, .. }: SearchStep) -> RunResult {
+    pub(super) fn answer(&mut self, SearchStep { streams, long, .. }: SearchStep) -> RunResult {
         let fits = streams <= self.capacity;
         let length = if long { 3 } else { 1 };
         let mut accidents = (0..length).map(|_| self.chance.f64() < self.noise);
@@ -58,7 +58,7 @@ impl SimulatedCapacity {
     }
 
     /// The result of a search from 1 to `most` with at most `probes` runs, and the runs it made.
-    pub fn searched(&mut self, most: u32, probes: u32) -> (SearchResult, Vec<SearchStep>) {
+    pub(super) fn searched(&mut self, most: u32, probes: u32) -> (SearchResult, Vec<SearchStep>) {
         let mut search = Search::new(most, probes);
         let mut steps = Vec::new();
         while let Some(step) = search.step() {

@@ -3,7 +3,7 @@
 
 use super::rate_alarm::RateAlarmConfig;
 use super::record::ExperimentReport;
-use super::streams::{StreamRunConfig, StreamsConfig, run_streams};
+use super::streams::{RunLength, StreamRunConfig, StreamsConfig, run_streams};
 use super::target::TargetSpec;
 use crate::error::MeterError;
 use crate::fleet::{
@@ -176,7 +176,7 @@ fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
             },
             layout: layout.map_err(MeterError::usage)?,
             buffer: options.buffer_frames,
-            duration: Duration::from_nanos(options.duration_ns),
+            duration: RunLength::Exactly(Duration::from_nanos(options.duration_ns)),
             realtime: false,
             spin: options.busy_poll,
             metrics: None,

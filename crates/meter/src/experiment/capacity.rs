@@ -6,13 +6,13 @@ use super::record::{self, ExperimentReport};
 use super::run_report::Subject;
 use super::search::{Probe, SearchRuns, run_search};
 use super::streams::INTERRUPTED;
-use crate::capacity::{HoldRule, Search, SearchResult, SearchStep};
+use crate::capacity::{Burst, HoldRule, Search, SearchResult, SearchStep};
 use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::report::{TextTable, facts, late};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use units::{show, show_duration};
+use units::show;
 
 /// A search for the largest number of streams or players.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ pub(super) fn find(
 }
 
 /// The largest number of runs in a search.
-const MAX_RUNS: u32 = 40;
+pub(super) const MAX_RUNS: u32 = 40;
 
 /// The result of a search.
 pub(super) struct CapacityResult<'a> {
@@ -70,6 +70,11 @@ impl CapacityResult<'_> {
             "invalid": invalid,
             "broke_first": runs.broke_first(),
             "late_share_at_most": certainty,
+            "burst": self.burst().map(|burst| json!({
+                "streams": burst.streams,
+                "bytes": burst.bytes.0,
+                "seconds": burst.lasted.as_secs(),
+            })),
             "runs": runs.probes.iter().map(Probe::json).collect::<Vec<_>>(),
         })
     }
@@ -81,12 +86,13 @@ impl CapacityResult<'_> {
         let smaller = probes.iter().any(|probe| probe.outcome.below_best > 0);
         head.extend(smaller.then_some(">smaller"));
         let mut table = TextTable::new(&head);
-        for Probe { step, answer, outcome, .. } in probes {
+        for probe in probes {
+            let Probe { step, outcome, .. } = probe;
             let below = smaller.then(|| outcome.below_best.to_string());
             let mut row = vec![
                 step.streams.to_string(),
                 step.purpose.word().to_owned(),
-                answer.word().to_owned(),
+                probe.answer_word().to_owned(),
                 show::length(outcome.took.as_secs_f64()),
                 outcome.frames.to_string(),
                 outcome.late_by_storage().to_string(),
@@ -102,7 +108,7 @@ impl CapacityResult<'_> {
     pub(super) fn conclusion(&self) -> Vec<(&'static str, String)> {
         let Self { subject, rule, runs } = self;
         let SearchResult { probes, invalid, .. } = runs.verdict;
-        let length = show_duration(subject.duration);
+        let length = show::length(subject.duration.as_secs_f64());
         let made = match invalid {
             0 => format!("{probes} of {length}"),
             _ => format!("{probes} of {length}, and {invalid} that this machine made invalid"),
@@ -119,11 +125,36 @@ impl CapacityResult<'_> {
             ));
             lines.push(("read by", outcome.method.clone()));
         }
+        lines.extend(self.burst_text().map(|text| ("burst", text)));
         lines.push(("caches", subject.caches.clone()));
         if let Some((_, sentence)) = runs.limit() {
             lines.push(("broke first", sentence));
         }
         lines
+    }
+
+    /// What the storage delivered at first and not later. Players do not show it.
+    fn burst(&self) -> Option<Burst> {
+        self.subject.each.and_then(|each| self.runs.burst(each))
+    }
+
+    fn burst_text(&self) -> Option<String> {
+        let what = &self.subject.what;
+        let confirming = self.runs.confirming().filter(|_| self.subject.each.is_some());
+        if let Some(Burst { streams, bytes, lasted }) = self.burst() {
+            return Some(format!(
+                "{streams} {what} at first, and not later: {bytes} beyond the sustained rate within \
+                 {}, by a credit or a cache, or before others used the storage",
+                show::length(lasted.as_secs_f64())
+            ));
+        }
+        let outcome = &confirming?.outcome;
+        Some(format!(
+            "none seen; one that lasts for more than {} and {} at this rate would not show: take a \
+             longer --duration",
+            show::length(outcome.took.as_secs_f64()),
+            outcome.bytes()
+        ))
     }
 
     fn holds(&self) -> String {

@@ -2,7 +2,7 @@
 //! the runs near the limit. Its reader pays for the storage, so it explains its terms.
 
 use super::capacity::CapacityResult;
-use super::search::{LONG, Probe};
+use super::search::Probe;
 use crate::capacity::{HoldRule, RunVerdict};
 use crate::error::MeterError;
 use crate::report::{
@@ -11,7 +11,7 @@ use crate::report::{
 };
 use crate::rounds::Spread;
 use std::time::Duration;
-use units::{BitRate, float, show, show_duration};
+use units::{BitRate, float, show};
 
 pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
     let CapacityResult { subject, runs, .. } = found;
@@ -26,7 +26,7 @@ pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
         rates(subject.each, &runs.probes).block(RATES)?,
         responses(subject.each, &runs.probes).block(RESPONSES)?,
         Block::Heading("Runs, in order".into()),
-        Block::Text(purposes(subject.duration * LONG)),
+        Block::Text(purposes(subject.confirming)),
         all_runs(&runs.probes),
     ]);
     if let Some(edge) = runs.edge() {
@@ -148,11 +148,12 @@ fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
     };
     let rule = match rule {
         HoldRule::Strict => {
-            "A number of streams is held if not one frame of any of them is late because of the storage."
+            "A number of streams is held if not one frame of any of them is late because of the storage, and \
+             if the backlog does not grow: frames wait no longer at the end of the run than before."
         }
         HoldRule::OneLateRoundOf100 => {
             "A number of streams is held if at most one round of a hundred is late; the frames of one \
-             number of all streams are a round."
+             number of all streams are a round. The backlog must not grow, either."
         }
     };
     let mut all = vec![format!("{counted} {rule}")];
@@ -161,9 +162,10 @@ fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
             "The confidence is the rule of three: with no late frame among n, fewer than 3/n are late in \
              the long run. It takes frames for independent of each other, which those of one disturbance \
              are not, and says nothing of what was not there while it was measured: other users, a full \
-             or an aged file system, a failed disk. A longer run proves more ({} here, and {LONG} times \
-             that for the last).",
-            show_duration(subject.duration),
+             or an aged file system, a failed disk. A longer run proves more ({} here, and {} \
+             for the last).",
+            show::length(subject.duration.as_secs_f64()),
+            show::length(subject.confirming.as_secs_f64()),
         ));
     }
     if verdict.by_meter {
@@ -223,18 +225,19 @@ fn purposes(long: Duration) -> String {
          and what did not. above: one more than the largest held, which must fail once more. confirm: \
          right after that, still overloaded, the largest held must hold for {}, because storage remembers \
          what was asked of it before. invalid: this machine was late itself, so that the run says nothing \
-         of the storage and is made again. A run that cannot change its answer any more ends early.",
-        show_duration(long),
+         of the storage and is made again. grows: no frame is late, and frames wait longer and longer. A run that cannot change its answer any more ends early.",
+        show::length(long.as_secs_f64()),
     )
 }
 
 fn all_runs(probes: &[Probe]) -> Block {
     let head = ["streams", "why", "answer", "frames", "rate", "99 % within", "longest", "took"];
-    let row = |Probe { step, answer, outcome, .. }: &Probe| {
+    let row = |probe: &Probe| {
+        let Probe { step, outcome, .. } = probe;
         vec![
             step.streams.to_string(),
             step.purpose.word().to_owned(),
-            answer.word().to_owned(),
+            probe.answer_word().to_owned(),
             late(outcome),
             outcome.rate().to_string(),
             time(outcome.response.quantile(0.99)),

@@ -60,7 +60,7 @@ fn search_variant(
     search: &SearchConfig,
     observer: &dyn Observer,
 ) -> Result<(SearchRuns, bool), MeterError> {
-    let one = runs.plan(1, runs.config.duration, target)?;
+    let one = runs.plan(1, runs.length, target)?;
     // A stage can use a smaller part of the target than the search was planned for.
     let most = search.max_streams.min(runs.within(target).most_streams(one.stride()));
     let run = &mut |step| {
@@ -284,7 +284,7 @@ impl StageReport<'_> {
     }
 
     fn page(&self) -> Result<Page, MeterError> {
-        let StreamsConfig { profile, target, duration, .. } = &self.runs.config;
+        let StreamsConfig { profile, target, .. } = &self.runs.config;
         let mut blocks = vec![Block::table(&STAGE_HEAD, self.rows())];
         blocks.extend(plots(
             ["Streams held on each stage", "stage, from the meter to the storage"],
@@ -297,7 +297,7 @@ impl StageReport<'_> {
         )?);
         for StageSearch { held, found, method } in self.searches {
             let SearchResult { probes, invalid, .. } = found.verdict;
-            let length = show_duration(*duration);
+            let length = show_duration(self.runs.length);
             let text = format!(
                 "{}: {probes} of {length} and {invalid} invalid, by {method}.",
                 held.stage.adds()

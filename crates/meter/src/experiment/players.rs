@@ -10,13 +10,14 @@ use super::capacity::{self, SearchConfig};
 use super::metrics::MetricsServer;
 use super::record::{self, ExperimentReport, RunLog};
 use super::run_report::{RunFigures, Subject};
-use super::search::{LONG, Probe, answer_of};
+use super::search::{Probe, answer_of};
 use super::streams::INTERRUPTED;
 use crate::capacity::{HoldRule, SearchStep};
 use crate::error::MeterError;
 use crate::log::{LogSink, RecordSink};
 use crate::observer::Observer;
 use crate::report::{facts, late, moved, quantiles, renditions, time};
+use crate::streams::CONFIRMING;
 use crate::tls::{Identity, Trust};
 use crate::viewer::{self, Arrivals, Counted, PlayOptions, Totals, ViewerSample};
 use player::AbrRule;
@@ -127,6 +128,7 @@ impl PlayerRuns<'_> {
             target: address.clone(),
             each: None,
             duration: *duration,
+            confirming: *duration * CONFIRMING,
             caches: "those of the server as they were; nobody here can say".to_owned(),
             scenario: json!({
                 "target": address,
@@ -176,7 +178,7 @@ impl PlayerRuns<'_> {
         observer: &dyn Observer,
     ) -> Result<(Probe, Counted), MeterError> {
         let duration = self.config.duration;
-        let length = if step.long { duration * LONG } else { duration };
+        let length = if step.long { duration * CONFIRMING } else { duration };
         let sampler = watch(Path::new(&self.config.address))?;
         // A flag of its own: the flag of the user would end the search with this run.
         let enough = AtomicBool::new(false);

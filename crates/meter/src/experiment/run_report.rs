@@ -6,7 +6,7 @@ use crate::report::{
     Block, Page, StreamDemand, VerdictKind, late, moved, renditions, round_spread, run_plots, time,
     times_json,
 };
-use crate::streams::{StreamsOutcome, Times};
+use crate::streams::{BacklogGrowth, StreamsOutcome, Times};
 use crate::viewer::PlayReport;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(super) struct Subject {
     pub(super) each: Option<StreamDemand>,
     /// Length of each run.
     pub(super) duration: Duration,
+    /// Length of a run that confirms the result of a search.
+    pub(super) confirming: Duration,
     /// The caches that may have answered.
     pub(super) caches: String,
     /// The configuration as in `scenario.json`.
@@ -112,6 +114,10 @@ impl RunFigures<'_> {
             );
             return (VerdictKind::Unknown, why);
         }
+        if let (0, Some(growth)) = (missed, outcome.backlog_growth) {
+            let text = format!("Not held: {streams} {what}. The backlog {}.", grows(growth));
+            return (VerdictKind::NotHeld, text);
+        }
         if missed == 0 {
             return (VerdictKind::Held, format!("Held: {streams} {what}, every frame in time."));
         }
@@ -154,6 +160,15 @@ impl RunFigures<'_> {
     }
 }
 
+/// A backlog that grows, in words.
+pub(super) fn grows(BacklogGrowth { before, end }: BacklogGrowth) -> String {
+    let (before, end) = (time(before), time(end));
+    format!(
+        "grows: every frame waits for {end} or more at the end of the run, where some \
+         waited for only {before} before"
+    )
+}
+
 /// The figures of one run, used by runs and searches alike.
 pub(super) fn outcome_json(outcome: &StreamsOutcome) -> Value {
     json!({
@@ -170,6 +185,7 @@ pub(super) fn outcome_json(outcome: &StreamsOutcome) -> Value {
         "failed": outcome.failed,
         "never_came": outcome.never,
         "stuck": outcome.stuck,
+        "backlog_grows": outcome.backlog_growth.is_some(),
         "rounds": outcome.rounds,
         "late_rounds": outcome.late_rounds,
         "round_time": round_spread(outcome),

@@ -6,15 +6,19 @@
 use super::attribution::Attribution;
 use super::run_report::outcome_json;
 use crate::blame::{First, Resource};
-use crate::capacity::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
+use crate::capacity::{
+    Burst, DeliveredRun, HoldRule, Purpose, RunResult, RunVerdict, Search, SearchResult,
+    SearchStep, burst,
+};
 use crate::error::MeterError;
 use crate::observer::Observer;
-use crate::report::{LineShape, Series, late, time};
-use crate::streams::StreamsOutcome;
+use crate::report::{LineShape, Series, StreamDemand, late, time};
+use crate::streams::{Second, StreamsOutcome, StreamsProgress};
+use device::DeviceError;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use units::show::plural;
-use units::{BitRate, float};
+use units::{BitRate, ByteCount, float};
 
 /// A run of a search.
 pub(super) struct Probe {
@@ -28,7 +32,23 @@ pub(super) struct Probe {
 impl Probe {
     /// The delivered rate as a number of streams with the rate `each`.
     pub(super) fn delivered(&self, each: BitRate) -> f64 {
-        float(self.outcome.rate().0) / float(each.0.max(1))
+        float(delivered_rate(&self.outcome).0) / float(each.0.max(1))
+    }
+
+    /// The verdict in a word or two.
+    pub(super) fn answer_word(&self) -> &'static str {
+        let Self { answer, outcome, .. } = self;
+        let growing = outcome.missed() == 0 && outcome.backlog_growth.is_some();
+        match answer {
+            RunVerdict::Failed if growing => "grows",
+            _ => answer.word(),
+        }
+    }
+
+    /// The time until the first frame was late, or of the whole run.
+    fn in_time(&self) -> Duration {
+        let second = first_late(&self.outcome);
+        second.map_or(self.outcome.took, |second| Duration::from_secs(second as u64))
     }
 
     pub(super) fn json(&self) -> Value {
@@ -44,6 +64,24 @@ impl Probe {
     pub(super) fn rate_point(&self) -> (f64, f64) {
         (f64::from(self.step.streams), float(self.outcome.rate().0) / 1e6)
     }
+}
+
+/// The rate that a run shows the storage to deliver: the mean, or that from the first late frame on
+/// if it is clearly lower, because the storage became slower in the run.
+fn delivered_rate(outcome: &StreamsOutcome) -> BitRate {
+    let mean = outcome.rate();
+    // The last second is not a whole one.
+    let whole = usize::try_from(outcome.took.as_secs()).unwrap_or(usize::MAX);
+    let tail = first_late(outcome).and_then(|from| outcome.seconds.get(from..whole));
+    let Some(tail) = tail.filter(|tail| !tail.is_empty()) else { return mean };
+    let bytes = tail.iter().map(Second::bytes).sum();
+    let last = BitRate::of(ByteCount(bytes), Duration::from_secs(tail.len() as u64));
+    if last.0 * 10 < mean.0 * 9 { last } else { mean }
+}
+
+/// The first second with a frame that was late because of the storage.
+fn first_late(outcome: &StreamsOutcome) -> Option<usize> {
+    outcome.seconds.iter().position(|second| second.late > second.late_by_meter)
 }
 
 /// All runs of a search and its verdict.
@@ -87,7 +125,7 @@ pub(super) fn run_search(
             step.streams,
             plural(&step.streams, "stream") + ",",
             step.purpose.word(),
-            probe.answer.word(),
+            probe.answer_word(),
             late(&probe.outcome),
             probe.outcome.rate(),
             time(probe.outcome.response.quantile(0.99)),
@@ -108,8 +146,38 @@ const TIME_BUDGET: Duration = Duration::from_secs(12 * 60);
 
 const RUNS_IN_BUDGET: u32 = 20;
 
-/// A confirming run is this many times as long as the others.
-pub(super) const LONG: u32 = 3;
+/// Makes one run of a search with `execute`, and judges it by `rule`. Clients buffer for `allowed`.
+/// `watch` is asked whether the run goes on.
+pub(super) fn judge_run(
+    rule: HoldRule,
+    step: SearchStep,
+    allowed: Duration,
+    watch: &mut dyn FnMut(&StreamsProgress) -> bool,
+    execute: impl FnOnce(&mut dyn FnMut(StreamsProgress) -> bool) -> Result<StreamsOutcome, DeviceError>,
+) -> Result<(RunVerdict, StreamsOutcome), DeviceError> {
+    // A failing run goes on until its buffers could have been emptied once more: the rate in that
+    // time is what the storage delivers.
+    let more = allowed.max(Duration::from_secs(1));
+    let (mut decided, mut failed_at) = (None, Duration::MAX);
+    let outcome = execute(&mut |progress| {
+        decided = rule.decided(&progress, step.streams);
+        let over = match decided {
+            Some(true) => !step.long,
+            Some(false) => {
+                failed_at = failed_at.min(progress.elapsed);
+                progress.elapsed >= failed_at + more
+            }
+            None => false,
+        };
+        watch(&progress) && !over
+    })?;
+    // A run that was ended early has too few frames for the rule on complete runs.
+    let held = match decided {
+        Some(held) if !outcome.complete => held,
+        _ => rule.holds(&outcome),
+    };
+    Ok((answer_of(held, &outcome), outcome))
+}
 
 /// The verdict of a run, from the rule's verdict and the meter's own lateness. Where the storage
 /// was late ten times as often as the meter, the run failed whatever the meter added.
@@ -183,6 +251,19 @@ impl SearchRuns {
         let (low, high) = (*rates.get(rates.len() / 4)?, *rates.get(rates.len() * 3 / 4)?);
         let steady = rates.len() >= ENOUGH && (high - low) * 100 <= high * STEADY_PERCENT;
         steady.then(|| BitRate(rates[rates.len() / 2]))
+    }
+
+    /// What the storage delivered at first and not later, with streams that need `each`.
+    pub(super) fn burst(&self, each: StreamDemand) -> Option<Burst> {
+        let valid = self.probes.iter().filter(|probe| probe.answer != RunVerdict::Invalid);
+        let delivered = valid.map(|probe| DeliveredRun {
+            streams: probe.step.streams,
+            held: probe.answer == RunVerdict::Held,
+            in_time: probe.in_time(),
+            seconds: probe.outcome.seconds.iter().map(Second::bytes).collect(),
+        });
+        let held = self.verdict.streams;
+        burst(&delivered.collect::<Vec<_>>(), held, each.rate.0 / 8, each.allowed)
     }
 
     /// The delivered rates of all runs over their numbers of streams.

@@ -13,8 +13,8 @@ use super::metrics::MetricsServer;
 use super::port::{Traffic, close_port};
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};
-use super::run_report::{RunFigures, Subject};
-use super::search::{LONG, Probe, answer_of};
+use super::run_report::{RunFigures, Subject, grows};
+use super::search::{Probe, judge_run};
 use super::start_barrier::StartBarrier;
 use super::target::{OpenTarget, TargetSpec};
 use crate::blame::{Sampler, beneath};
@@ -25,7 +25,10 @@ use crate::log::RecordSink;
 use crate::observer::Observer;
 use crate::profiles::{Pattern, Profile};
 use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
-use crate::streams::{self, PlanError, StreamStats, StreamsOutcome, StreamsPlan, StreamsProgress};
+use crate::streams::{
+    self, CONFIRMING, PlanError, StreamStats, StreamsOutcome, StreamsPlan, StreamsProgress,
+    long_enough,
+};
 use crate::target::{FileSet, Layout};
 use device::{DeviceError, Method};
 use serde_json::{Value, json};
@@ -47,7 +50,7 @@ pub struct StreamsConfig {
     /// Frames that a client buffers.
     pub buffer: u32,
     /// Length of a run.
-    pub duration: Duration,
+    pub duration: RunLength,
     /// The measuring thread gets the realtime class and runs before all other threads of this
     /// machine.
     pub realtime: bool,
@@ -55,6 +58,25 @@ pub struct StreamsConfig {
     pub spin: bool,
     /// Address at which counters are served while runs are in progress.
     pub metrics: Option<SocketAddr>,
+}
+
+/// The length of a run of streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunLength {
+    /// This long, whether it shows that streams are held or not.
+    Exactly(Duration),
+    /// At least this long, and long enough to show whether streams are held.
+    AtLeast(Duration),
+}
+
+impl RunLength {
+    /// The length for clients that buffer for `allowed`.
+    pub fn of(self, allowed: Duration) -> Duration {
+        match self {
+            Self::Exactly(length) => length,
+            Self::AtLeast(length) => length.max(long_enough(allowed)),
+        }
+    }
 }
 
 /// One run of streams.
@@ -82,7 +104,8 @@ pub fn run_streams(
     let runs = StreamRuns::new(&config.streams, observer)?;
     record::prepare(dir)?;
     let target = runs.open(config.count, observer)?;
-    let plan = runs.plan(config.count, runs.config.duration, &target)?;
+    let plan = runs.plan(config.count, runs.length, &target)?;
+    runs.note_length(plan.duration, observer);
     // Everything that takes time is prepared by now, so that held runs start together.
     let mut barrier = StartBarrier::wait(config.hold, observer)?;
     let alarm = RateAlarm::new(&config.alarm, plan.allowed(), plan.streams, observer);
@@ -151,7 +174,8 @@ pub fn search_streams(
     record::prepare(dir)?;
     let target = runs.open(search.max_streams, observer)?;
     // The target may have room for fewer streams than the search was asked for.
-    let one = runs.plan(1, config.duration, &target)?;
+    let one = runs.plan(1, runs.length, &target)?;
+    runs.note_length(runs.confirming(), observer);
     let max_streams = search.max_streams.min(target.shape().most_streams(one.stride()));
     let mut made = 0;
     let mut run = |step: SearchStep| {
@@ -175,6 +199,10 @@ pub fn search_streams(
 #[derive(Clone)]
 pub(super) struct StreamRuns {
     pub(super) config: StreamsConfig,
+    /// Length of a run.
+    pub(super) length: Duration,
+    /// The time of a client's buffer.
+    allowed: Duration,
     /// How streams share files.
     pub(super) layout: Layout,
     /// The largest part of the target that is used.
@@ -204,20 +232,49 @@ impl StreamRuns {
                 .hint("what never sleeps and goes before all others lets nothing else run"));
         }
         let metrics = MetricsServer::open(config.metrics, observer)?;
-        Ok(Self { config: config.clone(), layout, within: None, metrics })
+        // A profile without frame rate is refused when its files are planned.
+        let allowed = profile.fps.map_or(Duration::ZERO, |fps| fps.moment(config.buffer.into()));
+        let length = config.duration.of(allowed);
+        Ok(Self { config: config.clone(), length, allowed, layout, within: None, metrics })
+    }
+
+    /// Length of a confirming run: long enough even if the others are not.
+    pub(super) fn confirming(&self) -> Duration {
+        self.length.max(long_enough(self.allowed)) * CONFIRMING
+    }
+
+    /// Notes the length of the longest run if it is not the one that users of ordinary formats
+    /// expect, or if it is too short to show that streams are held.
+    fn note_length(&self, longest: Duration, observer: &dyn Observer) {
+        let (needed, buffer) = (long_enough(self.allowed), time(self.allowed));
+        if longest < needed {
+            observer.note(&format!(
+                "{} are too short to show that streams are held for longer: a client buffers for \
+                 {buffer}, and a backlog takes 11 times as long to show",
+                show::length(longest.as_secs_f64())
+            ));
+        } else if let RunLength::AtLeast(usual) = self.config.duration
+            && self.length > usual
+        {
+            observer.note(&format!(
+                "a client buffers for {buffer}, so the longest run takes {}: in less time a backlog \
+                 does not show",
+                show::length(longest.as_secs_f64())
+            ));
+        }
     }
 
     /// The subject of the measurement, for reports.
     pub(super) fn subject(&self, target: &OpenTarget) -> Subject {
-        let StreamsConfig { profile, buffer, duration, .. } = &self.config;
+        let StreamsConfig { profile, .. } = &self.config;
         let rate = profile.rate().zip(profile.fps);
         Subject {
             what: format!("streams of {}", profile.name),
             title: profile.title.clone(),
             target: self.config.target.target.clone(),
-            each: rate
-                .map(|(rate, fps)| StreamDemand { allowed: fps.moment((*buffer).into()), rate }),
-            duration: *duration,
+            each: rate.map(|(rate, _)| StreamDemand { allowed: self.allowed, rate }),
+            duration: self.length,
+            confirming: self.confirming(),
             caches: target.caches().to_owned(),
             scenario: self.scenario(),
         }
@@ -225,7 +282,7 @@ impl StreamRuns {
 
     /// The configuration as in `scenario.json`.
     pub(super) fn scenario(&self) -> Value {
-        let StreamsConfig { profile, target, buffer, duration, realtime, spin, .. } = &self.config;
+        let StreamsConfig { profile, target, buffer, realtime, spin, .. } = &self.config;
         json!({
             "profile": profile,
             "target": target.target,
@@ -233,7 +290,7 @@ impl StreamRuns {
             "size": target.size.0,
             "fill_level": target.fill_level,
             "buffer_frames": buffer,
-            "duration": duration.as_secs_f64(),
+            "duration": self.length.as_secs_f64(),
             "buffered": target.buffered,
             "drop_caches": target.drop_caches,
             "destroy": target.destructive,
@@ -277,11 +334,11 @@ impl StreamRuns {
         streams: u32,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
-        let StreamsConfig { profile, target, buffer, duration, .. } = &self.config;
+        let StreamsConfig { profile, target, buffer, .. } = &self.config;
         let shape = self.shape(streams)?;
         if target.is_made() {
             // A plan that is impossible fails before anything is written.
-            StreamsPlan::new(profile, 1, *buffer, *duration, shape)?;
+            StreamsPlan::new(profile, 1, *buffer, self.length, shape)?;
         }
         target.open(shape, profile.read_percent < 100, observer)
     }
@@ -327,35 +384,22 @@ impl StreamRuns {
         log: &mut dyn RecordSink,
         observer: &dyn Observer,
     ) -> Result<Probe, MeterError> {
-        let duration = self.config.duration;
-        let length = if step.long { duration * LONG } else { duration };
-        let plan = self.plan(step.streams, length, target)?;
-        // A failing run continues for a second after the buffers are empty: the rate from then on
-        // shows how much the storage delivers.
-        let enough = plan.allowed() + Duration::from_secs(1);
-        let mut decided = None;
-        let mut go_on = |progress: StreamsProgress| {
+        let length = if step.long { self.confirming() } else { self.length };
+        let mut plan = self.plan(step.streams, length, target)?;
+        plan.continues = true;
+        let mut watch = |progress: &StreamsProgress| {
             let at = time(progress.elapsed);
             let streams = show::count(step.streams, "stream");
             observer.status(&format!("{streams}: {at}, {} late", progress.late));
-            decided = rule.decided(&progress, step.streams);
-            let over = match decided {
-                Some(true) => !step.long,
-                Some(false) => progress.elapsed >= enough,
-                None => false,
-            };
-            !over && !observer.is_stopped()
+            !observer.is_stopped()
         };
         let sampler = self.watch()?;
-        let outcome = self.attempt(target, &plan, log, &mut go_on, observer)?;
+        let (answer, outcome) = judge_run(rule, step, self.allowed, &mut watch, |go_on| {
+            self.attempt(target, &plan, log, go_on, observer)
+        })?;
         let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
-        // A run that was ended early has too few frames for the rule on complete runs.
-        let held = match decided {
-            Some(held) if !outcome.complete => held,
-            _ => rule.holds(&outcome),
-        };
         check_complete(&outcome)?;
-        Ok(Probe { step, answer: answer_of(held, &outcome), outcome, attribution })
+        Ok(Probe { step, answer, outcome, attribution })
     }
 
     /// The part of the target that is used.
@@ -409,11 +453,26 @@ fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
         ("the meter", own_lateness(outcome)),
         ("caches", subject.caches.clone()),
     ];
+    // Late frames make the question void, and hide the answer: they are not waited for.
+    if outcome.missed() == 0 {
+        lines.insert(4, ("backlog", backlog(outcome, plan)));
+    }
     if outcome.failed > 0 {
         lines.push(("failed", show::count(outcome.failed, "operation")));
     }
     lines.extend(attribution.map(|found| ("broke first", found.first.sentence.clone())));
     facts(&lines)
+}
+
+/// Whether the backlog grows, in words.
+fn backlog(outcome: &StreamsOutcome, plan: &StreamsPlan) -> String {
+    match outcome.backlog_growth {
+        Some(growth) => grows(growth),
+        None if plan.duration < long_enough(plan.allowed()) => {
+            "not known after so short a run".into()
+        }
+        None => "does not grow".to_owned(),
+    }
 }
 
 /// The lateness of the meter itself, in words.

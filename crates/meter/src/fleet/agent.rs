@@ -13,7 +13,7 @@ use units::nanos;
 use units::{Hinted, Reason};
 
 /// An agent: accepts one controller at a time and runs workers for it.
-pub struct Agent {
+pub(crate) struct Agent {
     token: Token,
     /// Absolute paths without symbolic links.
     allowed: Vec<PathBuf>,
@@ -54,7 +54,7 @@ enum AgentEvent {
 impl Agent {
     /// An agent whose workers may use these directories. `worker` is the command line that starts
     /// one, the program first.
-    pub fn new(
+    pub(crate) fn new(
         token: Token,
         allowed: &[PathBuf],
         worker: Vec<OsString>,
@@ -74,7 +74,7 @@ impl Agent {
     /// # Errors
     /// The peer did not prove that it knows the token, or has another version, or `proven` failed.
     /// A closed connection is no error.
-    pub fn serve<R, W>(
+    pub(crate) fn serve<R, W>(
         &self,
         from: R,
         to: W,

@@ -27,7 +27,7 @@ impl Hinted for TokenError {
 
 /// An error that ends a connection.
 #[derive(Debug, thiserror::Error)]
-pub enum WireError {
+pub(crate) enum WireError {
     /// The connection failed.
     #[error("the connection is gone: {0}")]
     Io(#[from] io::Error),

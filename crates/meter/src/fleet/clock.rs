@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// The offset of another clock from this one, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Offset {
+pub(crate) struct Offset {
     /// Their clock minus ours.
     pub offset_ns: i64,
     /// The largest possible error.

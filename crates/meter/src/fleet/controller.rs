@@ -14,7 +14,7 @@ type BoxedRead = Box<dyn Read + Send>;
 type BoxedWrite = Box<dyn Write + Send>;
 
 /// An authenticated agent whose clock offset is known.
-pub struct AgentConnection {
+pub(crate) struct AgentConnection {
     name: String,
     about: About,
     clock: Offset,
@@ -24,14 +24,14 @@ pub struct AgentConnection {
 
 /// The outcome of a fleet's run.
 #[derive(Clone, Debug, Default)]
-pub struct Fleet {
+pub(crate) struct Fleet {
     /// The agents in the order in which the user named them.
     pub agents: Vec<AgentOutcome>,
 }
 
 /// The outcome of one agent.
 #[derive(Clone, Debug, Default)]
-pub struct AgentOutcome {
+pub(crate) struct AgentOutcome {
     /// The agent's name at the controller.
     pub name: String,
     /// The agent's machine.
@@ -48,7 +48,7 @@ pub struct AgentOutcome {
 
 /// The outcome of one worker, which is a complete `meter run`.
 #[derive(Clone, Debug)]
-pub struct WorkerOutcome {
+pub(crate) struct WorkerOutcome {
     /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// Its summary; `None` if the output is no JSON.
@@ -75,7 +75,7 @@ impl Hinted for FleetError {
 
 /// The progress of all agents, reported about once a second and at every change.
 #[derive(Clone, Debug, Default)]
-pub struct AgentProgress {
+pub(crate) struct AgentProgress {
     /// The agent's name at the controller.
     pub name: String,
     /// The number of workers.
@@ -101,13 +101,13 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The interval at which agents hear from the controller; see [`CONTROLLER_SILENCE`].
 const BEAT: Duration = Duration::from_secs(5);
 /// Time without a message after which an agent takes its controller for lost.
-pub const CONTROLLER_SILENCE: Duration = Duration::from_secs(30);
+pub(crate) const CONTROLLER_SILENCE: Duration = Duration::from_secs(30);
 /// Time from the order to start until the start itself: longer than any message takes.
 const AHEAD: Duration = Duration::from_millis(1500);
 
 /// Authenticates both sides, and measures the offset of the agent's clock. All times of the
 /// controller count from `began`.
-pub fn connect(
+pub(crate) fn connect(
     name: &str,
     from: BoxedRead,
     to: BoxedWrite,
@@ -132,13 +132,6 @@ pub fn connect(
     Ok(AgentConnection { name: name.to_owned(), about, clock, receiver, sender })
 }
 
-impl AgentConnection {
-    /// The agent's machine.
-    pub fn about(&self) -> &About {
-        &self.about
-    }
-}
-
 /// An event of a fleet: the agent's index, and its message or error.
 type FleetEvent = (usize, Result<AgentReply, WireError>);
 
@@ -146,7 +139,7 @@ type FleetEvent = (usize, Result<AgentReply, WireError>);
 ///
 /// # Errors
 /// Fails when an agent refuses, or a worker ends, before any has begun.
-pub fn run(
+pub(crate) fn run(
     connections: Vec<AgentConnection>,
     jobs: Vec<WorkerJob>,
     began: Instant,

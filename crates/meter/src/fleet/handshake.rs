@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use units::Reason;
 
 /// The time for a whole handshake, however its bytes are spread: some round trips on any network.
-pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A connection whose reads and writes fail after a deadline for all of them together, until the
 /// deadline is lifted. Clones are the same connection.
 #[derive(Clone, Debug)]
-pub struct HandshakeStream {
+pub(crate) struct HandshakeStream {
     stream: Arc<TcpStream>,
     deadline: Instant,
     limit: Duration,
@@ -24,7 +24,7 @@ pub struct HandshakeStream {
 
 impl HandshakeStream {
     /// A connection whose handshake begins now and may take `limit`.
-    pub fn new(stream: TcpStream, limit: Duration) -> Self {
+    pub(crate) fn new(stream: TcpStream, limit: Duration) -> Self {
         let deadline = Instant::now() + limit;
         Self { stream: Arc::new(stream), deadline, limit, lifted: Arc::default() }
     }
@@ -34,7 +34,7 @@ impl HandshakeStream {
     ///
     /// # Errors
     /// The time of `each` is zero.
-    pub fn lift(&self, each: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn lift(&self, each: Option<Duration>) -> io::Result<()> {
         self.lifted.store(true, Ordering::Relaxed);
         self.stream.set_read_timeout(each)?;
         self.stream.set_write_timeout(each)
@@ -86,7 +86,7 @@ impl Write for HandshakeStream {
 
 /// The connections of an agent: those in their handshake, and the number of proven controllers.
 #[derive(Debug, Default)]
-pub struct Connections(Mutex<OpenConnections>);
+pub(crate) struct Connections(Mutex<OpenConnections>);
 
 #[derive(Debug, Default)]
 struct OpenConnections {
@@ -98,7 +98,7 @@ struct OpenConnections {
 
 /// A connection in [`Connections`], until it is dropped.
 #[derive(Debug)]
-pub struct ConnectionPlace {
+pub(crate) struct ConnectionPlace {
     connections: Arc<Connections>,
     number: u64,
     controls: bool,
@@ -113,7 +113,11 @@ impl Connections {
     /// Enters a new connection. Where there is no room for it, the oldest one of the address that
     /// has the most is ended: a crowd from one address ends its own first, and never a controller
     /// that has proven itself.
-    pub fn enter(self: &Arc<Self>, from: IpAddr, stream: &HandshakeStream) -> ConnectionPlace {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        from: IpAddr,
+        stream: &HandshakeStream,
+    ) -> ConnectionPlace {
         let mut open = self.open();
         if open.unproven.len() >= MAX_UNPROVEN {
             let of = |address: IpAddr| open.unproven.iter().filter(|it| it.1 == address).count();
@@ -140,7 +144,7 @@ impl ConnectionPlace {
     ///
     /// # Errors
     /// As many controllers as an agent accepts are connected.
-    pub fn prove(&mut self) -> Result<(), WireError> {
+    pub(crate) fn prove(&mut self) -> Result<(), WireError> {
         let mut open = self.connections.open();
         open.unproven.retain(|it| it.0 != self.number);
         if open.controllers >= MAX_CONTROLLERS {

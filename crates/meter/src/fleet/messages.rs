@@ -47,7 +47,7 @@ struct ReasonOnTheWire {
 
 /// A machine on which an agent runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub(crate) struct About {
     /// Its host name.
     pub host: String,
     /// Its number of processors.
@@ -58,7 +58,7 @@ pub struct About {
 
 /// What the workers of an agent measure: each runs streams on the same target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkerJob<S = Vec<u32>> {
+pub(crate) struct WorkerJob<S = Vec<u32>> {
     /// A directory or file on the agent's machine; in a task its full path.
     pub target: String,
     /// The text of the profile's file.
@@ -70,7 +70,7 @@ pub struct WorkerJob<S = Vec<u32>> {
 }
 
 /// The part of a [`WorkerJob`] that one worker does.
-pub type WorkerTask = WorkerJob<u32>;
+pub(crate) type WorkerTask = WorkerJob<u32>;
 
 /// All that a controller may choose about a worker's run. No option here destroys data, or writes
 /// outside the target's directory.

@@ -34,16 +34,18 @@ mod handshake;
 mod messages;
 mod worker;
 
-pub use agent::{Agent, NotAllowed};
-pub use channel::{Token, TokenError, WireError};
-pub use clock::Offset;
-pub use controller::{
-    AgentConnection, AgentOutcome, AgentProgress, CONTROLLER_SILENCE, Fleet, FleetError,
-    WorkerOutcome, connect, run,
+pub(crate) use agent::{Agent, NotAllowed};
+pub(crate) use channel::{Token, TokenError, WireError};
+#[cfg(test)]
+pub(crate) use controller::WorkerOutcome;
+pub(crate) use controller::{
+    AgentConnection, AgentOutcome, AgentProgress, CONTROLLER_SILENCE, Fleet, FleetError, connect,
+    run,
 };
-pub use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
-pub use messages::{About, WorkerJob, WorkerOptions, WorkerTask};
-pub use worker::{PROGRESS, READY};
+pub(crate) use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
+pub use messages::WorkerOptions;
+pub(crate) use messages::{WorkerJob, WorkerTask};
+pub(crate) use worker::{PROGRESS, READY};
 
 #[cfg(test)]
 mod tests;

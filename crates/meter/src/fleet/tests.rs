@@ -1,7 +1,9 @@
 //! Handshakes and frames between two ends in one process, and clock offsets from given numbers.
 
 use super::channel::{Receiver, Sender, accept, greet};
+use super::clock::Offset;
 use super::clock::offset;
+use super::messages::About;
 use super::messages::{AgentReply, AgentRequest};
 use super::*;
 use std::io::{Read, Write};

@@ -16,9 +16,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
 
 /// The line that a held run prints when it is prepared.
-pub const READY: &str = "ready";
+pub(crate) const READY: &str = "ready";
 /// The first word of a line of progress.
-pub const PROGRESS: &str = "progress";
+pub(crate) const PROGRESS: &str = "progress";
 
 /// A running worker. Dropping it stops the worker and waits for its end.
 pub(super) struct WorkerProcess {

@@ -22,11 +22,14 @@ mod recount;
 mod schema;
 mod write;
 
-pub use background_writer::{BackgroundWriter, LogSink, WhenFull, Written, background_writer};
-pub use outcome_from_log::OutcomeFromLog;
-pub use read::{LogReader, read};
-pub use recount::{Recount, recount};
-pub use write::LogWriter;
+pub(crate) use background_writer::{BackgroundWriter, Written};
+pub use background_writer::{LogSink, WhenFull, background_writer};
+pub(crate) use outcome_from_log::OutcomeFromLog;
+pub(crate) use read::LogReader;
+pub use read::read;
+pub(crate) use recount::Recount;
+pub use recount::recount;
+pub(crate) use write::LogWriter;
 
 use device::DeviceError;
 use units::{Hinted, Reason};
@@ -89,16 +92,16 @@ pub enum OperationKind {
 }
 
 /// The value of a missing time in a [`Record`].
-pub const NONE: u64 = u64::MAX;
+pub(crate) const NONE: u64 = u64::MAX;
 
 /// The value of `errno` in a [`Record`] that failed without an error number.
-pub const NO_ERRNO: i32 = -1;
+pub(crate) const NO_ERRNO: i32 = -1;
 
 /// The name of the file in a run's directory.
-pub const FILE: &str = "operations.parquet";
+pub(crate) const FILE: &str = "operations.parquet";
 
 /// The version of the columns, in the file's metadata under `tenuto.schema`.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// A consumer of records.
 pub trait RecordSink {

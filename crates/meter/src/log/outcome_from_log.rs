@@ -9,7 +9,7 @@ use units::ByteCount;
 
 /// Collects the outcome of a run from its records, in any order.
 #[derive(Debug, Default)]
-pub struct OutcomeFromLog {
+pub(crate) struct OutcomeFromLog {
     outcome: StreamsOutcome,
     allowed: Option<Duration>,
     /// Operations that never completed: round, second of the deadline, and intended start.
@@ -18,7 +18,7 @@ pub struct OutcomeFromLog {
 
 impl OutcomeFromLog {
     /// Adds one record.
-    pub fn count(&mut self, record: &Record) {
+    pub(crate) fn count(&mut self, record: &Record) {
         let Some(place) = RecordPosition::of(record) else { return };
         let outcome = &mut self.outcome;
         let came = record.end != NONE && record.errno == 0;
@@ -58,12 +58,12 @@ impl OutcomeFromLog {
     }
 
     /// The time from a frame's intended start to its deadline; `None` where nothing had a deadline.
-    pub fn allowed(&self) -> Option<Duration> {
+    pub(crate) fn allowed(&self) -> Option<Duration> {
         self.allowed
     }
 
     /// The outcome of all records added: without drift, outages, and the read method.
-    pub fn outcome(mut self) -> StreamsOutcome {
+    pub(crate) fn outcome(mut self) -> StreamsOutcome {
         // An operation that never completed was awaited at least until the last completion.
         for (round, second, intended) in self.waited {
             let waited = self.outcome.took.saturating_sub(Duration::from_nanos(intended));

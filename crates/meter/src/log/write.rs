@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A log that is being written. Readable only after [`LogWriter::finish`].
-pub struct LogWriter {
+pub(crate) struct LogWriter {
     path: PathBuf,
     inner: SerializedFileWriter<File>,
     columns: Columns,
@@ -24,7 +24,7 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Creates a new file; an existing one is not touched.
-    pub fn create(path: &Path) -> Result<Self, LogError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, LogError> {
         let file = File::create_new(path).map_err(|error| failed(path, &error.to_string()))?;
         let schema = parse_message_type(&message()).expect("the column table gives a valid schema");
         let properties = Arc::new(properties());
@@ -35,7 +35,7 @@ impl LogWriter {
     }
 
     /// Writes one row group.
-    pub fn put(&mut self, records: &[Record]) -> Result<(), LogError> {
+    pub(crate) fn put(&mut self, records: &[Record]) -> Result<(), LogError> {
         if records.is_empty() {
             return Ok(());
         }
@@ -51,12 +51,12 @@ impl LogWriter {
     }
 
     /// The number of records written.
-    pub fn records(&self) -> u64 {
+    pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
     /// Completes the file. `about` has key and value pairs for its metadata.
-    pub fn finish(mut self, about: &[(&str, String)]) -> Result<(), LogError> {
+    pub(crate) fn finish(mut self, about: &[(&str, String)]) -> Result<(), LogError> {
         for (name, text) in about {
             let entry = KeyValue::new(format!("tenuto.{name}"), text.clone());
             self.inner.append_key_value_metadata(entry);

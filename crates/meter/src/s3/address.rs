@@ -9,7 +9,7 @@ use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 /// An address `s3://BUCKET[/PREFIX]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub(crate) struct Address {
     /// The bucket's name.
     pub bucket: String,
     /// The prefix of object names: empty, or ends with `/`.
@@ -33,12 +33,12 @@ pub struct Access {
 
 impl Address {
     /// Whether `text` has the scheme of a bucket's address.
-    pub fn is(text: &str) -> bool {
+    pub(crate) fn is(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
 
     /// Parses an address.
-    pub fn parse(text: &str) -> Result<Self, S3Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, S3Error> {
         let rest = text.strip_prefix(SCHEME).unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {

@@ -21,10 +21,11 @@ mod clocked;
 mod port;
 mod test_objects;
 
-pub use address::{Access, Address};
-pub use client::S3Error;
-pub use port::bucket_port;
-pub use test_objects::TestObjects;
+pub use address::Access;
+pub(crate) use address::Address;
+pub(crate) use client::S3Error;
+pub(crate) use port::bucket_port;
+pub(crate) use test_objects::TestObjects;
 
 #[cfg(test)]
 mod tests;

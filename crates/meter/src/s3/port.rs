@@ -21,7 +21,7 @@ struct S3Worker {
 /// A port for objects that were made for the run: the file of a request is the number of an object.
 /// It has at most `at_once` requests of up to `largest` bytes in flight. `origin` is the zero of
 /// its clock.
-pub fn bucket_port(
+pub(crate) fn bucket_port(
     objects: Arc<TestObjects>,
     at_once: u32,
     largest: ByteCount,

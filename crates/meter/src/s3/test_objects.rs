@@ -14,7 +14,7 @@ use units::ByteCount;
 use ureq::tls::TlsConfig;
 
 /// Objects that are created and filled for a run, and removed afterwards.
-pub struct TestObjects {
+pub(crate) struct TestObjects {
     pub(super) access: Access,
     pub(super) address: Address,
     folder: String,
@@ -27,7 +27,7 @@ pub struct TestObjects {
 
 impl TestObjects {
     /// Creates and fills `count` objects. `go_on` receives the bytes written so far.
-    pub fn make(
+    pub(crate) fn make(
         access: Access,
         address: Address,
         objects: u32,
@@ -49,18 +49,13 @@ impl TestObjects {
     }
 
     /// The key of object `number`.
-    pub fn key(&self, number: u32) -> String {
+    pub(crate) fn key(&self, number: u32) -> String {
         format!("{}/{number:08}", self.folder)
     }
 
     /// The number of objects.
-    pub fn objects(&self) -> u32 {
+    pub(crate) fn objects(&self) -> u32 {
         self.objects
-    }
-
-    /// The size of each object.
-    pub fn each(&self) -> ByteCount {
-        self.each
     }
 
     fn fill(

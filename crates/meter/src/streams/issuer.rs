@@ -20,6 +20,8 @@ pub(super) struct Issuer<'a> {
     /// The next frame to become due: an index into `order`, and the frame's number.
     next: usize,
     round: u64,
+    /// The number of rounds.
+    frames: u64,
     /// The intended start of this round's frames, without the phase.
     round_begins: Moment,
     streams: Vec<StreamState>,
@@ -82,6 +84,7 @@ impl<'a> Issuer<'a> {
             order,
             next: 0,
             round: 0,
+            frames: plan.most_frames(),
             round_begins: origin,
             streams: vec![StreamState::default(); index(plan.streams)],
             ready: VecDeque::new(),
@@ -96,19 +99,30 @@ impl<'a> Issuer<'a> {
 
     pub(super) fn is_done(&self) -> bool {
         // All three: a frame may be not yet due, waiting for room, or in flight.
-        self.round >= self.plan.frames()
+        self.round >= self.frames
             && self.ready.is_empty()
             && self.free.len() == self.under_way.len()
     }
 
     pub(super) fn next_due(&self) -> Option<Moment> {
-        (self.round < self.plan.frames())
+        (self.round < self.frames)
             .then(|| Moment(self.round_begins.0 + self.plan.phase(self.order[self.next])))
     }
 
     /// Whether one more operation may be in flight.
     pub(super) fn has_room(&self) -> bool {
         !self.free.is_empty()
+    }
+
+    /// The number of frames of each stream that the run has.
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Ends the run with the round that is becoming due.
+    pub(super) fn end_with_this_round(&mut self) {
+        // A round that has begun is completed, so that all streams have as many frames.
+        self.frames = self.frames.min(self.round + u64::from(self.next > 0));
     }
 
     /// The frames that were requested and have not arrived.

@@ -18,9 +18,13 @@
 //! that is counted as the meter's ([`StreamsOutcome::late_by_meter`]), not the storage's. A run
 //! with more than one such frame in a thousand is not valid ([`StreamsOutcome::valid`]).
 //!
+//! Streams are held if no frame is late and the backlog does not grow: `backlog.rs` has the rule,
+//! and what a held run of which length cannot hide.
+//!
 //! Frames are judged during the run, and each goes into the caller's log: a frame that arrives, on
 //! its arrival; one that never does, at the end.
 
+mod backlog;
 mod heat;
 mod in_order;
 mod issuer;
@@ -30,11 +34,15 @@ mod plan;
 mod tally;
 mod times;
 
-pub use heat::{Heat, HeatCell};
+pub use backlog::BacklogGrowth;
+pub(crate) use backlog::{CONFIRMING, long_enough};
+pub(crate) use heat::{Heat, HeatCell};
+pub use outcome::StreamsOutcome;
 pub(crate) use outcome::{CompletedOperation, FrameVerdict};
-pub use outcome::{Moved, Second, StreamStats, StreamsOutcome};
-pub use plan::{Ask, PlanError, StreamsPlan};
-pub use times::Times;
+pub(crate) use outcome::{Second, StreamStats};
+pub(crate) use plan::PlanError;
+pub use plan::StreamsPlan;
+pub(crate) use times::Times;
 
 use crate::log::RecordSink;
 use crate::target::Port;
@@ -70,7 +78,7 @@ pub fn run(
     let mut issuer = Issuer::new(plan, origin);
     let mut tally = StreamsTally::new(plan, origin, log);
     let mut pace = Pacer::new(plan.spin);
-    let end = plan.end(origin);
+    let mut end = plan.end(origin, issuer.frames());
     let mut done = Vec::new();
     let mut complete = true;
     let mut told = origin;
@@ -102,6 +110,10 @@ pub fn run(
         for arrival in done.drain(..) {
             let asked = issuer.arrived(arrival.tag, arrival.at);
             tally.arrived(&asked, &arrival, overslept);
+        }
+        if plan.continues && tally.is_settled() {
+            issuer.end_with_this_round();
+            end = plan.end(origin, issuer.frames());
         }
         // The caller's decision takes time, so it is not asked after every completion.
         if back.since(told) >= TELLS {

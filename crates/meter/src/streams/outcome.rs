@@ -1,6 +1,6 @@
 //! The outcome of a run of streams.
 
-use super::{Heat, Times};
+use super::{BacklogGrowth, Heat, Times};
 use crate::grown;
 use crate::log::OperationKind;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub struct StreamsOutcome {
     /// The longest response of any frame in each round; the time waited for a frame that never
     /// arrived.
     pub round_times: Vec<Duration>,
+    /// The backlog grew until the end of the run; `None` for a run that was stopped before.
+    pub backlog_growth: Option<BacklogGrowth>,
     /// Response times by second of their end.
     pub heat: Heat,
     /// The completed reads.
@@ -128,6 +130,13 @@ pub(crate) struct CompletedOperation {
     pub(crate) response: u64,
 }
 
+impl Second {
+    /// Bytes read and written in this second.
+    pub fn bytes(&self) -> u64 {
+        self.bytes_read.0 + self.bytes_written.0
+    }
+}
+
 impl StreamsOutcome {
     /// Counts a completed operation in the second of its end.
     pub(crate) fn count_operation(&mut self, second: usize, operation: CompletedOperation) {
@@ -178,6 +187,11 @@ impl StreamsOutcome {
     /// Frames that count against the storage: late, or below the best rendition.
     pub fn missed(&self) -> u64 {
         self.late_by_storage() + self.below_best
+    }
+
+    /// Whether no frame counts against the storage and the backlog does not grow.
+    pub fn is_held(&self) -> bool {
+        self.missed() == 0 && self.backlog_growth.is_none()
     }
 
     /// The bytes read and written.

@@ -21,6 +21,8 @@ pub struct StreamsPlan {
     pub buffer: u32,
     /// The time in which frames become due.
     pub duration: Duration,
+    /// Whether the run goes on, for at most as long again, while its backlog grows.
+    pub continues: bool,
     /// The files.
     pub shape: FileSet,
     /// The largest number of operations in flight, of all streams together.
@@ -151,6 +153,7 @@ impl StreamsPlan {
             fps,
             buffer,
             duration,
+            continues: false,
             shape,
             at_once,
             blocking: false,
@@ -176,9 +179,14 @@ impl StreamsPlan {
         BitRate::of(ByteCount(bytes), Duration::from_secs(self.fps.seconds.into()))
     }
 
-    /// The number of frames of each stream.
+    /// The number of frames of each stream, of a run that is not continued.
     pub fn frames(&self) -> u64 {
         self.frames
+    }
+
+    /// The largest number of frames of each stream.
+    pub(super) fn most_frames(&self) -> u64 {
+        if self.continues { self.frames * 2 } else { self.frames }
     }
 
     /// The intended start of a frame.
@@ -230,9 +238,9 @@ impl StreamsPlan {
         self.phases[units::index(stream)]
     }
 
-    /// The moment at which every frame has arrived or is late.
-    pub(crate) fn end(&self, origin: Moment) -> Moment {
-        let last = self.frames() - 1;
+    /// The moment at which every frame of `frames` of each stream has arrived or is late.
+    pub(crate) fn end(&self, origin: Moment, frames: u64) -> Moment {
+        let last = frames.saturating_sub(1);
         let intended = |stream| self.intended(origin, stream, last);
         // Phases are random, so that the stream with the last frame has to be searched.
         let all = (0..self.streams).map(intended).max().unwrap_or(origin);

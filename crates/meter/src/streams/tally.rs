@@ -3,9 +3,12 @@
 //! This runs for every operation, millions of times a second on a fast target: it allocates nothing
 //! and calculates in nanoseconds.
 
+use super::backlog::{growth, tested_every};
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
-use super::{CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan, StreamsProgress};
+use super::{
+    BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan, StreamsProgress,
+};
 use crate::grown;
 use crate::log::{NONE, Record, RecordSink, errno};
 use crate::target::IoCompletion;
@@ -20,6 +23,11 @@ pub(super) struct StreamsTally<'a> {
     allowed: u64,
     outcome: StreamsOutcome,
     late_rounds: Vec<bool>,
+    /// The number of judged frames of each round, and of complete rounds from the first on.
+    judged: Vec<u32>,
+    complete_rounds: usize,
+    /// The number of complete rounds at which a continued run is tested next.
+    tested_at: usize,
     viewers: Vec<Viewer>,
     log: &'a mut dyn RecordSink,
 }
@@ -32,6 +40,9 @@ impl<'a> StreamsTally<'a> {
             allowed: nanos(plan.allowed()),
             outcome: StreamsOutcome::default(),
             late_rounds: Vec::new(),
+            judged: Vec::new(),
+            complete_rounds: 0,
+            tested_at: usize::try_from(plan.frames()).unwrap_or(usize::MAX),
             viewers: (0..plan.streams).map(|_| Viewer::default()).collect(),
             log,
         }
@@ -140,6 +151,27 @@ impl<'a> StreamsTally<'a> {
         if judged.late && !judged.by_meter && !std::mem::replace(late, true) {
             self.outcome.late_rounds += 1;
         }
+        *grown(&mut self.judged, round) += 1;
+        while self.judged.get(self.complete_rounds) == Some(&self.plan.streams) {
+            self.complete_rounds += 1;
+        }
+    }
+
+    /// Whether the planned rounds are complete and the backlog does not grow. Computed once for
+    /// each part of a continued run.
+    pub(super) fn is_settled(&mut self) -> bool {
+        if self.complete_rounds < self.tested_at {
+            return false;
+        }
+        let step = usize::try_from(tested_every(self.plan.frames())).unwrap_or(usize::MAX);
+        self.tested_at = self.complete_rounds.saturating_add(step);
+        self.growth().is_none()
+    }
+
+    fn growth(&self) -> Option<BacklogGrowth> {
+        let planned = usize::try_from(self.plan.frames()).unwrap_or(usize::MAX);
+        let delays = &self.outcome.round_times[..self.complete_rounds];
+        growth(delays, planned, self.plan.allowed())
     }
 
     pub(super) fn progress(&self, now: Moment) -> StreamsProgress {
@@ -170,7 +202,7 @@ impl<'a> StreamsTally<'a> {
                 match viewer.next_early() {
                     // Judged when it arrived; only its place in the order was open.
                     Some(came) => viewer.shows(due, came),
-                    None if frame < self.plan.frames() && due < now => {
+                    None if frame < desk.frames() && due < now => {
                         self.outcome.never += 1;
                         // The time waited so far is a lower bound of the response: so a storage
                         // that hangs is visible in the figures.
@@ -191,7 +223,9 @@ impl<'a> StreamsTally<'a> {
                 }
             }
         }
+        let backlog_growth = self.growth();
         StreamsOutcome {
+            backlog_growth,
             rounds: self.late_rounds.len() as u64,
             streams: viewers.iter().map(Viewer::so_far).collect(),
             took: now.since(self.origin),

@@ -1,5 +1,6 @@
 //! Streams in virtual time, compared with arithmetic and with their log.
 
+use super::plan::Ask;
 use super::*;
 use crate::log::{OperationKind, Record, Recount};
 use crate::profiles::{self, Profile};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Closes a port. Returns the number of operations that did not complete, after a time without any
 /// completion that `patience` gives each time it is called.
-pub fn close_port(mut port: Box<dyn Port + '_>, patience: &dyn Fn() -> Duration) -> u32 {
+pub(crate) fn close_port(mut port: Box<dyn Port + '_>, patience: &dyn Fn() -> Duration) -> u32 {
     let (mut left, mut idle) = (port.settle(Duration::ZERO), Duration::ZERO);
     while left > 0 && idle < patience() {
         let now = port.settle(LOOK);
@@ -26,7 +26,7 @@ pub fn close_port(mut port: Box<dyn Port + '_>, patience: &dyn Fn() -> Duration)
 }
 
 /// Returns the result of `work` if it ends in time; otherwise it continues in the background.
-pub fn in_time<T: Send + 'static>(
+pub(crate) fn in_time<T: Send + 'static>(
     at_most: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

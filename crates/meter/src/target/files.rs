@@ -15,7 +15,7 @@ use units::{ByteCount, Moment};
 
 /// The files of a port and how they are used.
 #[derive(Clone, Debug)]
-pub struct Use {
+pub(crate) struct Use {
     /// The paths by file number.
     pub paths: Vec<PathBuf>,
     /// Use direct I/O where the file system allows it.
@@ -34,7 +34,7 @@ pub struct Use {
 
 /// The treatment of a file that is opened for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Anew {
+pub(crate) enum Anew {
     /// It is overwritten in parts.
     #[default]
     No,
@@ -58,7 +58,7 @@ struct SharedFiles {
 
 /// A port to files. Opens the files that are kept open; there is at least one file. `origin` is the
 /// zero of its clock.
-pub fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError> {
+pub(crate) fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError> {
     let options = OpenOptions { direct: files.direct, write: false, exclusive: false };
     let one = FileDevice::open(&files.paths[0], options)?;
     let direct = one.is_direct();

@@ -12,7 +12,7 @@ use units::ByteCount;
 
 /// Reserved space, given back when it is dropped.
 #[derive(Debug)]
-pub struct FillLevel {
+pub(crate) struct FillLevel {
     /// The unnamed file, whose space is free again when it is closed.
     #[expect(dead_code, reason = "kept open, and nothing else")]
     file: File,
@@ -21,7 +21,11 @@ pub struct FillLevel {
 impl FillLevel {
     /// Reserves space until `percent` of the directory's file system will be in use after `still`
     /// more bytes are written. `None` if it is as full already.
-    pub fn make(dir: &Path, percent: u64, still: ByteCount) -> Result<Option<Self>, TargetError> {
+    pub(crate) fn make(
+        dir: &Path,
+        percent: u64,
+        still: ByteCount,
+    ) -> Result<Option<Self>, TargetError> {
         let there = space(dir)?;
         let used = there.total.0.saturating_sub(there.free.0);
         let wanted = there.total.0 / 100 * percent;

@@ -30,18 +30,19 @@ mod test_files;
 mod thread_pool;
 mod ticking;
 
-pub use close_port::{close_port, in_time};
-pub use files::{Anew, Use, files_port};
-pub use fill_level::FillLevel;
+pub(crate) use close_port::{close_port, in_time};
+pub(crate) use files::{Anew, Use, files_port};
+pub(crate) use fill_level::FillLevel;
+pub(crate) use layout::FilePositions;
 pub(crate) use layout::slot;
-pub use layout::{FilePositions, FileSet, Layout};
+pub use layout::{FileSet, Layout};
 pub use null::NullPort;
 pub use port::{Handle, IoCompletion, IoRequest, Port};
 pub use queued::QueuedPort;
 pub(crate) use queued::stamp;
 pub use simulated::SimulatedPort;
-pub use storage::{TargetError, TargetStorage, Wanted, WriteAccess};
-pub use test_files::TestFiles;
+pub(crate) use storage::{TargetError, TargetStorage, Wanted, WriteAccess};
+pub(crate) use test_files::TestFiles;
 pub(crate) use thread_pool::{PoolWorker, ThreadPool};
 pub use ticking::TickingPort;
 

@@ -18,7 +18,7 @@ use units::{ByteCount, Hinted};
 
 /// The storage of a target.
 #[derive(Debug)]
-pub enum TargetStorage {
+pub(crate) enum TargetStorage {
     /// One file or block device.
     One {
         /// The open file or device; writable where the run writes.
@@ -41,7 +41,7 @@ pub enum TargetStorage {
 
 /// The requirements of a run on its target.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// The files and their size, if they are made.
     pub shape: FileSet,
     /// Use direct I/O where the file system allows it.
@@ -52,7 +52,7 @@ pub struct Wanted {
 
 /// Whether a run writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WriteAccess {
+pub(crate) enum WriteAccess {
     /// The run only reads.
     #[default]
     No,
@@ -114,7 +114,7 @@ impl Hinted for TargetError {
 impl TargetStorage {
     /// Opens the target at `path`: in a directory files are made and filled; a file or a block
     /// device is used as it is. `go_on` receives the bytes written so far.
-    pub fn at(
+    pub(crate) fn at(
         path: &Path,
         wanted: &Wanted,
         go_on: &mut dyn FnMut(u64) -> bool,
@@ -148,7 +148,7 @@ impl TargetStorage {
     }
 
     /// The files that exist.
-    pub fn shape(&self) -> FileSet {
+    pub(crate) fn shape(&self) -> FileSet {
         match self {
             Self::One { device, layout, .. } => {
                 FileSet { layout: *layout, files: 1, each: device.geometry().size }
@@ -160,7 +160,7 @@ impl TargetStorage {
     }
 
     /// Drops the target from this machine's page cache.
-    pub fn forget(&self) -> Result<(), DeviceError> {
+    pub(crate) fn forget(&self) -> Result<(), DeviceError> {
         match self {
             Self::One { device, .. } => device.forget(),
             Self::Many { files, .. } => {
@@ -171,7 +171,7 @@ impl TargetStorage {
     }
 
     /// Whether reads and writes go past the page cache.
-    pub fn is_direct(&self) -> bool {
+    pub(crate) fn is_direct(&self) -> bool {
         match self {
             Self::One { device, .. } => device.is_direct(),
             Self::Many { direct, .. } => *direct,

@@ -23,7 +23,7 @@ use units::ByteCount;
 
 /// Test files that are created and filled for a run, and removed afterwards.
 #[derive(Debug)]
-pub struct TestFiles {
+pub(crate) struct TestFiles {
     dir: PathBuf,
     files: u32,
     each: ByteCount,
@@ -32,7 +32,7 @@ pub struct TestFiles {
 impl TestFiles {
     /// Makes and fills `count` files. `which` numbers the sets that this program has in the
     /// directory at the same time, from 0. `go_on` receives the total of bytes written so far.
-    pub fn make(
+    pub(crate) fn make(
         dir: &Path,
         which: u32,
         files: u32,
@@ -50,7 +50,7 @@ impl TestFiles {
 
     /// Makes files as [`TestFiles::make`] does, with space allocated piece by piece in random order
     /// among all files. The file system decides how many extents result: [`TestFiles::fragments`].
-    pub fn make_in_pieces(
+    pub(crate) fn make_in_pieces(
         dir: &Path,
         which: u32,
         files: u32,
@@ -97,7 +97,7 @@ impl TestFiles {
     }
 
     /// The total number of extents; `None` where the file system does not report it.
-    pub fn fragments(&self) -> Result<Option<u64>, TargetError> {
+    pub(crate) fn fragments(&self) -> Result<Option<u64>, TargetError> {
         let mut all = 0;
         for number in 0..self.files {
             let Some(count) = fragments(&self.path(number))? else { return Ok(None) };
@@ -107,17 +107,17 @@ impl TestFiles {
     }
 
     /// The path of file `number`.
-    pub fn path(&self, number: u32) -> PathBuf {
+    pub(crate) fn path(&self, number: u32) -> PathBuf {
         path(&self.dir, number)
     }
 
     /// The number of files.
-    pub fn files(&self) -> u32 {
+    pub(crate) fn files(&self) -> u32 {
         self.files
     }
 
     /// Bytes of each file.
-    pub fn each(&self) -> ByteCount {
+    pub(crate) fn each(&self) -> ByteCount {
         self.each
     }
 }

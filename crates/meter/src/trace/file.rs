@@ -4,7 +4,7 @@ use crate::profiles::{OperationMix, Profile};
 use std::fmt::Write as _;
 
 /// The file of a profile that was made by [`profile`](super::profile).
-pub fn text(profile: &Profile) -> String {
+pub(crate) fn text(profile: &Profile) -> String {
     // JSON's strings are TOML's basic strings.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = format!(

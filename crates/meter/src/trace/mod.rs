@@ -24,8 +24,8 @@ mod shape;
 mod strace;
 mod tshark;
 
-pub use file::text;
-pub use shape::{TraceShape, profile, shape};
+pub(crate) use file::text;
+pub(crate) use shape::{profile, shape};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +33,7 @@ use units::Hinted;
 
 /// The content of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Trace {
+pub(crate) struct Trace {
     /// The format: `strace`.
     pub format: &'static str,
     /// The operations in order of time.
@@ -44,7 +44,7 @@ pub struct Trace {
 
 /// A read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub(crate) struct Operation {
     /// The time from a fixed moment; `None` if the trace has no times.
     pub at: Option<Duration>,
     /// The index of the file or device.
@@ -59,7 +59,7 @@ pub struct Operation {
 
 /// The figures that `sar` reports of a device, averaged over its lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
+pub(crate) struct Rates {
     /// Reads and writes per second.
     pub operations: f64,
     /// Bytes read per second.
@@ -70,7 +70,7 @@ pub struct Rates {
 
 /// A trace from which no profile can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TraceError {
+pub(crate) enum TraceError {
     /// The format is unknown.
     #[error("not a trace of fio (write_iolog), strace, blkparse, blktrace, sar -d or tshark")]
     Unknown,
@@ -113,7 +113,7 @@ impl Hinted for TraceError {
 }
 
 /// Parses a trace. With `only`, files or devices whose name does not contain it are left out.
-pub fn read(bytes: &[u8], only: Option<&str>) -> Result<Trace, TraceError> {
+pub(crate) fn read(bytes: &[u8], only: Option<&str>) -> Result<Trace, TraceError> {
     if blktrace::is(bytes) {
         return blktrace::read(bytes).and_then(Trace::sound);
     }

@@ -8,7 +8,7 @@ use units::rounded;
 
 /// The statistics of a trace that its profile reproduces.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TraceShape {
+pub(crate) struct TraceShape {
     /// The number of operations.
     pub operations: u64,
     /// Time from the first operation to the last; `None` if the trace has no times.
@@ -20,7 +20,7 @@ pub struct TraceShape {
 }
 
 /// Calculates the statistics of a trace.
-pub fn shape(trace: &Trace) -> TraceShape {
+pub(crate) fn shape(trace: &Trace) -> TraceShape {
     match trace.rates {
         Some(rates) if trace.operations.is_empty() => of_rates(rates),
         _ => of_operations(&trace.operations),
@@ -28,7 +28,7 @@ pub fn shape(trace: &Trace) -> TraceShape {
 }
 
 /// The profile with these statistics. `source` names the origin.
-pub fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
+pub(crate) fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
     let drawn = &shape.drawn;
     let percent = |of: u64| u8::try_from((of * 100 + 500_000) / 1_000_000).unwrap_or(100);
     let sequential = |mix: &Option<OperationMix>, of: u32| {

@@ -284,7 +284,7 @@ impl Distribution {
         values.sort_unstable_by(f64::total_cmp);
         let rank = |q| percentile(&values, q).copied().unwrap_or(0.0);
         #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
-        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let mean = values.iter().fold(0.0, |sum, value| sum + value) / values.len().max(1) as f64;
         Self {
             count: values.len(),
             min: rank(0.0),

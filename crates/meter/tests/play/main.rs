@@ -10,7 +10,7 @@ mod secured;
 mod switching;
 mod test_server;
 
-use meter::log::Record;
+use meter::operations::Record;
 use meter::viewer::{
     Arrivals, Form, PlayError, PlayOptions, PlayReport, RequestError, ViewerError, ViewerOutcome,
     count,

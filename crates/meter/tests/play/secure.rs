@@ -3,9 +3,9 @@
 use super::test_server::{Reply, TestServer, media_mp4};
 use super::{ViewerOutcome, options, play, verdicts};
 use crate::secured::{Secured, ServerCertificate};
-use meter::log::Record;
-use meter::tls::{Identity, Trust};
+use meter::operations::Record;
 use meter::viewer::{PlayError, PlayOptions, PlayReport, count};
+use meter::{Identity, Trust};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -6,8 +6,8 @@
 
 use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options};
-use meter::capacity::HoldRule;
-use meter::log::LogSink;
+use meter::HoldRule;
+use meter::operations::LogSink;
 use meter::viewer::{Counted, PlayOptions, PlayReport, ViewerSample, count};
 use player::AbrRule;
 use std::sync::atomic::{AtomicBool, Ordering};

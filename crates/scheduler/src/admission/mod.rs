@@ -122,6 +122,11 @@ pub enum Slack {
     Time(Duration),
 }
 
+impl Slack {
+    /// [`Slack::Time`] of a schedule in which nothing is due.
+    pub const NOTHING_DUE: Duration = Duration::from_nanos(u64::MAX);
+}
+
 /// What is short, when, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {

@@ -10,6 +10,10 @@ use units::{BitRate, ByteCount};
 fn guaranteed_and_observed_slack_are_reported_and_no_guarantee_is_violated() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| config.as_disk = disk::DiskModel::preset("ssd-sata"));
+    let idle = serving.client().get("/status").json()["disks"][0].clone();
+    // With nothing due there is no tightest place; all of the next slot is slack.
+    assert!(idle["guaranteed_slack"].is_null(), "{idle}");
+    assert_eq!(idle["slack_reads"], idle["min_read"]);
     let mut viewer = serving.client();
     let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
     assert!(viewer.get(&path).whole);

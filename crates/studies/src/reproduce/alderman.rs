@@ -5,9 +5,9 @@ pub(super) use meter::emulated::{MB, MPEG1};
 
 use device::SimulatedDisk;
 use disk::DiskModel;
+use meter::operations::SimulatedPort;
 use meter::report::{Cell, NamedCell, cell};
 use meter::rounds::{Capacity, Cut, Order, RoundsOutcome, RoundsPlan, Spread, most_streams, run};
-use meter::target::SimulatedPort;
 use std::convert::Infallible;
 use units::ByteCount;
 

@@ -5,9 +5,9 @@ use super::lee::{FRAME, MJPEG, cost_of_cycles, megabytes, stand_in};
 use super::{Cell, Figure, Report, Table, texts};
 use device::SimulatedDisk;
 use disk::DiskModel;
+use meter::operations::SimulatedPort;
 use meter::report::{LineShape, Plot, Series, cell};
 use meter::rounds::{RoundsOutcome, RoundsPlan, most_streams, run as run_rounds};
-use meter::target::SimulatedPort;
 use units::ByteCount;
 
 /// The most that the paper's raw disk holds; the table ends there.

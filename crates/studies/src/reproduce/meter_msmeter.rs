@@ -2,7 +2,7 @@
 //! generator, beside the published profile drawn from a uniform one.
 
 use super::{Cell, Report, Table, texts};
-use meter::log::OperationKind;
+use meter::operations::OperationKind;
 use meter::profiles;
 use meter::report::cell;
 use meter::transfers::{Transfer, TransferDraw, TransferMix};

@@ -4,11 +4,9 @@ use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs}
 use super::values::{CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
-use meter::capacity::HoldRule;
 use meter::rounds::Order;
 use meter::study::{self, Study};
-use meter::target::Layout;
-use meter::{RoundsConfig, SearchConfig};
+use meter::{HoldRule, Layout, RoundsConfig, SearchConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -303,7 +301,9 @@ impl SearchArgs {
 
 fn rules() -> Words<HoldRule> {
     described(HoldRule::NAMES, |rule| match rule {
-        HoldRule::Strict => "no frame is late; players get the best rendition throughout",
+        HoldRule::Strict => {
+            "no frame is late, the backlog does not grow; players get the best rendition throughout"
+        }
         HoldRule::OneLateRoundOf100 => {
             "frames with the same number are a round; at most one round in 100 is late"
         }
@@ -313,11 +313,13 @@ fn rules() -> Words<HoldRule> {
 /// Arguments of `tenuto meter capacity`.
 #[derive(clap::Args)]
 pub(crate) struct CapacityArgs {
-    /// Length of each run; the confirming one is three times as long.
+    /// Length of each run; the confirming one is three times as long (20s).
     ///
-    /// Longer runs give more certainty, which the report states.
-    #[arg(long, default_value = "20s", value_parser = parse_duration)]
-    pub(crate) duration: Duration,
+    /// Without it 20 s, or 11 times as long as a client buffers if that is more. A confirming run
+    /// lasts at least 33 times as long as a client buffers, because in less time a backlog does not
+    /// show. Longer runs give more certainty, which the report states.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
     #[command(flatten)]
     pub(crate) switching: SwitchingArgs,
     #[command(flatten)]
@@ -329,12 +331,13 @@ pub(crate) struct CapacityArgs {
 /// Arguments of `tenuto meter bottleneck` and `tenuto meter methods`.
 #[derive(clap::Args)]
 pub(crate) struct VariantsArgs {
-    /// Length of each run; a confirming one is three times as long.
+    /// Length of each run; a confirming one is three times as long (5s).
     ///
-    /// A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That
-    /// takes six to ten minutes, or three times as long where results are not repeatable.
-    #[arg(long, default_value = "5s", value_parser = parse_duration)]
-    pub(crate) duration: Duration,
+    /// Without it 5 s, or 11 times as long as a client buffers if that is more. A search has 14
+    /// runs; `bottleneck` makes up to four searches, `methods` up to nine. That takes six to ten
+    /// minutes, or three times as long where results are not repeatable.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
     #[command(flatten)]
@@ -347,11 +350,12 @@ pub(crate) struct RunArgs {
     /// Number of streams.
     #[arg(long = "streams", default_value = "1", value_parser = whole::<u32>(1, 100_000))]
     pub(crate) count: u32,
-    /// Length of the run.
+    /// Length of the run (60s).
     ///
-    /// Longer runs give more certainty, which the report states.
-    #[arg(long, default_value = "60s", value_parser = parse_duration)]
-    pub(crate) duration: Duration,
+    /// Without it 60 s, or 11 times as long as a client buffers if that is more. In less time a
+    /// backlog does not show. Longer runs give more certainty, which the report states.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
     /// Prepare, print `ready`, and start at a line of standard input.
     ///
     /// For programs that start several runs at once. The end of standard input stops the run.

@@ -3,7 +3,7 @@
 use super::values::{Words, described, whole};
 use crate::failure::Failure;
 use crate::out;
-use meter::tls::{Identity, Trust};
+use meter::{Identity, Trust};
 use player::AbrRule;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::program::{TestDir, program};
 use device::{FileDevice, Method, OpenOptions};
-use meter::log::{read, recount};
+use meter::operations::{read, recount};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -54,6 +54,24 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     let page = String::from_utf8(dir.read("monday/report.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("300, none late"), "{page}");
     dir.fails(&format!("{line} --out monday"), 1, "monday is not empty");
+}
+
+/// Frames of 5 s, of which clients buffer 43 s: a run of a minute shows nothing. The disk delivers
+/// 88.8 Mb/s for 20 minutes, which is 59 streams.
+#[test]
+fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
+    let dir = TestDir::new();
+    let on = "--profile mpeg-1.5 --target sim:st39183w";
+    let found = dir.json(&format!("meter capacity {on}"));
+    assert_eq!((&found["streams"], &found["confirmed"]), (&59.into(), &true.into()), "{found}");
+    assert_eq!(found["burst"], serde_json::Value::Null);
+    // No frame is late yet, but all wait longer and longer.
+    let run = dir.run(&format!("meter run {on} --streams 61 --duration 10min --json"));
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((&report["late"], &report["backlog_grows"]), (&0.into(), &true.into()), "{report}");
+    assert_eq!(run.code, Some(3));
+    let short = dir.run(&format!("meter run {on} --streams 61 --duration 1min"));
+    assert!(short.err.contains("too short to show that streams are held"), "{}", short.err);
 }
 
 #[test]

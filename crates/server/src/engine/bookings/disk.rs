@@ -7,7 +7,7 @@ use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
 use scheduler::{
     BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
-    HistoryKey, ObservedCurve, Supply,
+    HistoryKey, ObservedCurve, Slack, Supply,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -375,7 +375,7 @@ impl Disk {
                     u32::try_from(seen.least(1)).expect("not more than guaranteed")
                 }),
             observed_slot_reads: self.timings.observed_min_read,
-            guaranteed_slack: self.scan.slack(),
+            guaranteed_slack: self.scan.slack().filter(|slack| *slack < Slack::NOTHING_DUE),
             // With nothing due all of the next slot is slack.
             slack_reads: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }

@@ -286,7 +286,7 @@ impl Disk {
         let each =
             self.timings.charge(costs, 1, costs.slowest_transfer(self.guarantee.read_size.0));
         match policy.verdict(&self.dispatcher.books, &supply, &demand) {
-            Verdict::Admit { slack: Slack::Time(time), .. } if time < Duration::MAX => {
+            Verdict::Admit { slack: Slack::Time(time), .. } if time < Slack::NOTHING_DUE => {
                 let reads = time.as_nanos() / u128::from(each.max(1));
                 Some(u64::try_from(reads).unwrap_or(u64::MAX))
             }

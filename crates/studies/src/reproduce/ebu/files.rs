@@ -6,7 +6,7 @@ use super::{
     Claims, RATES, Ramp, TIMES, approach_1, approach_2, figure, latency, mean, mean_latency, rate,
     report, row,
 };
-use meter::log::OperationKind;
+use meter::operations::OperationKind;
 use meter::report::Series;
 use meter::transfers::{TransferRow, TransfersOutcome};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::super::Report;
 use super::node::{Build, Landing, Node};
 use super::{Claims, FILE, FILES, RATES, Ramp, approach_1, figure, mean, mix, rate, report, row};
-use meter::log::OperationKind;
+use meter::operations::OperationKind;
 use meter::transfers::TransfersOutcome;
 use std::time::Duration;
 

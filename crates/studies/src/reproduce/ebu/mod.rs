@@ -37,7 +37,7 @@ use super::claims::Claims;
 use super::{Figure, Report, texts};
 use array::Raid;
 use disk::{DiskModel, Parameters};
-use meter::log::{LogSink, OperationKind};
+use meter::operations::{LogSink, OperationKind};
 use meter::profiles;
 use meter::report::{LineShape, Plot, Series};
 use meter::transfers::{self, TransferMix, TransferRow, TransfersOutcome, TransfersPlan};

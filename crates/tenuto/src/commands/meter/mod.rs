@@ -1,7 +1,6 @@
 //! The commands of `tenuto meter`: typed arguments in, one call of the meter, its report out.
 
 mod options;
-mod profile_from;
 mod profiles;
 mod runs;
 mod streams;
@@ -25,7 +24,7 @@ pub(super) fn run(command: MeterCommand) -> Result<(), Failure> {
         MeterCommand::Profiles(args) => profiles::profiles(&args),
         MeterCommand::Rounds(args) => runs::rounds(&args),
         MeterCommand::Compare(args) => runs::compare(&args),
-        MeterCommand::ProfileFrom(args) => profile_from::run(&args),
+        MeterCommand::ProfileFrom(args) => runs::profile_from(&args),
         MeterCommand::Agent(args) => Ok(tenuto_agent::run(&args, &["meter", "agent"])?),
         MeterCommand::Study(StudyCommand::Storage(study, args)) => runs::study(study, &args),
         MeterCommand::Study(StudyCommand::Network(args)) => runs::network(&args),

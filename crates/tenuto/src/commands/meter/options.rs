@@ -4,8 +4,7 @@ use crate::args::meter::{TargetArgs, ThresholdArgs};
 use crate::args::shared::TlsArgs;
 use crate::failure::Failure;
 use device::Method;
-use meter::s3::Access;
-use meter::{RateAlarmConfig, TargetSpec};
+use meter::{Access, RateAlarmConfig, TargetSpec};
 use units::ByteCount;
 
 /// Bytes of the files that are made, unless --size is given.

@@ -1,9 +1,12 @@
 //! Commands of the meter whose arguments are the configuration of one experiment: `meter report`,
-//! `meter compare`, `meter rounds`, `meter study NAME` and `meter study network`.
+//! `meter compare`, `meter rounds`, `meter profile-from`, `meter study NAME` and `meter study
+//! network`.
 
 use super::options::required;
 use super::terminal::show;
-use crate::args::meter::{CompareArgs, NetworkArgs, RecountArgs, RoundsArgs, StudyArgs};
+use crate::args::meter::{
+    CompareArgs, NetworkArgs, ProfileFromArgs, RecountArgs, RoundsArgs, StudyArgs,
+};
 use crate::failure::Failure;
 use meter::study::{Scale, Study, StudyPlan};
 use meter::{
@@ -23,6 +26,12 @@ pub(super) fn compare(args: &CompareArgs) -> Result<(), Failure> {
         seed: args.random.seed,
     };
     show(&args.report, |observer| compare_runs(&config, observer))
+}
+
+pub(super) fn profile_from(args: &ProfileFromArgs) -> Result<(), Failure> {
+    let stem = args.trace.file_stem().unwrap_or_default().to_string_lossy();
+    let (name, only) = (args.name.as_deref().unwrap_or(&stem), args.only.as_deref());
+    show(&args.report, |observer| meter::profile_from(&args.trace, name, only, observer))
 }
 
 pub(super) fn rounds(args: &RoundsArgs) -> Result<(), Failure> {

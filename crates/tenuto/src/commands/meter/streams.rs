@@ -9,11 +9,11 @@ use crate::args::values::CommaList;
 use crate::failure::Failure;
 use crate::limits;
 use device::Method;
-use meter::fleet::WorkerOptions;
+use meter::agents::{FleetConfig, WorkerOptions, read_token, run_fleet};
+use meter::profiles::Profile;
 use meter::{
-    FleetConfig, PlayersConfig, StreamRunConfig, StreamsConfig, Variants, compare_variants,
-    load_profile, load_profile_text, read_token, run_fleet, run_players, run_streams,
-    search_players, search_streams,
+    PlayersConfig, RunLength, StreamRunConfig, StreamsConfig, Variants, compare_variants,
+    load_profile, load_profile_text, run_players, run_streams, search_players, search_streams,
 };
 use player::AbrRule;
 use std::time::Duration;
@@ -32,11 +32,12 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let out = on.output.out.clone();
     if players {
-        let config = players_config(on, switching, *duration, &given_for_run(args))?;
+        let length = duration.unwrap_or(RUN);
+        let config = players_config(on, switching, length, &given_for_run(args))?;
         return show(&on.output.report, |observer| run_players(&config, args.count, out, observer));
     }
     let config = StreamRunConfig {
-        streams: streams_config(on, *duration)?,
+        streams: streams_config(on, *duration, RUN)?,
         count: args.count,
         alarm: alarm(&args.threshold),
         hold: args.hold,
@@ -49,11 +50,11 @@ pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
     let CapacityArgs { on, switching, duration, .. } = args;
     let search = args.search.config(on.output.out.clone());
     if are_players(&on.target) {
-        let config = players_config(on, switching, *duration, &[])?;
+        let config = players_config(on, switching, duration.unwrap_or(SEARCH), &[])?;
         return show(&on.output.report, |observer| search_players(&config, &search, observer));
     }
     no_switching(switching)?;
-    let config = streams_config(on, *duration)?;
+    let config = streams_config(on, *duration, SEARCH)?;
     show(&on.output.report, |observer| search_streams(&config, &search, observer))
 }
 
@@ -63,7 +64,7 @@ pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Fai
         return Err(Failure::usage("--method: the command tries all methods")
             .hint("leave it out, or use `meter capacity --method`"));
     }
-    let config = streams_config(on, args.duration)?;
+    let config = streams_config(on, args.duration, VARIANTS)?;
     let search = args.search.config(on.output.out.clone());
     show(&on.output.report, |observer| compare_variants(&config, variants, &search, observer))
 }
@@ -74,7 +75,21 @@ const PROFILES: &str = "`tenuto meter profiles` lists the profiles of streams";
 /// Frames that a client buffers, unless --buffer-frames is given.
 const BUFFER_FRAMES: u32 = 8;
 
-fn streams_config(on: &StreamsOnTarget, duration: Duration) -> Result<StreamsConfig, Failure> {
+/// The lengths of runs of `meter run`, of searches, and of searches that are compared, unless
+/// --duration is given or the buffers of clients need longer ones.
+const RUN: Duration = Duration::from_secs(60);
+const SEARCH: Duration = Duration::from_secs(20);
+const VARIANTS: Duration = Duration::from_secs(5);
+
+fn run_length(given: Option<Duration>, usual: Duration) -> RunLength {
+    given.map_or(RunLength::AtLeast(usual), RunLength::Exactly)
+}
+
+fn streams_config(
+    on: &StreamsOnTarget,
+    duration: Option<Duration>,
+    usual: Duration,
+) -> Result<StreamsConfig, Failure> {
     let streams = &on.streams;
     let profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
     Ok(StreamsConfig {
@@ -82,7 +97,7 @@ fn streams_config(on: &StreamsOnTarget, duration: Duration) -> Result<StreamsCon
         target: target(&on.target, streams.method.unwrap_or(Method::Best))?,
         layout: streams.layout,
         buffer: streams.buffer_frames.unwrap_or(BUFFER_FRAMES),
-        duration,
+        duration: run_length(duration, usual),
         realtime: streams.realtime,
         spin: streams.busy_poll,
         metrics: on.output.metrics,
@@ -196,7 +211,7 @@ fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
         profile: load_profile_text(profile)?,
         streams: args.count,
         workers: fleet.workers,
-        options: worker_options(args),
+        options: worker_options(args, &load_profile(profile)?),
         metrics: output.metrics,
         out: output.out.clone(),
     })
@@ -234,11 +249,13 @@ fn refuse_for_agents(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// The options that workers of agents have, too.
-fn worker_options(args: &RunArgs) -> WorkerOptions {
+fn worker_options(args: &RunArgs, profile: &Profile) -> WorkerOptions {
     let StreamsOnTarget { streams, target, .. } = &args.on;
+    let buffer_frames = streams.buffer_frames.unwrap_or(BUFFER_FRAMES);
+    let allowed = profile.fps.map_or(Duration::ZERO, |fps| fps.moment(buffer_frames.into()));
     WorkerOptions {
-        duration_ns: nanos(args.duration),
-        buffer_frames: streams.buffer_frames.unwrap_or(BUFFER_FRAMES),
+        duration_ns: nanos(run_length(args.duration, RUN).of(allowed)),
+        buffer_frames,
         size: target.size.unwrap_or(SIZE).0,
         method: streams.method.map(|method| method.name().to_owned()),
         layout: streams.layout.map(|layout| layout.name().to_owned()),

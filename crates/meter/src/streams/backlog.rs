@@ -1,0 +1,136 @@
+//! Whether a run's backlog grows: the test that refuses a run in which no frame is late yet.
+//!
+//! # The rule
+//!
+//! Streams are *held* by a run if no frame misses its deadline (or at most the share that the rule
+//! allows) and the backlog does not grow. The backlog is seen in the delays of the frames: for each
+//! round (the frames with one number) the longest response. Its level is the lowest such delay in a
+//! window, because each storage that keeps up works off its backlog again and again, however its
+//! speed varies, and the lowest delay of a window shows whether it did.
+//!
+//! ```text
+//!   delay │              x                        A = time of the client's buffer
+//!         │    x    x   x x    x     x            T = A / 32, what counts as equal
+//!         │x  x x  x x x   x  x x   x x
+//!         │ xx   xx   x     xx   xxx   xxxx       not growing: the lowest are where they were
+//!         └──────┴──────┴──────┴──────┤ L
+//!           not used   second   last quarter      ends here, or up to L later, as soon as
+//!                      quarter                    it is not growing
+//! ```
+//!
+//! At the end of a run of length L the backlog grows if the lowest delay of the last quarter is
+//! more than T above that of both the second quarter and the quarter before; or if the lowest delay
+//! of the last 32nd is more than T above that of every earlier 32nd from the second quarter on. The
+//! first comparison finds a slow growth beneath any variation that is shorter than a quarter; the
+//! second finds one that has begun shortly before the end. A run of a search that grows at L goes
+//! on until it does not, at most to 2 L: a trough of the storage's speed passes, a growing backlog
+//! does not.
+//!
+//! # What a held run cannot hide
+//!
+//! Let the streams ask for 1 + e times what the storage delivers. The frame due at time t then
+//! waits for at least e t / (1 + e), plus what varies.
+//!
+//! - By deadlines alone: no frame is late, so e L < A: e < A / L, however the storage varies.
+//! - By the trend: between two consecutive quarters the lowest delay rises by e L / 4 if what
+//!   varies is shorter than a quarter. Not growing means that this is at most T: e < A / (8 L).
+//!
+//! A run lasts at least 11 A and a confirming one at least 33 A ([`long_enough`], [`CONFIRMING`]):
+//! an overload of 3 % misses deadlines in a confirming run whatever the storage does, and one of
+//! 0.4 % is found by its trend. With 8 frames of 25 a second, A is 0.32 s, and the confirming run
+//! of 60 s sees 0.5 % and 0.07 %. What a run cannot see is a storage that becomes slower after it:
+//! a burst credit that lasts longer, or a load that comes at another time of the day.
+
+use std::time::Duration;
+
+/// A backlog that grew until the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BacklogGrowth {
+    /// The delay of frames in an earlier part of the run.
+    pub before: Duration,
+    /// The delay of frames at its end.
+    pub end: Duration,
+}
+
+/// The shortest run that shows whether streams are held, of clients that buffer for `allowed`.
+pub(crate) fn long_enough(allowed: Duration) -> Duration {
+    allowed * 11
+}
+
+/// A confirming run is at least this many times as long as the shortest one that is long enough.
+pub(crate) const CONFIRMING: u32 = 3;
+
+/// The growth of the backlog at the end of a run. `delays` has the longest response of each round,
+/// and `planned` of these rounds were to be run: the others are a continuation. `None` if the
+/// backlog does not grow, or before the end.
+pub(crate) fn growth(
+    delays: &[Duration],
+    planned: usize,
+    allowed: Duration,
+) -> Option<BacklogGrowth> {
+    let (quarter, part) = (planned / 4, (planned / PARTS).max(1));
+    // Fewer rounds than that are no quarters to compare.
+    if delays.len() < planned || quarter == 0 {
+        return None;
+    }
+    let lowest = |window: &[Duration]| window.iter().copied().min().unwrap_or_default();
+    let equal = allowed / EQUAL;
+    let (before, last) = delays.split_at(delays.len() - quarter);
+    // The first quarter is not compared with: there the storage fills its queues and caches.
+    let second = lowest(&before[quarter..2 * quarter]);
+    let above = |end: Duration, before: Duration| {
+        (end > before + equal).then_some(BacklogGrowth { before, end })
+    };
+    let slow = above(lowest(last), second.max(lowest(&before[before.len() - quarter..])));
+    let parts = before[quarter..].chunks_exact(part).map(lowest);
+    let now = lowest(&last[last.len().saturating_sub(part)..]);
+    slow.or_else(|| above(now, parts.max().unwrap_or_default()))
+}
+
+/// The run's part whose lowest delay is its state at that time: one in this many.
+const PARTS: usize = 32;
+
+/// The part of the buffer's time, one in this number, by which two delays count as equal.
+const EQUAL: u32 = 32;
+
+/// A continued run is tested again after each of this many parts of its planned length.
+pub(super) fn tested_every(planned: u64) -> u64 {
+    (planned / PARTS as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const ALLOWED: Duration = Duration::from_millis(320);
+
+    /// The growth after 1,500 rounds at 25 a second, of 1,500 planned, with these delays in ms.
+    fn grows(delay: impl Fn(u32) -> u32) -> bool {
+        let delays: Vec<Duration> = (0..1500).map(|round| MS * delay(round)).collect();
+        growth(&delays, 1500, ALLOWED).is_some()
+    }
+
+    #[test]
+    fn a_backlog_grows_where_its_lowest_delays_do() {
+        assert!(!grows(|_| 5), "constant");
+        assert!(!grows(|round| 5 + round * 40 / 1500), "7 parts in 10,000 are too little to see");
+        assert!(grows(|round| 5 + round * 60 / 1500), "1 part in 1,000: 15 ms a quarter");
+        assert!(
+            grows(|round| 5 + round / 25 + if round % 100 < 30 { 90 } else { 0 }),
+            "with stalls"
+        );
+        assert!(!grows(|round| if round % 250 < 200 { 250 } else { 5 }), "periods of 10 s");
+        assert!(!grows(|round| if round < 600 { 5 } else { 100 }), "slower, and no longer growing");
+        assert!(grows(|round| 5 + round.saturating_sub(1350)), "since a tenth of the run");
+        assert!(!grows(|round| 200_u32.saturating_sub(round)), "a backlog of the start");
+    }
+
+    #[test]
+    fn a_backlog_is_not_judged_before_the_planned_end() {
+        let delays: Vec<Duration> = (0..999).map(|round| MS * round).collect();
+        assert_eq!(growth(&delays, 1000, ALLOWED), None);
+        assert!(growth(&delays, 999, ALLOWED).is_some());
+        assert_eq!(growth(&delays[..3], 3, ALLOWED), None, "too few rounds");
+    }
+}
