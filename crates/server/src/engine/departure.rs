@@ -32,9 +32,9 @@ use units::{Moment, nanos};
 /// The sessions that may give way to a request.
 #[derive(Debug)]
 pub(super) struct GiveWay {
-    /// Those with a booking on any of these disks; `None`: all, because the network is short.
+    /// Disks on any of which they have a booking; `None`: all sessions, the network is short.
     disks: Option<BTreeSet<usize>>,
-    /// Not this one, whose request it is.
+    /// The session whose request it is, which does not give way to itself.
     except: Option<SessionId>,
 }
 
