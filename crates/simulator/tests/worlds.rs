@@ -3,6 +3,8 @@
 //!
 //! `TENUTO_SEED=17 cargo test -p simulator` runs that seed only; `TENUTO_SEEDS=100000` more seeds.
 
+#![expect(clippy::print_stdout, reason = "the counts of a run, with --nocapture")]
+
 mod seeds;
 
 use simulator::{FaultClass, Scenario, WorldOutcome, draw, run};
