@@ -116,7 +116,10 @@ impl Engine {
     // whether that frees memory.
     fn narrow_sockets(&mut self, whose: &GiveWay) -> bool {
         let mut freed = 0;
-        for session in self.sessions.values_mut().filter(|session| whose.includes(session)) {
+        for (id, session) in self.sessions.iter_mut() {
+            if !whose.includes(*id, session) {
+                continue;
+            }
             let least = least_reserve(reserve_for(&session.layout, &session.tracks));
             let spare = session.reserve.saturating_sub(least.max(session.unsent));
             session.reserve -= spare;

@@ -147,9 +147,9 @@ impl Engine {
         took && recently || self.is_waited_for(&self.sessions[&stream.session])
     }
 
-    // Whether a request of the session waits for the engine: not while its sockets have something
-    // to take.
-    fn is_waited_for(&self, session: &Session) -> bool {
+    /// Whether a request of the session waits for the engine: not while its sockets have something
+    /// to take.
+    pub(super) fn is_waited_for(&self, session: &Session) -> bool {
         let open = |request: &RequestId| !self.requests[request].over;
         session.unsent == 0 && session.requests.iter().any(open)
     }

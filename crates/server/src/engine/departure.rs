@@ -8,7 +8,9 @@
 //!   has no connection, for whatever reason                 once its clock says that it should have
 //!                                                          fetched again, and nothing is asked for
 //!   has a connection, and never asked for media            a start-up time after its admission
-//!   has a connection, and has asked for media              never
+//!   has a connection, and takes next to nothing            once eight times the media that it took
+//!                                                          have passed since its admission
+//!   has a connection, and plays                            never
 //! ```
 //!
 //! A revocable reservation is kept as long as nobody needs it: a player that comes back finds it as
@@ -20,38 +22,45 @@ use super::admission::SuspendedSession;
 use super::bookings::Placement;
 use super::sessions::{Presence, Session};
 use super::stream::Stream;
-use super::{Action, Disconnection, Engine, Resource, ScheduleChange, SessionId, StreamId};
+use super::{
+    Action, Disconnection, Engine, Resource, ScheduleChange, SessionId, StreamId, TrackNumber,
+};
 use std::collections::BTreeSet;
-use units::Moment;
+use std::time::Duration;
+use units::{Moment, nanos};
 
 /// The sessions that may give way to a request.
 #[derive(Debug)]
-pub(super) enum GiveWay {
-    /// Sessions with a booking on any of these disks.
-    OnDisks(BTreeSet<usize>),
-    /// All: the network is short.
-    All,
+pub(super) struct GiveWay {
+    /// Disks on any of which they have a booking; `None`: all sessions, the network is short.
+    disks: Option<BTreeSet<usize>>,
+    /// The session whose request it is, which does not give way to itself.
+    except: Option<SessionId>,
 }
 
 impl GiveWay {
     /// Sessions on the disks that candidates were short of; all, if one was short of the network.
     pub(super) fn for_shortfalls(short: impl IntoIterator<Item = (Placement, Resource)>) -> Self {
-        let mut disks = BTreeSet::new();
-        for (placement, resource) in short {
-            if resource == Resource::Network {
-                return Self::All;
-            }
-            disks.insert(placement.disk);
-            disks.extend(placement.replica);
+        let mut disks = Some(BTreeSet::new());
+        for (Placement { disk, replica }, resource) in short {
+            disks = disks.filter(|_| resource != Resource::Network);
+            disks.iter_mut().for_each(|disks| disks.extend([disk].into_iter().chain(replica)));
         }
-        Self::OnDisks(disks)
+        Self { disks, except: None }
+    }
+
+    /// All of these but one.
+    pub(super) fn except(self, session: SessionId) -> Self {
+        Self { except: Some(session), ..self }
     }
 
     /// Whether this session is one of them.
-    pub(super) fn includes(&self, session: &Session) -> bool {
-        let Self::OnDisks(disks) = self else { return true };
+    pub(super) fn includes(&self, id: SessionId, session: &Session) -> bool {
         let Placement { disk, replica } = session.placement();
-        disks.contains(&disk) || replica.is_some_and(|replica| disks.contains(&replica))
+        let of = |disks: &BTreeSet<usize>| {
+            disks.contains(&disk) || replica.is_some_and(|replica| disks.contains(&replica))
+        };
+        self.except != Some(id) && self.disks.as_ref().is_none_or(of)
     }
 }
 
@@ -92,7 +101,7 @@ impl Engine {
         if session.streams.is_empty() || !session.streams.iter().all(is_booked) {
             return None;
         }
-        match session.presence {
+        let gone = match session.presence {
             // What its sockets still have is of no use to anybody.
             Presence::Left(at) => Some(at),
             _ if !session.requests.is_empty() => None,
@@ -100,7 +109,22 @@ impl Engine {
             _ if !session.asked => Some(session.last_activity + self.config.startup),
             Presence::Disconnected(at) => Some(at.max(self.next_fetch(session))),
             Presence::Connected => None,
-        }
+        };
+        let idle = (session.asked && !self.is_waited_for(session)).then(|| self.outlasts(session));
+        [gone, idle].into_iter().flatten().min()
+    }
+
+    // When a session has lasted longer than any player needs for the media that it has taken. One
+    // that takes less, a byte now and then, only holds a place.
+    fn outlasts(&self, session: &Session) -> Moment {
+        let summary = self.streams.accounts.of(self.streams[&session.streams[0]].session);
+        let bytes = |track: &TrackNumber| session.layout.tracks[usize::from(*track)].bytes;
+        let bytes = session.tracks.iter().map(bytes).sum::<u64>().max(1);
+        let taken = nanos(session.layout.duration);
+        let taken = u128::from(taken) * u128::from(summary.delivered) / u128::from(bytes);
+        let taken = Duration::from_nanos(u64::try_from(taken).unwrap_or(u64::MAX));
+        let lasts = taken.saturating_mul(SLOWEST_PLAYER).max(self.config.idle_timeout);
+        Moment(summary.admitted.0.saturating_add(nanos(lasts)))
     }
 
     // When the player has fetched again at the latest, if it plays on: a piece is due a slot before
@@ -155,7 +179,7 @@ impl Engine {
     // The sessions whose reservations may be taken for a request, in the order in which they are.
     fn revocable(&self, now: Moment, who: &GiveWay) -> Vec<SessionId> {
         let since = |(id, session): (&SessionId, &Session)| {
-            Some((self.revocable_since(session, now).filter(|_| who.includes(session))?, *id))
+            Some((self.revocable_since(session, now).filter(|_| who.includes(*id, session))?, *id))
         };
         let mut all: Vec<(Moment, SessionId)> = self.sessions.iter().filter_map(since).collect();
         all.sort_unstable();
@@ -194,3 +218,7 @@ impl Engine {
 /// Reservations that one request may take. A newcomer seldom needs more than two, and each costs
 /// some time to take off the books.
 const MOST_REVOKED: usize = 64;
+
+/// How many times as long as its media a player may take for it, with pauses, and keep its place
+/// from those who do not fit.
+const SLOWEST_PLAYER: u32 = 8;

@@ -3,7 +3,8 @@
 //! ```text
 //!   a shortfall ──▶ cause   alone on the disk, as the disk is now     fits ─▶ Sessions
 //!                           alone on the disk, as it was calibrated   fits ─▶ SlowDisk
-//!                           neither                                             ─▶ Title
+//!                           neither, but at another start of the slot ─▶ Sessions, if any
+//!                           none of these                                       ─▶ Title
 //!                           only beside the loss of a disk it does not     ─▶ Title, or DiskLost
 //!                           nothing is booked, and the disk is busy        ─▶ Background
 //!               ──▶ time    Sessions   the earliest start (`streams::look_ahead`); where none was
@@ -51,8 +52,18 @@ impl Engine {
         max_wait: Duration,
         others: &[Candidate],
     ) -> Refusal {
-        let cause = self.streams.cause(&candidate, shortfall.shortage.resource);
         let resource = shortfall.shortage.resource;
+        let mut cause = self.streams.cause(&candidate, resource);
+        let mut never = false;
+        if cause == RefusalCause::Title {
+            let all = [&candidate].into_iter().chain(others);
+            let ever: Vec<_> = all.map(|each| self.streams.fits_ever(each, max_wait)).collect();
+            never = ever.iter().all(|fits| *fits == Some(false));
+            // It is this moment of the slot at which it does not fit alone.
+            if ever.contains(&Some(true)) && self.streams.has_sessions() {
+                cause = RefusalCause::Sessions;
+            }
+        }
         let retry = match cause {
             RefusalCause::Sessions | RefusalCause::Background => {
                 match self.streams.earliest_start(&mut candidate) {
@@ -62,14 +73,7 @@ impl Engine {
             }
             RefusalCause::SlowDisk => RetryAfter::Estimated(self.config.slot * EASE_SLOTS),
             // Certain only if no candidate would ever fit.
-            RefusalCause::Title
-                if [&candidate]
-                    .into_iter()
-                    .chain(others)
-                    .all(|each| self.streams.never_fits(each, max_wait)) =>
-            {
-                RetryAfter::Never
-            }
+            RefusalCause::Title if never => RetryAfter::Never,
             _ => RetryAfter::Unknown,
         };
         let detail = self.describe(now, shortfall);
@@ -108,7 +112,7 @@ impl Engine {
         // Once for each slot: every session is looked at.
         let next = known.unwrap_or_else(|| {
             let who = GiveWay::for_shortfalls([(candidate.placement(), resource)]);
-            let ends = self.sessions.iter().filter(|(_, session)| who.includes(session));
+            let ends = self.sessions.iter().filter(|(id, session)| who.includes(**id, session));
             let ends = ends.flat_map(|(_, session)| {
                 let played = session.streams.iter().filter_map(|id| {
                     let stream = self.streams.get(*id)?;

@@ -177,7 +177,7 @@ impl Engine {
         let suspended: Vec<(StreamId, Stream)> =
             old.iter().map(|id| (*id, self.streams.remove(*id))).collect();
         self.streams.bookings.release_send_memory(placement, old_reserve);
-        let (accepted, slots) = match self.accept_now_or_soon(now, candidate) {
+        let (accepted, slots) = match self.accept_now_or_soon(now, id, candidate) {
             Ok(accepted) => accepted,
             Err(refusal) => {
                 self.streams.bookings.reserve_send_memory(placement, old_reserve);
@@ -202,11 +202,12 @@ impl Engine {
         Ok(self.config.slot * slots)
     }
 
-    // Accepts a candidate now, or at most a start-up time later if it fits only then; says how many
-    // slots later.
+    // Accepts a candidate of a session now, or at most a start-up time later if it fits only then;
+    // says how many slots later.
     fn accept_now_or_soon(
         &mut self,
         now: Moment,
+        id: SessionId,
         mut candidate: Candidate,
     ) -> Result<(Accepted, u32), Refusal> {
         let fits = self
@@ -217,8 +218,8 @@ impl Engine {
             Ok(approval) => return Ok((candidate.accepted(approval), 0)),
             Err(shortfall) => shortfall,
         };
-        let give_way =
-            GiveWay::for_shortfalls([(candidate.placement(), shortfall.shortage.resource)]);
+        let short = [(candidate.placement(), shortfall.shortage.resource)];
+        let give_way = GiveWay::for_shortfalls(short).except(id);
         let in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
             engine.streams.evaluate(&candidate).ok()
         });

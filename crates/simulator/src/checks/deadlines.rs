@@ -56,6 +56,8 @@ pub(crate) struct Admission<'a> {
     pub(crate) from: Duration,
     /// It has waited for its start.
     pub(crate) waited: bool,
+    /// When it was admitted.
+    pub(crate) at: Moment,
 }
 
 /// Where a track continues after a seek.
@@ -77,6 +79,8 @@ pub(crate) struct DeliveredBytes {
     pub(crate) piece: Piece,
     /// The delivery includes the last byte of the piece.
     pub(crate) to_its_end: bool,
+    /// Bytes of the delivery.
+    pub(crate) len: u64,
     /// End of the delivery, in bytes of the track.
     pub(crate) end: u64,
     /// When the viewer could have taken the bytes, had they been in memory.
@@ -93,8 +97,11 @@ struct SessionRecord {
     unsent: u64,
     /// Since when the sockets have had room for one more buffer.
     room_since: Moment,
-    /// When the viewer was to start.
+    /// When the viewer was admitted, and when it was to start.
+    admitted: Moment,
     start: Moment,
+    /// Bytes that were delivered to it.
+    taken: u64,
     /// It has asked for media.
     asked: bool,
     /// How its last connection ended; `None`: it has one.
@@ -109,6 +116,16 @@ impl SessionRecord {
             tracks.map(|track| u64::from(self.layout.tracks[track].piece)).collect();
         let largest = sizes.iter().copied().max().unwrap_or(0);
         self.unsent + largest <= sizes.iter().sum::<u64>() * SEND_WINDOW
+    }
+
+    /// Whether eight times the media that was delivered, and the time after which a silent viewer
+    /// loses its reservation, have passed since the admission.
+    fn outlasts(&self, now: Moment, idle_after: Duration) -> bool {
+        let track = |played: &TrackSchedule| self.layout.tracks[usize::from(played.track)].bytes;
+        let bytes = self.tracks.iter().map(track).sum::<u64>().max(1);
+        let media = self.layout.duration.as_nanos() * u128::from(self.taken) / u128::from(bytes);
+        let lasted = now.since(self.admitted);
+        lasted >= idle_after && lasted.as_nanos() >= 8 * media
     }
 
     fn track(&mut self, track: TrackNumber) -> Option<&mut TrackSchedule> {
@@ -147,7 +164,7 @@ impl Deadlines {
         session: SessionId,
         admission: &Admission<'_>,
     ) -> Vec<(Moment, DeadlineCheck)> {
-        let &Admission { layout, segments, tracks, from, waited } = admission;
+        let &Admission { layout, segments, tracks, from, waited, at } = admission;
         let schedule = |track: &TrackNumber| {
             let byte = segments.byte_at(*track, from);
             let grant = GrantStart { track: *track, byte, from_ms: millis(from), waited };
@@ -160,7 +177,9 @@ impl Deadlines {
             missed: 0,
             unsent: 0,
             room_since: Moment::ZERO,
+            admitted: at,
             start,
+            taken: 0,
             asked: false,
             disconnected: None,
         };
@@ -362,11 +381,14 @@ impl Deadlines {
 
     // Whether the viewer's reservation may be given to another: it has left; or it has no
     // connection and no request, and should have fetched again; or it has not begun to play in the
-    // time in which it could.
+    // time in which it could; or it takes next to nothing.
     fn is_revocable(&self, now: Moment, session: SessionId) -> bool {
         let Some(record) = self.sessions.get(&session) else { return false };
         let Contract { slot, startup, .. } = self.contract;
         let has_requests = || self.open.values().any(|open| open.session == session);
+        if record.asked && record.outlasts(now, self.contract.idle_after) {
+            return true;
+        }
         match record.disconnected {
             Some(Disconnection::Left) => true,
             _ if !record.asked => now >= record.start + startup,
@@ -391,12 +413,13 @@ impl Deadlines {
 
     /// Notes a delivery. Returns its deadline, if one was guaranteed.
     pub(crate) fn delivered(&mut self, id: RequestId, bytes: &DeliveredBytes) -> Option<Moment> {
-        let &DeliveredBytes { piece, to_its_end, end, takeable_from } = bytes;
+        let &DeliveredBytes { piece, to_its_end, len, end, takeable_from } = bytes;
         let open = self.open.get_mut(&id)?;
         for request in open.tracks.iter_mut().filter(|request| request.track == piece.track) {
             request.bytes.start = end.min(request.bytes.end);
         }
         let record = self.sessions.get_mut(&open.session)?;
+        record.taken += len;
         let schedule = record.tracks.iter_mut().find(|schedule| schedule.track == piece.track)?;
         schedule.received(&record.layout, piece.number, to_its_end, takeable_from)
     }

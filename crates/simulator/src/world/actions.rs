@@ -166,6 +166,7 @@ impl World<'_> {
         let delivered = DeliveredBytes {
             piece,
             to_its_end: end == piece_end,
+            len: u64::from(bytes.end - bytes.start),
             end,
             takeable_from: in_order.max(self.deadlines.room_since(open.session)),
         };

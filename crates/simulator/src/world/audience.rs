@@ -123,6 +123,7 @@ impl World<'_> {
             tracks: &title.offers[offer],
             from,
             waited: !wait.is_zero() && !self.scenario.survive_loss,
+            at: self.now,
         };
         viewer.session = Some(session);
         viewer.disconnected = false;

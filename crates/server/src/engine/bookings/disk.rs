@@ -149,14 +149,16 @@ impl Disk {
         u64::try_from(share).unwrap_or(WHOLE_DISK)
     }
 
-    /// The first slot, so many from now, in which a newcomer with this share may start, so that a
-    /// full house starts within `wait` slots and not all of it in the first ones. Zero, if all of
-    /// them are taken.
+    /// The first slot, so many from now, in which a newcomer with this share may start, so that no
+    /// slot has more starts than there is room for the next reads of. Zero, if all slots up to
+    /// `wait` are taken.
     pub(in crate::engine) fn paced_start(&self, share: u64, wait: u32) -> u32 {
         let current = self.dispatcher.books.current();
+        let (waits, of) = HOUSE_STARTS_WITHIN;
+        let most = WHOLE_DISK * of / (waits * u64::from(wait.max(1)));
         let has_room = |slots: &u32| {
             let begun = self.starts.get(&(current + u64::from(*slots))).copied().unwrap_or(0);
-            begun == 0 || begun + share <= WHOLE_DISK / u64::from(wait.max(1))
+            begun == 0 || begun + share <= most
         };
         (0..=wait).find(has_room).unwrap_or(0)
     }
@@ -382,6 +384,11 @@ impl Disk {
 
 /// Parts in which shares of a disk are counted.
 pub(in crate::engine) const WHOLE_DISK: u64 = 1 << 30;
+
+/// The pace at which viewers start: that of a full house within so many waits, a numerator and a
+/// denominator. With fewer, some of those who come within ten seconds are refused, because those
+/// who started at once need their second reads; with more, all wait for longer.
+const HOUSE_STARTS_WITHIN: (u64, u64) = (9, 4);
 
 /// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;

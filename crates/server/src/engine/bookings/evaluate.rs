@@ -322,16 +322,17 @@ impl Bookings {
         self.alone(state, supply, demand, speed)
     }
 
-    /// Whether no request for this demand ever fits, if it is that of the last request of the
-    /// present slot: see `streams::alone`.
-    pub(in crate::engine) fn refuses_for_ever(&self, disk: usize, demand: &Demand) -> bool {
+    /// Whether a request for this demand ever fits, if it is that of the last request of the
+    /// present slot: see `streams::alone`. `None` if the policy does not tell.
+    pub(in crate::engine) fn fits_ever(&self, disk: usize, demand: &Demand) -> Option<bool> {
         if !self.policy.is_monotone() {
-            return false;
+            return None;
         }
         let state = &self.disks[disk];
         let slot_start = self.slot.start(self.slot_length);
         let supply = Supply { memory: u64::MAX, ..state.supply(slot_start) };
-        !self.alone(state, supply, demand, Speed::Calibrated) || !self.network_carries_sum(demand)
+        let fits = self.alone(state, supply, demand, Speed::Calibrated);
+        Some(fits && self.network_carries_sum(demand))
     }
 
     fn alone(&self, disk: &Disk, supply: Supply<'_>, demand: &Demand, speed: Speed) -> bool {

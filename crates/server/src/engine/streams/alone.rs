@@ -3,13 +3,13 @@
 //! ```text
 //!                   the disk's speed   memory   requested               read from
 //!   cause           now, calibrated    all      now                     now on
-//!   never_fits      calibrated         all      at the end of a slot    the start of that slot
+//!   fits_ever       calibrated         all      at the end of a slot    the start of that slot
 //! ```
 //!
-//! `never_fits` holds for requests at any time, of viewers who wait for their start no longer. A
-//! read's slot is a step function of the time of the request that never falls, so of all requests
-//! within one slot the last has every read due latest, counted from that slot; and none can begin
-//! to read before the slot begins. A policy that is monotone
+//! `Some(false)` of `fits_ever` holds for requests at any time, of viewers who wait for their start
+//! no longer. A read's slot is a step function of the time of the request that never falls, so of
+//! all requests within one slot the last has every read due latest, counted from that slot; and
+//! none can begin to read before the slot begins. A policy that is monotone
 //! ([`scheduler::PolicyKind::is_monotone`]) and refuses this case refuses all others. A viewer who
 //! follows another shares its reads, which is not looked at. Without a replica no read has to be a
 //! slot early, and only memory beyond a bound that has nothing to do with time is looked at: how
@@ -47,7 +47,7 @@ impl Streams {
 
     // Alone it fits on its disk.
     fn cause_beside_it(&self, candidate: &Candidate) -> RefusalCause {
-        if self.booked().next().is_some() || self.bookings.holds_or_reserves() {
+        if self.has_sessions() {
             return RefusalCause::Sessions;
         }
         if self.bookings.disks.iter().any(|disk| disk.busy() > 0) {
@@ -64,16 +64,22 @@ impl Streams {
         }
     }
 
-    /// Whether a candidate certainly fits at no time, whatever is booked then, with the present
-    /// options and calibration, if its viewer waits for its start for at most `max_wait`.
-    pub(in crate::engine) fn never_fits(
+    /// Whether anything is booked or held for sessions.
+    pub(in crate::engine) fn has_sessions(&self) -> bool {
+        self.booked().next().is_some() || self.bookings.holds_or_reserves()
+    }
+
+    /// Whether a candidate ever fits without other sessions, with the present options and
+    /// calibration, if its viewer waits for its start for at most `max_wait`. `Some(false)`:
+    /// certainly at no time, whatever is booked then; `None`: not known.
+    pub(in crate::engine) fn fits_ever(
         &mut self,
         candidate: &Candidate,
         max_wait: Duration,
-    ) -> bool {
+    ) -> Option<bool> {
         // A copy on a disk that comes back may fit.
         if candidate.copies.iter().any(|copy| !self.bookings.is_live(copy)) {
-            return false;
+            return None;
         }
         let pieces = candidate
             .streams
@@ -81,7 +87,7 @@ impl Streams {
             .map(|stream| u64::from(stream.layout.tracks[usize::from(stream.track)].piece));
         let least = candidate.demand.reserve + pieces.max().unwrap_or(0);
         if least > self.bookings.all_memory() {
-            return true;
+            return Some(false);
         }
         // The longest wait has every read due latest.
         let latest = Moment(self.bookings.slot_end().0 - 1) + max_wait;
@@ -102,8 +108,8 @@ impl Streams {
             })
             .collect();
         let demand = self.bookings.demand_of(&mut streams, 0);
-        let never = self.bookings.refuses_for_ever(candidate.disk(), &demand);
+        let fits = self.bookings.fits_ever(candidate.disk(), &demand);
         self.bookings.put_demand(demand);
-        never
+        fits
     }
 }

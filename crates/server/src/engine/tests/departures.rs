@@ -128,6 +128,35 @@ fn those_who_never_play_give_way_after_the_start_up_time() {
 }
 
 #[test]
+fn a_byte_every_ten_seconds_holds_no_place() {
+    let timeouts = EngineConfig {
+        idle_timeout: Duration::from_secs(30),
+        session_timeout: Duration::from_secs(120),
+        ..config(50, 10)
+    };
+    let mut fixture = Fixture::new(timeouts);
+    let holder = fixture.admit(1).unwrap();
+    let mut seconds = 0;
+    while fixture.admit(2).is_err() {
+        fixture.next_request += 1;
+        let request = RequestId(fixture.next_request);
+        let parts = vec![Part { track: 0, bytes: 0..1 }];
+        fixture.engine.request(fixture.now, MediaRequest { request, session: holder, parts });
+        fixture.pass(10_000);
+        seconds += 10;
+        assert!(seconds < 300, "the place is held for ever");
+    }
+    assert_eq!(seconds, 30, "as long as a silent viewer keeps its place");
+    // One who plays keeps it.
+    let (mut fixture, viewer) = full_house();
+    for piece in (6..PIECES).step_by(2) {
+        fixture.want(viewer, piece..piece + 2);
+        fixture.pass(1000);
+        assert_eq!(fixture.revocable(), 0);
+    }
+}
+
+#[test]
 fn thousands_of_ghosts_keep_nobody_out() {
     let mut fixture = Fixture::new(config(50, 10));
     for ghost in 0..2000 {

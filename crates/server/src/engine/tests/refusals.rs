@@ -90,6 +90,34 @@ fn what_never_fits_is_refused_at_all_times() {
 }
 
 #[test]
+fn a_title_that_fits_alone_at_another_moment_is_refused_because_of_the_sessions() {
+    let mut seen = 0;
+    for seed in 0..400 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let config = config(random.u32(1..6), 1000);
+        let (pieces, every_ms) = (random.u32(1..60), random.u32(50..400));
+        let at = |millis| {
+            let mut fixture = Fixture::new(config.clone());
+            fixture.now = Moment::ZERO + Duration::from_millis(millis);
+            fixture
+        };
+        // A session shows that such a title fits; the next request comes early in the next slot.
+        let (first, second) = (random.u64(250..500), random.u64(500..750));
+        let mut fixture = at(first);
+        let view = dense(1, pieces, every_ms);
+        let fits_then = at(second).refusal_of(&view).is_none();
+        if fixture.refusal_of(&view).is_some() || fits_then {
+            continue;
+        }
+        fixture.now = Moment::ZERO + Duration::from_millis(second);
+        let refusal = fixture.refusal_of(&dense(2, pieces, every_ms)).expect("not even alone");
+        assert_eq!(refusal.cause, RefusalCause::Sessions, "seed {seed}: {refusal:?}");
+        seen += 1;
+    }
+    assert!(seen > 5, "{seen} were refused that would fit at another moment");
+}
+
+#[test]
 fn a_disk_slower_than_its_calibration_is_the_cause_and_is_tried_again_after_a_while() {
     let mut fixture = Fixture::new(config(8, 1000));
     let viewers: Vec<SessionId> = (10..16).map_while(|title| fixture.admit(title).ok()).collect();
