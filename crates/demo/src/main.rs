@@ -312,7 +312,8 @@ impl Demo {
         }
         self.print_command(&call);
         let log = self.log();
-        let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::default()));
+        let before = server.get("/status")?;
+        let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::from(&before)));
         println!("playing for {} s", crowd.seconds);
         let played = std::thread::scope(|scope| {
             scope.spawn(|| server.watch(&done, &watch));

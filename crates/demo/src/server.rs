@@ -112,14 +112,19 @@ pub(crate) struct Watch {
     pub(crate) last: Value,
     /// The largest buffer memory in use, in bytes.
     pub(crate) buffers: u64,
+    /// The first slot that counts.
+    pub(crate) from: u64,
 }
 
 impl Watch {
+    /// Samples from a status on: its slots belong to the round before.
+    pub(crate) fn from(status: &Value) -> Self {
+        let last = slots(status).next_back();
+        Self { from: last.map_or(0, |(slot, _)| slot + 1), ..Self::default() }
+    }
+
     fn note(&mut self, status: &Value) {
-        for slot in status["disks"][0]["slots"].as_array().into_iter().flatten() {
-            let number = |key: &str| slot[key].as_u64().unwrap_or_default();
-            self.slots.insert(number("slot"), (number("reads"), number("min_read")));
-        }
+        self.slots.extend(slots(status).filter(|(slot, _)| *slot >= self.from));
         self.buffers = self.buffers.max(status["buffers_used"].as_u64().unwrap_or_default());
         self.last = status.clone();
     }
@@ -131,6 +136,14 @@ impl Watch {
         let last = slots.clone().rfind(|slot| slot.1 > 0).map_or(0, |slot| slot.0);
         slots.filter(|slot| slot.0 >= first && slot.0 <= last).collect()
     }
+}
+
+/// The slots of a status: number, reads completed and reads guaranteed.
+fn slots(status: &Value) -> impl DoubleEndedIterator<Item = (u64, (u64, u64))> {
+    status["disks"][0]["slots"].as_array().into_iter().flatten().map(|slot| {
+        let number = |key: &str| slot[key].as_u64().unwrap_or_default();
+        (number("slot"), (number("reads"), number("min_read")))
+    })
 }
 
 /// Time for a server to start, which includes the calibration of a new store.
@@ -162,5 +175,9 @@ mod tests {
         assert_eq!(watch.busy(), [(4, 7, 9), (5, 0, 9), (6, 8, 9)]);
         assert_eq!(watch.buffers, 3);
         assert_eq!(Watch::default().busy(), []);
+        // The round before is over at slot 6.
+        let mut watch = Watch::from(&status(&[(5, 7), (6, 8)]));
+        watch.note(&status(&[(5, 7), (6, 8), (7, 3)]));
+        assert_eq!(watch.busy(), [(7, 3, 9)]);
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! `TENUTO_SEED=17 cargo test -p simulator` runs that seed only; `TENUTO_SEEDS=100000` more seeds.
 
+#![expect(clippy::print_stdout, reason = "the counts of a run, with --nocapture")]
+
 mod seeds;
 
 use simulator::{FaultClass, Scenario, WorldOutcome, draw, run};
@@ -24,6 +26,7 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         for_ever += outcome.refused_for_ever;
         exact += outcome.exact_retries;
     }
+    println!("{pieces} reads on time, {admitted} viewers admitted, {refused} requests refused");
     // The property proves something only if many viewers were admitted and many were refused.
     if seeds::single().is_none() {
         assert!(pieces > 100_000, "only {pieces} pieces were checked");
@@ -43,6 +46,7 @@ fn sessions_survive_the_loss_of_a_disk_if_admission_planned_for_it() {
         lost += outcome.ended_by_loss;
         refused += outcome.refused_for_loss;
     }
+    println!("{pieces} reads on time, {failed_over} sessions failed over");
     assert_eq!(lost, 0, "sessions ended with their disk");
     if seeds::single().is_none() {
         assert!(pieces > 20_000, "only {pieces} pieces were checked");
@@ -57,6 +61,7 @@ fn every_other_rule_holds_under_any_disk_fault() {
         misses += outcome.deadline_misses;
         failed += outcome.failed;
     }
+    println!("{misses} deadline misses, {failed} reads failed");
     if seeds::single().is_none() {
         assert!(misses > 1_000 && failed > 1_000, "{misses} misses, {failed} failed");
     }

@@ -28,6 +28,13 @@ pub(crate) enum Resource {
     Nothing,
 }
 
+impl Resource {
+    /// Whether it is what the meter itself needs to be on time, rather than the storage.
+    fn delays_the_meter(self) -> bool {
+        matches!(self, Self::Processors | Self::MeterProcessor)
+    }
+}
+
 /// The first resource that was full when frames began to be late, and the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct First {
@@ -84,15 +91,18 @@ impl Full {
 }
 
 /// The resource that was full when frames began to be late, in second `late`; without such a
-/// second, the resource that was nearest to its limit.
-pub(crate) fn first_full(watched: &Watched, late: Option<usize>) -> First {
+/// second, the resource that was nearest to its limit. `by_storage` says whose the late frames are:
+/// only what can delay the storage, or the meter, is named.
+pub(crate) fn first_full(watched: &Watched, late: Option<usize>, by_storage: bool) -> First {
     let Some(late) = late else { return fullest(watched) };
     // The deadline is later than the read by the client's buffer, and the cause is where the read
     // was.
     let from = late.saturating_sub(BEFORE);
     let until = watched.samples.len().min(late + 1);
     for second in from..until {
-        let full = what(watched, &watched.samples[second]).into_iter().filter(|it| it.share >= 1.0);
+        let full = what(watched, &watched.samples[second])
+            .into_iter()
+            .filter(|it| it.share >= 1.0 && it.resource.delays_the_meter() != by_storage);
         // The agent's own faults go first. A layered device is busy whenever the one below it is,
         // so of several full devices the lowest is the cause.
         if let Some(Full { resource, name, words, .. }) = full.reduce(|first, next| {
@@ -103,7 +113,11 @@ pub(crate) fn first_full(watched: &Watched, late: Option<usize>) -> First {
             return First { resource, name, second: Some(second), sentence };
         }
     }
-    let sentence = "nothing on this machine was full: the storage, or the way to it, took its time";
+    let sentence = if by_storage {
+        "nothing on this machine was full: the storage, or the way to it, took its time"
+    } else {
+        "the meter was late itself, and nothing on this machine was seen to be full"
+    };
     First::nothing(Some(late), sentence)
 }
 
@@ -121,7 +135,9 @@ fn fullest(watched: &Watched) -> First {
 
 fn what(watched: &Watched, sample: &SystemSample) -> Vec<Full> {
     let mut all = vec![processors(sample), meter_processor(sample), softirq(sample)];
-    for link in &sample.links {
+    // What this machine's network does concerns no storage in it.
+    let links = if watched.stack.is_local() { &[] } else { &sample.links[..] };
+    for link in links {
         let Some(speed) = watched.speeds.get(&link.name) else { continue };
         // Links are full in each direction separately.
         let most = link.received.max(link.sent);
@@ -129,8 +145,10 @@ fn what(watched: &Watched, sample: &SystemSample) -> Vec<Full> {
         let full = Full::new(Resource::Link, most / bytes(*speed) / LINK, words);
         all.push(full.named(&link.name));
     }
-    all.extend(tcp(sample));
-    all.extend(nfs(sample));
+    if !watched.stack.is_local() {
+        all.extend(tcp(sample));
+        all.extend(nfs(sample));
+    }
     all.extend(sample.devices.iter().map(|device| {
         let words = format!(
             "{} was busy {} of the time with {:.1} requests at once, each taking {}; it read {} and \
@@ -259,6 +277,7 @@ fn bytes(rate: BitRate) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Stack;
     use super::super::sample::{Device, Link, Nfs, Processor};
     use super::*;
 
@@ -273,9 +292,13 @@ mod tests {
     }
 
     fn seen(second: SystemSample) -> First {
+        seen_of(second, Stack::default(), true)
+    }
+
+    fn seen_of(second: SystemSample, stack: Stack, by_storage: bool) -> First {
         let samples = vec![quiet(), quiet(), quiet(), second, quiet()];
         let speeds = [("eth0".to_owned(), BitRate(1_000_000_000))].into();
-        first_full(&Watched { samples, speeds, ..Watched::default() }, Some(4))
+        first_full(&Watched { samples, speeds, stack, ..Watched::default() }, Some(4), by_storage)
     }
 
     #[test]
@@ -308,7 +331,8 @@ mod tests {
             ),
         ];
         for (second, resource) in cases {
-            let first = seen(second);
+            let by_meter = resource == Resource::Processors;
+            let first = seen_of(second, Stack::default(), !by_meter);
             assert_eq!(first.resource, resource, "{}", first.sentence);
         }
     }
@@ -323,8 +347,32 @@ mod tests {
             own_wait: 0.1,
             ..quiet()
         };
-        assert_eq!(seen(second(0.0)).resource, Resource::Processors);
-        assert_eq!(seen(second(0.9)).resource, Resource::Nothing);
+        let own = |sample| seen_of(sample, Stack::default(), false).resource;
+        assert_eq!(own(second(0.0)), Resource::Processors);
+        assert_eq!(own(second(0.9)), Resource::Nothing);
+    }
+
+    #[test]
+    fn only_what_can_delay_the_target_is_named() {
+        let lost = SystemSample { tcp_segments: 1000, tcp_again: 300, ..quiet() };
+        let local = Stack { devices: vec!["sda".into()], ..Stack::default() };
+        let memory = Stack { file_system: Some("tmpfs".into()), ..Stack::default() };
+        for (stack, resource) in [
+            (Stack::default(), Resource::Tcp),
+            (local, Resource::Nothing),
+            (memory, Resource::Nothing),
+        ] {
+            assert_eq!(seen_of(lost.clone(), stack.clone(), true).resource, resource, "{stack:?}");
+        }
+        // Others use the processors, and frames are late because of the storage; or of the meter.
+        let busy = Processor { busy: 1.0, ..Processor::default() };
+        let hogged = SystemSample { processors: vec![busy], own_wait: 0.2, ..quiet() };
+        let frozen = seen(hogged.clone());
+        assert_eq!(frozen.resource, Resource::Nothing);
+        assert!(frozen.sentence.contains("the storage, or the way to it"), "{}", frozen.sentence);
+        let own = seen_of(quiet(), Stack::default(), false);
+        assert!(own.sentence.contains("the meter was late itself"), "{}", own.sentence);
+        assert_eq!(seen_of(hogged, Stack::default(), false).resource, Resource::Processors);
     }
 
     #[test]
@@ -342,7 +390,7 @@ mod tests {
     fn without_a_miss_the_resource_nearest_to_its_limit_is_named() {
         let busy = SystemSample { devices: vec![device("sda", 0.9, 4.0)], ..quiet() };
         let watched = Watched { samples: vec![quiet(), busy], ..Watched::default() };
-        let first = first_full(&watched, None);
+        let first = first_full(&watched, None, false);
         assert_eq!((first.resource, first.second), (Resource::Device, None));
         assert!(first.sentence.starts_with("nothing broke; nearest"), "{}", first.sentence);
     }

@@ -24,6 +24,12 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
+    /// Whether the storage is in this machine: devices are beneath it, or its memory.
+    pub(crate) fn is_local(&self) -> bool {
+        let memory = |kind: &String| ["tmpfs", "ramfs"].contains(&kind.as_str());
+        !self.devices.is_empty() || self.file_system.as_ref().is_some_and(memory)
+    }
+
     /// The number of operations of this size that fit into the uppermost device's queue; `None` if
     /// it is unknown. The kernel blocks a program that queues more, which delays all its other
     /// operations.

@@ -149,7 +149,7 @@ const MAX_STREAMS: u32 = 100_000;
 const MAX_BUFFER_FRAMES: u32 = 10_000;
 
 fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
-    let WorkerTask { target, profile, streams, options } = task;
+    let WorkerTask { target, profile, streams, first_stream, options } = task;
     // The values come over the network and would otherwise be reserved as memory.
     let within = (1..=MAX_STREAMS).contains(&streams)
         && (1..=MAX_BUFFER_FRAMES).contains(&options.buffer_frames)
@@ -180,6 +180,7 @@ fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
             realtime: false,
             spin: options.busy_poll,
             metrics: None,
+            first_stream,
         },
         count: streams,
         alarm: RateAlarmConfig { rate: None, window: None, each: false },

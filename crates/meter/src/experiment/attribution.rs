@@ -2,7 +2,7 @@
 
 use super::port::check_not_stuck;
 use crate::blame::{Faults, First, Sampler, SystemSample, Watched, faults, first_full};
-use crate::error::MeterError;
+use crate::error::{MeterError, MeterErrorKind};
 use crate::report::{Block, LineShape, Plot, Series, times_json};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl Attribution {
         let watched = watched.spun(seconds);
         Self {
             faults: faults(seconds, &watched.samples),
-            first: first_full(&watched, late),
+            first: first_full(&watched, late, by_storage.is_some()),
             watched,
         }
     }
@@ -124,14 +124,21 @@ pub(super) fn check_valid(
             .hint("let nothing else run here, measure fewer streams, or say --realtime")
             .invalid());
     }
-    check_complete(outcome)
+    check_not_stuck(outcome.stuck)?;
+    // The storage failed, and the figures tell how often: the run is valid, and nothing held.
+    failure(outcome)
+        .map_or(Ok(()), |reason| Err(MeterError { kind: MeterErrorKind::NotHeld, ..reason }))
 }
 
 /// Refuses a run in which a frame could not be read or written, or did not come back.
 pub(super) fn check_complete(outcome: &StreamsOutcome) -> Result<(), MeterError> {
     check_not_stuck(outcome.stuck)?;
-    let Some(first) = &outcome.first_failure else { return Ok(()) };
+    failure(outcome).map_or(Ok(()), |error| Err(error.invalid()))
+}
+
+/// The operations that failed, if any did, as an error.
+fn failure(outcome: &StreamsOutcome) -> Option<MeterError> {
     let failed = count(outcome.failed, "frame");
-    let reason = first.clone().about(format!("{failed} not read or written, the first"));
-    Err(MeterError::of(&reason).invalid())
+    let first = outcome.first_failure.clone()?;
+    Some(MeterError::of(&first.about(format!("{failed} not read or written, the first"))))
 }

@@ -60,9 +60,13 @@ pub fn run_fleet(
     observer.status("connecting");
     let (connections, helpers) = connect_all(config, began)?;
     let shares = shares(*streams, *workers, connections.len())?;
+    let mut before = 0;
     let job = |streams: Vec<u32>| {
         let (target, profile, options) = (target.clone(), profile.clone(), options.clone());
-        WorkerJob { target, profile, streams, options }
+        // Streams are numbered over all agents, so that no two begin at the same time.
+        let first_stream = before;
+        before += streams.iter().sum::<u32>();
+        WorkerJob { target, profile, streams, first_stream, options }
     };
     let jobs = shares.into_iter().map(job).collect();
     // Taken before the workers prepare: the time of connections alone is what --hosts costs.
@@ -98,6 +102,9 @@ pub fn run_fleet(
     // The report is written even if it is not valid: it shows what the others measured.
     let verdict = saved.and_then(|()| match why.first() {
         None => match summary["late_by_storage"].as_u64() {
+            None | Some(0) if summary["backlog_grows"] == true => {
+                Err(MeterError::not_held("not held: the backlog grows"))
+            }
             None | Some(0) => Ok(()),
             Some(late) => Err(MeterError::not_held(format!("not held: {late} frames were late"))),
         },

@@ -77,6 +77,9 @@ pub(super) fn summary(fleet: &Fleet, why: &[String]) -> Value {
     for name in counts {
         all[name] = json!(sum(fleet, name));
     }
+    // A backlog at one agent is enough: its streams are not held.
+    let growing = fleet.agents.iter().flat_map(summaries).any(|one| one["backlog_grows"] == true);
+    all["backlog_grows"] = json!(growing);
     all
 }
 
@@ -103,9 +106,12 @@ pub(super) fn text(fleet: &Fleet, summary: &Value) -> String {
         ]);
     }
     let count = |name: &str| summary[name].as_u64().unwrap_or_default();
+    let grows = summary["backlog_grows"] == true;
+    let backlog = if grows { "grows at one agent or more" } else { "does not grow" };
     let lines = facts(&[
         ("frames", format!("{}, {} late", count("frames"), count("late_by_storage"))),
         ("late by agents", count("late_by_meter").to_string()),
+        ("backlog", backlog.to_owned()),
         ("together", BitRate(count("bits_per_s")).to_string()),
     ]);
     format!("{}\n{lines}", table.show())
@@ -333,5 +339,21 @@ mod tests {
         assert!(both.contains("All were late: what they share"), "{both}");
         let none = html(vec![agent("a", &[0], None)]);
         assert!(none.contains("no frame was late for the storage") && !none.contains("Not valid"));
+    }
+
+    #[test]
+    fn a_backlog_at_one_agent_is_one_of_all() {
+        let grows = |second: bool| {
+            let mut agents = vec![agent("a", &[0], None), agent("b", &[0], None)];
+            let worker = agents[1].workers[0].as_mut().unwrap();
+            worker.summary.as_mut().unwrap()["backlog_grows"] = json!(second);
+            let fleet = Fleet { agents };
+            let summary = summary(&fleet, &[]);
+            (
+                summary["backlog_grows"] == true,
+                text(&fleet, &summary).contains("grows at one agent"),
+            )
+        };
+        assert_eq!((grows(true), grows(false)), ((true, true), (false, false)));
     }
 }

@@ -138,12 +138,17 @@ impl RunFigures<'_> {
             let allowed = time(demand.allowed);
             format!(" In time is within {allowed} of when a frame was to be asked for.")
         });
+        let first = outcome.first_failure.as_ref().map(|reason| format!(" ({})", reason.message));
         let mut blocks = vec![
             Block::Text(format!(
-                "Done by {}; {}.{in_time} Longest outage: {}. Caches: {}.",
+                "Done by {}; {}.{in_time} Longest outage: {}. Failed operations: {}{}. Frames that \
+                 never came: {}. Caches: {}.",
                 outcome.method,
                 moved(outcome),
                 time(outcome.longest_outage()),
+                outcome.failed,
+                first.unwrap_or_default(),
+                outcome.never,
                 subject.caches,
             )),
             Block::table(

@@ -182,8 +182,7 @@ pub(super) fn judge_run(
 /// The verdict of a run, from the rule's verdict and the meter's own lateness. Where the storage
 /// was late ten times as often as the meter, the run failed whatever the meter added.
 pub(super) fn answer_of(held: bool, outcome: &StreamsOutcome) -> RunVerdict {
-    // Ten times: then the meter explains at most a tenth of the misses, and the verdict stands
-    // without it.
+    // For players, below the best rendition counts as late does.
     let clear = !held && outcome.missed() >= 10 * outcome.late_by_meter;
     match held {
         _ if !clear && !outcome.valid() => RunVerdict::Invalid,

@@ -58,6 +58,9 @@ pub struct StreamsConfig {
     pub spin: bool,
     /// Address at which counters are served while runs are in progress.
     pub metrics: Option<SocketAddr>,
+    /// The number of streams of other processes that run at the same time, and before these: each
+    /// stream of all begins at a time of its own.
+    pub first_stream: u32,
 }
 
 /// The length of a run of streams.
@@ -317,7 +320,8 @@ impl StreamRuns {
         target: &OpenTarget,
     ) -> Result<StreamsPlan, MeterError> {
         let StreamsConfig { profile, buffer, spin, target: spec, .. } = &self.config;
-        let mut plan = StreamsPlan::new(profile, streams, *buffer, length, self.within(target))?;
+        let mut plan = StreamsPlan::new(profile, streams, *buffer, length, self.within(target))?
+            .after(self.config.first_stream);
         plan.blocking = target.is_blocking();
         // The kernel blocks a thread that submits more than the device's queue takes, and the reads
         // of all its streams would be late.
@@ -453,12 +457,17 @@ fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
         ("the meter", own_lateness(outcome)),
         ("caches", subject.caches.clone()),
     ];
+    if outcome.never > 0 {
+        lines.push(("never came", show::count(outcome.never, "frame")));
+    }
     // Late frames make the question void, and hide the answer: they are not waited for.
     if outcome.missed() == 0 {
         lines.insert(4, ("backlog", backlog(outcome, plan)));
     }
     if outcome.failed > 0 {
-        lines.push(("failed", show::count(outcome.failed, "operation")));
+        let first = outcome.first_failure.as_ref().map(|reason| format!(": {}", reason.message));
+        let failed = show::count(outcome.failed, "operation");
+        lines.push(("failed", failed + &first.unwrap_or_default()));
     }
     lines.extend(attribution.map(|found| ("broke first", found.first.sentence.clone())));
     facts(&lines)

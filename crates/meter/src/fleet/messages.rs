@@ -5,7 +5,7 @@ use serde_json::Value;
 use units::Reason;
 
 /// The protocol's version, which must be the same on both sides.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The agent's first message, in the clear.
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,6 +65,8 @@ pub(crate) struct WorkerJob<S = Vec<u32>> {
     pub profile: String,
     /// Number of streams: of each worker, or of one.
     pub streams: S,
+    /// Number of streams of the agents, or of the workers, before it.
+    pub first_stream: u32,
     /// How all workers run their streams.
     pub options: WorkerOptions,
 }
@@ -102,6 +104,7 @@ impl WorkerJob {
             target: self.target.clone(),
             profile: self.profile.clone(),
             streams: self.streams[worker],
+            first_stream: self.first_stream + self.streams[..worker].iter().sum::<u32>(),
             options: self.options.clone(),
         }
     }

@@ -68,6 +68,7 @@ impl OutcomeFromLog {
         for (round, second, intended) in self.waited {
             let waited = self.outcome.took.saturating_sub(Duration::from_nanos(intended));
             self.outcome.raise_round(round, waited);
+            self.outcome.response.record(waited);
             let second = &mut self.outcome.seconds[second].longest_response;
             *second = waited.max(*second);
         }
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(outcome.round_times, [400, 10].map(Duration::from_millis));
         let seconds: Vec<(u64, u64)> = outcome.seconds.iter().map(|s| (s.frames, s.late)).collect();
         assert_eq!(seconds, [(2, 1), (2, 2)]);
-        assert_eq!((outcome.reads.bytes, outcome.response.count()), (ByteCount(200), 2));
+        assert_eq!((outcome.reads.bytes, outcome.response.count()), (ByteCount(200), 3));
         let late: Vec<u64> = outcome.streams.iter().map(|stream| stream.late).collect();
         assert_eq!(late, [1, 2]);
     }

@@ -78,6 +78,11 @@ impl TestObjects {
         };
         if self.each.0 <= part {
             let bytes = next()?.unwrap_or_default();
+            if number == 0 {
+                // A server that refuses a large object closes the connection, and its reason is
+                // lost; the reason of an empty one arrives.
+                self.client.put(&key, &[])?;
+            }
             return self.client.put(&key, &bytes);
         }
         self.client.put_in_parts(&key, &mut next)

@@ -291,6 +291,29 @@ fn the_refusal_of_a_bucket_is_reported() {
     assert!(short.contains("3 of 100 bytes came"), "{short}");
 }
 
+/// Servers refuse by the head of a request, and close the connection over the rest of a large one.
+#[test]
+fn a_wrong_key_is_named_with_large_objects_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut head = [0; 4096];
+            let read = stream.read(&mut head).unwrap();
+            let head = String::from_utf8_lossy(&head[..read]).to_lowercase();
+            if head.contains("content-length: 0") || !head.starts_with("put") {
+                let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+                stream.write_all(refusal.as_bytes()).unwrap();
+            }
+        }
+    });
+    let keys = Some(("key".to_owned(), "wrong".to_owned(), None));
+    let region = "r".to_owned();
+    let access = Access { endpoint, region, keys, trust: Trust::System, identity: None };
+    let refused = make(&access, 1, 16 << 20).err().unwrap().one_line();
+    assert!(refused.contains("403") && refused.contains("AWS_ACCESS_KEY_ID"), "{refused}");
+}
+
 #[test]
 fn addresses_and_endpoints_are_parsed() {
     let parse = |text| Address::parse(text).map(|address| address.prefix);

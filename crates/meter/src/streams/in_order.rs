@@ -50,7 +50,6 @@ impl Viewer {
             self.run = Duration::ZERO;
             return;
         }
-        // A failed frame can arrive before its time; it is late without drift.
         let drift = came.at.since(due);
         stats.late += 1;
         stats.aggregate_drift += drift;

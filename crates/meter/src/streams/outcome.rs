@@ -41,7 +41,8 @@ pub struct StreamsOutcome {
     pub reads: Moved,
     /// The completed writes.
     pub writes: Moved,
-    /// Response times, from intended start to end, of completed operations.
+    /// Response times, from intended start to end, of completed operations; the time waited for
+    /// those that never completed.
     pub response: Times,
     /// The meter's own lateness: from the time at which an operation could be submitted until it
     /// was.
@@ -173,10 +174,13 @@ impl StreamsOutcome {
         *longest = response.max(*longest);
     }
 
-    /// Whether at most one in a thousand frames was late because of the meter.
+    /// Whether the run tells something about the storage: at most one in a thousand frames was late
+    /// because of the meter, or ten times as many because of the storage.
     pub fn valid(&self) -> bool {
-        // In whole numbers, so that a run without frames is valid.
+        // In whole numbers, so that a run without frames is valid. Ten times: then the storage has
+        // failed whatever the meter added.
         self.late_by_meter * 1000 <= self.frames
+            || self.late_by_storage() >= 10 * self.late_by_meter
     }
 
     /// Late frames that count as the storage's.

@@ -141,10 +141,7 @@ impl StreamsPlan {
         // Each read has a buffer of its own, so memory bounds the number of reads.
         let room = u32::try_from(MEMORY / slot).unwrap_or(u32::MAX).max(1);
         let at_once = streams.saturating_mul(buffer).min(room).min(MOST_AT_ONCE);
-        let mut chance = fastrand::Rng::with_seed(SEED);
-        // Random phases: otherwise the frames of all streams would be due at the same moment.
         let period = nanos(fps.moment(1));
-        let phases = (0..streams).map(|_| chance.u64(..period)).collect();
         // A constant period saves a division per frame, but is exact only in whole nanoseconds.
         let whole = fps.moment(fps.frames.into()) == fps.moment(1) * fps.frames;
         Ok(Self {
@@ -164,8 +161,16 @@ impl StreamsPlan {
             frames: fps.frames_before(duration),
             allowed: fps.moment(buffer.into()),
             period: whole.then_some(period),
-            phases,
+            phases: phases(period, 0, streams),
         })
+    }
+
+    /// The plan of streams that run together with `before` others, of other processes, which come
+    /// first.
+    #[must_use]
+    pub(crate) fn after(self, before: u32) -> Self {
+        let phases = phases(nanos(self.fps.moment(1)), before, self.streams);
+        Self { phases, ..self }
     }
 
     /// The bytes that a frame takes on storage, padding included.
@@ -247,6 +252,14 @@ impl StreamsPlan {
         // A frame that arrives at its deadline is in time, so the run ends just behind it.
         all + self.allowed() + Duration::from_nanos(1)
     }
+}
+
+/// The phases of `streams` streams after the first `before`, within `period`. They are random:
+/// otherwise the frames of all streams would be due at the same moment.
+fn phases(period: u64, before: u32, streams: u32) -> Vec<u64> {
+    let mut chance = fastrand::Rng::with_seed(SEED);
+    let all = std::iter::repeat_with(|| chance.u64(..period));
+    all.skip(units::index(before)).take(units::index(streams)).collect()
 }
 
 /// A pseudo-random number for a stream and frame; `salt` distinguishes draws for different

@@ -88,8 +88,10 @@ impl<'a> StreamsTally<'a> {
         let response = Duration::from_nanos(if ok { response } else { 0 });
         let own = Duration::from_nanos(meter);
         self.judge(asked.frame, deadline, &FrameVerdict { late, by_meter, own, response });
-        // Frames arrive in any order, but a viewer shows them one after another.
-        let came = FrameArrival { at, late };
+        // Frames arrive in any order, but a viewer shows them one after another. In place of a
+        // frame that failed there is no picture until the next one is due.
+        let shown = if ok { at } else { at.max(deadline + self.plan.fps.moment(1)) };
+        let came = FrameArrival { at: shown, late };
         let viewer = &mut self.viewers[index(asked.stream)];
         if viewer.next() == asked.frame {
             viewer.shows(deadline, came);
@@ -208,6 +210,7 @@ impl<'a> StreamsTally<'a> {
                         // that hangs is visible in the figures.
                         let intended = self.plan.intended(self.origin, stream, frame);
                         let response = now.since(intended);
+                        self.outcome.response.record(response);
                         let judged =
                             FrameVerdict { late: true, response, ..FrameVerdict::default() };
                         self.judge(frame, due, &judged);

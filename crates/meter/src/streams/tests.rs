@@ -201,6 +201,42 @@ fn a_failed_read_is_a_missing_frame() {
     disk.add(FaultRule { access: Access::Read, area: frames(&plan, 50..53), times: 3, fault });
     let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     assert_eq!((outcome.failed, outcome.late, outcome.frames), (3, 3, 1000));
+    // Three pictures of 40 ms in a row were missing.
+    let stats = outcome.streams[0];
+    assert_eq!(stats.longest_outage, Duration::from_millis(120));
+    assert_eq!(stats.aggregate_drift, Duration::from_millis(120));
+}
+
+#[test]
+fn frames_that_never_came_are_among_the_responses() {
+    let disk = ssd();
+    let plan = plan(4, 10);
+    // The disk stops at half of the run and does not come back.
+    let fault = Fault::Stall(Duration::from_secs(100));
+    disk.add(FaultRule { access: Access::Read, area: frames(&plan, 125..126), times: 1, fault });
+    let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
+    assert!(outcome.never > 400, "{}", outcome.never);
+    assert_eq!(outcome.response.count(), outcome.frames);
+    // Half of the frames waited until the end, the first of them for five seconds.
+    let response = |share| outcome.response.quantile(share).as_secs_f64();
+    assert!(response(0.99) > 4.5 && response(0.75) > 2.0, "{} {}", response(0.99), response(0.75));
+}
+
+#[test]
+fn a_run_in_which_the_storage_failed_beyond_doubt_is_valid() {
+    let outcome = |late, late_by_meter| {
+        StreamsOutcome { frames: 500, late, late_by_meter, ..StreamsOutcome::default() }.valid()
+    };
+    // One frame of 500 is more than one in a thousand.
+    assert!(!outcome(1, 1) && !outcome(10, 1));
+    assert!(outcome(95, 1) && outcome(11, 1) && outcome(5, 0));
+}
+
+#[test]
+fn streams_of_several_processes_begin_as_those_of_one() {
+    let phases = |plan: &StreamsPlan| (0..plan.streams).map(|s| plan.phase(s)).collect::<Vec<_>>();
+    let (together, first, second) = (plan(6, 1), plan(2, 1).after(0), plan(4, 1).after(2));
+    assert_eq!([phases(&first), phases(&second)].concat(), phases(&together));
 }
 
 #[test]

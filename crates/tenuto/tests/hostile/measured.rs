@@ -87,9 +87,10 @@ fn a_disk_that_answers_with_errors_is_named_and_what_was_measured_is_kept() {
         testkit::skip(Need::Loop, "a loop device needs root");
         return;
     };
-    assert_eq!(run.code, Some(5), "{}", run.err);
-    assert!(run.err.contains(" frames not read or written, the first: "), "{}", run.err);
-    assert!(run.err.contains("Input/output error"), "{}", run.err);
+    // The figures are valid: they tell how often the storage failed.
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    let failed = run.out.lines().find(|line| line.starts_with("failed "));
+    assert!(failed.is_some_and(|line| line.contains("Input/output error")), "{}", run.out);
     assert!(dir.json("meter report broken")["failed"].as_u64().unwrap() > 0);
 }
 

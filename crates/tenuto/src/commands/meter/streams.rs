@@ -101,6 +101,7 @@ fn streams_config(
         realtime: streams.realtime,
         spin: streams.busy_poll,
         metrics: on.output.metrics,
+        first_stream: 0,
     })
 }
 
