@@ -155,8 +155,8 @@ impl Streams {
         }
     }
 
-    /// The candidate of a seek as a follower of viewers ahead, where that fits and costs less than a
-    /// stream of its own, or that does not fit.
+    /// The candidate of a seek as a follower of viewers ahead, where that fits and costs less than
+    /// a stream of its own, or that does not fit.
     pub(in crate::engine) fn follow_if_better(&mut self, alone: &Candidate) -> Option<Accepted> {
         let mut following = self.following(alone)?;
         // That of the whole session, with the tracks in which it goes on.
