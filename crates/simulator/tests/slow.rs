@@ -73,6 +73,19 @@ fn no_viewer_is_admitted_while_a_disk_is_too_slow_if_admission_counts_reads() {
 }
 
 #[test]
+fn a_crowd_whose_disk_slows_in_the_middle_breaks_no_rule() {
+    // Sixty viewers of three titles in 12 s; the disk is five times as slow from 6 s to 26 s.
+    let slows = "kind = 'st39183w'\nslows_at = '6s'\nslows_for = '20s'\nslow_factor = 5.0";
+    let audience = Audience { titles: 3, every: "200ms" };
+    let (admitted, outcome) = admissions("time-domain", "192MiB", audience, slows);
+    assert!(outcome.violations_by_disk > 0, "the slow disk violates no guarantee");
+    assert!(outcome.highest_slowdown > 0.5, "{}", outcome.highest_slowdown);
+    let [before, meanwhile, after] =
+        [(0.0, 6.0), (8.0, 26.0), (26.0, 120.0)].map(|(from, to)| between(&admitted, from, to));
+    assert!(before > 10 && after > 10 && meanwhile * 4 < before, "{admitted:?}");
+}
+
+#[test]
 fn admission_by_observed_reads_accepts_more_than_by_guaranteed_reads() {
     // A disk that completes half as many reads again as it guarantees, one after another.
     let disk = "kind = 'slow'\nmin_read = 8\nactual_reads = 12\nlongest_read = '100ms'";

@@ -210,6 +210,10 @@ impl Engine {
         id: SessionId,
         mut candidate: Candidate,
     ) -> Result<(Accepted, u32), Refusal> {
+        if let Some(accepted) = self.streams.follow_if_better(&candidate) {
+            self.streams.bookings.put_demand(candidate.demand);
+            return Ok((accepted, 0));
+        }
         let fits = self
             .streams
             .evaluate(&candidate)

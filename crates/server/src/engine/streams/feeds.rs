@@ -34,6 +34,7 @@
 //!    memory for the interval. The first piece that a newcomer takes from the feed is one that the
 //!    feed holds, and from which on it holds all that it has read; the feed keeps a piece until its
 //!    release or until no follower needs it. So it is in memory when the follower comes to it.
+//!    A feed that is behind, because its disk was slower than its model, is followed by nobody.
 //! 3. *The one ahead seeks, pauses, leaves or is ended.* Nothing of the feed changes: its reads,
 //!    their slots and its memory are booked, and the plan stays as it was proven. The next follower
 //!    is read for earlier than it needs. Nothing is evaluated, so nothing can be refused. When one
@@ -116,11 +117,21 @@ impl Streams {
                 && stream.timing.is_not_before(&other.timing)
                 // It has something unread, or still holds the end.
                 && other.holds_all_from() < other.end
+                && !self.is_behind(other)
         };
         let interval = |(_, other): &(&StreamId, &Stream)| {
             stream.timing.keeps_longer_by(&other.release_clock())
         };
         self.booked().filter(leads).min_by_key(interval).map(|(id, _)| *id)
+    }
+
+    // Whether a stream waits for a read that was due before the present slot. No evaluation looks
+    // at when such a read is made, and a follower may need it in time.
+    fn is_behind(&self, stream: &Stream) -> bool {
+        let slot = self.bookings.slot();
+        let mut late = stream.held().filter(|(_, piece)| piece.due < slot);
+        stream.next_read().is_some_and(|piece| piece.due < slot)
+            || late.any(|(read, _)| self.is_reading(read))
     }
 
     /// Whether a candidate that follows fits, with the streams ahead of it kept for as long as it

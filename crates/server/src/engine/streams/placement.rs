@@ -155,6 +155,20 @@ impl Streams {
         }
     }
 
+    /// The candidate of a seek as a follower of viewers ahead, where that fits and costs less than
+    /// a stream of its own, or that does not fit.
+    pub(in crate::engine) fn follow_if_better(&mut self, alone: &Candidate) -> Option<Accepted> {
+        let mut following = self.following(alone)?;
+        // That of the whole session, with the tracks in which it goes on.
+        following.demand.reserve = alone.demand.reserve;
+        let first = self.follows_first(alone, &following) || self.evaluate(alone).is_err();
+        if first && let Ok(approval) = self.evaluate(&following) {
+            return Some(following.accepted(approval));
+        }
+        self.put_candidate(following);
+        None
+    }
+
     // Evaluates a candidate with the leads of its tracks gathered; if it does not fit, without; if
     // memory is short, with less for its sockets.
     fn evaluate_alone(&mut self, alone: &mut Candidate) -> Result<Approval, Shortfall> {

@@ -116,6 +116,25 @@ fn a_newcomer_reads_only_what_the_others_no_longer_have() {
 }
 
 #[test]
+fn a_viewer_who_seeks_to_a_place_behind_another_follows_it() {
+    let mut crowd = Crowd::new(config(4, 100));
+    crowd.comes().unwrap();
+    (0..14).for_each(|_| crowd.plays());
+    let seeker = crowd.comes().unwrap();
+    crowd.plays();
+    let place = 12;
+    crowd.fixture.log.clear();
+    crowd.fixture.want(seeker, place..place + 1);
+    assert_eq!(crowd.fixture.take_log("Readmitted").len(), 1);
+    crowd.viewers.retain(|(viewer, _)| *viewer != seeker);
+    crowd.viewers.push((seeker, place + 1));
+    crowd.plays();
+    assert_eq!(crowd.fixture.engine.status(crowd.fixture.now).following, 2);
+    let reads = crowd.ends();
+    assert!(reads < u64::from(PIECES) + 10, "{reads} reads of {PIECES} pieces");
+}
+
+#[test]
 fn titles_with_copies_and_disks_that_may_be_lost_are_not_shared() {
     let survive_loss = EngineConfig { survive_loss: true, ..config(4, 100) };
     let mut fixture = Fixture::new(survive_loss);
