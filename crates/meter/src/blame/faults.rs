@@ -12,8 +12,6 @@ pub(crate) enum Fault {
     Meter,
     /// Its threads waited for a processor, or the hypervisor had taken it away.
     AgentCpu,
-    /// A clock was set during the run.
-    Clock,
 }
 
 /// Late frames by cause.
@@ -25,8 +23,6 @@ pub(crate) struct Faults {
     pub(crate) meter: u64,
     /// Frames that were late because the meter had no processor.
     pub(crate) agent_cpu: u64,
-    /// Frames that were late because a clock was set.
-    pub(crate) clock: u64,
 }
 
 impl Faults {
@@ -35,7 +31,6 @@ impl Faults {
         let parts = [
             (self.agent_cpu, "this machine had no processor free for the meter"),
             (self.meter, "the meter was slow, though a processor was free"),
-            (self.clock, "a clock was set meanwhile"),
         ];
         let most = parts.into_iter().max_by_key(|(count, _)| *count);
         most.filter(|(count, _)| *count > 0).map(|(_, words)| words)
@@ -49,7 +44,6 @@ pub(crate) fn faults(seconds: &[Second], samples: &[SystemSample]) -> Faults {
     for (at, second) in seconds.iter().enumerate() {
         all.storage += second.late - second.late_by_meter;
         let own = match why(at, second.longest_own, samples) {
-            Fault::Clock => &mut all.clock,
             Fault::AgentCpu => &mut all.agent_cpu,
             Fault::Meter => &mut all.meter,
         };
@@ -58,14 +52,12 @@ pub(crate) fn faults(seconds: &[Second], samples: &[SystemSample]) -> Faults {
     all
 }
 
-/// The cause of a lateness `own` of the meter itself, for a frame due in second `at`.
+/// The cause of a lateness `own` of the meter itself, for a frame due in second `at`. A clock that
+/// was set is none: runs use the monotonic clock.
 fn why(at: usize, own: Duration, samples: &[SystemSample]) -> Fault {
     // The cause precedes the deadline, and the deadline is later than the request by the buffer.
     let from = at.saturating_sub(BEFORE);
     let around = samples.get(from..samples.len().min(at + 1)).unwrap_or_default();
-    if around.iter().any(|sample| sample.clock_set > 0.0) {
-        return Fault::Clock;
-    }
     let waited =
         around.iter().map(|sample| sample.own_wait.max(sample.overslept)).fold(0.0, f64::max);
     let stolen =
@@ -98,7 +90,7 @@ mod tests {
         let quiet = sample();
         let busy = SystemSample { own_wait: 0.3, ..sample() };
         let stopped = SystemSample { overslept: 0.3, ..sample() };
-        let set = SystemSample { clock_set: 2.0, ..sample() };
+        let set = SystemSample { clock_set: 2.0, overslept: 0.3, ..sample() };
         let stolen = SystemSample {
             processors: vec![Processor { steal: 0.2, ..Processor::default() }],
             ..sample()
@@ -108,7 +100,7 @@ mod tests {
             (&busy, Faults { storage: 3, agent_cpu: 7, ..Faults::default() }),
             (&stopped, Faults { storage: 3, agent_cpu: 7, ..Faults::default() }),
             (&stolen, Faults { storage: 3, agent_cpu: 7, ..Faults::default() }),
-            (&set, Faults { storage: 3, clock: 7, ..Faults::default() }),
+            (&set, Faults { storage: 3, agent_cpu: 7, ..Faults::default() }),
         ];
         for (cause, expected) in cases {
             // The cause is in the second before.
@@ -127,7 +119,7 @@ mod tests {
         seconds[8] = second(2, 2, 100);
         seconds[11] = second(1, 1, 100);
         let all = faults(&seconds, &samples);
-        assert_eq!((all.meter, all.meter + all.agent_cpu + all.clock, all.agent_cpu), (3, 3, 0));
+        assert_eq!((all.meter, all.agent_cpu), (3, 0));
         assert_eq!(all.mostly(), Some("the meter was slow, though a processor was free"));
         assert_eq!(Faults::default().mostly(), None);
     }

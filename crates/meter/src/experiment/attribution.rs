@@ -62,12 +62,11 @@ impl Attribution {
 
     /// The section of the report.
     pub(super) fn blocks(&self) -> Result<Vec<Block>, MeterError> {
-        let Faults { storage, meter, agent_cpu, clock } = self.faults;
+        let Faults { storage, meter, agent_cpu } = self.faults;
         let causes = [
             ("the storage", storage),
             ("this machine had no processor free for the meter", agent_cpu),
             ("the meter itself", meter),
-            ("a clock was set", clock),
         ];
         let rows = causes.map(|(cause, count)| vec![cause.to_owned(), count.to_string()]);
         let mut blocks = vec![
