@@ -126,7 +126,12 @@ impl SessionTable {
 
     /// Makes a token invalid; it is found as `Ended` from now on.
     pub(crate) fn remove(&self, token: Token) {
+        // Before it is no longer live: otherwise a request in between would find it unknown.
+        self.note_ended(token);
         self.live.write().unwrap_or_else(PoisonError::into_inner).remove(&token);
+    }
+
+    fn note_ended(&self, token: Token) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.order.len() == ENDED_TOKENS
             && let Some(oldest) = ended.order.pop_front()
