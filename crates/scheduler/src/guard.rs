@@ -101,12 +101,12 @@ impl Guard {
 }
 
 /// The slowdown of a disk whose time is counted: by how much its slowest sweep of the last half
-/// minute of reading exceeded its charge.
+/// minute exceeded its charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeGuard {
     // The largest excess over the charge in each block of time, latest first, in 1,024ths.
     worst: [u64; BLOCKS],
-    // Nanoseconds of reading in the latest block; zero while no block has an excess.
+    // Nanoseconds of the latest block that have passed; zero while no block has an excess.
     filled: u64,
     // Excess of the sweep under way so far.
     under_way: u64,
@@ -119,18 +119,28 @@ impl TimeGuard {
         self.worst.iter().copied().max().unwrap_or(0).max(self.under_way)
     }
 
-    /// A sweep that was charged `charged` nanoseconds (by the disk's model) took `took`.
+    /// A sweep that was charged `charged` nanoseconds (by the disk's model) took `took`. The time
+    /// that has passed until its end is to be told first.
     pub fn swept(&mut self, charged: u64, took: u64) {
         let over = self.believable(charged, took);
         // It may have seemed longer before it had ended.
         self.under_way = 0;
-        self.passed(took);
         self.worst[0] = self.worst[0].max(over);
     }
 
-    /// As [`Guard::idle`], for so much time.
-    pub fn idle(&mut self, time: Duration) {
-        self.passed(nanos(time));
+    /// So much time has passed in which sweeps have ended, whatever they took, or nothing was
+    /// booked: what was observed before it is older by that.
+    pub fn passed(&mut self, time: Duration) {
+        if self.worst == [0; BLOCKS] {
+            self.filled = 0;
+            return;
+        }
+        self.filled = self.filled.saturating_add(nanos(time));
+        // Blocks whose time is over are forgotten.
+        let over = usize::try_from(self.filled / BLOCK).unwrap_or(BLOCKS).min(BLOCKS);
+        self.filled %= BLOCK;
+        self.worst.rotate_right(over % BLOCKS);
+        self.worst[..over].fill(0);
     }
 
     /// A sweep that was charged so much is under way for so long: what is known of it before it
@@ -150,19 +160,6 @@ impl TimeGuard {
         // In the block that is forgotten first.
         guard.worst[BLOCKS - 1] = slowdown;
         (slowdown <= MAX_SLOWDOWN).then_some(guard)
-    }
-
-    // Blocks whose time is over are forgotten.
-    fn passed(&mut self, nanos: u64) {
-        if self.worst == [0; BLOCKS] {
-            self.filled = 0;
-            return;
-        }
-        self.filled = self.filled.saturating_add(nanos);
-        let over = usize::try_from(self.filled / BLOCK).unwrap_or(BLOCKS).min(BLOCKS);
-        self.filled %= BLOCK;
-        self.worst.rotate_right(over % BLOCKS);
-        self.worst[..over].fill(0);
     }
 
     // The excess of a sweep, as far as it is believed: of a single hiccup, a quarter more than
@@ -247,9 +244,9 @@ mod tests {
 
         let mut guard = TimeGuard::default();
         guard.swept(1000, 1200);
-        guard.idle(Duration::from_secs(31));
+        guard.passed(Duration::from_secs(31));
         assert_eq!(guard.slowdown(), 204);
-        guard.idle(Duration::from_secs(1));
+        guard.passed(Duration::from_secs(1));
         assert_eq!(guard.slowdown(), 0);
     }
 
@@ -262,6 +259,7 @@ mod tests {
         guard.swept(second, 1_210_000_000);
         assert_eq!(guard.slowdown(), 215);
         let believed = (1..100).find(|_| {
+            guard.passed(Duration::from_secs(1));
             guard.swept(second, second);
             guard.slowdown() == 0
         });
@@ -285,7 +283,8 @@ mod tests {
         let mut guard = TimeGuard::default();
         for sweep in 0..1000 {
             let over = if sweep % 8 == 0 { 200 } else { 0 };
-            guard.swept(1_000_000_000, 1_000_000_000 + over * 1_000_000);
+            guard.passed(Duration::from_secs(1));
+            guard.swept(1000, 1000 + over);
             assert_eq!(guard.slowdown(), 204, "sweep {sweep}");
         }
         // 158 reads in a slot are done where 200 were calibrated.
@@ -304,10 +303,11 @@ mod tests {
         let mut guard = TimeGuard::of_word(215).unwrap();
         guard.swept(1000, 1000);
         assert_eq!(guard.slowdown(), 215);
-        guard.swept(BLOCK, BLOCK);
+        guard.passed(Duration::from_nanos(BLOCK));
         assert_eq!(guard.slowdown(), 0);
         let mut guard = TimeGuard::of_word(215).unwrap();
-        guard.swept(BLOCK, BLOCK / 5 * 6);
+        guard.passed(Duration::from_nanos(BLOCK));
+        guard.swept(1000, 1200);
         assert_eq!(guard.slowdown(), 204, "it is still slow");
         assert_eq!(TimeGuard::of_word(MAX_SLOWDOWN + 1), None);
 
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(after(1100), 102, "a tenth");
         assert_eq!(after(9000), 102 + 281, "at most a quarter of the whole at once");
         assert_eq!([after(1000), after(1000), after(1200)], [383; 3]);
-        guard.idle(Duration::from_secs(32));
+        guard.passed(Duration::from_secs(32));
         let mut during = |so_far| {
             guard.under_way(1000, so_far);
             guard.slowdown()
