@@ -140,7 +140,7 @@ const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 9] = [
+const ONCE_BROKEN: [(FaultClass, u64); 12] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -163,6 +163,13 @@ const ONCE_BROKEN: [(FaultClass, u64); 9] = [
     // A player without a connection opened one and asked for a track in the slot in which the
     // track's reservation expired: the connection, which came first, let time advance.
     (FaultClass::DiskLoss, 963),
+    // A disk was lost while a stream that read for others had chosen reads that were not issued:
+    // they were forgotten before the stream ended, which then released their buffers.
+    (FaultClass::AnyFault, 1939),
+    // A read failed for good that held pieces of a stream that reads for others and of one of
+    // those: one of the two went on to the next piece, of the same read, before it was given up.
+    (FaultClass::AnyFault, 7164),
+    (FaultClass::AnyFault, 19305),
 ];
 
 /// Lines of the trace in a report.

@@ -85,8 +85,12 @@ impl Engine {
             }
             return;
         }
-        for (id, piece) in holders {
-            self.streams.give_up_piece(now, id, piece);
+        for (id, piece) in &holders {
+            self.streams.give_up_piece(now, *id, *piece);
+        }
+        // Only now: a follower must not come to a piece of this read that is not given up yet.
+        for (id, _) in holders {
+            self.streams.feed_on(now, id);
         }
         for request in waiting {
             if self.is_stuck(request) {
@@ -154,7 +158,9 @@ impl Engine {
                 self.end_session(now, id, false);
             }
         }
-        // Only now: until their sessions moved or ended, streams held the buffers of these reads.
+        // Only now: until their sessions moved or ended, streams and feeds held the buffers of these
+        // reads.
+        self.streams.leave_feeds(now);
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);
         self.streams.accounts.counters.failed_over += moved;

@@ -277,11 +277,19 @@ impl Streams {
     }
 
     /// The feed goes on without a piece that cannot be read.
-    pub(super) fn feed_gives_up(&mut self, now: Moment, feed: StreamId, piece: u32) {
+    pub(super) fn feed_gives_up(&mut self, feed: StreamId, piece: u32) {
         let stream = &mut self.feeds[&feed].stream;
         let (_, due, safe) = stream.release(piece).expect("held");
         self.bookings.release(stream, due, safe);
-        self.feed_all(now, feed);
+    }
+
+    /// The followers of a feed that has given up pieces, or a follower that has given up some of
+    /// its patch, take what comes after them.
+    pub(in crate::engine) fn feed_on(&mut self, now: Moment, id: StreamId) {
+        match self.is_feed(id) {
+            true => self.feed_all(now, id),
+            false => self.take_fed(now, id),
+        }
     }
 
     /// Feeds release the buffers whose time was up at the end of slot `over`. A feed of one

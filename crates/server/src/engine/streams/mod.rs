@@ -180,7 +180,7 @@ impl Streams {
     /// The stream goes on without a piece that cannot be read.
     pub(super) fn give_up_piece(&mut self, now: Moment, id: StreamId, piece: u32) {
         if self.is_feed(id) {
-            return self.feed_gives_up(now, id, piece);
+            return self.feed_gives_up(id, piece);
         }
         let stream = &mut self.streams[&id];
         let (session, deadline) = (stream.session, stream.deadline(piece));
