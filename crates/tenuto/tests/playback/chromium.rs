@@ -180,7 +180,9 @@ function play([title, way, url]) {
         errors.push(data.details);
         if (data.fatal) done(`refused, ${data.details}`);
       });
-      hls.on(Hls.Events.MANIFEST_PARSED, start);
+      // Where one track ends before another, playback that comes to this end before the other is
+      // whole in the buffer stalls: how a machine is loaded would decide.
+      hls.on(Hls.Events.BUFFERED_TO_END, start);
       hls.loadSource(url);
       hls.attachMedia(video);
     } else {
