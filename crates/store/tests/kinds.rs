@@ -398,11 +398,8 @@ fn chapters_tags_and_time_codes_are_named_when_they_are_left_out() {
     let common = "-i plain.mkv -f ffmetadata -i chapters.txt -map 0 -map_metadata 1 -c copy";
     for (name, more, wanted) in [
         ("a.mp4", "", &["2 chapters", "the tags title, artist"][..]),
-        (
-            "b.mkv",
-            "-metadata:s:a:0 title=Commentary",
-            &["2 chapters", "the tags title, artist", "track titles (Commentary)"],
-        ),
+        // The title of an audio track is kept, as the name of its rendition.
+        ("b.mkv", "-metadata:s:a:0 title=Commentary", &["2 chapters", "the tags title, artist"]),
         (
             "c.mov",
             "-timecode 10:00:00:00",
