@@ -161,7 +161,8 @@ impl Reader {
     }
 
     fn finish(&mut self, completion: Completion, ended_at: Moment) {
-        let (job, begun_at) = self.reading.remove(&completion.tag).expect("a completion of a submitted read");
+        let (job, begun_at) =
+            self.reading.remove(&completion.tag).expect("a completion of a submitted read");
         let result = match completion.result {
             Err(error) => {
                 self.log_failure(&job, "read-failed", &error.one_line());
