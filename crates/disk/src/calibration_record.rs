@@ -1,8 +1,8 @@
 //! A calibration as a store keeps it: JSON, with times as seconds and nanoseconds.
 //!
-//! A field that a later program adds is passed over by this one, and one that an earlier program did
-//! not know is given its default, so that nobody has to calibrate again for a new program. Whoever
-//! keeps the record protects it with a checksum; an inconsistent one is refused here in any case.
+//! A field that a later program adds is passed over by this one, and one that an earlier program
+//! did not know is given its default, so that nobody has to calibrate again for a new program.
+//! Whoever keeps the record protects it with a checksum; an inconsistent one is refused here.
 
 use crate::{Calibration, MeasuredPart, ReadGuarantee};
 use units::Hinted;
