@@ -1,5 +1,5 @@
-//! Reproductions of EBU TECH 3362 ("Media storage performance", 2013): its tests of storage, on three
-//! simulated nodes, with the transfers of `meter`.
+//! Reproductions of EBU TECH 3362 ("Media storage performance", 2013): its tests of storage, on
+//! three simulated nodes, with the transfers of `meter`.
 //!
 //! ```text
 //!   approach 1 (section 4.1)    21 + 2 disks, RAID-DP; large cache; writes gathered

@@ -11,11 +11,11 @@
 //! - **Reads.** A cache hit costs network time only. Sequential reads cause read-ahead of as many
 //!   bytes as the run has already, at most [`Build::read_ahead`]. (The first block of a run causes
 //!   no read-ahead; servers that begin sooner lose more by random access.)
-//! - **Writes.** A write is complete when it is in memory, or on the disks if there is no memory. A sequential run is written to the disks
-//!   as soon as it fills a stripe, and its tail when the client moves elsewhere. With
-//!   [`Landing::InPlace`] it is written to its place, and a partial stripe is read first. With
-//!   [`Landing::Gathered`] whole stripes are written to free space: their pages move, and a
-//!   sequential read of the file is no longer sequential on the disks.
+//! - **Writes.** A write is complete when it is in memory, or on the disks if there is no memory. A
+//!   sequential run is written to the disks as soon as it fills a stripe, and its tail when the
+//!   client moves elsewhere. With [`Landing::InPlace`] it is written to its place, and a partial
+//!   stripe is read first. With [`Landing::Gathered`] whole stripes are written to free space:
+//!   their pages move, and a sequential read of the file is no longer sequential on the disks.
 //! - **Opening** a file takes three round trips (lookup, attributes, access: section 3.2), whose
 //!   answers queue behind data. The simulated latency, as the paper defines it, has no other part.
 //!
