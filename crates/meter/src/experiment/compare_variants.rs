@@ -21,7 +21,7 @@ use crate::capacity::{Search, SearchResult};
 use crate::error::MeterError;
 use crate::log::LogSink;
 use crate::observer::Observer;
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, late, time};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, late_and_lost, time};
 use crate::target::Layout;
 use device::Method;
 use serde_json::{Value, json};
@@ -306,7 +306,12 @@ impl StageReport<'_> {
             blocks.push(Block::Text(text));
             let rows = found.probes.iter().map(|Probe { step, answer, outcome, .. }| {
                 let streams = step.streams.to_string();
-                vec![streams, answer.word().to_owned(), late(outcome), outcome.rate().to_string()]
+                vec![
+                    streams,
+                    answer.word().to_owned(),
+                    late_and_lost(outcome),
+                    outcome.rate().to_string(),
+                ]
             });
             blocks.push(Block::table(&["streams", "answer", "frames", "rate"], rows.collect()));
             // `None` where no machine was watched.

@@ -89,7 +89,9 @@ pub fn run_fleet(
     let outcome = result?;
     let why = page::why_invalid(&outcome, observer.is_stopped());
     let mut summary = page::summary(&outcome, &why);
+    let named = [&config.agents[..], &config.hosts].concat();
     summary["scenario"] = json!({
+        "agents": named,
         "target": target,
         "streams": streams,
         "workers": workers,

@@ -48,6 +48,8 @@ struct StepResult {
     outcome: TransfersOutcome,
     /// Crossings of the alarm's threshold.
     threshold: Value,
+    /// Whether the rate stayed above it.
+    held: Result<(), MeterError>,
 }
 
 /// Runs the steps of a ramp one after another and reports rate and latency of each.
@@ -72,7 +74,8 @@ pub fn run_ramp(
                 // A storage that answers nothing would keep the ramp busy for the remaining hours.
                 let gone = outcome.failed > 0 && outcome.sum(|_| true).blocks == 0;
                 let complete = outcome.complete && !gone;
-                done.push(StepResult { step, outcome, threshold: alarm.json() });
+                let (threshold, held) = (alarm.json(), alarm.check_held());
+                done.push(StepResult { step, outcome, threshold, held });
                 complete
             }
             // No step is complete, so there are no results to keep.
@@ -98,7 +101,11 @@ pub fn run_ramp(
             observer.note("this is what there was until then");
             Err(error)
         }
-        None => done.iter().try_for_each(|step| check_valid(&step.outcome)),
+        // A ramp that is not valid does not tell what is held.
+        None => done
+            .iter()
+            .try_for_each(|step| check_valid(&step.outcome))
+            .and_then(|()| done.into_iter().try_for_each(|step| step.held)),
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -190,7 +197,7 @@ fn rows(done: &[StepResult]) -> Vec<Vec<String>> {
 fn summary(config: &RampConfig, done: &[StepResult]) -> Value {
     let RampConfig { script, profile, target, step_length, seed, .. } = config;
     let length = step_length.unwrap_or(Duration::from_secs(script.step_s));
-    let steps = done.iter().map(|StepResult { step, outcome, threshold }| {
+    let steps = done.iter().map(|StepResult { step, outcome, threshold, .. }| {
         let mut object = figures(outcome);
         object["threshold"] = threshold.clone();
         object["clients"] = json!(step.clients);

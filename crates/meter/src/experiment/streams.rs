@@ -158,7 +158,8 @@ pub fn run_streams(
         }
         check_valid(&outcome, attribution.as_ref())?;
         record::check_log(written.as_ref())?;
-        record::check_held(&outcome)
+        record::check_held(&outcome)?;
+        alarm.check_held()
     });
     Ok(ExperimentReport { summary, text, verdict })
 }

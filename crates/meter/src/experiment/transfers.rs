@@ -105,7 +105,8 @@ pub fn run_transfers(
     let verdict = written.and_then(|written| {
         saved?;
         check_valid(&outcome)?;
-        record::check_log(written.as_ref())
+        record::check_log(written.as_ref())?;
+        alarm.check_held()
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
