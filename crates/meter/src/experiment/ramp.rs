@@ -1,5 +1,6 @@
 //! A ramp: the same transfers with an increasing number of clients (`meter ramp`).
 
+use super::agents::AgentsConfig;
 use super::metrics::MetricsServer;
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};
@@ -94,9 +95,11 @@ pub fn run_ramp(
     if failed.is_some() {
         summary["complete"] = json!(false);
     }
-    let saved = record::save(config.out.as_deref(), &summary, || page(config, &done), observer);
+    ramp.target.describe(&mut summary);
+    let page = || ramp.target.extend(page(config, &done)?);
+    let saved = record::save(config.out.as_deref(), &summary, page, observer);
     let text = TextTable::with_rows(&HEAD, rows(&done)).show();
-    let verdict = saved.and_then(|()| match failed {
+    let verdict = saved.and_then(|()| ramp.target.check_whole()).and_then(|()| match failed {
         Some(error) => {
             observer.note("this is what there was until then");
             Err(error)
@@ -147,7 +150,8 @@ impl Ramp<'_> {
         if let Some(dir) = &dir {
             std::fs::create_dir(dir).map_err(|error| MeterError::cannot("make", dir, &error))?;
         }
-        let mut log = RunLog::open(dir.as_deref(), self.config.target.is_simulated())?;
+        let mut log =
+            RunLog::open(self.target.log_dir(dir.as_deref()), self.config.target.is_simulated())?;
         let mut watched = WatchedLog { log: log.sink(), alarm };
         let go_on = &mut |progress: TransfersProgress| {
             alarm.look(progress.elapsed);
@@ -213,6 +217,8 @@ fn summary(config: &RampConfig, done: &[StepResult]) -> Value {
             "fill_level": target.fill_level,
             "buffered": target.buffered,
             "seed": seed,
+            "agents": target.agents.as_ref().map(AgentsConfig::names),
+            "workers": target.agents.as_ref().map(|agents| agents.workers),
         },
         "complete": done.iter().all(|done| done.outcome.complete),
         "steps": steps.collect::<Vec<_>>(),
