@@ -20,13 +20,13 @@
 //! left out. Frames are not encrypted: an eavesdropper can read what is measured. By TCP, the time
 //! of a handshake and the number of connections in it are limited (`handshake`).
 //!
-//! A worker is a process of its own that runs its part of the streams or transfers and judges them
-//! by its own machine's clock. No verdict depends on equal clocks: clocks are compared so that all
-//! workers begin together, and so that the report can say how well that went. An agent starts only
-//! workers, and only on targets inside the directories that its user has named. Its workers end
-//! when its controller is gone, or silent for some seconds. When an agent is gone, the controller
-//! ends the others and reports the run as invalid: a smaller fleet is never reported as the one that was
-//! asked for.
+//! A worker is a process of its own that runs its part of the streams or transfers and judges
+//! them by its own machine's clock. No verdict depends on equal clocks: clocks are compared so
+//! that all workers begin together, and so that the report can say how well that went. An agent
+//! starts only workers, and only on targets inside the directories that its user has named. Its
+//! workers end when its controller is gone, or silent for some seconds. When an agent is gone,
+//! the controller ends the others and reports the run as invalid: a smaller fleet is never
+//! reported as the one that was asked for.
 
 mod agent;
 mod channel;
