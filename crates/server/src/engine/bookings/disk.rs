@@ -2,6 +2,7 @@
 
 use super::best_effort::BestEffort;
 use super::scan::ScanRun;
+use crate::engine::buffers::Location;
 use crate::engine::stream::{Stream, StreamId};
 use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
@@ -10,6 +11,7 @@ use scheduler::{
     HistoryKey, ObservedCurve, Slack, Supply,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
@@ -185,17 +187,17 @@ impl Disk {
         &mut self,
         now: Moment,
         read: ReadId,
-        offset: u64,
-        len: u32,
+        place: Location,
         good: bool,
+        device: &Range<Moment>,
     ) {
         self.in_flight -= 1;
-        self.device_ended(now, offset, len);
+        self.device_ended(now, place, device);
         self.batch.remove(&read);
         self.reads += 1;
         self.slot_reads += 1;
         if good {
-            self.bytes += u64::from(len);
+            self.bytes += u64::from(place.len);
         } else {
             self.failures += 1;
             // No charge covers a failed read: the drive may have tried again for any time.
@@ -236,7 +238,7 @@ impl Disk {
         let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
         // `slot_ended` has counted the first.
         self.guard.idle(slots.saturating_sub(1));
-        self.scan.guard.idle(slots);
+        self.scan.time_has_passed(slot.start(self.slot));
         if plans {
             self.timings.slowdown = self.scan.guard.slowdown();
         }
@@ -292,10 +294,11 @@ impl Disk {
     /// Takes over observations from an earlier run, if they are of reads of this kind; returns
     /// whether they are.
     pub(in crate::engine) fn recall(&mut self, remembered: DiskHistory, plans: bool) -> bool {
-        let DiskHistory { key, guard, time_guard, observed_curve, busy_slots } = remembered;
+        let DiskHistory { key, guard, time_guard, mut observed_curve, busy_slots } = remembered;
         if key != self.history_key() {
             return false;
         }
+        observed_curve.is_of_earlier_run();
         (self.guard, self.observed_curve, self.busy_slots) = (guard, observed_curve, busy_slots);
         self.scan.guard = time_guard;
         if plans {
