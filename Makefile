@@ -35,7 +35,7 @@ build: ## build target/release/tenuto (the first time: minutes)
 	@ls -l $(PROGRAM)
 
 # Statically linked, so that it runs on any Linux of this architecture; and small, because
-# `meter run --hosts` copies it to every host.
+# `--hosts` copies it to every host.
 MUSL := $(shell uname -m)-unknown-linux-musl
 
 agent: ## build the small static agent for any Linux, target/agent/tenuto-agent

@@ -3,11 +3,12 @@
 use crate::characterization::{Characterization, spinning};
 use crate::parameters::{Parameters, SeekTimes};
 use crate::{Calibration, DiskModel, ReadCost};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::{BitRate, ByteCount, float, rounded};
 
 /// The actuator of a disk as fitted to timed reads: never faster than observed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Actuator {
     /// The bytes over which the head moved.
     pub capacity: ByteCount,

@@ -3,11 +3,12 @@
 use crate::bounds::ReadCost;
 use crate::platters::duration;
 use crate::{Actuator, DiskModel};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::{BitRate, ByteCount, float, nanos};
 
 /// The guarantee for reads of one size.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadGuarantee {
     /// The size of each read.
     pub read_size: ByteCount,
@@ -38,7 +39,7 @@ pub const LONGER: usize = 6;
 ///                   ─────╱─┘                     each: the slope; once: the longest delay
 ///   time                └ once
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadPace {
     /// The longest time by which reads fell behind `each`.
     pub once: Duration,
@@ -47,7 +48,7 @@ pub struct ReadPace {
 }
 
 /// A delay that did not recur when the measurement was repeated, and is not part of the guarantees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlier {
     /// The size of the reads that were delayed.
     pub read_size: ByteCount,
@@ -93,7 +94,7 @@ impl ReadPace {
 }
 
 /// The disk time that writes take from concurrent reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteCost {
     /// The size of each write; writes are sequential.
     pub write_size: ByteCount,
@@ -116,7 +117,7 @@ pub struct ReadLine {
 }
 
 /// The part of a device that a calibration could read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredPart {
     /// The bytes that were written before, of which reads reach the medium.
     pub bytes: ByteCount,
@@ -141,7 +142,7 @@ impl MeasuredPart {
 const MORE_THAN_A_CACHE: ByteCount = ByteCount::mib(256);
 
 /// A calibration record.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The slot for which the guarantees hold.
     pub slot: Duration,
@@ -166,6 +167,7 @@ pub struct Calibration {
     /// The part of the device that was read; `None` where the record was computed.
     pub measured: Option<MeasuredPart>,
     /// Delays that were measured once and did not recur.
+    #[serde(default)]
     pub outliers: Vec<Outlier>,
 }
 

@@ -9,7 +9,7 @@
 mod actuator;
 pub mod bounds;
 mod calibration;
-mod calibration_bytes;
+mod calibration_record;
 mod characterization;
 mod checks;
 mod costs;
@@ -30,7 +30,7 @@ pub use bounds::ReadCost;
 pub use calibration::{
     Calibration, LONGER, MeasuredPart, Outlier, ReadGuarantee, ReadLine, ReadPace, WriteCost,
 };
-pub use calibration_bytes::CalibrationError;
+pub use calibration_record::CalibrationError;
 pub use characterization::{Characterization, TimedRead};
 pub use costs::Costs;
 pub use head::{Head, Service};

@@ -6,7 +6,7 @@
 //! (milliseconds, MB/s of 10^6 bytes, `256KiB`). `checks.rs` refuses impossible numbers. There is
 //! no arithmetic here.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use units::ByteCount;
 
 /// The parameters of one disk.
@@ -63,7 +63,7 @@ pub struct Spinning {
 
 /// The time of a seek over `x` of the full stroke (0 < x <= 1): settle + track + root × √x up to
 /// the knee, from there a straight line to `full` at x = 1.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekTimes {
     /// The settling time of the head in ms; part of every seek.

@@ -52,6 +52,7 @@ mod tls;
 mod trace;
 pub mod transfers;
 pub mod viewer;
+mod wire;
 
 pub use capacity::{HoldRule, StorageKind};
 pub use error::{MeterError, MeterErrorKind};
@@ -59,9 +60,9 @@ pub use experiment::{
     CapacityScore, ComparisonConfig, ExperimentReport, NetworkConfig, PlayersConfig, RampConfig,
     RateAlarmConfig, RoundsConfig, RunLength, SearchConfig, StreamRunConfig, StreamsConfig,
     StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script, capacity_score,
-    compare_runs, compare_variants, load_profile, load_profile_text, load_script, profile_from,
-    recount_runs, run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers,
-    search_players, search_streams, study_network,
+    compare_runs, compare_variants, load_profile, load_script, profile_from, recount_runs,
+    run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers, search_players,
+    search_streams, study_network,
 };
 pub use observer::Observer;
 pub use s3::Access;
@@ -71,9 +72,8 @@ pub use tls::{Identity, Trust};
 /// Runs on many machines: the controller, and the agents and workers that it directs.
 pub mod agents {
     pub use crate::experiment::{
-        AgentConfig, FleetConfig, read_token, run_fleet, run_worker, serve_agent, serve_agent_stdio,
+        AgentConfig, AgentsConfig, read_token, run_worker, serve_agent, serve_agent_stdio,
     };
-    pub use crate::fleet::WorkerOptions;
 }
 
 /// Single operations on a target: the interface to a storage of one's own, and the records of a

@@ -3,7 +3,7 @@
 //! ```text
 //!   streams, transfers ── Record ──▶ Metered ──▶ log
 //!   viewers ── Sample ──────────────┐  │ counts
-//!   agents ── AgentProgress ────────┤  │
+//!   agents ── AgentState ───────────┤  │
 //!   GET /metrics ──▶ Endpoint ────▶ Live
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! difference from the last total. One scrape is served at a time. The endpoint has no TLS and no
 //! password: it serves counters only, at the address that the user names.
 
-use crate::fleet::AgentProgress;
+use crate::fleet::AgentState;
 use crate::log::{NONE, OperationKind, Record, RecordSink};
 use crate::viewer::ViewerSample;
 use prometheus_client::encoding::text::encode;
@@ -153,22 +153,23 @@ impl Live {
     }
 
     /// Sets the states of the current run's agents, and adds what they have counted.
-    pub(crate) fn agents(&self, seen: &[AgentProgress]) {
+    pub(crate) fn agents(&self, seen: &[AgentState]) {
         let mut counts = [("preparing", 0), ("running", 0), ("done", 0), ("lost", 0)];
-        for agent in seen {
-            let state = match agent {
-                AgentProgress { lost: true, .. } => 3,
-                AgentProgress { done, workers, .. } if done == workers => 2,
-                AgentProgress { ready, workers, .. } if ready < workers => 0,
-                _ => 1,
+        for AgentState { workers, lost, .. } in seen {
+            let state = match lost {
+                Some(_) => 3,
+                None if workers.iter().any(|worker| worker.facts.is_none()) => 0,
+                None if workers.iter().any(|worker| worker.busy) => 1,
+                None => 2,
             };
             counts[state].1 += 1;
         }
         for (state, count) in counts {
             self.agents.get_or_create(&[("state", state)]).set(count);
         }
-        let frames = seen.iter().map(|agent| agent.frames).sum();
-        let late = seen.iter().map(|agent| agent.late).sum();
+        let workers = || seen.iter().flat_map(|agent| &agent.workers);
+        let frames = workers().map(|worker| worker.progress.judged).sum();
+        let late = workers().map(|worker| worker.progress.late).sum();
         let mut told = self.told();
         self.frames.inc_by(u64::saturating_sub(frames, told.frames));
         self.late_by_storage.inc_by(u64::saturating_sub(late, told.late));
@@ -315,6 +316,10 @@ const LONGEST_HEAD: usize = 8 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blame::Stack;
+    use crate::fleet::{TargetFacts, WorkerProgress, WorkerState};
+    use crate::target::{FileSet, Layout};
+    use units::ByteCount;
 
     fn scraped(endpoint: &Endpoint, path: &str) -> String {
         let mut stream = TcpStream::connect(endpoint.address()).unwrap();
@@ -396,18 +401,21 @@ mod tests {
     fn the_state_of_agents_is_a_gauge_and_their_counts_are_added_once() {
         let live = Live::default();
         live.begin(4);
-        let agent = AgentProgress {
-            workers: 2,
-            ready: 2,
-            frames: 100,
-            late: 3,
-            ..AgentProgress::default()
+        let shape = FileSet { layout: Layout::OneFile, files: 1, each: ByteCount(1) };
+        let facts = TargetFacts { shape, caches: String::new(), stack: Stack::default() };
+        let worker = |ready: bool, busy: bool, judged, late| WorkerState {
+            facts: ready.then(|| facts.clone()),
+            busy,
+            progress: WorkerProgress { judged, late, ..WorkerProgress::default() },
+            ..WorkerState::default()
         };
-        let preparing = AgentProgress { ready: 1, frames: 0, late: 0, ..agent.clone() };
-        let done = AgentProgress { done: 2, ..agent.clone() };
-        let lost = AgentProgress { lost: true, ..agent.clone() };
+        let agent = |workers| AgentState { workers, ..AgentState::default() };
+        let running = agent(vec![worker(true, true, 60, 1), worker(true, false, 40, 2)]);
+        let preparing = agent(vec![worker(true, false, 0, 0), worker(false, false, 0, 0)]);
+        let done = agent(vec![worker(true, false, 100, 3)]);
+        let lost = AgentState { lost: Some("gone".into()), ..done.clone() };
         for _ in 0..2 {
-            live.agents(&[agent.clone(), preparing.clone(), done.clone(), lost.clone()]);
+            live.agents(&[running.clone(), preparing.clone(), done.clone(), lost.clone()]);
         }
         let state = |state, count| format!("tenuto_meter_agents{{state=\"{state}\"}} {count}");
         let states = ["preparing", "running", "done", "lost"].map(|name| state(name, 1));

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! The caller that stores the bytes guards them with a checksum. A record that contradicts itself,
-//! or that was observed with other reads, is refused here. The age of a record does not matter: it is
-//! provisional, and a few seconds of good reads contradict what it says of the guards, half a minute
-//! what it says of slow slots.
+//! or that was observed with other reads, is refused here. The age of a record does not matter: it
+//! is provisional. A few seconds of good reads contradict what it says of the guards, and half a
+//! minute what it says of slow slots.
 
 use crate::busy::{self, BusySlots};
 use crate::curve::LONGEST;

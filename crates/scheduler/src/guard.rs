@@ -250,8 +250,9 @@ mod tests {
         assert_eq!(guard.slowdown(), 0);
     }
 
-    /// A slowdown of 21 %, once: with a second of reading at the calibrated speed in each sweep, and
-    /// with as many reads in a slot as are guaranteed, both guards believe the calibration again.
+    /// A slowdown of 21 %, once: with a second of reading at the calibrated speed in each sweep,
+    /// and with as many reads in a slot as are guaranteed, both guards believe the calibration
+    /// again.
     #[test]
     fn a_disk_under_full_load_is_believed_again_within_half_a_minute() {
         let second = 1_000_000_000;

@@ -161,7 +161,8 @@ impl Reader {
     }
 
     fn finish(&mut self, completion: Completion, ended_at: Moment) {
-        let (job, begun_at) = self.reading.remove(&completion.tag).expect("a completion of a submitted read");
+        let (job, begun_at) =
+            self.reading.remove(&completion.tag).expect("a completion of a submitted read");
         let result = match completion.result {
             Err(error) => {
                 self.log_failure(&job, "read-failed", &error.one_line());
@@ -205,8 +206,8 @@ impl Reader {
 }
 
 // The earliest time at which reads may have ended that were seen to have at `seen_at`, by a call
-// from `called_at` on, in which the thread had no processor for `delayed`. Before, the thread looked
-// at `looked_at`.
+// from `called_at` on, in which the thread had no processor for `delayed`. The thread had looked
+// at `looked_at` before.
 fn may_have_ended_at(
     looked_at: Moment,
     called_at: Moment,

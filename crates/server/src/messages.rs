@@ -94,11 +94,7 @@ pub(crate) enum Event {
     /// The player disconnected during a request.
     Cancel { request: RequestId },
     /// A disk has finished a read, which the device had in `device` at least.
-    ReadDone {
-        read: ReadId,
-        result: Result<SharedBuffer, ReadOutcome>,
-        device: Range<Moment>,
-    },
+    ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome>, device: Range<Moment> },
     /// Background work requests a permit for a read or write of `bytes`. The core sends on `grant`
     /// when the work may start.
     RequestPermit { id: PermitRequestId, disk: DiskNumber, bytes: ByteCount, grant: Sender<()> },

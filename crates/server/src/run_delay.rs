@@ -1,4 +1,4 @@
-//! How long a thread was ready to run and had no processor: what makes a disk look slow that is not.
+//! How long a thread was ready to run and had no processor: it makes a disk look slow that is not.
 //!
 //! Linux counts it for each thread, in the second number of `/proc/thread-self/schedstat` ("time
 //! spent waiting on a runqueue", in nanoseconds; Documentation/scheduler/sched-stats.rst). Time
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) struct RunDelay(Option<File>);
 
 impl RunDelay {
-    /// That of the thread that calls this.
+    /// The count of the thread that calls this.
     pub(crate) fn of_this_thread() -> Self {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }

@@ -3,16 +3,16 @@
 //!
 //! ```text
 //!   AgentArgs ── run ──┬─▶ agent    waits for a controller, starts workers
-//!                      └─▶ worker   --worker: runs its part of the streams
+//!                      └─▶ worker   --worker: runs its part of the streams or clients
 //! ```
 //!
 //! An agent starts its own program once more for each worker, with the words that its caller gives.
-//! How streams are measured is in `meter`.
+//! How is measured, is in `meter`.
 
 mod terminal;
 
+use meter::MeterError;
 use meter::agents::{AgentConfig, read_token, run_worker, serve_agent, serve_agent_stdio};
-use meter::{MeterError, MeterErrorKind};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct AgentArgs {
     pub token_file: Option<PathBuf>,
     /// Use standard input and output; the token is the first line.
     ///
-    /// `meter run --hosts` starts the agent so, through ssh.
+    /// Commands with --hosts start the agent so, through ssh.
     #[arg(long)]
     pub stdio: bool,
     /// Run as a worker of an agent; standard input has the task.
@@ -55,7 +55,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// program's command line that stand before [`AgentArgs`].
 pub fn run(args: &AgentArgs, words: &[&str]) -> Result<(), MeterError> {
     if args.worker {
-        return worker();
+        return run_worker(&terminal::WorkerObserver::new()?);
     }
     let program = std::env::current_exe()
         .map_err(|error| MeterError::new(format!("cannot find this program: {error}")))?;
@@ -68,16 +68,4 @@ pub fn run(args: &AgentArgs, words: &[&str]) -> Result<(), MeterError> {
     let token = read_token(args.token_file.as_deref())?;
     let listening = |address| terminal::print(&format!("agent on {address}"));
     serve_agent(&config, token, args.listen, &listening, terminal::note)
-}
-
-/// Prints the worker's summary for the agent. A run whose verdict is negative has a summary, too.
-/// Whether all streams are held is the controller's to judge: late frames are no error here.
-fn worker() -> Result<(), MeterError> {
-    let observer = terminal::WorkerObserver::new()?;
-    let report = run_worker(&observer)?;
-    terminal::print(&report.summary.to_string());
-    match report.verdict {
-        Err(error) if error.kind == MeterErrorKind::NotHeld => Ok(()),
-        verdict => verdict,
-    }
 }

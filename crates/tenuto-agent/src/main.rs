@@ -1,6 +1,6 @@
-//! `tenuto-agent`: measures on this machine for `tenuto meter run` on another one.
+//! `tenuto-agent`: measures on this machine for `tenuto meter` on another one.
 //!
-//! The command of the library and nothing else, so that the program is small: `meter run --hosts`
+//! The command of the library and nothing else, so that the program is small: `--hosts`
 //! copies it to many hosts. `make agent` builds it for any Linux of this architecture.
 
 use clap::Parser;
@@ -8,9 +8,9 @@ use meter::MeterErrorKind;
 use std::process::ExitCode;
 use tenuto_agent::AgentArgs;
 
-/// Measure on this machine for `tenuto meter run --agents` on another one.
+/// Measure on this machine for `tenuto meter` with --agents on another one.
 ///
-/// Waits for a controller with the same token, and runs the streams that it asks for, on targets
+/// Waits for a controller with the same token, and runs what it asks for, on targets
 /// inside DIR only. Nothing is overwritten. Both sides prove the token to each other and
 /// authenticate every message with it; nothing is encrypted. Ctrl-C stops the agent.
 #[derive(Parser)]

@@ -68,7 +68,7 @@ impl Observer for WorkerObserver {
     }
 
     fn signal(&self, line: &str) {
-        print_error(line);
+        print(line);
     }
 
     fn crossing(&self, text: &str, _event: &Value) {

@@ -1,13 +1,18 @@
 //! The agent's program, copied to a host by `meter run --hosts`. In place of ssh: a shell script
 //! that runs the command on this machine.
 
-use meter::agents::{FleetConfig, WorkerOptions, run_fleet};
-use meter::{MeterError, Observer, load_profile_text};
+use meter::agents::AgentsConfig;
+use meter::{
+    Access, MeterError, Observer, RateAlarmConfig, RunLength, StreamRunConfig, StreamsConfig,
+    TargetSpec, load_profile, run_streams,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use units::ByteCount;
 
 const SSH: &str = "#!/bin/sh
 [ $1 = -V ] && { echo OpenSSH_9.2p1 >&2; exit; }
@@ -30,27 +35,41 @@ impl Host {
     }
 
     fn run(&self, program: &Path) -> Result<Value, MeterError> {
-        let options = WorkerOptions {
-            duration_ns: 1_000_000_000,
-            buffer_frames: 8,
-            size: 16 << 20,
-            ..WorkerOptions::default()
-        };
-        let config = FleetConfig {
+        let agents = AgentsConfig {
             agents: Vec::new(),
             token: None,
             hosts: vec!["one".to_owned()],
             ssh: format!("sh {}", self.0.join("ssh").display()),
             program: Some(program.to_owned()),
-            target: self.0.join("films").display().to_string(),
-            profile: load_profile_text("dvcpro50")?,
-            streams: 2,
             workers: 2,
-            options,
-            metrics: None,
+        };
+        let config = StreamRunConfig {
+            streams: StreamsConfig {
+                profile: load_profile("dvcpro50")?,
+                target: TargetSpec {
+                    target: self.0.join("films").display().to_string(),
+                    size: ByteCount(16 << 20),
+                    fill_level: None,
+                    buffered: false,
+                    destructive: false,
+                    method: "best".parse().unwrap(),
+                    drop_caches: false,
+                    access: Access::default(),
+                    agents: Some(agents),
+                },
+                layout: None,
+                buffer: 8,
+                duration: RunLength::Exactly(Duration::from_secs(1)),
+                realtime: false,
+                spin: false,
+                metrics: None,
+            },
+            count: 2,
+            alarm: RateAlarmConfig::default(),
+            hold: false,
             out: None,
         };
-        Ok(run_fleet(&config, &Silent::default())?.summary)
+        Ok(run_streams(&config, &Silent::default())?.summary)
     }
 
     fn files(&self) -> usize {

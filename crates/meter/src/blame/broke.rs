@@ -1,11 +1,11 @@
 //! What broke first: the resource that was full when frames began to be late.
 
 use super::{SystemSample, Watched};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use units::{BitRate, ByteCount, float, rounded};
 
 /// A resource that may be full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Resource {
     /// The processors of this machine.
@@ -36,7 +36,7 @@ impl Resource {
 }
 
 /// The first resource that was full when frames began to be late, and the evidence.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct First {
     /// The resource.
     pub(crate) resource: Resource,

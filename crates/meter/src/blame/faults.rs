@@ -2,7 +2,7 @@
 
 use super::SystemSample;
 use crate::streams::Second;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The cause of the meter's own lateness.
@@ -15,7 +15,7 @@ pub(crate) enum Fault {
 }
 
 /// Late frames by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Faults {
     /// Frames that were late because of the storage.
     pub(crate) storage: u64,

@@ -2,13 +2,13 @@
 
 use super::SystemCounters;
 use super::proc::{Disk, Interface, Ticks};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::float;
 
 /// The activity in a second, or in the time that the sampler slept. Times are in seconds, shares
 /// from 0 to 1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SystemSample {
     /// The length of the sample.
     pub(crate) seconds: f64,
@@ -41,7 +41,7 @@ pub(crate) struct SystemSample {
 }
 
 /// The use of one processor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Processor {
     /// Share of time in which it ran something.
     pub(crate) busy: f64,
@@ -52,7 +52,7 @@ pub(crate) struct Processor {
 }
 
 /// The activity of one block device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Device {
     /// The device's name in the kernel.
     pub(crate) name: String,
@@ -71,7 +71,7 @@ pub(crate) struct Device {
 }
 
 /// The traffic of one network interface.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Link {
     /// The interface's name in the kernel.
     pub(crate) name: String,
@@ -84,7 +84,7 @@ pub(crate) struct Link {
 }
 
 /// The reads and writes of one NFS mount.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Nfs {
     /// Completed requests.
     pub(crate) requests: u64,

@@ -3,6 +3,7 @@
 use super::stack::Stack;
 use super::{SystemCounters, SystemSample, beneath};
 use crate::streams::{Second, Times};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use units::BitRate;
 
 /// The samples of a run from start to end.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Watched {
     /// The devices and file system beneath the target.
     pub(crate) stack: Stack,
@@ -25,6 +26,7 @@ pub(crate) struct Watched {
     /// machine, independent of the target.
     pub(crate) naps: Times,
     /// Link speeds of the network interfaces whose driver reports one.
+    #[serde(with = "crate::wire::rates")]
     pub(crate) speeds: BTreeMap<String, BitRate>,
 }
 

@@ -6,13 +6,14 @@
 //! ```
 
 use rustix::fs::{major, minor};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
 /// The file system beneath a path and the block devices beneath that.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stack {
     /// Block devices by the kernel's names, from the top down, with a partition's disk in place of
     /// the partition. Empty for network file systems and file systems in memory.

@@ -1,27 +1,32 @@
 //! The agent (`meter agent`): waits for controllers, by TCP or on standard input and output; and
 //! the worker, the process that an agent starts for a part of the streams.
 
-use super::rate_alarm::RateAlarmConfig;
-use super::record::ExperimentReport;
-use super::streams::{RunLength, StreamRunConfig, StreamsConfig, run_streams};
-use super::target::TargetSpec;
+use super::streams::{RunLength, StreamRuns, StreamsConfig};
+use super::target::{OpenTarget, TargetSpec};
+use super::transfers;
+use crate::blame::beneath;
 use crate::error::MeterError;
 use crate::fleet::{
-    Agent, CONTROLLER_SILENCE, ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream,
-    Token, WireError, WorkerTask,
+    Agent, ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream, StreamsWork,
+    TargetFacts, Token, WireError, WorkerOrder, WorkerProgress, WorkerReply, WorkerStep,
+    WorkerTask, WorkerWork,
 };
+use crate::log::LogSink;
 use crate::observer::Observer;
-use crate::profiles::ProfileError;
 use crate::s3::Access;
-use device::Method;
+use crate::streams::StreamsProgress;
+use crate::transfers::{TransferMix, TransfersProgress};
+use serde::Serialize;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 use units::{ByteCount, Hinted};
 
 /// An agent that measures for controllers.
@@ -84,9 +89,8 @@ fn serve(
 ) -> Result<(), WireError> {
     agent.serve(stream.clone(), stream.clone(), || {
         place.prove()?;
-        // A controller that is cut off sends no end of the connection; without a limit its workers
-        // would keep the agent busy for ever.
-        Ok(stream.lift(Some(CONTROLLER_SILENCE))?)
+        // From here on the agent observes whether the controller is silent.
+        Ok(stream.lift(None)?)
     })
 }
 
@@ -128,64 +132,186 @@ fn first_line() -> Result<Token, MeterError> {
     Ok(Token::new(&line)?)
 }
 
-/// Runs a worker: reads its task from standard input, prepares, and begins at the next line. The
+/// Runs a worker: reads its task from standard input, prepares, and runs a step at each order. The
 /// end of standard input stops it.
-pub fn run_worker(observer: &dyn Observer) -> Result<ExperimentReport, MeterError> {
+pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
     let mut line = String::new();
     let read = io::stdin().lock().take(MAX_TASK).read_line(&mut line);
     read.map_err(|error| MeterError::new(format!("cannot read standard input: {error}")))?;
-    let task: WorkerTask = serde_json::from_str(&line).map_err(|error| {
-        MeterError::usage(format!("no task of an agent on standard input: {error}"))
-            .hint("workers are started by agents; start an agent")
-    })?;
-    run_streams(&worker_config(task)?, observer)
+    let WorkerTask { target, size, fill_level, buffered, drop_caches, method, work } =
+        serde_json::from_str(&line).map_err(|error| {
+            MeterError::usage(format!("no task of an agent on standard input: {error}"))
+                .hint("workers are started by agents; start an agent")
+        })?;
+    let spec = TargetSpec {
+        target,
+        size: ByteCount(size),
+        fill_level: fill_level.map(|percent| percent.clamp(1, 99)),
+        buffered,
+        // A controller can never order an agent to overwrite what is there.
+        destructive: false,
+        method: method.parse().map_err(|error: device::UnknownMethod| MeterError::of(&error))?,
+        drop_caches,
+        access: Access::default(),
+        agents: None,
+    };
+    // From here on the end of standard input stops also the preparation.
+    let worker = Worker { orders: Orders::read(observer), observer };
+    match work {
+        WorkerWork::Streams(work) => worker.streams(spec, work),
+        WorkerWork::Transfers(mix) => worker.transfers(&spec, &mix),
+    }
 }
 
 /// Bytes of a task, most of which are its profile.
 const MAX_TASK: u64 = 1 << 20;
 
-/// Streams of a worker, and frames that a client buffers: the bounds of the options of `meter run`.
+/// Streams, clients, and frames that a client buffers: the bounds of the options of the commands.
+/// The values come over the network and would otherwise be reserved as memory.
 const MAX_STREAMS: u32 = 100_000;
+const MAX_CLIENTS: u32 = 1000;
 const MAX_BUFFER_FRAMES: u32 = 10_000;
 
-fn worker_config(task: WorkerTask) -> Result<StreamRunConfig, MeterError> {
-    let WorkerTask { target, profile, streams, first_stream, options } = task;
-    // The values come over the network and would otherwise be reserved as memory.
-    let within = (1..=MAX_STREAMS).contains(&streams)
-        && (1..=MAX_BUFFER_FRAMES).contains(&options.buffer_frames)
-        && options.fill_level.is_none_or(|percent| (1..=99).contains(&percent));
-    if !within {
-        return Err(MeterError::usage("the task asks for more than a worker does")
-            .hint("use the same version of tenuto for the controller and its agents"));
-    }
-    let method = options.method.map_or(Ok(Method::Best), |name| name.parse());
-    let layout = options.layout.map(|name| name.parse()).transpose();
-    Ok(StreamRunConfig {
-        streams: StreamsConfig {
-            profile: profile.parse().map_err(|error: ProfileError| MeterError::of(&error))?,
-            target: TargetSpec {
-                target,
-                size: ByteCount(options.size),
-                fill_level: options.fill_level,
-                buffered: options.buffered,
-                // A controller can never order an agent to overwrite what is there.
-                destructive: false,
-                method: method.map_err(|error| MeterError::of(&error).into_usage())?,
-                drop_caches: false,
-                access: Access::default(),
-            },
-            layout: layout.map_err(MeterError::usage)?,
-            buffer: options.buffer_frames,
-            duration: RunLength::Exactly(Duration::from_nanos(options.duration_ns)),
+struct Worker<'a> {
+    orders: Orders,
+    observer: &'a dyn Observer,
+}
+
+impl Worker<'_> {
+    fn streams(&self, spec: TargetSpec, work: StreamsWork) -> Result<(), MeterError> {
+        let StreamsWork { profile, buffer, layout, busy_poll, most, within, null, warm } = work;
+        profile.check().map_err(|error| MeterError::of(&error))?;
+        within_bounds(buffer, MAX_BUFFER_FRAMES)?;
+        let path = spec.target.clone();
+        let config = StreamsConfig {
+            profile,
+            target: spec,
+            layout: Some(layout.parse().map_err(MeterError::usage)?),
+            buffer,
+            // Each step has its own length.
+            duration: RunLength::Exactly(Duration::ZERO),
             realtime: false,
-            spin: options.busy_poll,
+            spin: busy_poll,
             metrics: None,
-            first_stream,
-        },
-        count: streams,
-        alarm: RateAlarmConfig { rate: None, window: None, each: false },
-        // The agent starts all its workers together, once each of them is ready.
-        hold: true,
-        out: None,
-    })
+        };
+        let mut runs = StreamRuns::new(&config, self.observer)?;
+        (runs.within, runs.null, runs.warm) = (within.map(ByteCount), null, warm);
+        // A plan of the shortest run shows that the files have room for streams.
+        runs.length = config.profile.fps.map_or(Duration::ZERO, |fps| fps.moment(1));
+        let target = runs.open(within_bounds(most, MAX_STREAMS)?, self.observer)?;
+        self.ready(&target, &path);
+        while let Some(step) = self.orders.next() {
+            let WorkerStep::Streams { streams, first_stream, length, continues } = step else {
+                return Err(other_version());
+            };
+            within_bounds(streams, MAX_STREAMS)?;
+            let first_stream = first_stream.min(MAX_STREAMS);
+            let mut plan = runs.plan(streams, length, &target)?.after(first_stream);
+            plan.continues = continues;
+            let mut go_on = |progress: StreamsProgress| {
+                let StreamsProgress { elapsed, judged, late, late_rounds } = progress;
+                self.go_on(WorkerProgress { elapsed, judged, late, late_rounds, bytes: 0 })
+            };
+            let log = &mut LogSink::none();
+            self.done(&runs.attempt(&target, &plan, log, &mut go_on, self.observer)?);
+        }
+        Ok(())
+    }
+
+    fn transfers(&self, spec: &TargetSpec, mix: &TransferMix) -> Result<(), MeterError> {
+        within_bounds(mix.files, MAX_STREAMS)?;
+        let target = transfers::open(spec, mix, self.observer)?;
+        self.ready(&target, &spec.target);
+        while let Some(step) = self.orders.next() {
+            let WorkerStep::Transfers(plan) = step else { return Err(other_version()) };
+            within_bounds(plan.clients, MAX_CLIENTS)?;
+            let plan = transfers::fit(&target, &plan)?;
+            let mut go_on = |progress: TransfersProgress| {
+                let TransfersProgress { elapsed, transfers, bytes } = progress;
+                let bytes = bytes.0;
+                let progress =
+                    WorkerProgress { elapsed, judged: transfers, bytes, ..Default::default() };
+                self.go_on(progress)
+            };
+            let log = &mut LogSink::none();
+            self.done(&transfers::attempt(&target, &plan, log, None, &mut go_on, self.observer)?);
+        }
+        Ok(())
+    }
+
+    fn ready(&self, target: &OpenTarget, path: &str) {
+        self.report(&WorkerReply::Ready(TargetFacts {
+            shape: target.shape(),
+            caches: target.caches().to_owned(),
+            stack: beneath(Path::new(path)),
+        }));
+    }
+
+    fn done(&self, result: &impl Serialize) {
+        let result = serde_json::to_value(result).expect("results have text keys only");
+        self.report(&WorkerReply::Done(result));
+    }
+
+    fn report(&self, reply: &WorkerReply) {
+        let line = serde_json::to_string(reply).expect("reports have text keys only");
+        self.observer.signal(&line);
+    }
+
+    /// Reports the progress once a second; returns whether the step goes on.
+    fn go_on(&self, progress: WorkerProgress) -> bool {
+        let orders = &self.orders;
+        if orders.told.get().elapsed() >= Duration::from_secs(1) {
+            orders.told.set(Instant::now());
+            self.report(&WorkerReply::Progress(progress));
+        }
+        !self.observer.is_stopped() && !orders.enough.load(Ordering::Relaxed)
+    }
+}
+
+fn within_bounds(value: u32, most: u32) -> Result<u32, MeterError> {
+    if (1..=most).contains(&value) { Ok(value) } else { Err(other_version()) }
+}
+
+fn other_version() -> MeterError {
+    MeterError::usage("the task asks for more than a worker does")
+        .hint("use the same version of tenuto for the controller and its agents")
+}
+
+/// The orders of the agent, read from standard input by a thread that ends with the process.
+struct Orders {
+    steps: mpsc::Receiver<WorkerStep>,
+    /// The running step is to end.
+    enough: Arc<AtomicBool>,
+    /// When progress was reported last.
+    told: Cell<Instant>,
+}
+
+impl Orders {
+    fn read(observer: &dyn Observer) -> Self {
+        let (sender, steps) = mpsc::channel();
+        let enough = Arc::<AtomicBool>::default();
+        let (ends, stop) = (Arc::clone(&enough), Arc::clone(observer.stop()));
+        std::thread::spawn(move || {
+            let orders = io::stdin().lock().lines().map_while(Result::ok);
+            for order in orders.map_while(|line| serde_json::from_str(&line).ok()) {
+                match order {
+                    WorkerOrder::Begin(step) => {
+                        // An order that came after the end of the step before is not for this one.
+                        ends.store(false, Ordering::Relaxed);
+                        let _ = sender.send(step);
+                    }
+                    WorkerOrder::Enough => ends.store(true, Ordering::Relaxed),
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        Self { steps, enough, told: Cell::new(Instant::now()) }
+    }
+
+    /// Waits for the next step; `None` when there are no more.
+    fn next(&self) -> Option<WorkerStep> {
+        let step = self.steps.recv().ok();
+        self.told.set(Instant::now());
+        step
+    }
 }

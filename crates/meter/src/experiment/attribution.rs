@@ -5,12 +5,14 @@ use crate::blame::{Faults, First, Sampler, SystemSample, Watched, faults, first_
 use crate::error::{MeterError, MeterErrorKind};
 use crate::report::{Block, LineShape, Plot, Series, times_json};
 use crate::streams::StreamsOutcome;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
 use units::float;
 use units::show::count;
 
 /// The causes of the late reads of one run.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Attribution {
     faults: Faults,
     pub(super) first: First,
@@ -34,6 +36,17 @@ impl Attribution {
             first: first_full(&watched, late, by_storage.is_some()),
             watched,
         }
+    }
+
+    /// The causes on two machines in the same run: all faults, and the machine of this attribution.
+    pub(super) fn with_faults_of(self, other: &Self) -> Self {
+        let (ours, theirs) = (self.faults, other.faults);
+        let faults = Faults {
+            storage: ours.storage + theirs.storage,
+            meter: ours.meter + theirs.meter,
+            agent_cpu: ours.agent_cpu + theirs.agent_cpu,
+        };
+        Self { faults, ..self }
     }
 
     /// The mean number of processors that the meter used: 0.5 is half a processor.

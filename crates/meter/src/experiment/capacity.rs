@@ -6,6 +6,7 @@ use super::record::{self, ExperimentReport};
 use super::run_report::Subject;
 use super::search::{Probe, SearchRuns, run_search};
 use super::streams::INTERRUPTED;
+use super::target::OpenTarget;
 use crate::capacity::{Burst, HoldRule, Search, SearchResult, SearchStep};
 use crate::error::MeterError;
 use crate::observer::Observer;
@@ -25,17 +26,26 @@ pub struct SearchConfig {
     pub out: Option<PathBuf>,
 }
 
-/// Searches, and saves and reports the result. `run` has the meaning that it has in [`run_search`].
+/// Searches, and saves and reports the result. `run` has the meaning that it has in [`run_search`];
+/// players have no `target`.
 pub(super) fn find(
     config: &SearchConfig,
     subject: &Subject,
     run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
+    target: Option<&OpenTarget>,
     observer: &dyn Observer,
 ) -> Result<ExperimentReport, MeterError> {
     let runs = run_search(Search::new(config.max_streams, MAX_RUNS), run, observer);
     let found = CapacityResult { subject, rule: config.rule, runs };
-    let summary = found.summary();
-    let page = || capacity_page::page(&found);
+    let mut summary = found.summary();
+    target.into_iter().for_each(|target| target.describe(&mut summary));
+    let page = || {
+        let page = capacity_page::page(&found)?;
+        match target {
+            Some(target) => target.extend(page),
+            None => Ok(page),
+        }
+    };
     let saved = record::save(config.out.as_deref(), &summary, page, observer);
     let text = found.text();
     let verdict = saved.and_then(|()| found.check(observer));

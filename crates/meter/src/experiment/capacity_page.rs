@@ -6,8 +6,8 @@ use super::search::Probe;
 use crate::capacity::{HoldRule, RunVerdict};
 use crate::error::MeterError;
 use crate::report::{
-    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, round_spread,
-    run_plots, spread_spans, time,
+    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, late_and_lost,
+    round_spread, run_plots, spread_spans, time,
 };
 use crate::rounds::Spread;
 use std::time::Duration;
@@ -100,8 +100,12 @@ fn findings(found: &CapacityResult<'_>) -> Vec<Finding> {
                     format!(" Pieces below the best rendition: {below}.")
                 }
             };
+            let lost = match (outcome.failed, outcome.never) {
+                (0, 0) => String::new(),
+                (failed, never) => format!(" Of these {failed} failed and {never} never came."),
+            };
             format!(
-                "Of {} {late} late because of the storage.{smaller}",
+                "Of {} {late} late because of the storage.{lost}{smaller}",
                 show::count(frames, "frame")
             )
         });
@@ -238,7 +242,7 @@ fn all_runs(probes: &[Probe]) -> Block {
             step.streams.to_string(),
             step.purpose.word().to_owned(),
             probe.answer_word().to_owned(),
-            late(outcome),
+            late_and_lost(outcome),
             outcome.rate().to_string(),
             time(outcome.response.quantile(0.99)),
             time(outcome.response.max()),

@@ -15,17 +15,16 @@ use super::record::{self, ExperimentReport};
 use super::search::{Probe, SearchRuns, run_search};
 use super::streams::{INTERRUPTED, StreamRuns, StreamsConfig};
 use super::target::OpenTarget;
-use crate::blame::{Stack, beneath};
 use crate::bottleneck::{Bottleneck, PathStage, StageCapacity, bottleneck};
 use crate::capacity::{Search, SearchResult};
 use crate::error::MeterError;
 use crate::log::LogSink;
 use crate::observer::Observer;
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, late, time};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, late_and_lost, time};
 use crate::target::Layout;
 use device::Method;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::collections::VecDeque;
 use units::{ByteCount, show_duration};
 
 /// The variants that are compared.
@@ -62,7 +61,7 @@ fn search_variant(
 ) -> Result<(SearchRuns, bool), MeterError> {
     let one = runs.plan(1, runs.length, target)?;
     // A stage can use a smaller part of the target than the search was planned for.
-    let most = search.max_streams.min(runs.within(target).most_streams(one.stride()));
+    let most = search.max_streams.min(target.most_streams(runs.within(target), one.stride()));
     let run = &mut |step| {
         let probe = runs.probe(target, search.rule, step, &mut LogSink::none(), observer)?;
         let delivered = probe.delivered(one.rate());
@@ -134,20 +133,18 @@ fn compare_stages(
 ) -> Result<ExperimentReport, MeterError> {
     let runs = StreamRuns::new(config, observer)?;
     // Before the directory is made, so that a target without stages leaves nothing behind.
-    let stages = stages(config)?;
+    if config.target.is_simulated() {
+        return Err(MeterError::usage("a simulated disk has no way to it")
+            .hint("name a directory, a file, a block device or a bucket"));
+    }
     record::prepare(search.out.as_deref())?;
     let mut searches: Vec<StageSearch> = Vec::new();
-    for stage in stages {
+    let mut stages = VecDeque::from([PathStage::Client]);
+    while let Some(stage) = stages.pop_front() {
         let runs = on_stage(&runs, stage);
-        let target = match stage {
-            // The same shape as on the target, so that the meter does the same work for each frame.
-            PathStage::Client => OpenTarget::Null { shape: runs.shape(search.max_streams)? },
-            _ => runs.open(search.max_streams, observer)?,
-        };
-        if matches!(stage, PathStage::Cached | PathStage::Network) {
-            // Read once before the search, so that no run of this stage waits for the device.
-            observer.status("reading it into memory");
-            target.read_all(runs.within(&target), observer.stop())?;
+        let target = runs.open(search.max_streams, observer)?;
+        if stage == PathStage::Client {
+            stages.extend(behind(config, &target));
         }
         let (found, ends) = search_variant(&runs, &target, search, observer)?;
         let method = found.probes.last().map(|probe| probe.outcome.method.clone());
@@ -170,35 +167,32 @@ fn compare_stages(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// The stages that the path to the target has.
-fn stages(config: &StreamsConfig) -> Result<Vec<PathStage>, MeterError> {
-    use PathStage::{Cached, Client, Cold, Network};
-    if config.target.is_simulated() {
-        return Err(MeterError::usage("a simulated disk has no way to it")
-            .hint("name a directory, a file, a block device or a bucket"));
-    }
+/// The stages that the path to the target has behind the client.
+fn behind(config: &StreamsConfig, target: &OpenTarget) -> &'static [PathStage] {
+    use PathStage::{Cached, Cold, Network};
     if config.target.is_bucket() {
         // The kernel caches no objects, so there is no stage between the client and the network.
-        return Ok(vec![Client, Network, Cold]);
+        return &[Network, Cold];
     }
-    let Stack { devices, file_system, .. } = beneath(Path::new(&config.target.target));
+    let stack = target.beneath(&config.target.target);
     // Without a local block device the files are on a server, unless the file system is in memory.
-    let memory = file_system.is_some_and(|kind| ["tmpfs", "ramfs"].contains(&kind.as_str()));
-    Ok(match (memory, devices.is_empty()) {
-        (true, _) => vec![Client, Cold],
-        (false, true) => vec![Client, Cached, Network, Cold],
-        (false, false) => vec![Client, Cached, Cold],
-    })
+    match (stack.is_local(), stack.devices.is_empty()) {
+        (true, true) => &[Cold],
+        (_, true) => &[Cached, Network, Cold],
+        (_, false) => &[Cached, Cold],
+    }
 }
 
 /// Runs of the streams on this stage of the path only.
 fn on_stage(runs: &StreamRuns, stage: PathStage) -> StreamRuns {
     let mut own = runs.clone();
-    if stage == PathStage::Client {
+    own.null = stage == PathStage::Client;
+    if own.null {
         // Nothing is opened, so a shared file has room for any number of streams.
         own.layout = Layout::SharedFile;
     }
     if matches!(stage, PathStage::Cached | PathStage::Network) {
+        own.warm = true;
         let target = &mut own.config.target;
         // At least a few frames: with a single one all streams would read the same bytes.
         let small = SMALL.max(FRAMES * runs.config.profile.slot()).min(target.size.0);
@@ -306,7 +300,12 @@ impl StageReport<'_> {
             blocks.push(Block::Text(text));
             let rows = found.probes.iter().map(|Probe { step, answer, outcome, .. }| {
                 let streams = step.streams.to_string();
-                vec![streams, answer.word().to_owned(), late(outcome), outcome.rate().to_string()]
+                vec![
+                    streams,
+                    answer.word().to_owned(),
+                    late_and_lost(outcome),
+                    outcome.rate().to_string(),
+                ]
             });
             blocks.push(Block::table(&["streams", "answer", "frames", "rate"], rows.collect()));
             // `None` where no machine was watched.
@@ -337,12 +336,14 @@ fn compare_methods(
 ) -> Result<ExperimentReport, MeterError> {
     let runs = StreamRuns::new(config, observer)?;
     let target = &config.target;
-    let elsewhere = target.is_simulated() || target.is_null() || target.is_bucket();
+    let elsewhere =
+        target.is_simulated() || target.is_null() || target.is_bucket() || target.agents.is_some();
     // Many files are always read by threads, so that there is nothing to compare.
     if !runs.layout.is_single() || elsewhere {
         let message = "the kernel's ways of reading are for a single file or device";
-        return Err(MeterError::usage(message)
-            .hint("take --layout one-file or shared-file, in a directory, a file or a device"));
+        return Err(MeterError::usage(message).hint(
+            "take --layout one-file or shared-file, in a directory, a file or a device here",
+        ));
     }
     record::prepare(search.out.as_deref())?;
     let mut target = runs.open(search.max_streams, observer)?;

@@ -24,18 +24,6 @@ pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
     text.parse().map_err(|error: ProfileError| MeterError::of(&error.reason().about(name)))
 }
 
-/// The text of the built-in profile with this name, or of the file with this name if it holds a
-/// profile.
-pub fn load_profile_text(name: &str) -> Result<String, MeterError> {
-    if let Some(text) = profiles::text(name) {
-        return Ok(text.to_owned());
-    }
-    // Read as a profile first: an agent should not get a text that it cannot use.
-    load_profile(name)?;
-    std::fs::read_to_string(name)
-        .map_err(|error| MeterError::new(format!("cannot read {name}: {error}")))
-}
-
 /// The built-in ramp script with this name, or the one in the file with this name.
 pub fn load_script(name: &str) -> Result<Script, MeterError> {
     if let Some(text) = ramp::text(name) {

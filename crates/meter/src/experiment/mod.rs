@@ -15,13 +15,13 @@
 //! names.
 
 mod agent;
+mod agents;
+mod agents_page;
 mod attribution;
 mod capacity;
 mod capacity_page;
 mod compare_runs;
 mod compare_variants;
-mod fleet;
-mod fleet_page;
 mod inputs;
 mod metrics;
 mod network;
@@ -47,11 +47,11 @@ mod transfers;
 mod transfers_page;
 
 pub use agent::{AgentConfig, read_token, run_worker, serve_agent, serve_agent_stdio};
+pub use agents::AgentsConfig;
 pub use capacity::SearchConfig;
 pub use compare_runs::{ComparisonConfig, compare_runs};
 pub use compare_variants::{Variants, compare_variants};
-pub use fleet::{FleetConfig, run_fleet};
-pub use inputs::{builtin_script, load_profile, load_profile_text, load_script};
+pub use inputs::{builtin_script, load_profile, load_script};
 pub use network::{NetworkConfig, study_network};
 pub use players::{PlayersConfig, run_players, search_players};
 pub use profile_from::profile_from;

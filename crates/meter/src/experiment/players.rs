@@ -101,7 +101,7 @@ pub fn search_players(
         check_complete(&counted)?;
         Ok((probe, delivered(&counted)))
     };
-    capacity::find(search, &runs.subject(), &mut run, observer)
+    capacity::find(search, &runs.subject(), &mut run, None, observer)
 }
 
 /// The delivered rate as a number of viewers: the admitted ones, multiplied by the share of time

@@ -71,6 +71,7 @@ impl OpenTarget {
                 let objects = Arc::clone(objects);
                 Ok(Box::new(bucket_port(objects, at_once, largest, Instant::now())))
             }
+            Self::Agents(_) => unreachable!("agents have ports of their own"),
             Self::Local { path, place, method, .. } => match &**place {
                 TargetStorage::One { device, made: false, .. } if traffic.opens => {
                     // A queue keeps its one file open; only threads open and close it for each use.

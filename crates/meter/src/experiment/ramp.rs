@@ -1,5 +1,6 @@
 //! A ramp: the same transfers with an increasing number of clients (`meter ramp`).
 
+use super::agents::AgentsConfig;
 use super::metrics::MetricsServer;
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};
@@ -48,6 +49,8 @@ struct StepResult {
     outcome: TransfersOutcome,
     /// Crossings of the alarm's threshold.
     threshold: Value,
+    /// Whether the rate stayed above it.
+    held: Result<(), MeterError>,
 }
 
 /// Runs the steps of a ramp one after another and reports rate and latency of each.
@@ -72,7 +75,8 @@ pub fn run_ramp(
                 // A storage that answers nothing would keep the ramp busy for the remaining hours.
                 let gone = outcome.failed > 0 && outcome.sum(|_| true).blocks == 0;
                 let complete = outcome.complete && !gone;
-                done.push(StepResult { step, outcome, threshold: alarm.json() });
+                let (threshold, held) = (alarm.json(), alarm.check_held());
+                done.push(StepResult { step, outcome, threshold, held });
                 complete
             }
             // No step is complete, so there are no results to keep.
@@ -91,14 +95,20 @@ pub fn run_ramp(
     if failed.is_some() {
         summary["complete"] = json!(false);
     }
-    let saved = record::save(config.out.as_deref(), &summary, || page(config, &done), observer);
+    ramp.target.describe(&mut summary);
+    let page = || ramp.target.extend(page(config, &done)?);
+    let saved = record::save(config.out.as_deref(), &summary, page, observer);
     let text = TextTable::with_rows(&HEAD, rows(&done)).show();
-    let verdict = saved.and_then(|()| match failed {
+    let verdict = saved.and_then(|()| ramp.target.check_whole()).and_then(|()| match failed {
         Some(error) => {
             observer.note("this is what there was until then");
             Err(error)
         }
-        None => done.iter().try_for_each(|step| check_valid(&step.outcome)),
+        // A ramp that is not valid does not tell what is held.
+        None => done
+            .iter()
+            .try_for_each(|step| check_valid(&step.outcome))
+            .and_then(|()| done.into_iter().try_for_each(|step| step.held)),
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -140,7 +150,8 @@ impl Ramp<'_> {
         if let Some(dir) = &dir {
             std::fs::create_dir(dir).map_err(|error| MeterError::cannot("make", dir, &error))?;
         }
-        let mut log = RunLog::open(dir.as_deref(), self.config.target.is_simulated())?;
+        let mut log =
+            RunLog::open(self.target.log_dir(dir.as_deref()), self.config.target.is_simulated())?;
         let mut watched = WatchedLog { log: log.sink(), alarm };
         let go_on = &mut |progress: TransfersProgress| {
             alarm.look(progress.elapsed);
@@ -190,7 +201,7 @@ fn rows(done: &[StepResult]) -> Vec<Vec<String>> {
 fn summary(config: &RampConfig, done: &[StepResult]) -> Value {
     let RampConfig { script, profile, target, step_length, seed, .. } = config;
     let length = step_length.unwrap_or(Duration::from_secs(script.step_s));
-    let steps = done.iter().map(|StepResult { step, outcome, threshold }| {
+    let steps = done.iter().map(|StepResult { step, outcome, threshold, .. }| {
         let mut object = figures(outcome);
         object["threshold"] = threshold.clone();
         object["clients"] = json!(step.clients);
@@ -206,6 +217,8 @@ fn summary(config: &RampConfig, done: &[StepResult]) -> Value {
             "fill_level": target.fill_level,
             "buffered": target.buffered,
             "seed": seed,
+            "agents": target.agents.as_ref().map(AgentsConfig::names),
+            "workers": target.agents.as_ref().map(|agents| agents.workers),
         },
         "complete": done.iter().all(|done| done.outcome.complete),
         "steps": steps.collect::<Vec<_>>(),

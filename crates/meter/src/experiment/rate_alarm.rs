@@ -118,6 +118,18 @@ impl<'a> RateAlarm<'a> {
         self.observer.crossing(&text, &event);
     }
 
+    /// Refuses a run whose rate fell below the threshold.
+    pub(super) fn check_held(&self) -> Result<(), MeterError> {
+        let below = |armed: &&Armed| {
+            let watches = armed.watches.borrow();
+            watches.iter().flat_map(ThresholdWatch::crossings).any(|crossing| crossing.below)
+        };
+        self.armed.as_ref().filter(below).map_or(Ok(()), |armed| {
+            let rate = armed.threshold.rate;
+            Err(MeterError::not_held(format!("not held: the rate fell below {rate}")))
+        })
+    }
+
     /// The threshold and all crossings, for a summary; null without a threshold.
     pub(super) fn json(&self) -> Value {
         let Some(armed) = &self.armed else { return Value::Null };

@@ -3,6 +3,7 @@
 
 use super::record::{ExperimentReport, RUNS};
 use super::recount_page;
+use super::run_report::grows;
 use crate::error::MeterError;
 use crate::log::{FILE, OperationKind, OutcomeFromLog, Recount, read};
 use crate::observer::Observer;
@@ -154,6 +155,10 @@ pub(super) fn lines(run: &RecountedRun) -> Vec<(&'static str, String)> {
         ),
         ("longest response", time(Duration::from_nanos(counted.longest_response))),
     ];
+    if run.allowed.is_some() && counted.late == 0 {
+        let text = run.outcome.backlog_growth.map_or("does not grow".to_owned(), grows);
+        lines.push(("backlog", text));
+    }
     if *lost > 0 {
         lines.push(("not in the log", format!("{lost} operations")));
     }
@@ -221,6 +226,7 @@ fn object(run: &RecountedRun) -> Value {
         "late_by_meter": counted.late_by_meter,
         "failed": counted.failed,
         "never_came": counted.never,
+        "backlog_grows": run.outcome.backlog_growth.is_some(),
         "bytes_read": counted.bytes.get(&OperationKind::Read).copied().unwrap_or(0),
         "bytes_written": counted.bytes.get(&OperationKind::Write).copied().unwrap_or(0),
         "longest_response": Duration::from_nanos(counted.longest_response).as_secs_f64(),

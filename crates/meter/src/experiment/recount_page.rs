@@ -62,7 +62,7 @@ fn over_time(run: &RecountedRun) -> Result<Vec<Block>, MeterError> {
         return Ok(vec![Block::Text("No operation came to an end.".to_owned())]);
     }
     let Some(allowed) = run.allowed else {
-        return Ok(vec![heat_block(&outcome.heat, "Blocks over time", None)?]);
+        return Ok(vec![heat_block(&outcome.heat, "Blocks over time", outcome.took, None)?]);
     };
     let mut blocks = vec![late_by_second(&run.counted).block(WHY)?];
     blocks.extend(run_plots(outcome, Some(StreamDemand { allowed, rate: BitRate(0) }))?);

@@ -14,7 +14,6 @@ use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::report::{LineShape, Series, StreamDemand, late, time};
 use crate::streams::{Second, StreamsOutcome, StreamsProgress};
-use device::DeviceError;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use units::show::plural;
@@ -47,7 +46,7 @@ impl Probe {
 
     /// The time until the first frame was late, or of the whole run.
     fn in_time(&self) -> Duration {
-        let second = first_late(&self.outcome);
+        let second = self.outcome.first_late();
         second.map_or(self.outcome.took, |second| Duration::from_secs(second as u64))
     }
 
@@ -72,16 +71,11 @@ fn delivered_rate(outcome: &StreamsOutcome) -> BitRate {
     let mean = outcome.rate();
     // The last second is not a whole one.
     let whole = usize::try_from(outcome.took.as_secs()).unwrap_or(usize::MAX);
-    let tail = first_late(outcome).and_then(|from| outcome.seconds.get(from..whole));
+    let tail = outcome.first_late().and_then(|from| outcome.seconds.get(from..whole));
     let Some(tail) = tail.filter(|tail| !tail.is_empty()) else { return mean };
     let bytes = tail.iter().map(Second::bytes).sum();
     let last = BitRate::of(ByteCount(bytes), Duration::from_secs(tail.len() as u64));
     if last.0 * 10 < mean.0 * 9 { last } else { mean }
-}
-
-/// The first second with a frame that was late because of the storage.
-fn first_late(outcome: &StreamsOutcome) -> Option<usize> {
-    outcome.seconds.iter().position(|second| second.late > second.late_by_meter)
 }
 
 /// All runs of a search and its verdict.
@@ -148,13 +142,13 @@ const RUNS_IN_BUDGET: u32 = 20;
 
 /// Makes one run of a search with `execute`, and judges it by `rule`. Clients buffer for `allowed`.
 /// `watch` is asked whether the run goes on.
-pub(super) fn judge_run(
+pub(super) fn judge_run<E>(
     rule: HoldRule,
     step: SearchStep,
     allowed: Duration,
     watch: &mut dyn FnMut(&StreamsProgress) -> bool,
-    execute: impl FnOnce(&mut dyn FnMut(StreamsProgress) -> bool) -> Result<StreamsOutcome, DeviceError>,
-) -> Result<(RunVerdict, StreamsOutcome), DeviceError> {
+    execute: impl FnOnce(&mut dyn FnMut(StreamsProgress) -> bool) -> Result<StreamsOutcome, E>,
+) -> Result<(RunVerdict, StreamsOutcome), E> {
     // A failing run goes on until its buffers could have been emptied once more: the rate in that
     // time is what the storage delivers.
     let more = allowed.max(Duration::from_secs(1));

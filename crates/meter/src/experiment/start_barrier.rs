@@ -1,15 +1,19 @@
 //! The start barrier (`--hold`): a prepared run waits for a line on standard input.
 //!
-//! An agent uses it to start its workers at the same moment; see [`fleet`](crate::fleet).
+//! For programs that start several runs at once. Agents start their workers by orders of their own.
 
 use crate::error::MeterError;
-use crate::fleet::{PROGRESS, READY};
 use crate::observer::Observer;
 use crate::streams::StreamsProgress;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// The line that a held run prints when it is prepared.
+const READY: &str = "ready";
+/// The first word of a line of progress.
+const PROGRESS: &str = "progress";
 
 /// Reports the progress of a run to the program that released it; `None` if the run is not held.
 pub(super) struct StartBarrier(Option<Instant>);

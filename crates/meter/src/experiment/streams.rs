@@ -7,19 +7,22 @@
 //!                                             └─ attempt ── streams::run ──▶ Outcome
 //! ```
 
+use super::agents::{AgentsConfig, Part};
+use super::agents_page::AgentFigures;
 use super::attribution::{self, Attribution, check_complete, check_valid};
 use super::capacity::{self, SearchConfig};
 use super::metrics::MetricsServer;
 use super::port::{Traffic, close_port};
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};
-use super::run_report::{RunFigures, Subject, grows};
+use super::run_report::{RunFigures, Subject, grows, outcome_json};
 use super::search::{Probe, judge_run};
 use super::start_barrier::StartBarrier;
 use super::target::{OpenTarget, TargetSpec};
-use crate::blame::{Sampler, beneath};
+use crate::blame::beneath;
 use crate::capacity::{HoldRule, SearchStep};
 use crate::error::MeterError;
+use crate::fleet::{StreamsWork, WorkerWork};
 use crate::live::Metered;
 use crate::log::RecordSink;
 use crate::observer::Observer;
@@ -30,13 +33,14 @@ use crate::streams::{
     long_enough,
 };
 use crate::target::{FileSet, Layout};
-use device::{DeviceError, Method};
+use device::Method;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use units::{ByteCount, show};
+use units::{BitRate, ByteCount, show};
 
 /// The settings of paced streams on a target that a run and a search share.
 #[derive(Clone)]
@@ -58,9 +62,6 @@ pub struct StreamsConfig {
     pub spin: bool,
     /// Address at which counters are served while runs are in progress.
     pub metrics: Option<SocketAddr>,
-    /// The number of streams of other processes that run at the same time, and before these: each
-    /// stream of all begins at a time of its own.
-    pub first_stream: u32,
 }
 
 /// The length of a run of streams.
@@ -125,15 +126,12 @@ pub fn run_streams(
         alarm.look(progress.elapsed);
         !observer.is_stopped()
     };
-    // As late as possible, so that sample n belongs to second n of the run.
-    let sampler = runs.watch()?;
-    let mut log = RunLog::open(dir, runs.config.target.is_simulated())?;
+    let mut log = RunLog::open(target.log_dir(dir), runs.config.target.is_simulated())?;
     let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
     let outcome = runs.attempt(&target, &plan, &mut watched, &mut go_on, observer);
     // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
-    let outcome = outcome?;
-    let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
+    let Measured { outcome, attribution } = outcome?;
 
     let subject = runs.subject(&target);
     let demand = StreamDemand { allowed: plan.allowed(), rate: plan.rate() };
@@ -146,19 +144,23 @@ pub fn run_streams(
     let mut summary = figures.summary();
     summary["threshold"] = alarm.json();
     record::add_log(&mut summary, &written);
-    let saved = record::save(dir, &summary, || figures.page(&summary), observer)
+    target.describe(&mut summary);
+    let page = || target.extend(figures.page(&summary)?);
+    let saved = record::save(dir, &summary, page, observer)
         .and_then(|()| record::write_seconds(dir, &outcome));
-    let text = text(&figures, &plan);
+    let text = target.agents_text() + &text(&figures, &plan);
     // A report that cannot be saved is still shown; the verdict contains the error.
     let verdict = written.and_then(|written| {
         saved?;
+        target.check_whole()?;
         if !outcome.complete {
             check_complete(&outcome)?;
             return Err(MeterError::interrupted(INTERRUPTED));
         }
         check_valid(&outcome, attribution.as_ref())?;
         record::check_log(written.as_ref())?;
-        record::check_held(&outcome)
+        record::check_held(&outcome)?;
+        alarm.check_held()
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -179,13 +181,14 @@ pub fn search_streams(
     // The target may have room for fewer streams than the search was asked for.
     let one = runs.plan(1, runs.length, &target)?;
     runs.note_length(runs.confirming(), observer);
-    let max_streams = search.max_streams.min(target.shape().most_streams(one.stride()));
+    let most = target.most_streams(target.shape(), one.stride());
+    let max_streams = search.max_streams.min(most);
     let mut made = 0;
     let mut run = |step: SearchStep| {
         // Counted before the run, so that the directory of a failed run keeps its number.
         made += 1;
         let dir = record::run_directory(dir, made, step.streams)?;
-        let mut log = RunLog::open(dir.as_deref(), config.target.is_simulated())?;
+        let mut log = RunLog::open(target.log_dir(dir.as_deref()), config.target.is_simulated())?;
         let probe = runs.probe(&target, search.rule, step, log.sink(), observer);
         let written = log.finish();
         let probe = probe?;
@@ -195,7 +198,7 @@ pub fn search_streams(
         Ok((probe, delivered))
     };
     let search = SearchConfig { max_streams, ..search.clone() };
-    capacity::find(&search, &runs.subject(&target), &mut run, observer)
+    capacity::find(&search, &runs.subject(&target), &mut run, Some(&target), observer)
 }
 
 /// The runs of an experiment with streams, whose configuration has been checked.
@@ -210,6 +213,10 @@ pub(super) struct StreamRuns {
     pub(super) layout: Layout,
     /// The largest part of the target that is used.
     pub(super) within: Option<ByteCount>,
+    /// No storage: only the meter is measured.
+    pub(super) null: bool,
+    /// All that is used is read once when the target is opened.
+    pub(super) warm: bool,
     metrics: MetricsServer,
 }
 
@@ -238,7 +245,16 @@ impl StreamRuns {
         // A profile without frame rate is refused when its files are planned.
         let allowed = profile.fps.map_or(Duration::ZERO, |fps| fps.moment(config.buffer.into()));
         let length = config.duration.of(allowed);
-        Ok(Self { config: config.clone(), length, allowed, layout, within: None, metrics })
+        Ok(Self {
+            config: config.clone(),
+            length,
+            allowed,
+            layout,
+            within: None,
+            null: false,
+            warm: false,
+            metrics,
+        })
     }
 
     /// Length of a confirming run: long enough even if the others are not.
@@ -300,16 +316,9 @@ impl StreamRuns {
             "method": target.method.name(),
             "realtime": realtime,
             "busy_poll": spin,
+            "agents": target.agents.as_ref().map(AgentsConfig::names),
+            "workers": target.agents.as_ref().map(|agents| agents.workers),
         })
-    }
-
-    /// Starts to sample this machine, unless the storage is not on it.
-    fn watch(&self) -> Result<Option<Sampler>, MeterError> {
-        let target = &self.config.target;
-        if target.is_simulated() {
-            return Ok(None);
-        }
-        attribution::watch(Path::new(&target.target)).map(Some)
     }
 
     /// The plan of a run of `streams` streams for `length`.
@@ -320,8 +329,10 @@ impl StreamRuns {
         target: &OpenTarget,
     ) -> Result<StreamsPlan, MeterError> {
         let StreamsConfig { profile, buffer, spin, target: spec, .. } = &self.config;
-        let mut plan = StreamsPlan::new(profile, streams, *buffer, length, self.within(target))?
-            .after(self.config.first_stream);
+        let share = target.agents().map_or(streams, |agents| agents.share(streams));
+        let mut plan = StreamsPlan::new(profile, share, *buffer, length, self.within(target))?;
+        // Agents have a part of the streams each, for which there has to be room.
+        plan.streams = streams;
         plan.blocking = target.is_blocking();
         // The kernel blocks a thread that submits more than the device's queue takes, and the reads
         // of all its streams would be late.
@@ -338,24 +349,51 @@ impl StreamRuns {
         streams: u32,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
-        let StreamsConfig { profile, target, buffer, .. } = &self.config;
+        let StreamsConfig { profile, target, buffer, spin, .. } = &self.config;
+        if let Some(agents) = &target.agents {
+            let work = StreamsWork {
+                profile: profile.clone(),
+                buffer: *buffer,
+                layout: self.layout.name().to_owned(),
+                busy_poll: *spin,
+                most: streams.div_ceil(agents.all_workers()),
+                within: self.within.map(|within| within.0),
+                null: self.null,
+                warm: self.warm,
+            };
+            return target.open_on(agents, WorkerWork::Streams(work), observer);
+        }
         let shape = self.shape(streams)?;
+        if self.null {
+            return Ok(OpenTarget::Null { shape });
+        }
         if target.is_made() {
             // A plan that is impossible fails before anything is written.
             StreamsPlan::new(profile, 1, *buffer, self.length, shape)?;
         }
-        target.open(shape, profile.read_percent < 100, observer)
+        let target = target.open(shape, profile.read_percent < 100, observer)?;
+        if self.warm {
+            // So that no run waits for the device.
+            observer.status("reading it into memory");
+            target.read_all(self.within(&target), observer.stop())?;
+        }
+        Ok(target)
     }
 
     /// Makes one run. `go_on` is called a few hundred times a second.
-    fn attempt(
+    pub(super) fn attempt(
         &self,
         target: &OpenTarget,
         plan: &StreamsPlan,
         log: &mut dyn RecordSink,
         go_on: &mut dyn FnMut(StreamsProgress) -> bool,
         observer: &dyn Observer,
-    ) -> Result<StreamsOutcome, DeviceError> {
+    ) -> Result<Measured, MeterError> {
+        let live = self.metrics.live();
+        live.into_iter().for_each(|live| live.begin(plan.streams));
+        if let Some(agents) = target.agents() {
+            return agents.streams(plan, live, go_on, observer);
+        }
         let mut port = target.port(&Traffic {
             at_once: plan.at_once,
             largest: plan.frame,
@@ -365,8 +403,11 @@ impl StreamRuns {
         })?;
         // The default timer slack of 50 us would count as lateness of the meter.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let live = self.metrics.live();
-        live.into_iter().for_each(|live| live.begin(plan.streams));
+        // As late as possible, so that sample n belongs to second n of the run. A simulated disk is
+        // not on this machine.
+        let spec = &self.config.target;
+        let real = !spec.is_simulated();
+        let sampler = real.then(|| attribution::watch(Path::new(&spec.target))).transpose()?;
         let realtime = self.config.realtime && enter_realtime_class(observer);
         let outcome = streams::run(plan, &mut *port, &mut Metered { log, live }, go_on);
         if realtime {
@@ -376,7 +417,9 @@ impl StreamRuns {
         }
         // Operations that never return must not keep the report from being written.
         let stuck = close_port(port, observer.stop());
-        Ok(StreamsOutcome { stuck, ..outcome? })
+        let outcome = StreamsOutcome { stuck, ..outcome? };
+        let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
+        Ok(Measured { outcome, attribution })
     }
 
     /// A run of a search. A frame that could not be read or written ends the search.
@@ -397,11 +440,13 @@ impl StreamRuns {
             observer.status(&format!("{streams}: {at}, {} late", progress.late));
             !observer.is_stopped()
         };
-        let sampler = self.watch()?;
+        let mut attribution = None;
         let (answer, outcome) = judge_run(rule, step, self.allowed, &mut watch, |go_on| {
-            self.attempt(target, &plan, log, go_on, observer)
+            let measured = self.attempt(target, &plan, log, go_on, observer)?;
+            attribution = measured.attribution;
+            Ok::<_, MeterError>(measured.outcome)
         })?;
-        let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
+        target.check_whole()?;
         check_complete(&outcome)?;
         Ok(Probe { step, answer, outcome, attribution })
     }
@@ -427,6 +472,57 @@ impl StreamRuns {
             return target.shape(self.layout, most.clamp(1, streams), slot);
         }
         Ok(shape)
+    }
+}
+
+/// What a run measured, and what the machine did meanwhile.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) outcome: StreamsOutcome,
+    /// `None` for a simulated disk.
+    pub(super) attribution: Option<Attribution>,
+}
+
+impl Part for Measured {
+    fn add(&mut self, other: Self) {
+        // The machine that was late first shows what was full.
+        let first = |one: &StreamsOutcome| one.first_late().unwrap_or(usize::MAX);
+        let later = first(&other.outcome) >= first(&self.outcome);
+        self.attribution = match (self.attribution.take(), other.attribution) {
+            (Some(ours), Some(theirs)) if later => Some(ours.with_faults_of(&theirs)),
+            (Some(ours), Some(theirs)) => Some(theirs.with_faults_of(&ours)),
+            (ours, theirs) => ours.or(theirs),
+        };
+        self.outcome.add(other.outcome);
+    }
+
+    fn name(&mut self, agent: &str) {
+        if let Some(attribution) = &mut self.attribution {
+            let sentence = &mut attribution.first.sentence;
+            *sentence = format!("agent {agent}: {sentence}");
+        }
+    }
+
+    fn incomplete(&mut self) {
+        self.outcome.complete = false;
+    }
+
+    fn count(&self, figures: &mut AgentFigures) {
+        let Self { outcome, attribution } = self;
+        figures.streams += outcome.streams.len() as u64;
+        figures.frames += outcome.frames;
+        figures.late += outcome.late_by_storage();
+        figures.late_by_agent += outcome.late_by_meter;
+        figures.rate = BitRate(figures.rate.0 + outcome.rate().0);
+        for (number, second) in outcome.seconds.iter().enumerate() {
+            let late = second.late.saturating_sub(second.late_by_meter);
+            figures.second(number, second.bytes(), late);
+        }
+        let mut worker = outcome_json(outcome);
+        worker["blame"] = json!(attribution.as_ref().map(Attribution::json));
+        figures.workers.push(worker);
+        let first = attribution.as_ref().map(|attribution| attribution.first.sentence.clone());
+        figures.broke_first = figures.broke_first.take().or(first);
     }
 }
 

@@ -8,17 +8,23 @@
 //!     PATH           directory, file or device     Local
 //! ```
 
-use crate::blame::beneath;
+use super::agents::{AgentsConfig, AgentsTarget};
+use super::agents_page::{self, AgentFigures};
+use crate::blame::{Stack, beneath};
 use crate::error::MeterError;
+use crate::fleet::{WorkerTask, WorkerWork};
 use crate::observer::Observer;
+use crate::report::{Block, Page, VerdictKind};
 use crate::s3::{Access, Address, TestObjects};
 use crate::target::{FileSet, FillLevel, Layout, TargetStorage, Wanted, WriteAccess};
 use device::Method;
 use disk::DiskModel;
+use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::ByteCount;
+use units::show::count;
 
 /// The target of an experiment as the user names it.
 #[derive(Clone)]
@@ -39,6 +45,8 @@ pub struct TargetSpec {
     pub drop_caches: bool,
     /// Endpoint, keys and certificates of buckets.
     pub access: Access,
+    /// The machines on which the target is; `None` for this one.
+    pub agents: Option<AgentsConfig>,
 }
 
 /// A target that is made, filled and open.
@@ -59,6 +67,8 @@ pub(super) enum OpenTarget {
     Null { shape: FileSet },
     /// Objects by the S3 protocol.
     Bucket { objects: Arc<TestObjects>, shape: FileSet },
+    /// A target on other machines.
+    Agents(Box<AgentsTarget>),
 }
 
 /// The prefix of a disk model's name or file.
@@ -83,12 +93,17 @@ impl TargetSpec {
             return Err(MeterError::usage(message)
                 .hint("titles at http:// are played by `meter run` and `meter capacity`"));
         }
+        let elsewhere = self.is_simulated() || self.is_null() || self.is_bucket();
+        if elsewhere && self.agents.is_some() {
+            return Err(MeterError::usage(format!("agents cannot measure {}", self.target))
+                .hint("name a directory or a file on each agent"));
+        }
         let local = self.method != Method::Best
             || self.buffered
             || self.drop_caches
             || self.destructive
             || self.fill_level.is_some();
-        if local && (self.is_simulated() || self.is_null() || self.is_bucket()) {
+        if local && elsewhere {
             let message = format!("{} is no file of this machine's", self.target);
             return Err(MeterError::usage(message).hint(
                 "leave out --method, --buffered, --drop-caches, --destroy and --fill-level",
@@ -114,12 +129,12 @@ impl TargetSpec {
     pub(super) fn is_one(&self) -> bool {
         self.is_simulated()
             || self.is_null()
-            || (Path::new(&self.target).exists() && !self.is_made())
+            || (self.agents.is_none() && Path::new(&self.target).exists() && !self.is_made())
     }
 
     /// Whether the files or objects are made for the run.
     pub(super) fn is_made(&self) -> bool {
-        self.is_bucket() || Path::new(&self.target).is_dir()
+        self.is_bucket() || (self.agents.is_none() && Path::new(&self.target).is_dir())
     }
 
     /// The size of the files that are made, or the capacity of a simulated disk.
@@ -177,6 +192,25 @@ impl TargetSpec {
         let method = self.method_on(path);
         let (path, place, drop_caches) = (path.to_owned(), Box::new(place), self.drop_caches);
         Ok(OpenTarget::Local { path, place, method, ballast, drop_caches })
+    }
+
+    /// Has agents open the target for `work`.
+    pub(super) fn open_on(
+        &self,
+        agents: &AgentsConfig,
+        work: WorkerWork,
+        observer: &dyn Observer,
+    ) -> Result<OpenTarget, MeterError> {
+        let task = WorkerTask {
+            target: self.target.clone(),
+            size: self.size.0,
+            fill_level: self.fill_level,
+            buffered: self.buffered,
+            drop_caches: self.drop_caches,
+            method: self.method.name().to_owned(),
+            work,
+        };
+        Ok(OpenTarget::Agents(Box::new(AgentsTarget::open(agents, &task, observer)?)))
     }
 
     /// Reserves space until the file system reaches the requested fill level, not counting the
@@ -240,12 +274,76 @@ fn filling(size: ByteCount, observer: &dyn Observer) -> impl FnMut(u64) -> bool 
 }
 
 impl OpenTarget {
+    /// The agents of a target on other machines.
+    pub(super) fn agents(&self) -> Option<&AgentsTarget> {
+        match self {
+            Self::Agents(agents) => Some(agents),
+            _ => None,
+        }
+    }
+
+    /// Refuses results of which a part was lost.
+    pub(super) fn check_whole(&self) -> Result<(), MeterError> {
+        self.agents().map_or(Ok(()), AgentsTarget::check)
+    }
+
+    /// The directory of a run's log: agents keep none.
+    pub(super) fn log_dir<'a>(&self, dir: Option<&'a Path>) -> Option<&'a Path> {
+        dir.filter(|_| self.agents().is_none())
+    }
+
+    /// Adds to a page what each agent measured, if agents did.
+    pub(super) fn extend(&self, mut page: Page) -> Result<Page, MeterError> {
+        if let Some(agents) = self.agents() {
+            page.blocks.extend(agents_page::blocks(&agents.last())?);
+            page.title = format!("{} on {}", page.title, count(agents.last().len(), "agent"));
+            // First, because nothing below can be relied on then.
+            let why = agents.why_not();
+            let why = why.iter().map(|why| format!("Not valid: {why}."));
+            page.blocks.splice(0..0, why.map(|why| Block::Verdict(VerdictKind::Unknown, why)));
+        }
+        Ok(page)
+    }
+
+    /// What each agent measured, as text before a report; nothing where no agent did.
+    pub(super) fn agents_text(&self) -> String {
+        self.agents().map_or(String::new(), |agents| agents_page::text(&agents.last()) + "\n")
+    }
+
+    /// Adds to a summary which agents measured what, if agents did.
+    pub(super) fn describe(&self, summary: &mut Value) {
+        let Some(agents) = self.agents() else { return };
+        let why_not = agents.why_not();
+        if !why_not.is_empty() {
+            summary["valid"] = json!(false);
+            summary["complete"] = json!(false);
+        }
+        summary["why_not"] = json!(why_not);
+        summary["agents"] = agents.last().iter().map(AgentFigures::json).collect();
+        summary["scenario"]["connected_in_ms"] = json!(agents.connected().as_millis());
+    }
+
     pub(super) fn shape(&self) -> FileSet {
         match self {
             Self::Simulated { shape, .. } => *shape,
             Self::Local { place, .. } => place.shape(),
             Self::Bucket { shape, .. } | Self::Null { shape } => *shape,
+            // Of one worker: each has such files of its own.
+            Self::Agents(agents) => agents.facts().shape,
         }
+    }
+
+    /// What lies beneath the target, which is at `path`.
+    pub(super) fn beneath(&self, path: &str) -> Stack {
+        match self {
+            Self::Agents(agents) => agents.facts().stack.clone(),
+            _ => beneath(Path::new(path)),
+        }
+    }
+
+    /// The largest number of streams with room for `slot` bytes each in `within`.
+    pub(super) fn most_streams(&self, within: FileSet, slot: u64) -> u32 {
+        within.most_streams(slot).saturating_mul(self.agents().map_or(1, AgentsTarget::workers))
     }
 
     /// The device and the method of a target that is a single file or device of this machine.
@@ -255,7 +353,7 @@ impl OpenTarget {
                 TargetStorage::One { device, .. } => Some((device, *method)),
                 TargetStorage::Many { .. } => None,
             },
-            Self::Simulated { .. } | Self::Bucket { .. } | Self::Null { .. } => None,
+            _ => None,
         }
     }
 
@@ -287,8 +385,9 @@ impl OpenTarget {
     }
 
     /// The caches that may have answered, for reports.
-    pub(super) fn caches(&self) -> &'static str {
+    pub(super) fn caches(&self) -> &str {
         match self {
+            Self::Agents(agents) => &agents.facts().caches,
             Self::Simulated { .. } => "none: it is a model of a disk",
             Self::Null { .. } => "none: there is nothing behind the meter",
             Self::Bucket { .. } => "none here; those of the server as they were",

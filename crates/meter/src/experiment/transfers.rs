@@ -1,6 +1,8 @@
 //! Transfers as fast as the storage allows, by the definitions of EBU TECH 3362 (`meter
 //! transfers`).
 
+use super::agents::{AgentsConfig, Part};
+use super::agents_page::AgentFigures;
 use super::metrics::MetricsServer;
 use super::port::{Traffic, check_not_stuck, close_port};
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
@@ -9,6 +11,7 @@ use super::streams::INTERRUPTED;
 use super::target::{OpenTarget, TargetSpec};
 use super::transfers_page;
 use crate::error::MeterError;
+use crate::fleet::WorkerWork;
 use crate::live::{Live, Metered};
 use crate::log::RecordSink;
 use crate::observer::Observer;
@@ -83,7 +86,7 @@ pub fn run_transfers(
     record::prepare(dir)?;
     let target = open(&config.target, &runs.plan.mix, observer)?;
     let plan = fit(&target, &runs.plan)?;
-    let mut log = RunLog::open(dir, config.target.is_simulated())?;
+    let mut log = RunLog::open(target.log_dir(dir), config.target.is_simulated())?;
     let alarm = RateAlarm::new(&config.alarm, SECOND, plan.clients, observer);
     let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
     let go_on = &mut |progress: TransfersProgress| {
@@ -99,13 +102,16 @@ pub fn run_transfers(
     let mut summary = summary(&runs, &outcome);
     summary["threshold"] = alarm.json();
     record::add_log(&mut summary, &written);
-    let page = || transfers_page::page(&runs, &outcome);
+    target.describe(&mut summary);
+    let page = || target.extend(transfers_page::page(&runs, &outcome)?);
     let saved = record::save(dir, &summary, page, observer);
-    let text = transfers_page::text(&runs, &outcome);
+    let text = target.agents_text() + &transfers_page::text(&runs, &outcome);
     let verdict = written.and_then(|written| {
         saved?;
+        target.check_whole()?;
         check_valid(&outcome)?;
-        record::check_log(written.as_ref())
+        record::check_log(written.as_ref())?;
+        alarm.check_held()
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -180,6 +186,14 @@ pub(super) fn open(
     mix: &TransferMix,
     observer: &dyn Observer,
 ) -> Result<OpenTarget, MeterError> {
+    if let Some(agents) = &target.agents {
+        let files = match mix.own_file {
+            true => mix.files.div_ceil(agents.all_workers()),
+            false => mix.files,
+        };
+        let mix = TransferMix { files, each: file_size(target.size, files), ..mix.clone() };
+        return target.open_on(agents, WorkerWork::Transfers(mix), observer);
+    }
     let mut shape = FileSet { layout: Layout::FilePerStream, files: mix.files, each: mix.each };
     if mix.replace && !Path::new(&target.target).is_dir() {
         return Err(MeterError::usage("a file is replaced only where files are made")
@@ -196,10 +210,15 @@ pub(super) fn open(
 
 /// The plan with the file size of the open target.
 pub(super) fn fit(target: &OpenTarget, plan: &TransfersPlan) -> Result<TransfersPlan, MeterError> {
-    let mut plan = plan.clone();
-    plan.mix.each = target.shape().each;
+    let (mut plan, shape) = (plan.clone(), target.shape());
+    plan.mix.each = shape.each;
+    let mut clients = plan.clients;
+    if let Some(agents) = target.agents() {
+        // Each worker has files of its own, for its part of the clients.
+        (plan.mix.files, clients) = (shape.files, agents.share(clients));
+    }
     // Again, because existing files may be smaller than those that would be made.
-    plan.mix.check(plan.clients)?;
+    plan.mix.check(clients)?;
     Ok(plan)
 }
 
@@ -212,6 +231,10 @@ pub(super) fn attempt(
     go_on: &mut dyn FnMut(TransfersProgress) -> bool,
     observer: &dyn Observer,
 ) -> Result<TransfersOutcome, MeterError> {
+    live.into_iter().for_each(|live| live.begin(plan.clients));
+    if let Some(agents) = target.agents() {
+        return agents.transfers(plan, live, go_on, observer);
+    }
     let mut port = target.port(&Traffic {
         at_once: plan.clients,
         largest: ByteCount(plan.mix.largest_block().into()),
@@ -219,7 +242,6 @@ pub(super) fn attempt(
         opens: true,
         replaces: plan.mix.replace,
     })?;
-    live.into_iter().for_each(|live| live.begin(plan.clients));
     let outcome = transfers::run(plan, &mut *port, &mut Metered { log, live }, go_on);
     // Closed before an error is returned, because operations may still be in flight.
     let stuck = close_port(port, observer.stop());
@@ -313,7 +335,31 @@ fn scenario(runs: &TransferRuns<'_>) -> Value {
         "fill_level": target.fill_level,
         "buffered": target.buffered,
         "destroy": target.destructive,
+        "agents": target.agents.as_ref().map(AgentsConfig::names),
+        "workers": target.agents.as_ref().map(|agents| agents.workers),
     })
+}
+
+impl Part for TransfersOutcome {
+    fn add(&mut self, other: Self) {
+        Self::add(self, other);
+    }
+
+    fn name(&mut self, _agent: &str) {}
+
+    fn incomplete(&mut self) {
+        self.complete = false;
+    }
+
+    fn count(&self, of_agent: &mut AgentFigures) {
+        of_agent.streams += self.clients.len() as u64;
+        of_agent.frames += self.sum(|_| true).transfers;
+        of_agent.rate = BitRate(of_agent.rate.0 + self.total_rate().0);
+        for (number, second) in self.seconds.iter().enumerate() {
+            of_agent.second(number, second.read.0 + second.written.0, 0);
+        }
+        of_agent.workers.push(figures(self));
+    }
 }
 
 /// The operation of a row, in words.

@@ -121,7 +121,7 @@ pub(super) fn page(
     let moved = vec![series("read", |s| s.read.0), series("written", |s| s.written.0)];
     let each = Plot::by_second("Moved in each second", "MB", moved);
     blocks.push(each.block("All clients together. A cache that fills or warms shows as a slope.")?);
-    blocks.push(heat_block(&outcome.heat, "Blocks over time", None)?);
+    blocks.push(heat_block(&outcome.heat, "Blocks over time", outcome.took, None)?);
     Ok(Page {
         title: format!("{} on {}", runs.config.profile.name, runs.config.target.target),
         summary: format!(

@@ -1,7 +1,7 @@
 //! An agent: waits for a controller and runs workers for it.
 
 use super::channel::{self, Token, WireError};
-use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
+use super::messages::{About, AgentReply, AgentRequest, WorkerOrder, WorkerTask};
 use super::worker::WorkerProcess;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -20,6 +20,8 @@ pub(crate) struct Agent {
     /// The command line that starts a worker.
     worker: Vec<OsString>,
     started: Instant,
+    /// [`CONTROLLER_SILENCE`], or less in a test.
+    pub(super) silence: Duration,
     /// Whether workers of a controller are running.
     busy: AtomicBool,
 }
@@ -44,6 +46,14 @@ const MOST_WORKERS: usize = 256;
 /// The interval at which the controller hears from the agent.
 const BEAT: Duration = Duration::from_secs(1);
 
+/// Time without a message after which a controller counts as gone, once it has workers: they must
+/// not load a storage for nobody. Controllers send a sign of life every second.
+const CONTROLLER_SILENCE: Duration = Duration::from_secs(4);
+
+/// Time without a message after which a controller without workers counts as gone: it waits for
+/// other agents, which may take long to copy.
+const CONNECTED_SILENCE: Duration = Duration::from_secs(300);
+
 /// An event that an agent waits for.
 enum AgentEvent {
     Asked(AgentRequest),
@@ -65,11 +75,12 @@ impl Agent {
         // Resolved once at the start: a link that is changed later must not widen what is allowed.
         let allowed = allowed.iter().map(full).collect::<Result<_, _>>()?;
         let started = Instant::now();
-        Ok(Self { token, allowed, worker, started, busy: AtomicBool::new(false) })
+        let (busy, silence) = (AtomicBool::new(false), CONTROLLER_SILENCE);
+        Ok(Self { token, allowed, worker, started, silence, busy })
     }
 
-    /// Serves one controller until the connection ends, and then stops its workers. `proven` is
-    /// called once, when the peer has proven that it knows the token.
+    /// Serves one controller until the connection ends or is silent, and then stops its workers.
+    /// `proven` is called once, when the peer has proven that it knows the token.
     ///
     /// # Errors
     /// The peer did not prove that it knows the token, or has another version, or `proven` failed.
@@ -98,34 +109,57 @@ impl Agent {
             let _ = asked.send(AgentEvent::Gone);
         });
         let mut group = WorkerGroup { workers: Vec::new(), busy: None };
+        let mut heard = Instant::now();
         loop {
+            let silence = if group.workers.is_empty() { CONNECTED_SILENCE } else { self.silence };
+            if heard.elapsed() > silence {
+                return Ok(());
+            }
             let reply = match incoming.recv_timeout(BEAT) {
                 Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Ok(AgentEvent::Said(reply)) => reply,
-                Err(RecvTimeoutError::Timeout) => AgentReply::Alive,
-                Ok(AgentEvent::Asked(AgentRequest::Clock)) => AgentReply::Clock(self.now()),
-                Ok(AgentEvent::Asked(AgentRequest::Stop)) => {
-                    group.end();
-                    continue;
-                }
-                Ok(AgentEvent::Asked(AgentRequest::Prepare(job))) => {
-                    match self.prepare(job, &mut group, &events) {
-                        Ok(()) => continue,
-                        Err(why) => AgentReply::Refused(why),
-                    }
-                }
-                Ok(AgentEvent::Asked(AgentRequest::Begin(at))) => {
-                    let wait = Duration::from_nanos(at.saturating_sub(self.now()));
-                    // A controller with a wrong clock must not block the agent.
-                    std::thread::sleep(wait.min(LONGEST_WAIT));
-                    for worker in &mut group.workers {
-                        let _ = worker.begin();
-                    }
-                    AgentReply::Begun(self.now().saturating_sub(at))
+                Ok(AgentEvent::Said(reply)) => Some(reply),
+                Err(RecvTimeoutError::Timeout) => Some(AgentReply::Alive),
+                Ok(AgentEvent::Asked(request)) => {
+                    heard = Instant::now();
+                    self.answer(request, &mut group, &events)
                 }
             };
-            if sender.send(&reply).is_err() {
+            if reply.is_some_and(|reply| sender.send(&reply).is_err()) {
                 return Ok(());
+            }
+        }
+    }
+
+    fn answer<'a>(
+        &'a self,
+        request: AgentRequest,
+        group: &mut WorkerGroup<'a>,
+        events: &mpsc::Sender<AgentEvent>,
+    ) -> Option<AgentReply> {
+        match request {
+            AgentRequest::Clock => Some(AgentReply::Clock(self.now())),
+            AgentRequest::Prepare(task, workers) => {
+                group.end();
+                self.prepare(*task, workers, group, events).err().map(AgentReply::Refused)
+            }
+            AgentRequest::Begin(at, steps) => {
+                let wait = Duration::from_nanos(at.saturating_sub(self.now()));
+                // A controller with a wrong clock must not block the agent.
+                std::thread::sleep(wait.min(LONGEST_WAIT));
+                for (worker, step) in group.workers.iter_mut().zip(steps) {
+                    let _ = step.map(|step| worker.tell(&WorkerOrder::Begin(step)));
+                }
+                Some(AgentReply::Begun(self.now().saturating_sub(at)))
+            }
+            AgentRequest::Enough => {
+                for worker in &mut group.workers {
+                    let _ = worker.tell(&WorkerOrder::Enough);
+                }
+                None
+            }
+            AgentRequest::Stop => {
+                group.end();
+                None
             }
         }
     }
@@ -136,34 +170,34 @@ impl Agent {
 
     fn prepare<'a>(
         &'a self,
-        mut job: WorkerJob,
+        mut task: WorkerTask,
+        workers: usize,
         group: &mut WorkerGroup<'a>,
         events: &mpsc::Sender<AgentEvent>,
     ) -> Result<(), Reason> {
-        if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
-            let message = format!("{} workers", job.streams.len());
+        if !(1..=MOST_WORKERS).contains(&workers) {
+            let message = format!("{workers} workers");
             return Err(Reason::new(message, format!("take 1 to {MOST_WORKERS}")));
         }
         // The resolved path is what the worker gets, so that the check and the use see the same
         // file.
-        job.target = self.inside(&job.target)?;
+        task.target = self.inside(&task.target)?;
         // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
             let message = "it is at work for a controller already";
             return Err(Reason::new(message, "wait until that is done"));
         }
-        // From here on dropping the group makes the agent free again, on errors too.
+        // From here on the end of the group makes the agent free again, on errors too.
         group.busy = Some(&self.busy);
         let failed = |error: io::Error| Reason::from(format!("cannot start workers: {error}"));
-        for number in 0..job.streams.len() {
-            let (replies, said) = mpsc::channel();
-            let worker = WorkerProcess::start(number, &self.worker, &job.task(number), replies);
-            group.workers.push(worker.map_err(failed)?);
+        for number in 0..workers {
             let events = events.clone();
-            std::thread::spawn(move || {
-                said.into_iter()
-                    .try_for_each(|reply| events.send(AgentEvent::Said(reply)).map_err(drop))
-            });
+            let pass_on = move |reply| {
+                // Nobody is told once the controller is gone.
+                let _ = events.send(AgentEvent::Said(reply));
+            };
+            let worker = WorkerProcess::start(number, &self.worker, &task, pass_on);
+            group.workers.push(worker.map_err(failed)?);
         }
         Ok(())
     }
@@ -188,22 +222,23 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The workers of one job.
 struct WorkerGroup<'a> {
     workers: Vec<WorkerProcess>,
-    /// The agent's flag, which is set as long as this job has workers.
+    /// The agent's flag, which is set as long as there are workers.
     busy: Option<&'a AtomicBool>,
 }
 
 impl WorkerGroup<'_> {
+    /// Stops the workers, waits for their end, and makes the agent free again.
     fn end(&mut self) {
         self.workers.clear();
+        if let Some(busy) = self.busy.take() {
+            busy.store(false, Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for WorkerGroup<'_> {
     fn drop(&mut self) {
         self.end();
-        if let Some(busy) = self.busy {
-            busy.store(false, Ordering::Relaxed);
-        }
     }
 }
 

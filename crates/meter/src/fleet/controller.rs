@@ -1,11 +1,16 @@
-//! The controller: connects to agents, prepares them, starts them together, and collects results.
+//! The controller: connects to agents, prepares their workers once, and has them run one step after
+//! another at the same moment.
 
 use super::channel::{self, Receiver, Sender, Token, WireError};
 use super::clock::{Offset, offset};
-use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
+use super::messages::{
+    About, AgentReply, AgentRequest, TargetFacts, WorkerProgress, WorkerReply, WorkerStep,
+    WorkerTask,
+};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use units::nanos;
 use units::{Hinted, Reason};
@@ -22,16 +27,9 @@ pub(crate) struct AgentConnection {
     sender: Sender<BoxedWrite>,
 }
 
-/// The outcome of a fleet's run.
+/// An agent and its workers, as the controller knows them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fleet {
-    /// The agents in the order in which the user named them.
-    pub agents: Vec<AgentOutcome>,
-}
-
-/// The outcome of one agent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AgentOutcome {
+pub(crate) struct AgentState {
     /// The agent's name at the controller.
     pub name: String,
     /// The agent's machine.
@@ -40,21 +38,24 @@ pub(crate) struct AgentOutcome {
     pub clock: Offset,
     /// The delay with which it started its workers, in nanoseconds; `None` if it never did.
     pub begun_late_ns: Option<u64>,
-    /// The outcomes of its workers in order; `None` where no result arrived.
-    pub workers: Vec<Option<WorkerOutcome>>,
+    /// Its workers in order.
+    pub workers: Vec<WorkerState>,
     /// The reason why the agent was lost.
     pub lost: Option<Reason>,
 }
 
-/// The outcome of one worker, which is a complete `meter run`.
-#[derive(Clone, Debug)]
-pub(crate) struct WorkerOutcome {
-    /// Its exit code; `None` if a signal ended it.
-    pub code: Option<i32>,
-    /// Its summary; `None` if the output is no JSON.
-    pub summary: Option<Value>,
-    /// Its notes and errors.
-    pub said: String,
+/// A worker, as the controller knows it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkerState {
+    /// What it has prepared.
+    pub facts: Option<TargetFacts>,
+    /// Whether it is in a step.
+    pub busy: bool,
+    pub progress: WorkerProgress,
+    /// The result of its last step.
+    pub result: Option<Value>,
+    /// Whether its process is gone.
+    pub ended: bool,
 }
 
 /// The failure of a fleet before its start. Nothing has been measured.
@@ -73,37 +74,16 @@ impl Hinted for FleetError {
     }
 }
 
-/// The progress of all agents, reported about once a second and at every change.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AgentProgress {
-    /// The agent's name at the controller.
-    pub name: String,
-    /// The number of workers.
-    pub workers: usize,
-    /// Number of prepared workers.
-    pub ready: usize,
-    /// Number of workers that have ended.
-    pub done: usize,
-    /// The progress of the furthest worker, in seconds.
-    pub seconds: f64,
-    /// Judged frames of all workers.
-    pub frames: u64,
-    /// Frames that the storage delivered late.
-    pub late: u64,
-    /// Whether the agent is lost.
-    pub lost: bool,
-}
-
 /// Number of clock exchanges: of nine, one is likely to meet no queue on the path.
 const EXCHANGES: usize = 9;
 /// Time without a message after which an agent counts as lost; agents report every second.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The interval at which agents hear from the controller; see [`CONTROLLER_SILENCE`].
-const BEAT: Duration = Duration::from_secs(5);
-/// Time without a message after which an agent takes its controller for lost.
-pub(crate) const CONTROLLER_SILENCE: Duration = Duration::from_secs(30);
+/// The interval at which agents hear from the controller.
+const BEAT: Duration = Duration::from_secs(1);
 /// Time from the order to start until the start itself: longer than any message takes.
 const AHEAD: Duration = Duration::from_millis(1500);
+/// Time for workers to end: for removing what they made.
+const ENDING: Duration = Duration::from_secs(30);
 
 /// Authenticates both sides, and measures the offset of the agent's clock. All times of the
 /// controller count from `began`.
@@ -135,57 +115,30 @@ pub(crate) fn connect(
 /// An event of a fleet: the agent's index, and its message or error.
 type FleetEvent = (usize, Result<AgentReply, WireError>);
 
-/// Runs a job on each agent. `watch` receives progress and returns whether to continue.
-///
-/// # Errors
-/// Fails when an agent refuses, or a worker ends, before any has begun.
-pub(crate) fn run(
-    connections: Vec<AgentConnection>,
-    jobs: Vec<WorkerJob>,
-    began: Instant,
-    watch: &mut dyn FnMut(&[AgentProgress]) -> bool,
-) -> Result<Fleet, FleetError> {
-    let mut bridge = Bridge::new(connections, &jobs);
-    for (agent, job) in jobs.into_iter().enumerate() {
-        bridge.tell(agent, &AgentRequest::Prepare(job));
-    }
-    let result = bridge.prepare(watch).map(|()| {
-        let at = nanos(began.elapsed()) + nanos(AHEAD);
-        for agent in 0..bridge.outcome.agents.len() {
-            let theirs = bridge.outcome.agents[agent].clock.theirs(at);
-            bridge.tell(agent, &AgentRequest::Begin(theirs));
-        }
-        bridge.collect(watch);
-    });
-    bridge.stop();
-    result.map(|()| bridge.outcome)
-}
+type Senders = Vec<Sender<BoxedWrite>>;
 
-struct Bridge {
-    outcome: Fleet,
-    seen: Vec<AgentProgress>,
-    /// Frames and late frames by worker, for each agent.
-    counts: Vec<Vec<(u64, u64)>>,
-    senders: Vec<Sender<BoxedWrite>>,
+/// Agents whose workers run the same steps together. Dropping it ends the workers.
+pub(crate) struct Fleet {
+    /// The agents in the order in which the user named them.
+    pub(crate) agents: Vec<AgentState>,
+    /// Shared with the thread that sends signs of life.
+    senders: Arc<Mutex<Senders>>,
     events: mpsc::Receiver<FleetEvent>,
     heard: Vec<Instant>,
-    stopped: bool,
-    /// When agents last heard from the controller.
-    beat: Instant,
+    began: Instant,
 }
 
-impl Bridge {
-    fn new(connections: Vec<AgentConnection>, jobs: &[WorkerJob]) -> Self {
+/// Receives the state of all agents about once a second and at every change, and decides whether
+/// to go on.
+pub(crate) type WatchFleet<'a> = dyn FnMut(&[AgentState]) -> bool + 'a;
+
+impl Fleet {
+    pub(crate) fn new(connections: Vec<AgentConnection>, began: Instant) -> Self {
         let (said, events) = mpsc::channel();
-        let (mut agents, mut seen, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-        let mut senders = Vec::new();
-        for (number, (connection, job)) in connections.into_iter().zip(jobs).enumerate() {
+        let (mut agents, mut senders) = (Vec::new(), Vec::new());
+        for (number, connection) in connections.into_iter().enumerate() {
             let AgentConnection { name, about, clock, mut receiver, sender } = connection;
-            let workers = job.streams.len();
-            seen.push(AgentProgress { name: name.clone(), workers, ..AgentProgress::default() });
-            counts.push(vec![(0, 0); workers]);
-            let none = vec![None; workers];
-            agents.push(AgentOutcome { name, about, clock, workers: none, ..Default::default() });
+            agents.push(AgentState { name, about, clock, ..AgentState::default() });
             senders.push(sender);
             let said = said.clone();
             // A thread per agent, because a receiver blocks; they end with their connections.
@@ -199,136 +152,174 @@ impl Bridge {
                 }
             });
         }
+        let senders = Arc::new(Mutex::new(senders));
+        let alive = Arc::downgrade(&senders);
+        // A thread of its own: agents must hear from a controller that is drawing a report.
+        std::thread::spawn(move || {
+            while let Some(senders) = alive.upgrade() {
+                for sender in &mut *locked(&senders) {
+                    // A lost agent is noticed where its replies are received.
+                    let _ = sender.send(&AgentRequest::Clock);
+                }
+                drop(senders);
+                std::thread::sleep(BEAT);
+            }
+        });
         let heard = vec![Instant::now(); agents.len()];
-        Self {
-            outcome: Fleet { agents },
-            seen,
-            counts,
-            senders,
-            events,
-            heard,
-            stopped: false,
-            beat: Instant::now(),
-        }
+        Self { agents, senders, events, heard, began }
     }
 
-    /// Waits until all workers are ready.
-    fn prepare(
+    /// Starts workers on each agent, in place of those before, and waits until all are ready.
+    ///
+    /// # Errors
+    /// Fails when an agent refuses or is lost, or a worker ends.
+    pub(crate) fn prepare(
         &mut self,
-        watch: &mut dyn FnMut(&[AgentProgress]) -> bool,
+        task: &WorkerTask,
+        workers: usize,
+        watch: &mut WatchFleet<'_>,
     ) -> Result<(), FleetError> {
-        while self.seen.iter().any(|agent| agent.ready < agent.workers) {
-            if !self.turn(watch) {
-                return Err(FleetError { agent: "all".to_owned(), reason: "interrupted".into() });
+        for agent in 0..self.agents.len() {
+            self.agents[agent].workers = vec![WorkerState::default(); workers];
+            self.tell(agent, &AgentRequest::Prepare(Box::new(task.clone()), workers));
+        }
+        let unprepared = |worker: &WorkerState| worker.facts.is_none();
+        while self.workers().any(unprepared) {
+            let go_on = self.turn(watch);
+            let lost = self.agents.iter().find_map(|agent| Some((agent, agent.lost.clone()?)));
+            if let Some((agent, reason)) = lost {
+                return Err(FleetError { agent: agent.name.clone(), reason });
             }
-            for agent in &self.outcome.agents {
-                let failed = |reason| FleetError { agent: agent.name.clone(), reason };
-                if let Some(why) = &agent.lost {
-                    return Err(failed(why.clone()));
-                }
-                // A worker that ended before the start has failed.
-                if let Some(worker) = agent.workers.iter().flatten().next() {
-                    return Err(failed(worker.said.trim().into()));
-                }
+            if !go_on {
+                return Err(FleetError { agent: "all".to_owned(), reason: "interrupted".into() });
             }
         }
         Ok(())
     }
 
-    /// Waits until all workers have ended, or an agent is lost: then the other agents are stopped,
-    /// and their results until then are collected.
-    fn collect(&mut self, watch: &mut dyn FnMut(&[AgentProgress]) -> bool) {
-        let over = |agent: &AgentProgress| agent.lost || agent.done == agent.workers;
-        while !self.seen.iter().all(over) {
+    /// Runs a step on all workers that have one, and waits until it is over. A lost agent, and a
+    /// `watch` that returns false, end it early; each worker's result until then is kept.
+    pub(crate) fn step(&mut self, steps: Vec<Option<WorkerStep>>, watch: &mut WatchFleet<'_>) {
+        let at = nanos(self.began.elapsed()) + nanos(AHEAD);
+        let mut steps = steps.into_iter();
+        for agent in 0..self.agents.len() {
+            let state = &mut self.agents[agent];
+            let own: Vec<_> = steps.by_ref().take(state.workers.len()).collect();
+            for (worker, step) in state.workers.iter_mut().zip(&own) {
+                worker.busy = step.is_some();
+                (worker.progress, worker.result) = (WorkerProgress::default(), None);
+            }
+            let theirs = state.clock.theirs(at);
+            self.tell(agent, &AgentRequest::Begin(theirs, own));
+        }
+        let mut enough = false;
+        while self.workers().any(|worker| worker.busy) {
             let go_on = self.turn(watch);
-            if !go_on || self.seen.iter().any(|agent| agent.lost) {
-                self.stop();
+            if (!go_on || self.is_incomplete()) && !std::mem::replace(&mut enough, true) {
+                self.tell_all(&AgentRequest::Enough);
             }
         }
     }
 
-    fn stop(&mut self) {
-        if !std::mem::replace(&mut self.stopped, true) {
-            for agent in 0..self.senders.len() {
-                self.tell(agent, &AgentRequest::Stop);
-            }
-        }
+    /// Whether an agent is lost.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.agents.iter().any(|agent| agent.lost.is_some())
+    }
+
+    /// The workers of the agents that are there.
+    fn workers(&self) -> impl Iterator<Item = &WorkerState> {
+        let there = self.agents.iter().filter(|agent| agent.lost.is_none());
+        there.flat_map(|agent| &agent.workers)
+    }
+
+    fn tell_all(&mut self, request: &AgentRequest) {
+        (0..self.agents.len()).for_each(|agent| self.tell(agent, request));
     }
 
     fn tell(&mut self, agent: usize, request: &AgentRequest) {
-        if let Err(error) = self.senders[agent].send(request) {
+        let told = locked(&self.senders)[agent].send(request);
+        if let Err(error) = told {
             self.lose(agent, error.reason());
         }
     }
 
     fn lose(&mut self, agent: usize, why: Reason) {
         // The first reason is the cause; later ones follow from it.
-        self.outcome.agents[agent].lost.get_or_insert(why);
-        self.seen[agent].lost = true;
+        self.agents[agent].lost.get_or_insert(why);
     }
 
     /// Waits for the next event.
-    fn turn(&mut self, watch: &mut dyn FnMut(&[AgentProgress]) -> bool) -> bool {
-        if self.beat.elapsed() > BEAT {
-            self.beat = Instant::now();
-            for agent in 0..self.senders.len() {
-                if !self.over(agent) && !self.seen[agent].lost {
-                    self.tell(agent, &AgentRequest::Clock);
-                }
-            }
-        }
+    fn turn(&mut self, watch: &mut WatchFleet<'_>) -> bool {
         match self.events.recv_timeout(Duration::from_millis(500)) {
             Ok((agent, Ok(reply))) => {
                 self.heard[agent] = Instant::now();
                 self.said(agent, reply);
             }
-            Ok((agent, Err(error))) => {
-                // An agent that has delivered all results may close its connection.
-                if self.seen[agent].done < self.seen[agent].workers {
-                    self.lose(agent, error.reason());
-                }
-            }
+            Ok((agent, Err(error))) => self.lose(agent, error.reason()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                (0..self.seen.len()).for_each(|agent| self.lose(agent, "it is gone".into()));
+                (0..self.agents.len()).for_each(|agent| self.lose(agent, "it is gone".into()));
             }
         }
-        for agent in 0..self.seen.len() {
-            if self.heard[agent].elapsed() > SILENCE && !self.over(agent) {
+        for agent in 0..self.agents.len() {
+            if self.heard[agent].elapsed() > SILENCE {
                 self.lose(agent, format!("nothing heard for {} s", SILENCE.as_secs()).into());
             }
         }
-        watch(&self.seen)
-    }
-
-    fn over(&self, agent: usize) -> bool {
-        self.seen[agent].done == self.seen[agent].workers
+        watch(&self.agents)
     }
 
     fn said(&mut self, agent: usize, reply: AgentReply) {
-        let (seen, outcome) = (&mut self.seen[agent], &mut self.outcome.agents[agent]);
+        let state = &mut self.agents[agent];
         match reply {
             AgentReply::Clock(_) | AgentReply::Alive => {}
-            AgentReply::Refused(why) => {
-                self.lose(agent, why);
-            }
-            AgentReply::Ready(_) => seen.ready += 1,
-            AgentReply::Begun(late) => outcome.begun_late_ns = Some(late),
-            AgentReply::Progress { worker, seconds, frames, late } => {
-                if let Some(count) = self.counts[agent].get_mut(worker) {
-                    *count = (frames, late);
+            AgentReply::Refused(why) => self.lose(agent, why),
+            AgentReply::Begun(late) => state.begun_late_ns = Some(late),
+            AgentReply::Worker(number, reply) => {
+                let Some(worker) = state.workers.get_mut(number) else { return };
+                match reply {
+                    WorkerReply::Ready(facts) => worker.facts = Some(facts),
+                    WorkerReply::Progress(progress) => worker.progress = progress,
+                    WorkerReply::Done(result) => {
+                        (worker.busy, worker.result) = (false, Some(result));
+                    }
                 }
-                seen.seconds = seen.seconds.max(seconds);
-                seen.frames = self.counts[agent].iter().map(|(frames, _)| frames).sum();
-                seen.late = self.counts[agent].iter().map(|(_, late)| late).sum();
             }
-            AgentReply::Done { worker, code, summary, said } => {
-                if let Some(place) = outcome.workers.get_mut(worker).filter(|place| place.is_none())
-                {
-                    *place = Some(WorkerOutcome { code, summary, said });
-                    seen.done += 1;
+            AgentReply::Ended(number, said) => {
+                if let Some(worker) = state.workers.get_mut(number) {
+                    worker.ended = true;
                 }
+                let why = match said.trim() {
+                    "" => "ended without a word".to_owned(),
+                    said => said.replace('\n', "; "),
+                };
+                self.lose(agent, format!("worker {}: {why}", number + 1).into());
             }
         }
     }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.tell_all(&AgentRequest::Stop);
+        // Their files are removed before this program goes on, or ends.
+        let until = Instant::now() + ENDING;
+        let there = |agent: &AgentState| {
+            agent.lost.is_none() && agent.workers.iter().any(|worker| !worker.ended)
+        };
+        while self.agents.iter().any(there) && Instant::now() < until {
+            match self.events.recv_timeout(BEAT) {
+                Ok((agent, Ok(AgentReply::Ended(number, _)))) => {
+                    let worker = self.agents[agent].workers.get_mut(number);
+                    worker.into_iter().for_each(|worker| worker.ended = true);
+                }
+                Ok((agent, Err(error))) => self.lose(agent, error.reason()),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn locked(senders: &Mutex<Senders>) -> MutexGuard<'_, Senders> {
+    senders.lock().unwrap_or_else(PoisonError::into_inner)
 }

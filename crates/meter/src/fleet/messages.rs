@@ -1,11 +1,16 @@
-//! Messages between controller and agents.
+//! Messages between controller, agents and workers.
 
+use crate::blame::Stack;
+use crate::profiles::Profile;
+use crate::target::FileSet;
+use crate::transfers::{TransferMix, TransfersPlan};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::time::Duration;
 use units::Reason;
 
 /// The protocol's version, which must be the same on both sides.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// The agent's first message, in the clear.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,69 +61,126 @@ pub(crate) struct About {
     pub kernel: String,
 }
 
-/// What the workers of an agent measure: each runs streams on the same target.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WorkerJob<S = Vec<u32>> {
-    /// A directory or file on the agent's machine; in a task its full path.
-    pub target: String,
-    /// The text of the profile's file.
-    pub profile: String,
-    /// Number of streams: of each worker, or of one.
-    pub streams: S,
-    /// Number of streams of the agents, or of the workers, before it.
-    pub first_stream: u32,
-    /// How all workers run their streams.
-    pub options: WorkerOptions,
-}
-
-/// The part of a [`WorkerJob`] that one worker does.
-pub(crate) type WorkerTask = WorkerJob<u32>;
-
-/// All that a controller may choose about a worker's run. No option here destroys data, or writes
-/// outside the target's directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What each worker of an agent prepares: a target, and the work that will be done there. No field
+/// here destroys data, or writes outside the target's directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WorkerOptions {
-    /// Length of the run in nanoseconds.
-    pub duration_ns: u64,
-    /// Frames that a client buffers.
-    pub buffer_frames: u32,
+pub(crate) struct WorkerTask {
+    /// A directory or file on the agent's machine; for a worker its full path.
+    pub target: String,
     /// Bytes of the files that are made in a directory, together.
     pub size: u64,
-    /// The name of a [`Method`](device::Method).
-    pub method: Option<String>,
-    /// The name of a [`Layout`](crate::target::Layout).
-    pub layout: Option<String>,
     /// The percentage to which the file system is filled first.
     pub fill_level: Option<u64>,
     /// Whether the page cache is used.
     pub buffered: bool,
-    /// Whether the worker watches the clock instead of sleeping until a frame is due.
-    pub busy_poll: bool,
+    /// Whether the page cache is emptied of the files before each step.
+    pub drop_caches: bool,
+    /// The name of a [`Method`](device::Method).
+    pub method: String,
+    /// What is done there.
+    pub work: WorkerWork,
 }
 
-impl WorkerJob {
-    /// The task of the worker with this number.
-    pub(super) fn task(&self, worker: usize) -> WorkerTask {
-        WorkerTask {
-            target: self.target.clone(),
-            profile: self.profile.clone(),
-            streams: self.streams[worker],
-            first_stream: self.first_stream + self.streams[..worker].iter().sum::<u32>(),
-            options: self.options.clone(),
-        }
-    }
+/// The work for which a worker prepares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WorkerWork {
+    /// Paced streams.
+    Streams(StreamsWork),
+    /// Transfers of this mix, on files as many and as large as it says.
+    Transfers(TransferMix),
+}
+
+/// The streams for which a worker prepares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StreamsWork {
+    /// The demand of a stream.
+    pub profile: Profile,
+    /// Frames that a client buffers.
+    pub buffer: u32,
+    /// The name of a [`Layout`](crate::target::Layout).
+    pub layout: String,
+    /// Whether the worker watches the clock instead of sleeping until a frame is due.
+    pub busy_poll: bool,
+    /// The largest number of streams of any step.
+    pub most: u32,
+    /// The largest part of the target that is used, in bytes.
+    pub within: Option<u64>,
+    /// No storage: only the meter is measured.
+    pub null: bool,
+    /// All of it is read once before the first step.
+    pub warm: bool,
+}
+
+/// A run of a worker on what it has prepared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum WorkerStep {
+    /// Paced streams.
+    Streams {
+        streams: u32,
+        /// Number of streams of the workers before it.
+        first_stream: u32,
+        length: Duration,
+        /// The run goes on while its backlog grows.
+        continues: bool,
+    },
+    /// Transfers.
+    Transfers(Box<TransfersPlan>),
+}
+
+/// What a worker has prepared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TargetFacts {
+    /// The files.
+    pub shape: FileSet,
+    /// The caches that may answer, in words.
+    pub caches: String,
+    /// What lies beneath the target.
+    pub stack: Stack,
+}
+
+/// The progress of a worker's step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorkerProgress {
+    pub elapsed: Duration,
+    /// Judged frames, or completed transfers.
+    pub judged: u64,
+    /// Late frames and rounds, not counting those that the worker itself delayed.
+    pub late: u64,
+    pub late_rounds: u64,
+    pub bytes: u64,
+}
+
+/// An order of an agent to its worker, in one line of its standard input.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WorkerOrder {
+    Begin(WorkerStep),
+    /// Ends the step: what it has shown is enough.
+    Enough,
+}
+
+/// A report of a worker to its agent, in one line of its standard output.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WorkerReply {
+    Ready(TargetFacts),
+    Progress(WorkerProgress),
+    /// The result of a step.
+    Done(Value),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum AgentRequest {
-    /// Asks for the agent's time.
+    /// Asks for the agent's time; also sent as a sign of life.
     Clock,
-    /// Starts and prepares the workers.
-    Prepare(WorkerJob),
-    /// Starts the run at this moment of the agent's clock, in nanoseconds.
-    Begin(u64),
-    /// Ends the running job.
+    /// Starts this many workers, in place of those that there are.
+    Prepare(Box<WorkerTask>, usize),
+    /// Starts a step of each worker that has one, at this moment of the agent's clock, in
+    /// nanoseconds.
+    Begin(u64, Vec<Option<WorkerStep>>),
+    /// Ends the running step.
+    Enough,
+    /// Ends the workers.
     Stop,
 }
 
@@ -128,14 +190,12 @@ pub(super) enum AgentReply {
     Clock(u64),
     /// The agent refuses the request, with its reason.
     Refused(#[serde(with = "ReasonOnTheWire")] Reason),
-    /// This worker is prepared.
-    Ready(usize),
     /// All workers have begun, with the delay in nanoseconds.
     Begun(u64),
-    /// The progress of a worker.
-    Progress { worker: usize, seconds: f64, frames: u64, late: u64 },
-    /// A worker has ended.
-    Done { worker: usize, code: Option<i32>, summary: Option<Value>, said: String },
+    /// What a worker reports.
+    Worker(usize, WorkerReply),
+    /// A worker has ended, with its notes and errors.
+    Ended(usize, String),
     /// Sent when there is nothing else to report.
     Alive,
 }

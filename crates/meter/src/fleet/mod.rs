@@ -6,11 +6,12 @@
 //!     Prove: version, nonce, HMAC ──────────────▶
 //!     ◀───────────────────────────────── Welcome: HMAC, about the machine
 //!     Clock ◀──────── nine times ─────────▶ Clock      offset, by the shortest way there and back
-//!     Prepare(job) ─────────────────────────────▶ starts its workers, which fill their files
+//!     Prepare(task) ────────────────────────────▶ starts its workers, which fill their files
 //!     ◀─────────────────────────────────────── Ready, of each worker
-//!     Begin(at, on the agent's clock) ──────────▶ all workers begin
+//!     Begin(at, on the agent's clock, steps) ───▶ all workers begin a step ...
 //!     ◀──────────────────────── Progress, Alive ──
-//!     ◀────────────────────────────────────── Done: each worker's whole summary
+//!     ◀────────────────────────────────────── Done: the outcome of each worker's step
+//!                                                 ... and another, until Stop
 //! ```
 //!
 //! Frames are a length (4 bytes, big-endian), an HMAC-SHA256 (32 bytes) and JSON. Both sides prove
@@ -19,12 +20,13 @@
 //! left out. Frames are not encrypted: an eavesdropper can read what is measured. By TCP, the time
 //! of a handshake and the number of connections in it are limited (`handshake`).
 //!
-//! A worker is a process of its own that runs its part of the streams and judges them by its own
-//! machine's clock. No verdict depends on equal clocks: clocks are compared so that all workers
-//! begin together, and so that the report can say how well that went. An agent starts only workers,
-//! and only on targets inside the directories that its user has named. Its workers end when its
-//! controller is gone. When an agent is gone, the controller ends the others and reports the run as
-//! invalid: a smaller fleet is never reported as the one that was asked for.
+//! A worker is a process of its own that runs its part of the streams or transfers and judges
+//! them by its own machine's clock. No verdict depends on equal clocks: clocks are compared so
+//! that all workers begin together, and so that the report can say how well that went. An agent
+//! starts only workers, and only on targets inside the directories that its user has named. Its
+//! workers end when its controller is gone, or silent for some seconds. When an agent is gone,
+//! the controller ends the others and reports the run as invalid: a smaller fleet is never
+//! reported as the one that was asked for.
 
 mod agent;
 mod channel;
@@ -37,15 +39,13 @@ mod worker;
 pub(crate) use agent::{Agent, NotAllowed};
 pub(crate) use channel::{Token, TokenError, WireError};
 #[cfg(test)]
-pub(crate) use controller::WorkerOutcome;
-pub(crate) use controller::{
-    AgentConnection, AgentOutcome, AgentProgress, CONTROLLER_SILENCE, Fleet, FleetError, connect,
-    run,
-};
+pub(crate) use controller::WorkerState;
+pub(crate) use controller::{AgentConnection, AgentState, Fleet, FleetError, connect};
 pub(crate) use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
-pub use messages::WorkerOptions;
-pub(crate) use messages::{WorkerJob, WorkerTask};
-pub(crate) use worker::{PROGRESS, READY};
+pub(crate) use messages::{
+    StreamsWork, TargetFacts, WorkerOrder, WorkerProgress, WorkerReply, WorkerStep, WorkerTask,
+    WorkerWork,
+};
 
 #[cfg(test)]
 mod tests;

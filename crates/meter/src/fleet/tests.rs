@@ -9,6 +9,7 @@ use super::*;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 use units::Hinted;
 
 fn token(text: &str) -> Token {
@@ -35,11 +36,11 @@ fn a_peer_with_the_token_is_accepted_and_frames_arrive_unchanged() {
     let ((mut requests, mut replies), (mut from_agent, mut to_agent)) =
         (agent.unwrap(), controller.unwrap());
     for at in [7, 8] {
-        to_agent.send(&AgentRequest::Begin(at)).unwrap();
-        assert!(matches!(requests.receive().unwrap(), AgentRequest::Begin(got) if got == at));
+        to_agent.send(&AgentRequest::Begin(at, Vec::new())).unwrap();
+        assert!(matches!(requests.receive().unwrap(), AgentRequest::Begin(got, _) if got == at));
     }
-    replies.send(&AgentReply::Ready(3)).unwrap();
-    assert!(matches!(from_agent.receive().unwrap(), AgentReply::Ready(3)));
+    replies.send(&AgentReply::Begun(3)).unwrap();
+    assert!(matches!(from_agent.receive().unwrap(), AgentReply::Begun(3)));
 }
 
 #[test]
@@ -152,43 +153,83 @@ fn connection(allowed: &[PathBuf], program: &str) -> AgentConnection {
     connect("a", from, Box::new(here), &token(SECRET), std::time::Instant::now()).unwrap()
 }
 
-fn refused(job: WorkerJob) -> String {
-    let dir = std::env::temp_dir();
-    let connection = connection(&[dir], "/bin/false");
-    let began = std::time::Instant::now();
-    run(vec![connection], vec![job], began, &mut |_| true).unwrap_err().one_line()
+fn task(target: &str) -> WorkerTask {
+    let profile = crate::profiles::named("dvcpro50").unwrap();
+    let work = StreamsWork {
+        profile,
+        buffer: 8,
+        layout: "one-file".into(),
+        busy_poll: false,
+        most: 1,
+        within: None,
+        null: false,
+        warm: false,
+    };
+    WorkerTask {
+        target: target.into(),
+        size: 1 << 20,
+        fill_level: None,
+        buffered: false,
+        drop_caches: false,
+        method: "best".into(),
+        work: WorkerWork::Streams(work),
+    }
+}
+
+fn refused(target: &str, workers: usize) -> String {
+    let connection = connection(&[std::env::temp_dir()], "/bin/false");
+    let mut fleet = Fleet::new(vec![connection], std::time::Instant::now());
+    fleet.prepare(&task(target), workers, &mut |_| true).unwrap_err().one_line()
 }
 
 #[test]
 fn an_agent_uses_only_allowed_directories() {
-    let job = |target: &str| WorkerJob {
-        target: target.into(),
-        streams: vec![1],
-        ..WorkerJob::default()
-    };
-    let outside = refused(job("/proc"));
+    let outside = refused("/proc", 1);
     assert!(outside.starts_with("agent a: /proc lies outside of what this agent"), "{outside}");
-    let up = format!("{}/../proc", std::env::temp_dir().display());
-    assert!(refused(job(&up)).contains("lies outside") || refused(job(&up)).contains("No such"));
+    let up = refused(&format!("{}/../proc", std::env::temp_dir().display()), 1);
+    assert!(up.contains("lies outside") || up.contains("No such"), "{up}");
 }
 
 #[test]
 fn an_option_that_a_worker_does_not_have_is_no_message() {
-    let job = serde_json::to_value(WorkerJob::<Vec<u32>>::default()).unwrap();
-    assert!(serde_json::from_value::<WorkerJob>(job.clone()).is_ok());
+    let task = serde_json::to_value(task("/films")).unwrap();
+    assert!(serde_json::from_value::<WorkerTask>(task.clone()).is_ok());
     for option in ["destroy", "out", "metrics"] {
-        let mut with = job.clone();
-        with["options"][option] = true.into();
-        assert!(serde_json::from_value::<WorkerJob>(with).is_err(), "{option}");
+        let (mut with, mut work) = (task.clone(), task.clone());
+        with[option] = true.into();
+        work["work"]["Streams"][option] = true.into();
+        assert!(serde_json::from_value::<WorkerTask>(with).is_err(), "{option}");
+        assert!(serde_json::from_value::<WorkerTask>(work).is_err(), "{option}");
     }
 }
 
 #[test]
 fn a_worker_that_ends_before_it_is_ready_ends_the_run() {
-    let job = WorkerJob {
-        target: std::env::temp_dir().to_str().unwrap().into(),
-        streams: vec![1, 1],
-        ..WorkerJob::default()
-    };
-    assert!(refused(job).starts_with("agent a: "));
+    let dir = std::env::temp_dir();
+    let said = refused(dir.to_str().unwrap(), 2);
+    assert!(said.starts_with("agent a: worker "), "{said}");
+    assert!(refused(dir.to_str().unwrap(), 1000).contains("take 1 to 256"));
+}
+
+/// A worker that reads its task and says when its input has ended.
+const WAITING: &str = "cat >/dev/null; echo over >$0";
+
+#[test]
+fn workers_end_when_their_controller_is_silent() {
+    let dir = std::env::temp_dir().join(format!("tenuto-silent-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let over = dir.join("over");
+    let (here, there) = UnixStream::pair().unwrap();
+    let command = ["sh", "-c", WAITING, over.to_str().unwrap()].map(Into::into).to_vec();
+    let mut agent = Agent::new(token(SECRET), std::slice::from_ref(&dir), command).unwrap();
+    agent.silence = Duration::ZERO;
+    let serving =
+        std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there, || Ok(())));
+    let from = here.try_clone().unwrap();
+    let ((_replies, mut requests), _) = greet(from, here, &token(SECRET)).unwrap();
+    requests.send(&AgentRequest::Prepare(Box::new(task(dir.to_str().unwrap())), 1)).unwrap();
+    // The connection stays open, and nothing is sent any more.
+    serving.join().unwrap().unwrap();
+    assert_eq!(std::fs::read_to_string(&over).unwrap(), "over\n");
+    std::fs::remove_dir_all(dir).unwrap();
 }

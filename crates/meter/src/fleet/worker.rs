@@ -1,24 +1,18 @@
-//! A worker: a process that runs streams for an agent; its input, its output, and its start.
+//! A worker: a process that measures for an agent; its input, its output, and its start.
 //!
 //! ```text
-//!   standard input    a line of JSON         the task
-//!                     a line: begin          end of file: stop
-//!   standard error    ready                  prepared, and waiting
-//!                     progress 12.5 300 2    seconds, frames judged, late
-//!                     other lines            for people
-//!   standard output   the summary, as JSON, at the end
+//!   standard input    a line: the task        WorkerTask
+//!                     a line: an order        WorkerOrder: begin a step, or end it
+//!                     end of file: stop
+//!   standard output   a line: a report        WorkerReply: ready, progress, done
+//!   standard error    for people
 //! ```
 
-use super::messages::{AgentReply, WorkerTask};
+use super::messages::{AgentReply, WorkerOrder, WorkerReply, WorkerTask};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::Sender;
-
-/// The line that a held run prints when it is prepared.
-pub(crate) const READY: &str = "ready";
-/// The first word of a line of progress.
-pub(crate) const PROGRESS: &str = "progress";
 
 /// A running worker. Dropping it stops the worker and waits for its end.
 pub(super) struct WorkerProcess {
@@ -27,13 +21,12 @@ pub(super) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Starts a worker by this command line, gives it its task, and passes its output on to
-    /// `replies`.
+    /// Starts a worker by this command line, gives it its task, and passes its reports on.
     pub(super) fn start(
         number: usize,
         command: &[OsString],
         task: &WorkerTask,
-        replies: Sender<AgentReply>,
+        pass_on: impl Fn(AgentReply) + Clone + Send + 'static,
     ) -> io::Result<Self> {
         let (program, words) =
             command.split_first().ok_or_else(|| io::Error::other("no command starts a worker"))?;
@@ -43,21 +36,24 @@ impl WorkerProcess {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let task = serde_json::to_string(task)?;
-        let mut input = child.stdin.take().expect("piped");
-        // A worker that has ended already fails this write. Its error is in what it printed.
-        let _ = writeln!(input, "{task}");
-        let work = move || follow(number, child, &replies);
+        let input = child.stdin.take();
+        let work = move || follow(number, child, &pass_on);
         let thread = std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
-        Ok(Self { input: Some(input), thread: Some(thread) })
+        let mut worker = Self { input, thread: Some(thread) };
+        // A worker that has ended already fails this write. Its error is in what it printed.
+        let _ = worker.line(task);
+        Ok(worker)
     }
 
-    /// Starts the worker's run.
-    pub(super) fn begin(&mut self) -> io::Result<()> {
-        match &mut self.input {
-            Some(input) => input.write_all(b"begin\n").and_then(|()| input.flush()),
-            None => Ok(()),
-        }
+    /// Gives the worker an order.
+    pub(super) fn tell(&mut self, order: &WorkerOrder) -> io::Result<()> {
+        self.line(order)
+    }
+
+    fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
+        let Some(input) = &mut self.input else { return Ok(()) };
+        let text = serde_json::to_string(what)? + "\n";
+        input.write_all(text.as_bytes()).and_then(|()| input.flush())
     }
 }
 
@@ -71,40 +67,32 @@ impl Drop for WorkerProcess {
     }
 }
 
-fn follow(number: usize, mut child: Child, replies: &Sender<AgentReply>) {
-    let mut said = String::new();
-    let output = child.stdout.take().map(|mut output| {
+fn follow(
+    number: usize,
+    mut child: Child,
+    pass_on: &(impl Fn(AgentReply) + Clone + Send + 'static),
+) {
+    let errors = child.stderr.take().map(|errors| {
         // Both outputs are read at once: a worker whose pipe is full would stop measuring.
         std::thread::spawn(move || {
             let mut text = Vec::new();
-            let _ = output.read_to_end(&mut text);
-            text
+            let mut errors = BufReader::new(errors);
+            let _ = errors.by_ref().take(MOST_SAID).read_to_end(&mut text);
+            // The rest is read, too, and not kept.
+            let _ = io::copy(&mut errors, &mut io::sink());
+            String::from_utf8_lossy(&text).into_owned()
         })
     });
-    for line in BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok) {
-        let reply = match line.split_whitespace().collect::<Vec<_>>()[..] {
-            [READY] => Some(AgentReply::Ready(number)),
-            [PROGRESS, seconds, frames, late] => progress(number, seconds, frames, late),
-            _ => None,
-        };
-        match reply {
-            Some(reply) => {
-                let _ = replies.send(reply);
-            }
-            None if said.len() < MOST_SAID => said += &(line + "\n"),
-            None => {}
+    let output = child.stdout.take().expect("piped");
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if let Ok(reply) = serde_json::from_str::<WorkerReply>(&line) {
+            pass_on(AgentReply::Worker(number, reply));
         }
     }
-    let text = output.and_then(|output| output.join().ok()).unwrap_or_default();
-    let code = child.wait().ok().and_then(|status| status.code());
-    let summary = serde_json::from_slice(&text).ok();
-    let _ = replies.send(AgentReply::Done { worker: number, code, summary, said });
-}
-
-fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<AgentReply> {
-    let (seconds, frames, late) = (seconds.parse().ok()?, frames.parse().ok()?, late.parse().ok()?);
-    Some(AgentReply::Progress { worker, seconds, frames, late })
+    let _ = child.wait();
+    let said = errors.and_then(|errors| errors.join().ok()).unwrap_or_default();
+    pass_on(AgentReply::Ended(number, said));
 }
 
 /// The largest size of notes and an error; the output of a program that prints more is cut off.
-const MOST_SAID: usize = 64 << 10;
+const MOST_SAID: u64 = 64 << 10;

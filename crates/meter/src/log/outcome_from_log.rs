@@ -3,7 +3,7 @@
 
 use super::{NONE, Record};
 use crate::grown;
-use crate::streams::{CompletedOperation, FrameVerdict, StreamsOutcome};
+use crate::streams::{CompletedOperation, FrameVerdict, StreamsOutcome, growth};
 use std::time::Duration;
 use units::ByteCount;
 
@@ -62,7 +62,8 @@ impl OutcomeFromLog {
         self.allowed
     }
 
-    /// The outcome of all records added: without drift, outages, and the read method.
+    /// The outcome of all records added: without drift, outages, and the read method. Whether the
+    /// backlog grew at the end is judged as for a run that was as long as this one was planned.
     pub(crate) fn outcome(mut self) -> StreamsOutcome {
         // An operation that never completed was awaited at least until the last completion.
         for (round, second, intended) in self.waited {
@@ -72,6 +73,9 @@ impl OutcomeFromLog {
             let second = &mut self.outcome.seconds[second].longest_response;
             *second = waited.max(*second);
         }
+        let times = &self.outcome.round_times;
+        let growing = self.allowed.and_then(|allowed| growth(times, times.len(), allowed));
+        self.outcome.backlog_growth = growing;
         self.outcome
     }
 }
@@ -149,6 +153,20 @@ mod tests {
         assert_eq!((outcome.reads.bytes, outcome.response.count()), (ByteCount(200), 3));
         let late: Vec<u64> = outcome.streams.iter().map(|stream| stream.late).collect();
         assert_eq!(late, [1, 2]);
+    }
+
+    #[test]
+    fn a_backlog_that_grows_is_seen_in_the_log() {
+        let grows = |nanos_a_frame: u64| {
+            let mut again = OutcomeFromLog::default();
+            for frame in 0..200 {
+                let (intended, end) = (frame * 40 * MS, frame * (40 * MS + nanos_a_frame) + MS);
+                let deadline = intended + 320 * MS;
+                again.count(&Record { frame, intended, end, deadline, ..Record::default() });
+            }
+            again.outcome().backlog_growth.is_some()
+        };
+        assert_eq!((grows(0), grows(MS)), (false, true));
     }
 
     #[test]

@@ -63,10 +63,19 @@ pub(crate) fn round_spread(outcome: &StreamsOutcome) -> Spread {
     Spread::of(outcome.round_times.iter().copied())
 }
 
-/// A heat map of response times over time; cells above `limit` are late.
+/// The frames of a run as by [`late`], with those that failed and those that never came.
+pub(crate) fn late_and_lost(outcome: &StreamsOutcome) -> String {
+    let lost = [(outcome.failed, "failed"), (outcome.never, "never came")];
+    let lost = lost.iter().filter(|(count, _)| *count > 0);
+    lost.fold(late(outcome), |text, (count, what)| format!("{text}, {count} {what}"))
+}
+
+/// A heat map of response times over the time of a run, also where nothing came at its end; cells
+/// above `limit` are late.
 pub(crate) fn heat_block(
     heat: &Heat,
     title: &str,
+    took: Duration,
     limit: Option<Duration>,
 ) -> Result<Block, PlotError> {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
@@ -81,6 +90,7 @@ pub(crate) fn heat_block(
         y_label: "milliseconds".into(),
         cells: heat.warm(COLUMNS).into_iter().map(square).collect(),
         limit: limit.map(ms),
+        end: took.as_secs_f64(),
     };
     let explanation = "The stronger the colour, the more often; heights are logarithmic. Bands side \
         by side are places that answer differently, such as a cache and the disk behind it; a \

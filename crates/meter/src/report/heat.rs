@@ -16,6 +16,8 @@ pub struct HeatMap {
     pub cells: Vec<Square>,
     /// A height that is marked by a horizontal line.
     pub limit: Option<f64>,
+    /// The least right end of the horizontal axis.
+    pub end: f64,
 }
 
 /// One cell of a heat map.
@@ -73,7 +75,7 @@ impl HeatMap {
 
     /// The right end, and the lowest and the highest value that are shown.
     fn extent(&self) -> (f64, f64, f64) {
-        let right = self.cells.iter().map(|cell| cell.x.1).fold(1.0, f64::max);
+        let right = self.cells.iter().map(|cell| cell.x.1).fold(self.end.max(1.0), f64::max);
         let ends = || self.cells.iter().flat_map(|cell| [cell.y.0, cell.y.1]).chain(self.limit);
         // Zero has no place on a logarithmic axis.
         let low = ends().filter(|end| *end > 0.0).fold(f64::INFINITY, f64::min);
@@ -116,6 +118,9 @@ mod tests {
         assert!(svg.starts_with("<svg") && svg.contains("Responses"), "{svg}");
         // The background, and one square for each cell.
         assert_eq!(svg.matches("<rect").count(), 3, "{svg}");
+        // A run in which nothing came at the end is drawn to its end.
+        let longer = HeatMap { end: 12.0, ..map };
+        assert_eq!((longer.extent().0, HeatMap::default().extent().0), (12.0, 1.0));
         assert!(!svg.contains("NaN") && HeatMap::default().svg().unwrap().contains("</svg>"));
     }
 }

@@ -16,7 +16,9 @@ mod run_plots;
 mod text;
 
 pub(crate) use environment::Environment;
-pub(crate) use format::{heat_block, late, moved, quantiles, round_spread, time, times_json};
+pub(crate) use format::{
+    heat_block, late, late_and_lost, moved, quantiles, round_spread, time, times_json,
+};
 pub use renditions::renditions;
 pub(crate) use run_plots::{StreamDemand, in_time, run_plots};
 pub use text::{TextTable, facts};

@@ -34,7 +34,7 @@ pub(crate) fn run_plots(
     if !outcome.round_times.is_empty() {
         blocks.push(rounds(outcome, demand).block(ROUNDS)?);
         let allowed = demand.map(|demand| demand.allowed);
-        blocks.push(heat_block(&outcome.heat, "Responses over time", allowed)?);
+        blocks.push(heat_block(&outcome.heat, "Responses over time", outcome.took, allowed)?);
     }
     blocks.extend([
         response.block("A peak is a moment when the storage, or this machine, stood still.")?,

@@ -41,10 +41,11 @@
 //! of 60 s sees 0.5 % and 0.07 %. What a run cannot see is a storage that becomes slower after it:
 //! a burst credit that lasts longer, or a load that comes at another time of the day.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A backlog that grew until the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BacklogGrowth {
     /// The delay of frames in an earlier part of the run.
     pub before: Duration,

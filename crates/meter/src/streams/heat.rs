@@ -4,10 +4,12 @@
 //!   band 0: below 11.6 µs,  then two bands to an octave,  last: 97 s and more
 //! ```
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A heat map: counts of times by length and second, in constant memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Vec<u32>>", into = "Vec<Vec<u32>>")]
 pub struct Heat {
     seconds: Vec<[u32; BANDS]>,
 }
@@ -33,7 +35,32 @@ const BANDS: usize = 48;
 /// The end of the first band as a power of two of nanoseconds.
 const FIRST: u32 = 13;
 
+impl From<Heat> for Vec<Vec<u32>> {
+    fn from(heat: Heat) -> Self {
+        heat.seconds.into_iter().map(Vec::from).collect()
+    }
+}
+
+impl From<Vec<Vec<u32>>> for Heat {
+    fn from(seconds: Vec<Vec<u32>>) -> Self {
+        // A second of another machine that has not these bands counts nothing.
+        let second = |bands: Vec<u32>| bands.try_into().unwrap_or([0; BANDS]);
+        Self { seconds: seconds.into_iter().map(second).collect() }
+    }
+}
+
 impl Heat {
+    /// Adds all counts of another map.
+    pub(crate) fn add(&mut self, others: &Self) {
+        let longest = self.seconds.len().max(others.seconds.len());
+        self.seconds.resize(longest, [0; BANDS]);
+        for (second, other) in self.seconds.iter_mut().zip(&others.seconds) {
+            for (seen, more) in second.iter_mut().zip(other) {
+                *seen = seen.saturating_add(*more);
+            }
+        }
+    }
+
     /// Counts one time, in nanoseconds.
     pub fn count(&mut self, second: u64, nanos: u64) {
         let second = usize::try_from(second).unwrap_or(usize::MAX);

@@ -3,11 +3,13 @@
 use super::{BacklogGrowth, Heat, Times};
 use crate::grown;
 use crate::log::OperationKind;
+use crate::wire;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Reason};
 
 /// The result of a run of paced streams.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StreamsOutcome {
     /// Frames that were due and judged.
     pub frames: u64,
@@ -18,6 +20,7 @@ pub struct StreamsOutcome {
     /// Late frames whose operation failed.
     pub failed: u64,
     /// The first error of a failed operation, in words.
+    #[serde(with = "wire::reason")]
     pub first_failure: Option<Reason>,
     /// Late frames that had not arrived at the end of the run.
     pub never: u64,
@@ -57,10 +60,12 @@ pub struct StreamsOutcome {
     pub complete: bool,
     /// The read method.
     pub method: String,
+    /// A part of it, which ran on another machine, tells nothing about the storage.
+    pub invalid_part: bool,
 }
 
 /// The statistics of one stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamStats {
     /// Frames that were judged.
     pub frames: u64,
@@ -76,7 +81,7 @@ pub struct StreamStats {
 }
 
 /// The statistics of one second of a run; frames belong to the second of their deadline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Second {
     /// Frames due in this second.
     pub frames: u64,
@@ -90,19 +95,22 @@ pub struct Second {
     /// waited for.
     pub longest_response: Duration,
     /// Bytes read in this second, whenever they were due.
+    #[serde(with = "wire::bytes")]
     pub bytes_read: ByteCount,
     /// Bytes written in this second, whenever they were due.
+    #[serde(with = "wire::bytes")]
     pub bytes_written: ByteCount,
     /// The time in this second in which the meter polled the clock.
     pub spun: Duration,
 }
 
 /// The completed operations in one direction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Moved {
     /// The number of operations.
     pub operations: u64,
     /// The number of bytes.
+    #[serde(with = "wire::bytes")]
     pub bytes: ByteCount,
     /// Service times, from start to end of each.
     pub service: Times,
@@ -135,6 +143,25 @@ impl Second {
     /// Bytes read and written in this second.
     pub fn bytes(&self) -> u64 {
         self.bytes_read.0 + self.bytes_written.0
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.late += other.late;
+        self.late_by_meter += other.late_by_meter;
+        self.longest_own = self.longest_own.max(other.longest_own);
+        self.longest_response = self.longest_response.max(other.longest_response);
+        self.bytes_read += other.bytes_read;
+        self.bytes_written += other.bytes_written;
+        self.spun += other.spun;
+    }
+}
+
+impl Moved {
+    fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.service.add(&other.service);
     }
 }
 
@@ -174,18 +201,58 @@ impl StreamsOutcome {
         *longest = response.max(*longest);
     }
 
+    /// Adds what streams on another machine, or of another process, found in the same run. A round
+    /// that was late in both counts twice, at most as often as there are rounds.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.invalid_part |= !self.valid() || !other.valid();
+        self.frames += other.frames;
+        self.late += other.late;
+        self.late_by_meter += other.late_by_meter;
+        self.failed += other.failed;
+        self.first_failure = self.first_failure.take().or(other.first_failure);
+        self.never += other.never;
+        self.stuck += other.stuck;
+        self.below_best += other.below_best;
+        self.rounds = self.rounds.max(other.rounds);
+        self.late_rounds = (self.late_rounds + other.late_rounds).min(self.rounds);
+        for (round, time) in other.round_times.into_iter().enumerate() {
+            self.raise_round(round, time);
+        }
+        // A backlog on one machine is enough: its streams are not held.
+        self.backlog_growth = self.backlog_growth.or(other.backlog_growth);
+        self.heat.add(&other.heat);
+        self.reads.add(&other.reads);
+        self.writes.add(&other.writes);
+        self.response.add(&other.response);
+        self.issue.add(&other.issue);
+        self.streams.extend(other.streams);
+        for (number, second) in other.seconds.iter().enumerate() {
+            grown(&mut self.seconds, number).add(second);
+        }
+        self.took = self.took.max(other.took);
+        self.complete &= other.complete;
+        if !self.method.contains(&other.method) {
+            self.method = format!("{}; {}", self.method, other.method);
+        }
+    }
+
     /// Whether the run tells something about the storage: at most one in a thousand frames was late
     /// because of the meter, or ten times as many because of the storage.
     pub fn valid(&self) -> bool {
         // In whole numbers, so that a run without frames is valid. Ten times: then the storage has
         // failed whatever the meter added.
-        self.late_by_meter * 1000 <= self.frames
-            || self.late_by_storage() >= 10 * self.late_by_meter
+        let few = self.late_by_meter * 1000 <= self.frames;
+        !self.invalid_part && (few || self.late_by_storage() >= 10 * self.late_by_meter)
     }
 
     /// Late frames that count as the storage's.
     pub fn late_by_storage(&self) -> u64 {
         self.late - self.late_by_meter
+    }
+
+    /// The first second with a frame that was late because of the storage.
+    pub(crate) fn first_late(&self) -> Option<usize> {
+        self.seconds.iter().position(|second| second.late > second.late_by_meter)
     }
 
     /// Frames that count against the storage: late, or below the best rendition.

@@ -211,6 +211,8 @@ impl<'a> StreamsTally<'a> {
                         let intended = self.plan.intended(self.origin, stream, frame);
                         let response = now.since(intended);
                         self.outcome.response.record(response);
+                        let second = second_of(self.nanos(now)) as u64;
+                        self.outcome.heat.count(second, nanos(response));
                         let judged =
                             FrameVerdict { late: true, response, ..FrameVerdict::default() };
                         self.judge(frame, due, &judged);

@@ -338,3 +338,41 @@ fn an_impossible_plan_is_refused() {
     assert!(refused("ebu3362-edit").contains("meter transfers"));
     assert!(refused("xdcam422").contains("too small for 10 streams"));
 }
+
+#[test]
+fn outcomes_of_two_machines_are_those_of_both_and_survive_the_wire() {
+    let part = |frames: u64, late: u64, by_meter: u64| {
+        let mut outcome = StreamsOutcome { complete: true, ..StreamsOutcome::default() };
+        for frame in 0..frames {
+            let (late, by_meter) = (frame < late, frame < by_meter);
+            let response = Duration::from_millis(frame);
+            let judged = FrameVerdict { late, by_meter, response, ..FrameVerdict::default() };
+            outcome.count_frame(usize::try_from(frame / 25).unwrap(), &judged);
+            outcome.raise_round(usize::try_from(frame).unwrap(), response);
+            let (kind, bytes) = (OperationKind::Read, ByteCount(100));
+            let operation = CompletedOperation { kind, bytes, service: 5_000, response: 9_000 };
+            outcome.count_operation(usize::try_from(frame / 25).unwrap(), operation);
+        }
+        outcome
+    };
+    let wired = |outcome: StreamsOutcome| -> StreamsOutcome {
+        serde_json::from_value(serde_json::to_value(outcome).unwrap()).unwrap()
+    };
+    let mut both = wired(part(50, 0, 0));
+    both.add(wired(part(75, 3, 0)));
+    assert_eq!((both.frames, both.late, both.bytes()), (125, 3, ByteCount(12_500)));
+    let seconds: Vec<_> =
+        both.seconds.iter().map(|second| (second.frames, second.bytes())).collect();
+    assert_eq!(seconds, [(50, 5_000), (50, 5_000), (25, 2_500)]);
+    assert_eq!((both.response.count(), both.round_times.len()), (125, 75));
+    assert_eq!(both.heat, {
+        let (mut one, other) = (part(50, 0, 0).heat, part(75, 0, 0).heat);
+        one.add(&other);
+        one
+    });
+    assert!(both.valid());
+    // Of 1,100 frames one is the machine's: few in all, and too many of the 100 that it judged.
+    let mut spoilt = part(1000, 0, 0);
+    spoilt.add(part(100, 1, 1));
+    assert!(!spoilt.valid());
+}

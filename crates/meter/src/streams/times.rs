@@ -9,13 +9,39 @@
 //! The buckets of an HDR histogram (G. Tene) with three digits. Finding the bucket takes three bit
 //! operations: it happens three times for every frame.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A histogram of times in constant memory, with buckets of 0.1 %.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "FilledBuckets", into = "FilledBuckets")]
 pub struct Times {
     counts: Vec<u64>,
     longest: u64,
+}
+
+/// The buckets with times in them, and the longest time: the form in messages.
+#[derive(Serialize, Deserialize)]
+struct FilledBuckets(u64, Vec<(usize, u64)>);
+
+impl From<Times> for FilledBuckets {
+    fn from(times: Times) -> Self {
+        let filled = times.counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        Self(times.longest, filled.collect())
+    }
+}
+
+impl From<FilledBuckets> for Times {
+    fn from(FilledBuckets(longest, filled): FilledBuckets) -> Self {
+        let mut times = Self { longest, ..Self::default() };
+        for (place, more) in filled {
+            // From another machine: a place that does not exist must not end this program.
+            if let Some(count) = times.counts.get_mut(place) {
+                *count += more;
+            }
+        }
+        times
+    }
 }
 
 impl Default for Times {
@@ -125,6 +151,8 @@ mod tests {
         }
         assert_eq!((times.count(), times.max()), (1001, Duration::from_nanos(all[1000])));
         assert_eq!(Times::default().quantile(0.5), Duration::ZERO);
+        let text = serde_json::to_string(&times).unwrap();
+        assert_eq!(serde_json::from_str::<Times>(&text).unwrap(), times);
         times.record(Duration::from_secs(7200));
         assert_eq!(times.max(), Duration::from_secs(3600));
     }

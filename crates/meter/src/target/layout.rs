@@ -10,11 +10,12 @@
 //!
 //! A slot is the space of one frame: whole pages, so that direct reads read nothing twice.
 
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use units::ByteCount;
 
 /// The layout of streams in files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Layout {
     /// One file, with a part for each stream.
     #[default]
@@ -28,13 +29,14 @@ pub enum Layout {
 }
 
 /// The files: their number and their common length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSet {
     /// How streams use the files.
     pub layout: Layout,
     /// The number of files.
     pub files: u32,
     /// Bytes of each file.
+    #[serde(with = "crate::wire::bytes")]
     pub each: ByteCount,
 }
 

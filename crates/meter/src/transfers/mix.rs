@@ -1,11 +1,14 @@
 //! The mix from which transfers are drawn.
 
 use crate::profiles::{Drawn, Profile, Rolled};
+use crate::wire;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::{ByteCount, Hinted};
 
 /// The settings of figure 13 of EBU TECH 3362, with the additions of its section 9.1.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TransferMix {
     /// Percentage of transfers that write.
     pub write_percent: u8,
@@ -27,6 +30,7 @@ pub struct TransferMix {
     /// Whether client i uses only file i.
     pub own_file: bool,
     /// Bytes of each file.
+    #[serde(with = "wire::bytes")]
     pub each: ByteCount,
     /// The first byte of each file that is used; the `each` bytes from there count as the file.
     pub from: u64,
@@ -38,7 +42,7 @@ pub struct TransferMix {
 }
 
 /// The length of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Length {
     /// From 1 KiB to this many bytes.
     UpTo(u64),

@@ -1,15 +1,19 @@
 //! The outcome of a run of transfers.
 
+use crate::grown;
 use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
+use crate::wire;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, ByteCount, Reason};
 
 /// The result of a run of transfers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TransfersOutcome {
     /// Totals by kind, mode and block size. Sums of rows are rows again: [`TransferRow::add`].
+    #[serde(with = "wire::pairs")]
     pub rows: BTreeMap<TransferRowKey, TransferRow>,
     /// The totals of each client, in order.
     pub clients: Vec<PerClient>,
@@ -20,6 +24,7 @@ pub struct TransfersOutcome {
     /// Transfers that ended with an error.
     pub failed: u64,
     /// The first error of a failed transfer, in words.
+    #[serde(with = "wire::reason")]
     pub first_failure: Option<Reason>,
     /// Transfers that had not ended when the run was over.
     pub unfinished: u64,
@@ -35,7 +40,7 @@ pub struct TransfersOutcome {
 }
 
 /// The properties that the transfers of a row share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TransferRowKey {
     /// The direction.
     pub kind: OperationKind,
@@ -46,13 +51,14 @@ pub struct TransferRowKey {
 }
 
 /// Totals of transfers that share an operation and block size.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TransferRow {
     /// Number of transfers.
     pub transfers: u64,
     /// Number of their blocks.
     pub blocks: u64,
     /// Number of their bytes.
+    #[serde(with = "wire::bytes")]
     pub bytes: ByteCount,
     /// The total data transfer time.
     pub data: Duration,
@@ -74,11 +80,12 @@ pub struct TransferRow {
 }
 
 /// The totals of one client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerClient {
     /// Transfers that completed without an error.
     pub transfers: u64,
     /// Number of their bytes.
+    #[serde(with = "wire::bytes")]
     pub bytes: ByteCount,
     /// The total data transfer time.
     pub data: Duration,
@@ -89,11 +96,13 @@ pub struct PerClient {
 }
 
 /// The totals of one second, by the end of blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerSecond {
     /// Bytes read.
+    #[serde(with = "wire::bytes")]
     pub read: ByteCount,
     /// Bytes written.
+    #[serde(with = "wire::bytes")]
     pub written: ByteCount,
     /// Number of blocks.
     pub blocks: u64,
@@ -151,6 +160,31 @@ fn mean(sum: Duration, count: u64) -> Duration {
 }
 
 impl TransfersOutcome {
+    /// Adds what clients on another machine found in the same run.
+    pub(crate) fn add(&mut self, other: Self) {
+        for (key, row) in &other.rows {
+            self.rows.entry(*key).or_default().add(row);
+        }
+        self.clients.extend(other.clients);
+        for (number, more) in other.seconds.iter().enumerate() {
+            let second = grown(&mut self.seconds, number);
+            second.read += more.read;
+            second.written += more.written;
+            second.blocks += more.blocks;
+            second.longest = second.longest.max(more.longest);
+        }
+        self.heat.add(&other.heat);
+        self.failed += other.failed;
+        self.first_failure = self.first_failure.take().or(other.first_failure);
+        self.unfinished += other.unfinished;
+        self.stuck += other.stuck;
+        self.took = self.took.max(other.took);
+        self.complete &= other.complete;
+        if !self.method.contains(&other.method) {
+            self.method = format!("{}; {}", self.method, other.method);
+        }
+    }
+
     /// The sum of all rows that `chosen` selects.
     pub fn sum(&self, chosen: impl Fn(&TransferRowKey) -> bool) -> TransferRow {
         let mut sum = TransferRow::default();

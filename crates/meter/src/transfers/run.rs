@@ -5,11 +5,12 @@ use crate::grown;
 use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted, Moment, index};
 
 /// The plan of a run of transfers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransfersPlan {
     /// The mix from which transfers are drawn.
     pub mix: TransferMix,

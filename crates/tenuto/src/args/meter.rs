@@ -113,12 +113,13 @@ pub(crate) enum MeterCommand {
     ///
     /// sar: sar -d -p 1 60 > TRACE; rates and a mean size only, all taken as sequential
     ProfileFrom(ProfileFromArgs),
-    /// Measure on this machine for `meter run --agents` elsewhere.
+    /// Measure on this machine for commands with --agents elsewhere.
     ///
-    /// Waits for a controller with the same token, and runs the streams that it asks for, on
+    /// Waits for a controller with the same token, and runs what it asks for, on
     /// targets inside DIR only. Nothing is overwritten. Both sides prove the token to each other
     /// (HMAC-SHA256) and authenticate every message with it; nothing is encrypted. One measurement
-    /// runs at a time, and ends when its controller is gone. Ctrl-C stops the agent.
+    /// runs at a time, and ends when its controller is gone or silent for 4 s. Ctrl-C stops the
+    /// agent.
     Agent(AgentArgs),
     /// Measure the effect of one factor, with all others equal.
     #[command(subcommand)]
@@ -175,6 +176,46 @@ pub(crate) struct TargetArgs {
     pub(crate) region: Option<String>,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
+}
+
+/// The machines that measure.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Agent options")]
+pub(crate) struct FleetArgs {
+    /// Run on these agents: ADDRESS,ADDRESS.
+    ///
+    /// Streams or clients are divided among them; --target is a directory on each. `tenuto meter
+    /// agent` starts an agent. A lost agent makes the run invalid. Operations are not logged.
+    #[arg(long)]
+    pub(crate) agents: Option<CommaList<String>>,
+    /// Run on these hosts, by ssh: HOST,HOST.
+    ///
+    /// Copies this program to each host, starts it as an agent, and removes it afterwards. ssh must
+    /// not ask questions.
+    #[arg(long)]
+    pub(crate) hosts: Option<CommaList<String>>,
+    /// The ssh command of --hosts, with its options.
+    ///
+    /// Split at blanks. OpenSSH 8.0 and later is asked for a fast key exchange and cipher
+    /// (curve25519-sha256, aes128-gcm), which shortens many logins; options given here come first.
+    #[arg(long, default_value = "ssh", value_parser = text())]
+    pub(crate) ssh: String,
+    /// The agent's program for --hosts, instead of this one.
+    ///
+    /// `make agent` builds target/agent/tenuto-agent, which is small and runs on any Linux of its
+    /// architecture. It must have the same version as this program.
+    #[arg(long)]
+    pub(crate) program: Option<PathBuf>,
+    /// A file with the token of --agents.
+    #[arg(long)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Processes on each agent.
+    ///
+    /// Streams or clients are divided among them. Each process makes its own files of --size.
+    #[arg(long, default_value = "1", value_parser = whole::<u32>(1, 256))]
+    pub(crate) workers: u32,
 }
 
 /// Where the figures of a measurement go.
@@ -366,47 +407,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) threshold: ThresholdArgs,
     #[command(flatten)]
-    pub(crate) fleet: FleetArgs,
-    #[command(flatten)]
     pub(crate) on: StreamsOnTarget,
-}
-
-/// Options of a run on many machines.
-#[derive(clap::Args)]
-#[command(next_help_heading = "Agent options")]
-pub(crate) struct FleetArgs {
-    /// Run on these agents: ADDRESS,ADDRESS.
-    ///
-    /// Streams are divided among them; --target is a directory on each. `tenuto meter agent` starts
-    /// an agent. A lost agent makes the run invalid.
-    #[arg(long)]
-    pub(crate) agents: Option<CommaList<String>>,
-    /// Run on these hosts, by ssh: HOST,HOST.
-    ///
-    /// Copies this program to each host, starts it as an agent, and removes it afterwards. ssh must
-    /// not ask questions.
-    #[arg(long)]
-    pub(crate) hosts: Option<CommaList<String>>,
-    /// The ssh command of --hosts, with its options.
-    ///
-    /// Split at blanks. OpenSSH 8.0 and later is asked for a fast key exchange and cipher
-    /// (curve25519-sha256, aes128-gcm), which shortens many logins; options given here come first.
-    #[arg(long, default_value = "ssh", value_parser = text())]
-    pub(crate) ssh: String,
-    /// The agent's program for --hosts, instead of this one.
-    ///
-    /// `make agent` builds target/agent/tenuto-agent, which is small and runs on any Linux of its
-    /// architecture. It must have the same version as this program.
-    #[arg(long)]
-    pub(crate) program: Option<PathBuf>,
-    /// A file with the token of --agents.
-    #[arg(long)]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Processes on each agent.
-    ///
-    /// Streams are divided among them. Each process makes its own files of --size.
-    #[arg(long, default_value = "1", value_parser = whole::<u32>(1, 256))]
-    pub(crate) workers: u32,
 }
 
 /// Arguments of `tenuto meter transfers`.

@@ -75,9 +75,87 @@ fn three_agents_count_what_one_would() {
     assert!(agents.iter().all(|agent| agent["lost"].is_null() && agent["begun_late_ns"].is_u64()));
     let page = String::from_utf8(dir.read("said/report.html")).unwrap();
     let named = agents.iter().all(|agent| page.contains(agent["name"].as_str().unwrap()));
-    assert!(named && page.contains("What broke first") && page.contains("3 agents on"), "{page}");
+    assert!(named && page.contains("What broke first") && page.contains("on 3 agents"), "{page}");
     let left: Vec<_> = std::fs::read_dir(dir.path("films")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// The summary of a command whose verdict does not matter: this machine may be busy.
+fn said(dir: &TestDir, line: &str) -> Value {
+    let run = dir.run(&format!("{line} --json"));
+    assert!(matches!(run.code, Some(0 | 3 | 5)), "{line}: {}", run.err);
+    serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{line}: {}", run.err))
+}
+
+#[test]
+fn every_experiment_runs_on_agents() {
+    let (dir, agents, line) = three();
+    let (_, on) = line.split_once("--size 16MiB").unwrap();
+    let named: Vec<&str> = agents.iter().map(|agent| agent.address.as_str()).collect();
+    let named = serde_json::json!(named);
+    let workers = |said: &Value, name: &str| -> u64 {
+        let agents = said["agents"].as_array().unwrap();
+        agents.iter().map(|agent| agent["workers"][0][name].as_u64().unwrap_or(0)).sum()
+    };
+
+    let line = format!("meter transfers --profile ebu3362-edit --size 24MiB {on} --clients 4");
+    let moved = dir.json(&format!("{line} --transfers 2 --file-per-client --out moved"));
+    assert_eq!(moved["all"]["transfers"], 8, "{moved}");
+    assert_eq!(moved["each_client"].as_array().unwrap().len(), 4);
+    let bytes = |said: &Value| said["all"]["bytes"].as_u64().unwrap();
+    let parts = moved["agents"].as_array().unwrap().iter();
+    assert_eq!(bytes(&moved), parts.map(|agent| bytes(&agent["workers"][0])).sum::<u64>());
+    assert_eq!(moved["scenario"]["agents"], named);
+
+    let own = dir.ok("meter ramp ebu-multi-edit --toml");
+    dir.write("own.toml", own.replace("from = 4, to = 40, by = 4", "from = 1, to = 4, by = 3"));
+    let ramp = dir.json(&format!("meter ramp own.toml --size 48MiB {on} --step 200ms --out ramp"));
+    let steps = ramp["steps"].as_array().unwrap();
+    assert_eq!(
+        steps.iter().map(|step| step["clients"].as_u64()).collect::<Vec<_>>(),
+        [Some(1), Some(4)]
+    );
+    assert_eq!(ramp["scenario"]["agents"], named);
+
+    let streams =
+        "--profile dvcpro50 --size 16MiB --buffer-frames 2 --max-streams 4 --duration 200ms";
+    let held = said(&dir, &format!("meter capacity {streams} {on} --out held"));
+    let runs = held["runs"].as_array().unwrap();
+    let streams_of = |run: &Value| run["streams"].as_u64().unwrap();
+    assert!(runs.iter().any(|run| streams_of(run) == 4), "{held}");
+    assert_eq!(workers(&held, "streams"), streams_of(runs.last().unwrap()), "{held}");
+    assert_eq!(held["scenario"]["agents"], named);
+    let page = String::from_utf8(dir.read("held/report.html")).unwrap();
+    assert!(page.contains("Moved in each second") && page.contains("clock ahead"), "{page}");
+
+    let stages = said(&dir, &format!("meter bottleneck {streams} {on}"));
+    let words: Vec<_> =
+        stages["stages"].as_array().unwrap().iter().map(|stage| stage["stage"].clone()).collect();
+    assert!(words.len() > 1 && words[0] == "client" && words.last().unwrap() == "cold", "{stages}");
+    let left: Vec<_> = std::fs::read_dir(dir.path("films")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn agents_clean_up_when_their_controller_is_killed() {
+    let (dir, _agents, line) = three();
+    let mut controller = program(&dir.path("."))
+        .args(line.split_whitespace())
+        .args(["--streams", "3", "--duration", "10min", "--layout", "file-per-stream"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let count = || std::fs::read_dir(dir.path("films")).unwrap().count();
+    while count() < 3 && controller.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+    // The test fails by its own time limit where an agent leaves something.
+    while count() > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 /// In place of ssh: notes its options, and runs the command on this machine.
@@ -101,9 +179,8 @@ fn a_program_that_is_lent_to_a_host_measures_there_and_is_gone_afterwards() {
     let output = command.output().unwrap();
     let said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
-    let worker = &said["agents"][0]["workers"][0];
     assert_eq!(
-        (&said["frames"], &worker["scenario"]["busy_poll"]),
+        (&said["frames"], &said["scenario"]["busy_poll"]),
         (&50.into(), &true.into()),
         "{said}"
     );
@@ -176,7 +253,6 @@ fn a_token_that_others_may_read_is_refused() {
 #[test]
 fn what_agents_do_not_do_is_refused() {
     let (dir, agents, line) = three();
-    dir.fails(&format!("{line} --streams 2"), 2, "too few streams: 2 streams for 3 workers");
     dir.fails(&format!("{line} --program secret --streams 3"), 2, "--program is for --hosts");
     let host =
         "meter run --profile dvcpro50 --target films --hosts nobody.invalid --program secret";

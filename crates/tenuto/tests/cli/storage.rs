@@ -148,8 +148,10 @@ fn transfers_are_told_of_and_watched_while_they_run() {
     let dir = TestDir::new();
     let line = "meter transfers --profile ebu3362-read --target sim:ssd-sata --transfers 40";
     // A SATA disk moves some 4 Gb/s and not 100.
-    let below =
-        dir.json(&format!("{line} --threshold 100Gbps --threshold-window 100ms --out slow"));
+    let below = format!("{line} --threshold 100Gbps --threshold-window 100ms --out slow --json");
+    let below = dir.run(&below);
+    assert_eq!(below.code, Some(3), "{}", below.err);
+    let below: serde_json::Value = serde_json::from_str(&below.out).unwrap();
     let said = &below["threshold"];
     assert_eq!(said["crossings"][0]["below"], true, "{said}");
     assert!(
@@ -388,7 +390,9 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     let total = |step: &serde_json::Value| step["total_bits_per_s"].as_u64().unwrap();
     assert!(total(&steps[9]) > total(&steps[0]), "{report}");
     assert_eq!(report, dir.json(line), "the same from the same seed");
-    let other = dir.json(&format!("{line} --seed 2 --threshold 1000Gbps"));
+    let other = dir.run(&format!("{line} --seed 2 --threshold 1000Gbps --json"));
+    assert_eq!(other.code, Some(3), "not held: {}", other.err);
+    let other: serde_json::Value = serde_json::from_str(&other.out).unwrap();
     assert_ne!(total(&steps[9]), total(&other["steps"][9]));
     let crossed = &other["steps"][9]["threshold"]["crossings"][0];
     assert_eq!(crossed["below"], true, "each number of clients is watched by itself: {other}");
@@ -440,6 +444,7 @@ fn a_threshold_is_told_when_it_is_crossed_and_a_changed_log_is_noticed() {
     let line = "meter run --profile xdcam422 --target sim:hdd-20tb --streams 3 --duration 4s";
     let told = dir.run(&format!("{line} --threshold 1Gbps --threshold-window 1s --json"));
     let report: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!(told.code, Some(3), "{}", told.err);
     let crossings = report["threshold"]["crossings"].as_array().unwrap();
     assert_eq!(crossings.len(), 1, "three streams never move so much: {report}");
     assert_eq!(crossings[0]["below"], true);

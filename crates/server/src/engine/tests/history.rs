@@ -126,7 +126,7 @@ impl TimedDisk {
         Self { fixture, random: fastrand::Rng::with_seed(1), title: 0 }
     }
 
-    /// So many seconds of viewers who come one after the other and leave after some time. A read
+    /// Viewers come one after the other for some seconds, as many as are admitted. A read
     /// takes `micros`; in one of ten the threads are not run for `delay` after it.
     fn pass(&mut self, seconds: u64, micros: u64, delay: Duration) {
         let end = self.fixture.now + Duration::from_secs(seconds);

@@ -4,7 +4,7 @@
 use super::super::Report;
 use super::{
     Claims, RATES, Ramp, TIMES, approach_1, approach_2, figure, latency, mean, mean_latency, rate,
-    report, row,
+    report, row, written_through,
 };
 use meter::operations::OperationKind;
 use meter::report::Series;
@@ -18,28 +18,28 @@ const KINDS: [(&str, OperationKind, bool); 4] = [
     ("random writes", OperationKind::Write, true),
 ];
 
-const PROFILE: &str = "ebu3362-edit";
-const STEP: Duration = Duration::from_secs(10);
+pub(super) const PROFILE: &str = "ebu3362-edit";
+pub(super) const STEP: Duration = Duration::from_secs(10);
 
 /// Rates of a client by number of clients, in MB/s.
-fn rates(ramp: &Ramp, kind: OperationKind, random: bool) -> Vec<f64> {
+pub(super) fn rates(ramp: &Ramp, kind: OperationKind, random: bool) -> Vec<f64> {
     ramp.values(|outcome| rate(&row(outcome, kind, random)))
 }
 
 /// Sequential reads of a client by number of clients, in MB/s.
-fn reads(ramp: &Ramp) -> Vec<f64> {
+pub(super) fn reads(ramp: &Ramp) -> Vec<f64> {
     rates(ramp, OperationKind::Read, false)
 }
 
 /// A line for each kind of transfer.
-fn drawn(ramp: &Ramp, of: fn(&TransferRow) -> f64) -> Vec<Series> {
+pub(super) fn drawn(ramp: &Ramp, of: fn(&TransferRow) -> f64) -> Vec<Series> {
     let line = |(name, kind, random)| {
         ramp.line(name, |outcome: &TransfersOutcome| of(&row(outcome, kind, random)))
     };
     KINDS.map(line).into()
 }
 
-fn middle(values: &[f64]) -> f64 {
+pub(super) fn middle(values: &[f64]) -> f64 {
     mean(values.iter().copied())
 }
 
@@ -106,13 +106,20 @@ pub(in super::super) fn multi(progress: &mut dyn FnMut(f64)) -> Report {
     let one = Ramp::one_file(&approach_2(), PROFILE, false, STEP);
     progress(0.5);
     let many = Ramp::own_files(&approach_2(), PROFILE, STEP);
+    let waiting = [
+        Ramp::one_file(&written_through(), PROFILE, false, STEP),
+        Ramp::own_files(&written_through(), PROFILE, STEP),
+    ];
     progress(1.0);
     let mut claims = Claims::of("ebu-disks");
-    for (place, ramp) in [("56", &one), ("58", &many)] {
-        let of = |kind, random| middle(&rates(ramp, kind, random));
-        let (reads, writes) = (of(OperationKind::Read, false), of(OperationKind::Write, false));
-        claims.add(place, format!("{reads:.0} MB/s, {writes:.0}"), reads > writes, None);
-        let random = of(OperationKind::Read, true);
+    for (place, ramp, waiting) in [("56", &one, &waiting[0]), ("58", &many, &waiting[1])] {
+        let of = |ramp, kind, random| middle(&rates(ramp, kind, random));
+        for ramp in [ramp, waiting] {
+            let [reads, writes] =
+                [OperationKind::Read, OperationKind::Write].map(|kind| of(ramp, kind, false));
+            claims.add(place, format!("{reads:.0} MB/s, {writes:.0}"), reads > writes, None);
+        }
+        let [reads, random] = [false, true].map(|random| of(ramp, OperationKind::Read, random));
         claims.add(place, format!("{reads:.0} MB/s, {random:.0}"), reads > random, None);
     }
     // Means of three steps at each end, because random places make a single step vary.

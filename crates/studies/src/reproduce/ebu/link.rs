@@ -1,8 +1,14 @@
-//! Figures 47 to 50: sequential reads over a link of 1 and of 10 Gb/s, on approach 1.
+//! Figures 43 to 50: a link of 1 and of 10 Gb/s, on approach 1: the edit profile, and sequential
+//! reads.
 
 use super::super::Report;
+use super::files::{drawn, middle, rates};
 use super::node::Build;
-use super::{Claims, RATES, Ramp, TIMES, approach_1, figure, gigabit, mean_latency, report, total};
+use super::{
+    Claims, RATES, Ramp, TIMES, approach_1, figure, gigabit, latency, mean_latency, rate, report,
+    total,
+};
+use meter::operations::OperationKind;
 use meter::report::Series;
 use meter::transfers::TransfersOutcome;
 use std::time::Duration;
@@ -12,8 +18,10 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let [one_1, one_10] = [1, 10].map(|link| Ramp::one_file(&linked(link), PROFILE, true, STEP));
     progress(0.5);
     let [many_1, many_10] = [1, 10].map(|link| Ramp::own_files(&linked(link), PROFILE, STEP));
+    let edits = [1, 10].map(|link| Ramp::own_files(&linked(link), EDIT, STEP));
     progress(1.0);
     let mut claims = Claims::of("ebu-link");
+    claim_edits(&mut claims, &edits);
     // The last step has the most clients, where the narrow link is the limit.
     let gain = one_10.last(total) / one_1.last(total);
     let ours = format!("{:.0} MB/s, {:.0} at 10 GbE", one_1.last(total), one_10.last(total));
@@ -53,6 +61,10 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         "ebu-link",
         claims,
         vec![
+            figure("43", "edits over 1 GbE", RATES, drawn(&edits[0], rate), "The link."),
+            figure("44", "edits over 10 GbE", RATES, drawn(&edits[1], rate), "Disks."),
+            figure("45", "edits over 1 GbE", TIMES, drawn(&edits[0], latency), "The link."),
+            figure("46", "edits over 10 GbE", TIMES, drawn(&edits[1], latency), "Opening files."),
             figure(
                 "47",
                 "one file",
@@ -85,9 +97,22 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     )
 }
 
+/// Figures 43 to 46.
+fn claim_edits(claims: &mut Claims, [narrow, wide]: &[Ramp; 2]) {
+    for (kind, similar) in [(OperationKind::Read, true), (OperationKind::Write, false)] {
+        let [narrow, wide] = [narrow, wide].map(|ramp| middle(&rates(ramp, kind, false)));
+        let ours = format!("{narrow:.0} MB/s a client, {wide:.0} at 10 GbE");
+        claims.add("43, 44", ours, (narrow > 0.8 * wide) == similar, None);
+    }
+    let [narrow, wide] = [narrow, wide].map(|ramp| middle(&ramp.values(mean_latency)));
+    let ours = format!("{narrow:.2} ms, {wide:.2} at 10 GbE");
+    claims.add("45, 46", ours, narrow < 1.25 * wide, None);
+}
+
 fn both(one: &Ramp, ten: &Ramp, of: fn(&TransfersOutcome) -> f64) -> Vec<Series> {
     vec![one.line("1 GbE", of), ten.line("10 GbE", of)]
 }
 
 const PROFILE: &str = "ebu3362-read";
+const EDIT: &str = "ebu3362-edit";
 const STEP: Duration = Duration::from_secs(5);

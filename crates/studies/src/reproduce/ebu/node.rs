@@ -11,11 +11,11 @@
 //! - **Reads.** A cache hit costs network time only. Sequential reads cause read-ahead of as many
 //!   bytes as the run has already, at most [`Build::read_ahead`]. (The first block of a run causes
 //!   no read-ahead; servers that begin sooner lose more by random access.)
-//! - **Writes.** A write is complete when it is in memory. A sequential run is written to the disks
-//!   as soon as it fills a stripe, and its tail when the client moves elsewhere. With
-//!   [`Landing::InPlace`] it is written to its place, and a partial stripe is read first. With
-//!   [`Landing::Gathered`] whole stripes are written to free space: their pages move, and a
-//!   sequential read of the file is no longer sequential on the disks.
+//! - **Writes.** A write is complete when it is in memory, or on the disks if there is no memory. A
+//!   sequential run is written to the disks as soon as it fills a stripe, and its tail when the
+//!   client moves elsewhere. With [`Landing::InPlace`] it is written to its place, and a partial
+//!   stripe is read first. With [`Landing::Gathered`] whole stripes are written to free space:
+//!   their pages move, and a sequential read of the file is no longer sequential on the disks.
 //! - **Opening** a file takes three round trips (lookup, attributes, access: section 3.2), whose
 //!   answers queue behind data. The simulated latency, as the paper defines it, has no other part.
 //!
@@ -43,7 +43,7 @@ pub(super) struct Build {
     pub(super) read_ahead: u64,
     /// Bytes of pages that stay in memory; 0: none.
     pub(super) cache: u64,
-    /// Bytes of writes that are on their way at most.
+    /// Bytes of writes that are on their way at most; 0: each write waits for the disks.
     pub(super) write_room: u64,
     /// Between node and switch, each way.
     pub(super) link: BitRate,
@@ -228,6 +228,9 @@ impl Node {
         // The one line begins as soon as the other does: packet by packet.
         let there = self.into.send(self.clock, request.len).max(here);
         self.pages.keep(file, from, from + request.len);
+        if self.build.write_room == 0 {
+            return self.land(there, file, from..from + request.len, true) + self.build.round_trip;
+        }
         let mut room = self.clock;
         for (file, range) in self.joined(client, file, from..from + request.len) {
             let bytes = range.end - range.start;

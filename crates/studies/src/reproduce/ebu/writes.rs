@@ -1,10 +1,11 @@
-//! Figures 67 to 70: reads against writes, edit writes against whole files, on approach 2.
+//! Figures 67 to 70: reads against writes, edit writes against whole files, on approach 2 and with
+//! writes that wait for the disks.
 
 use super::super::Report;
 use super::node::Node;
 use super::{
     Axes, Claims, FILE, FILES, RATES, Ramp, TIMES, approach_2, figure, line, mean_latency, mix,
-    report, step, total,
+    report, step, total, written_through,
 };
 use meter::transfers::{Length, TransferMix, TransfersOutcome};
 use std::time::Duration;
@@ -14,6 +15,7 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let reads = Ramp::own_files(&build, "ebu3362-read", STEP);
     progress(0.3);
     let writes = Ramp::own_files(&build, "ebu3362-write", STEP);
+    let waiting = Ramp::own_files(&written_through(), "ebu3362-write", STEP);
     progress(0.6);
     let whole_files = TransferMix { length: Length::Whole, ..mix("ebu3362-write", FILES, true) };
     // A fresh node: nothing of the ramps is in its memory.
@@ -24,6 +26,8 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let mut claims = Claims::of("ebu-writes");
     let ours = format!("{read:.0} MB/s read by 40 clients, {edit:.0} written");
     claims.add("67", ours, edit < read, None);
+    let ours = format!("{read:.0} MB/s read, {:.0} written", waiting.last(total));
+    claims.add("67", ours, waiting.last(total) < read, None);
     let ours = format!("{slow_reads:.2} ms of reads, {slow_writes:.2} of writes");
     claims.add("68", ours, slow_writes > slow_reads, None);
     let ours = format!("{:.0} MB/s, {edit:.0}", total(&whole));
@@ -43,7 +47,7 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
                 "67",
                 "total rate",
                 RATES,
-                both(total),
+                [both(total), vec![waiting.line("writes that wait for the disks", total)]].concat(),
                 "A write that covers a part of a stripe reads what it changes first.",
             ),
             figure(

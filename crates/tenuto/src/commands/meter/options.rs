@@ -1,9 +1,11 @@
 //! Options that several commands of the meter share, as the experiments take them.
 
-use crate::args::meter::{TargetArgs, ThresholdArgs};
+use crate::args::meter::{FleetArgs, TargetArgs, ThresholdArgs};
 use crate::args::shared::TlsArgs;
+use crate::args::values::CommaList;
 use crate::failure::Failure;
 use device::Method;
+use meter::agents::{AgentsConfig, read_token};
 use meter::{Access, RateAlarmConfig, TargetSpec};
 use units::ByteCount;
 
@@ -24,6 +26,7 @@ pub(super) fn required<'a>(
 pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Failure> {
     let hint = "a directory, a file, a block device, s3://BUCKET, a title's address, sim:MODEL, \
                 or null:";
+    let agents = agents(args)?;
     Ok(TargetSpec {
         target: required("target", args.target.as_deref(), hint)?.to_owned(),
         size: args.size.unwrap_or(SIZE),
@@ -33,7 +36,62 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
         method,
         drop_caches: args.drop_caches,
         access: access(args, &args.tls)?,
+        agents,
     })
+}
+
+/// `--agents`, `--hosts` and their options; `None` to measure from this machine.
+fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure> {
+    let fleet = &args.fleet;
+    if fleet.agents.is_none() && fleet.hosts.is_none() {
+        return Ok(None);
+    }
+    // Options that agents do not have would otherwise be ignored in silence.
+    let refused = first_given(&[
+        ("destroy", args.overwrite.destroy),
+        ("endpoint", args.endpoint.is_some()),
+        ("region", args.region.is_some()),
+        ("ca-file", args.tls.ca_file.is_some()),
+        ("insecure", args.tls.insecure),
+        ("cert-file", args.tls.cert_file.is_some()),
+        ("key-file", args.tls.key_file.is_some()),
+    ]);
+    if let Some(name) = refused {
+        return Err(not_for_agents(name));
+    }
+    let names = |list: &Option<CommaList<String>>| {
+        list.as_ref().map(|list| list.0.clone()).unwrap_or_default()
+    };
+    let (agents, hosts) = (names(&fleet.agents), names(&fleet.hosts));
+    if agents.is_empty() && hosts.is_empty() {
+        return Err(
+            Failure::usage("no agent is named").hint("--agents 10.0.0.1:7070,10.0.0.2:7070")
+        );
+    }
+    if hosts.is_empty() && fleet.program.is_some() {
+        return Err(Failure::usage("--program is for --hosts")
+            .hint("leave it out: agents are started with their own program"));
+    }
+    // Agents on --hosts get a token of their own through ssh.
+    let token =
+        (!agents.is_empty()).then(|| read_token(fleet.token_file.as_deref())).transpose()?;
+    let FleetArgs { ssh, program, workers, .. } = fleet;
+    let (ssh, program, workers) = (ssh.clone(), program.clone(), *workers);
+    Ok(Some(AgentsConfig { agents, token, hosts, ssh, program, workers }))
+}
+
+/// The error of an option that agents do not have.
+pub(super) fn not_for_agents(name: &str) -> Failure {
+    Failure::usage(format!("--{name} is not for agents"))
+        .hint("leave it out, or measure from this machine, without --agents and --hosts")
+}
+
+/// An option's name, and whether it is given.
+pub(super) type Given = (&'static str, bool);
+
+/// The name of the first of these options that is given.
+pub(super) fn first_given(options: &[Given]) -> Option<&'static str> {
+    options.iter().find(|(_, given)| *given).map(|(name, _)| *name)
 }
 
 /// How buckets are reached: by the command line, and where it has no value by the environment.
@@ -50,11 +108,20 @@ fn access(args: &TargetArgs, tls: &TlsArgs) -> Result<Access, Failure> {
     Ok(access)
 }
 
-/// `--threshold`, `--threshold-window` and `--threshold-each`.
-pub(super) fn alarm(args: &ThresholdArgs) -> RateAlarmConfig {
-    RateAlarmConfig {
-        rate: args.threshold,
-        window: args.threshold_window,
-        each: args.threshold_each,
+/// `--threshold`, `--threshold-window` and `--threshold-each`, which need the log of operations on
+/// this machine.
+pub(super) fn alarm(args: &ThresholdArgs, target: &TargetSpec) -> Result<RateAlarmConfig, Failure> {
+    let given = first_given(&[
+        ("threshold", args.threshold.is_some()),
+        ("threshold-each", args.threshold_each),
+        ("threshold-window", args.threshold_window.is_some()),
+    ]);
+    match given.filter(|_| target.agents.is_some()) {
+        Some(name) => Err(not_for_agents(name)),
+        None => Ok(RateAlarmConfig {
+            rate: args.threshold,
+            window: args.threshold_window,
+            each: args.threshold_each,
+        }),
     }
 }

@@ -1,23 +1,19 @@
 //! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
 //! target.
 
-use super::options::{SIZE, alarm, required, target};
+use super::options::{Given, alarm, first_given, not_for_agents, required, target};
 use super::terminal::show;
 use crate::args::meter::{CapacityArgs, RunArgs, StreamsOnTarget, TargetArgs, VariantsArgs};
 use crate::args::shared::SwitchingArgs;
-use crate::args::values::CommaList;
 use crate::failure::Failure;
 use crate::limits;
 use device::Method;
-use meter::agents::{FleetConfig, WorkerOptions, read_token, run_fleet};
-use meter::profiles::Profile;
 use meter::{
     PlayersConfig, RunLength, StreamRunConfig, StreamsConfig, Variants, compare_variants,
-    load_profile, load_profile_text, run_players, run_streams, search_players, search_streams,
+    load_profile, run_players, run_streams, search_players, search_streams,
 };
 use player::AbrRule;
 use std::time::Duration;
-use units::nanos;
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let RunArgs { on, switching, duration, .. } = args;
@@ -26,20 +22,20 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     if !players {
         no_switching(switching)?;
     }
-    if args.fleet.agents.is_some() || args.fleet.hosts.is_some() {
-        let config = fleet_config(args)?;
-        return show(&on.output.report, |observer| run_fleet(&config, observer));
-    }
     let out = on.output.out.clone();
     if players {
         let length = duration.unwrap_or(RUN);
         let config = players_config(on, switching, length, &given_for_run(args))?;
         return show(&on.output.report, |observer| run_players(&config, args.count, out, observer));
     }
+    let streams = streams_config(on, *duration, RUN)?;
+    if args.hold && streams.target.agents.is_some() {
+        return Err(not_for_agents("hold"));
+    }
     let config = StreamRunConfig {
-        streams: streams_config(on, *duration, RUN)?,
+        alarm: alarm(&args.threshold, &streams.target)?,
+        streams,
         count: args.count,
-        alarm: alarm(&args.threshold),
         hold: args.hold,
         out,
     };
@@ -92,16 +88,20 @@ fn streams_config(
 ) -> Result<StreamsConfig, Failure> {
     let streams = &on.streams;
     let profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
+    let target = target(&on.target, streams.method.unwrap_or(Method::Best))?;
+    if streams.realtime && target.agents.is_some() {
+        return Err(Failure::usage("--realtime is not for agents")
+            .hint("start the agents with `chrt -f 20`"));
+    }
     Ok(StreamsConfig {
         profile,
-        target: target(&on.target, streams.method.unwrap_or(Method::Best))?,
+        target,
         layout: streams.layout,
         buffer: streams.buffer_frames.unwrap_or(BUFFER_FRAMES),
         duration: run_length(duration, usual),
         realtime: streams.realtime,
         spin: streams.busy_poll,
         metrics: on.output.metrics,
-        first_stream: 0,
     })
 }
 
@@ -118,14 +118,6 @@ fn no_switching(switching: &SwitchingArgs) -> Result<(), Failure> {
     }
     Err(Failure::usage("--switching is for players, and the target is not the address of a title")
         .hint("leave it out, or give an http(s):// address as the target"))
-}
-
-/// An option's name, and whether it is given.
-type Given = (&'static str, bool);
-
-/// The name of the first of these options that is given.
-fn first_given(options: &[Given]) -> Option<&'static str> {
-    options.iter().find(|(_, given)| *given).map(|(name, _)| *name)
 }
 
 /// Options of `meter run` alone that players do not have.
@@ -162,6 +154,8 @@ fn players_config(
         ("endpoint", target.endpoint.is_some()),
         ("region", target.region.is_some()),
         ("destroy", target.overwrite.destroy),
+        ("agents", target.fleet.agents.is_some()),
+        ("hosts", target.fleet.hosts.is_some()),
     ];
     if let Some(name) = first_given(of_run).or_else(|| first_given(&of_storage)) {
         return Err(Failure::usage(format!("--{name} is not for players"))
@@ -177,91 +171,4 @@ fn players_config(
         identity: target.tls.identity()?,
         metrics: output.metrics,
     })
-}
-
-fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
-    let RunArgs { on: StreamsOnTarget { streams, target, output }, fleet, .. } = args;
-    let profile = required("profile", streams.profile.as_deref(), PROFILES)?;
-    let place = required("target", target.target.as_deref(), "a directory on each agent")?;
-    // Before a connection to any agent, so that no measurement starts.
-    refuse_for_agents(args)?;
-    let names = |list: &Option<CommaList<String>>| {
-        list.as_ref().map(|list| list.0.clone()).unwrap_or_default()
-    };
-    let (agents, hosts) = (names(&fleet.agents), names(&fleet.hosts));
-    if agents.is_empty() && hosts.is_empty() {
-        return Err(
-            Failure::usage("no agent is named").hint("--agents 10.0.0.1:7070,10.0.0.2:7070")
-        );
-    }
-    if hosts.is_empty() && fleet.program.is_some() {
-        return Err(Failure::usage("--program is for --hosts")
-            .hint("leave it out: agents are started with their own program"));
-    }
-    // Agents on --hosts get a token of their own through ssh.
-    let token =
-        (!agents.is_empty()).then(|| read_token(fleet.token_file.as_deref())).transpose()?;
-    Ok(FleetConfig {
-        token,
-        agents,
-        hosts,
-        ssh: fleet.ssh.clone(),
-        program: fleet.program.clone(),
-        target: place.to_owned(),
-        // As text, because the agents may not have the file.
-        profile: load_profile_text(profile)?,
-        streams: args.count,
-        workers: fleet.workers,
-        options: worker_options(args, &load_profile(profile)?),
-        metrics: output.metrics,
-        out: output.out.clone(),
-    })
-}
-
-/// Refuses options that agents do not have, which would otherwise be ignored in silence.
-fn refuse_for_agents(args: &RunArgs) -> Result<(), Failure> {
-    let RunArgs { on: StreamsOnTarget { streams, target, .. }, threshold, .. } = args;
-    if target.overwrite.destroy || args.hold {
-        return Err(Failure::usage("--destroy and --hold are not for agents")
-            .hint("agents measure in directories, and begin together"));
-    }
-    if streams.realtime {
-        return Err(Failure::usage("--realtime is not for agents")
-            .hint("start the agents with `chrt -f 20`"));
-    }
-    let refused = first_given(&[
-        ("threshold", threshold.threshold.is_some()),
-        ("threshold-each", threshold.threshold_each),
-        ("threshold-window", threshold.threshold_window.is_some()),
-        ("switching", args.switching.switching != AbrRule::Never),
-        ("drop-caches", target.drop_caches),
-        ("endpoint", target.endpoint.is_some()),
-        ("region", target.region.is_some()),
-        ("ca-file", target.tls.ca_file.is_some()),
-        ("insecure", target.tls.insecure),
-        ("cert-file", target.tls.cert_file.is_some()),
-        ("key-file", target.tls.key_file.is_some()),
-    ]);
-    match refused {
-        None => Ok(()),
-        Some(name) => Err(Failure::usage(format!("--{name} is not for agents"))
-            .hint("leave it out, or measure from this machine, without --agents and --hosts")),
-    }
-}
-
-/// The options that workers of agents have, too.
-fn worker_options(args: &RunArgs, profile: &Profile) -> WorkerOptions {
-    let StreamsOnTarget { streams, target, .. } = &args.on;
-    let buffer_frames = streams.buffer_frames.unwrap_or(BUFFER_FRAMES);
-    let allowed = profile.fps.map_or(Duration::ZERO, |fps| fps.moment(buffer_frames.into()));
-    WorkerOptions {
-        duration_ns: nanos(run_length(args.duration, RUN).of(allowed)),
-        buffer_frames,
-        size: target.size.unwrap_or(SIZE).0,
-        method: streams.method.map(|method| method.name().to_owned()),
-        layout: streams.layout.map(|layout| layout.name().to_owned()),
-        fill_level: target.fill_level,
-        buffered: target.buffered,
-        busy_poll: streams.busy_poll,
-    }
 }

@@ -12,9 +12,12 @@ use meter::{
 
 pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
     let hint = "ebu3362-edit, ebu3362-read and ebu3362-write are those of EBU TECH 3362";
+    let profile = load_profile(required("profile", args.profile.as_deref(), hint)?)?;
+    let target = target(&args.target, Method::Best)?;
     let config = TransfersConfig {
-        profile: load_profile(required("profile", args.profile.as_deref(), hint)?)?,
-        target: target(&args.target, Method::Best)?,
+        profile,
+        alarm: alarm(&args.threshold, &target)?,
+        target,
         clients: args.clients,
         files: args.files,
         own_files: args.file_per_client,
@@ -27,7 +30,6 @@ pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
         duration: args.duration,
         max_transfers: args.transfers,
         seed: args.random.seed,
-        alarm: alarm(&args.threshold),
         metrics: args.output.metrics,
         out: args.output.out.clone(),
     };
@@ -40,13 +42,14 @@ pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let script = load_script(&args.script)?;
+    let target = target(&args.target, Method::Best)?;
     let config = RampConfig {
         profile: load_profile(&script.profile)?,
         script,
-        target: target(&args.target, Method::Best)?,
+        alarm: alarm(&args.threshold, &target)?,
+        target,
         step_length: args.step,
         seed: args.random.seed,
-        alarm: alarm(&args.threshold),
         metrics: args.output.metrics,
         out: args.output.out.clone(),
     };

@@ -1,0 +1,359 @@
+//! A target on other machines: agents open it there, and run each step of an experiment together
+//! (`--agents`, `--hosts`).
+//!
+//! ```text
+//!   StreamRuns, transfers ── open ──▶ OpenTarget::Agents ── run(plan) ──▶ a step of each worker
+//!                                                         ◀── outcomes, added up
+//! ```
+//!
+//! Every experiment runs on agents as it does here, because only the two functions that run a plan
+//! differ. The log of operations stays on the agents, and is not kept.
+
+use super::agents_page::AgentFigures;
+use super::remote_deploy::RemoteDeploy;
+use crate::error::MeterError;
+use crate::fleet::{
+    self, AgentConnection, AgentState, Fleet, HANDSHAKE_LIMIT, HandshakeStream, TargetFacts, Token,
+    WorkerProgress, WorkerStep, WorkerTask,
+};
+use crate::live::Live;
+use crate::observer::Observer;
+use crate::streams::{StreamsPlan, StreamsProgress};
+use crate::transfers::{TransfersOutcome, TransfersPlan, TransfersProgress};
+use serde::de::DeserializeOwned;
+use std::cell::{Ref, RefCell};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use units::{ByteCount, Hinted};
+
+/// Time for a connection to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The machines that measure instead of this one.
+#[derive(Clone)]
+pub struct AgentsConfig {
+    /// Addresses of agents that run already.
+    pub agents: Vec<String>,
+    /// The token of these agents.
+    pub token: Option<Token>,
+    /// Hosts to which the agent is copied, and where it is started, by ssh.
+    pub hosts: Vec<String>,
+    /// The ssh command, split at blanks.
+    pub ssh: String,
+    /// The program that is copied to hosts; without it this one.
+    pub program: Option<PathBuf>,
+    /// Processes on each agent.
+    pub workers: u32,
+}
+
+impl AgentsConfig {
+    /// The agents and hosts by name.
+    pub(super) fn names(&self) -> Vec<String> {
+        [&self.agents[..], &self.hosts].concat()
+    }
+
+    /// Number of workers of all agents; one at least.
+    pub(super) fn all_workers(&self) -> u32 {
+        let agents = u32::try_from(self.names().len()).unwrap_or(u32::MAX);
+        self.workers.saturating_mul(agents).max(1)
+    }
+}
+
+/// A target that agents have prepared.
+pub(super) struct AgentsTarget {
+    fleet: RefCell<Fleet>,
+    /// Number of workers of all agents.
+    workers: u32,
+    /// What the first worker has prepared; the others have the same task.
+    facts: TargetFacts,
+    /// The figures of each agent in the last step.
+    last: RefCell<Vec<AgentFigures>>,
+    connected: Duration,
+    _helpers: Helpers,
+}
+
+/// The ssh processes, which end with their connections.
+struct Helpers(Vec<Child>);
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        // Their exit status adds nothing.
+        self.0.iter_mut().for_each(|helper| drop(helper.wait()));
+    }
+}
+
+/// A part of a result: that of one worker. Parts of a step are added up.
+pub(super) trait Part: DeserializeOwned {
+    /// Adds what another worker has measured in the same step.
+    fn add(&mut self, other: Self);
+    /// States which agent measured this part, where it is not clear from the figures.
+    fn name(&mut self, agent: &str);
+    /// States that a part is missing.
+    fn incomplete(&mut self);
+    /// Adds this part to the figures of its agent.
+    fn count(&self, figures: &mut AgentFigures);
+}
+
+impl AgentsTarget {
+    /// Connects to the agents, and has their workers prepare for `task`.
+    pub(super) fn open(
+        config: &AgentsConfig,
+        task: &WorkerTask,
+        observer: &dyn Observer,
+    ) -> Result<Self, MeterError> {
+        let began = Instant::now();
+        observer.status("connecting");
+        let (connections, helpers) = connect_all(config, &task.target, began)?;
+        let connected = began.elapsed();
+        let workers = usize::try_from(config.workers.max(1)).unwrap_or(1);
+        let mut fleet = Fleet::new(connections, began);
+        let mut watch = |agents: &[AgentState]| {
+            observer.status(&view(agents));
+            !observer.is_stopped()
+        };
+        fleet.prepare(task, workers, &mut watch)?;
+        let facts = fleet.agents.iter().flat_map(|agent| &agent.workers);
+        let facts = facts.filter_map(|worker| worker.facts.clone()).next();
+        let facts = facts.ok_or_else(|| MeterError::usage("no agent is named"))?;
+        Ok(Self {
+            fleet: RefCell::new(fleet),
+            workers: config.all_workers(),
+            facts,
+            last: RefCell::default(),
+            connected,
+            _helpers: Helpers(helpers),
+        })
+    }
+
+    pub(super) fn facts(&self) -> &TargetFacts {
+        &self.facts
+    }
+
+    /// Number of workers.
+    pub(super) fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    /// The largest part of `count` streams or clients that a worker gets.
+    pub(super) fn share(&self, count: u32) -> u32 {
+        count.div_ceil(self.workers)
+    }
+
+    /// Runs the streams of a plan, divided among the workers as evenly as possible.
+    pub(super) fn streams<P: Part>(
+        &self,
+        plan: &StreamsPlan,
+        live: Option<&Live>,
+        go_on: &mut dyn FnMut(StreamsProgress) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<P, MeterError> {
+        let mut before = 0;
+        let steps = self.shares(plan.streams).map(|streams| {
+            // Streams are numbered over all workers, so that no two begin at the same time.
+            let first_stream = before;
+            before += streams;
+            let (length, continues) = (plan.duration, plan.continues);
+            Some(WorkerStep::Streams { streams, first_stream, length, continues })
+                .filter(|_| streams > 0)
+        });
+        let mut watch = |all: WorkerProgress| {
+            let WorkerProgress { elapsed, judged, late, late_rounds, .. } = all;
+            go_on(StreamsProgress { elapsed, judged, late, late_rounds })
+        };
+        self.run(steps.collect(), live, &mut watch, observer)
+    }
+
+    /// Makes the transfers of a plan; the clients are divided among the workers.
+    pub(super) fn transfers(
+        &self,
+        plan: &TransfersPlan,
+        live: Option<&Live>,
+        go_on: &mut dyn FnMut(TransfersProgress) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<TransfersOutcome, MeterError> {
+        let steps = (0u64..).zip(self.shares(plan.clients)).map(|(worker, clients)| {
+            // Otherwise all workers would draw the same transfers at the same time.
+            let seed = plan.seed ^ worker << 48;
+            Some(WorkerStep::Transfers(Box::new(TransfersPlan { clients, seed, ..plan.clone() })))
+                .filter(|_| clients > 0)
+        });
+        let mut watch = |all: WorkerProgress| {
+            let bytes = ByteCount(all.bytes);
+            go_on(TransfersProgress { elapsed: all.elapsed, transfers: all.judged, bytes })
+        };
+        self.run(steps.collect(), live, &mut watch, observer)
+    }
+
+    fn shares(&self, count: u32) -> impl Iterator<Item = u32> + use<> {
+        let workers = self.workers;
+        (0..workers).map(move |number| count / workers + u32::from(number < count % workers))
+    }
+
+    fn run<P: Part>(
+        &self,
+        steps: Vec<Option<WorkerStep>>,
+        live: Option<&Live>,
+        go_on: &mut dyn FnMut(WorkerProgress) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<P, MeterError> {
+        let mut fleet = self.fleet.borrow_mut();
+        let mut watch = |agents: &[AgentState]| {
+            observer.status(&view(agents));
+            live.into_iter().for_each(|live| live.agents(agents));
+            let workers = agents.iter().flat_map(|agent| &agent.workers);
+            go_on(together(workers.map(|worker| worker.progress))) && !observer.is_stopped()
+        };
+        fleet.step(steps, &mut watch);
+        let mut all: Option<P> = None;
+        let mut last = Vec::new();
+        for agent in &fleet.agents {
+            let mut figures = AgentFigures::of(agent);
+            for result in agent.workers.iter().filter_map(|worker| worker.result.clone()) {
+                let wrong = |error: serde_json::Error| {
+                    MeterError::new(format!("agent {}: {error}", agent.name))
+                        .hint("use the same version on both")
+                };
+                let mut part: P = serde_json::from_value(result).map_err(wrong)?;
+                part.count(&mut figures);
+                part.name(&agent.name);
+                match &mut all {
+                    None => all = Some(part),
+                    Some(sum) => sum.add(part),
+                }
+            }
+            last.push(figures);
+        }
+        *self.last.borrow_mut() = last;
+        // The results of the others are reported; they are not valid.
+        let lost = fleet.is_incomplete();
+        drop(fleet);
+        let Some(mut all) = all else {
+            return self.check().and(Err(MeterError::new("no agent has a result")));
+        };
+        if lost {
+            all.incomplete();
+        }
+        Ok(all)
+    }
+
+    /// The reasons why the results are not those that were asked for.
+    pub(super) fn why_not(&self) -> Vec<String> {
+        let fleet = self.fleet.borrow();
+        let lost = fleet.agents.iter().filter_map(|agent| {
+            let why = agent.lost.as_ref()?;
+            Some(format!("agent {} was lost: {}", agent.name, why.one_line()))
+        });
+        lost.collect()
+    }
+
+    /// Refuses the results of a fleet that has lost an agent.
+    pub(super) fn check(&self) -> Result<(), MeterError> {
+        self.why_not().first().map_or(Ok(()), |first| {
+            Err(MeterError::new(format!("not valid: {first}"))
+                .hint("what the others measured is reported; run again when all agents are there")
+                .invalid())
+        })
+    }
+
+    /// The time until all agents were connected.
+    pub(super) fn connected(&self) -> Duration {
+        self.connected
+    }
+
+    /// The figures of each agent in the last step.
+    pub(super) fn last(&self) -> Ref<'_, [AgentFigures]> {
+        Ref::map(self.last.borrow(), Vec::as_slice)
+    }
+}
+
+/// The progress of all workers.
+fn together(workers: impl Iterator<Item = WorkerProgress>) -> WorkerProgress {
+    workers.fold(WorkerProgress::default(), |sum, one| WorkerProgress {
+        elapsed: sum.elapsed.max(one.elapsed),
+        judged: sum.judged + one.judged,
+        late: sum.late + one.late,
+        // The numbers of the rounds are not known, so that a round may be counted twice: never are
+        // too many streams taken for held.
+        late_rounds: sum.late_rounds + one.late_rounds,
+        bytes: sum.bytes + one.bytes,
+    })
+}
+
+type Connected = (Vec<AgentConnection>, Vec<Child>);
+
+/// Connects to all agents in parallel: forty logins one after another would take long.
+fn connect_all(
+    config: &AgentsConfig,
+    target: &str,
+    began: Instant,
+) -> Result<Connected, MeterError> {
+    let AgentsConfig { agents, hosts, ssh, token, program, .. } = config;
+    let deploy = match hosts.is_empty() {
+        true => None,
+        false => Some(RemoteDeploy::new(ssh, program.as_deref(), target)?),
+    };
+    let dial = |agent: &String| Ok((dial(agent, token.as_ref(), began)?, None));
+    let start = |(deploy, host): (&RemoteDeploy<'_>, &String)| {
+        let (connection, child) = deploy.start(host, began)?;
+        Ok((connection, Some(child)))
+    };
+    let deployed = deploy.iter().flat_map(|deploy| hosts.iter().map(move |host| (deploy, host)));
+    let made: Vec<Result<(AgentConnection, Option<Child>), MeterError>> =
+        std::thread::scope(|scope| {
+            let dialled = agents.iter().map(|agent| scope.spawn(move || dial(agent)));
+            let started = deployed.map(|pair| scope.spawn(move || start(pair)));
+            // Collected before the first join: an iterator would start a thread only after the one
+            // before has ended. All are joined before the first error is returned.
+            let threads: Vec<_> = dialled.chain(started).collect();
+            let gone = |_| Err(MeterError::new("a connection's thread is gone"));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(gone)).collect()
+        });
+    let (mut connections, mut children) = (Vec::new(), Vec::new());
+    for one in made {
+        let (connection, child) = one?;
+        connections.push(connection);
+        children.extend(child);
+    }
+    Ok((connections, children))
+}
+
+fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConnection, MeterError> {
+    let token = token.ok_or_else(|| MeterError::usage("--token-file is missing"))?;
+    let cannot = |error: std::io::Error| {
+        MeterError::new(format!("agent {agent}: cannot connect: {error}"))
+            .hint("is `tenuto meter agent` running there, with --listen for the network?")
+    };
+    let mut addresses = agent.to_socket_addrs().map_err(cannot)?;
+    let none = || MeterError::usage(format!("{agent} is no address"));
+    let address = addresses.next().ok_or_else(none)?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
+    // The exchange that compares the clocks must not wait for a full packet.
+    stream.set_nodelay(true).map_err(cannot)?;
+    let stream = HandshakeStream::new(stream, HANDSHAKE_LIMIT);
+    let (from, to) = (Box::new(stream.clone()), Box::new(stream.clone()));
+    let connection = fleet::connect(agent, from, to, token, began)?;
+    // From here on the run observes whether the agent is silent.
+    stream.lift(None).map_err(cannot)?;
+    Ok(connection)
+}
+
+/// The state of all agents, one line each.
+fn view(agents: &[AgentState]) -> String {
+    let line = |agent: &AgentState| {
+        let workers = &agent.workers;
+        let ready = workers.iter().filter(|worker| worker.facts.is_some()).count();
+        let WorkerProgress { elapsed, judged, late, .. } =
+            together(workers.iter().map(|worker| worker.progress));
+        let state = match agent {
+            AgentState { lost: Some(_), .. } => "lost".to_owned(),
+            _ if ready < workers.len() => format!("preparing, {ready} of {} ready", workers.len()),
+            _ if workers.iter().all(|worker| !worker.busy) => "done".to_owned(),
+            _ => format!("{:.0} s", elapsed.as_secs_f64()),
+        };
+        format!("{:20} {state:24} {judged:>10} done {late:>8} late", agent.name)
+    };
+    // The first line follows the prefix of the status, so that only the others are indented.
+    agents.iter().map(line).collect::<Vec<_>>().join("\n  ")
+}
