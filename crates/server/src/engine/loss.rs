@@ -158,8 +158,8 @@ impl Engine {
                 self.end_session(now, id, false);
             }
         }
-        // Only now: until their sessions moved or ended, streams and feeds held the buffers of these
-        // reads.
+        // Only now: until their sessions moved or ended, these reads' buffers were held. By feeds,
+        // too, which leave here.
         self.streams.leave_feeds(now);
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);

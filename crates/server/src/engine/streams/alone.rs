@@ -15,7 +15,7 @@
 //! slot early, and only memory beyond a bound that has nothing to do with time is looked at: how
 //! much is held at once is not monotone.
 
-use super::Streams;
+use super::{Streams, least_reserve, reserve_for};
 use crate::engine::bookings::evaluate::{Candidate, Speed};
 use crate::engine::stream::Stream;
 use crate::engine::{RefusalCause, Resource};
@@ -81,11 +81,12 @@ impl Streams {
         if candidate.copies.iter().any(|copy| !self.bookings.is_live(copy)) {
             return None;
         }
-        let pieces = candidate
-            .streams
-            .iter()
-            .map(|stream| u64::from(stream.layout.tracks[usize::from(stream.track)].piece));
-        let least = candidate.demand.reserve + pieces.max().unwrap_or(0);
+        let unread = candidate.streams.iter().flat_map(Stream::unread);
+        let largest = unread.map(|piece| u64::from(piece.len)).max().unwrap_or(0);
+        // What the sockets need at least: where memory is short a newcomer is given no more.
+        let tracks: Vec<_> = candidate.streams.iter().map(|stream| stream.track).collect();
+        let sockets = least_reserve(reserve_for(&candidate.layout, &tracks));
+        let least = sockets + largest;
         if least > self.bookings.all_memory() {
             return Some(false);
         }
