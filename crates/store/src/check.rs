@@ -108,7 +108,8 @@ impl Store {
                 Err(error) => return Err(error),
             };
             for (number, track) in (0..).zip(&title.tracks) {
-                // A device that came back shorter or with another disk's data differs at one of these
+                // A device that came back shorter or with another disk's data differs at one of
+                // these
                 // places.
                 for at in [0, track.bytes / 2, track.bytes.saturating_sub(1)] {
                     if at < track.bytes {
