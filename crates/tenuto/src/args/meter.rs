@@ -161,6 +161,14 @@ pub(crate) struct TargetArgs {
     /// the storage.
     #[arg(long)]
     pub(crate) drop_caches: bool,
+    /// Fill and write with recognisable data, and verify everything that is read.
+    ///
+    /// In a directory of this machine. Every page of 4 KiB that is not as it was written is
+    /// reported with file, offset and time, also one that an acknowledged write should have
+    /// changed. Ends with exit code 4 if there is one. Takes processor time: about a second for 4
+    /// GB.
+    #[arg(long)]
+    pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) overwrite: OverwriteArgs,
     /// The server of buckets: http[s]://HOST[:PORT].
