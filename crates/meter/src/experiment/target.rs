@@ -102,8 +102,8 @@ impl TargetSpec {
             return Err(MeterError::usage(format!("agents cannot measure {}", self.target))
                 .hint("name a directory or a file on each agent"));
         }
-        if self.verify && !Path::new(&self.target).is_dir() || self.verify && self.agents.is_some()
-        {
+        let makes_here = self.agents.is_none() && Path::new(&self.target).is_dir();
+        if self.verify && !makes_here {
             return Err(MeterError::usage("--verify is for files that the meter makes here")
                 .hint("name a directory of this machine as --target"));
         }

@@ -413,7 +413,9 @@ fn data_that_is_not_as_it_was_written_is_named_with_its_place() {
     let third = 2 * 290_816;
     file.write_all_at(&[0; 4096], third).unwrap();
     file.sync_all().unwrap();
-    child.stdin.as_mut().unwrap().write_all(b"begin\n").unwrap();
+    // Open until the end: the end of its input would stop the run.
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"begin\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{:?}", std::io::read_to_string(said));
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -458,6 +460,29 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
     dir.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
     dir.fails("meter ramp own.toml", 2, "--target is missing");
+}
+
+#[test]
+fn the_ebus_procedure_is_one_command_with_one_report() {
+    let dir = TestDir::new();
+    let line = "meter ebu --target sim:ssd-nvme --step 200ms --repeats 1 --out all";
+    let report = dir.json(line);
+    let parts = report["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 19, "{report}");
+    let part = |name: &str| parts.iter().find(|part| part["name"] == name).unwrap();
+    let read = part("ebu-multi-read");
+    assert_eq!(read["summary"]["steps"].as_array().unwrap().len(), 10);
+    assert!(read["found"][0].as_str().unwrap().contains("mean latency"), "{read}");
+    // A simulated disk has no page cache, and nothing says where a second node is.
+    assert!(part("cache")["left_out"].as_str().unwrap().contains("no page cache"), "{report}");
+    assert!(part("nodes")["left_out"].as_str().unwrap().contains("second node"), "{report}");
+    assert!(part("position")["found"][0].is_string(), "{report}");
+    let page = String::from_utf8(dir.read("all/report.html")).unwrap();
+    for words in ["A file for each client", "Largest latency of a transfer", "Fragmentation"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!dir.read("all/ebu-single-edit/report.html").is_empty());
+    dir.fails("meter ebu", 2, "--target is missing");
 }
 
 #[test]
