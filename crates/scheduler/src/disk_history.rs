@@ -4,16 +4,17 @@
 //! ```text
 //!   0  magic "TNTOseen"
 //!   8  words u64, little-endian:
-//!        version = 2
+//!        version = 3
 //!        key: slot ns, bytes of a read, reads guaranteed, ns that one read is charged
-//!        guard: reads guaranteed now, good slots │ time guard: slowdown in 1,024ths, good sweeps
+//!        guard: reads guaranteed now │ time guard: slowdown in 1,024ths
 //!        slow slots: filled, slow for, then counted lists: the last slots; each block, all LENGTHS
 //!        busy slots: filled, then a counted list: each block's fewest
 //! ```
 //!
 //! The caller that stores the bytes guards them with a checksum. A record that contradicts itself,
-//! or that was observed with other reads, is refused here. The age of a record does not matter: a
-//! slow disk is trusted again after good slots, not after time.
+//! or that was observed with other reads, is refused here. The age of a record does not matter: it
+//! is provisional. A few seconds of good reads contradict what it says of the guards, and half a
+//! minute what it says of slow slots.
 
 use crate::busy::{self, BusySlots};
 use crate::curve::LONGEST;
@@ -58,7 +59,7 @@ pub enum HistoryError {
     #[error("they are not what a server keeps")]
     NotOne,
     /// Another version of Tenuto wrote it.
-    #[error("they are of version {0}, and this program knows version 2")]
+    #[error("they are of version {0}, and this program knows version 3")]
     Version(u64),
     /// The bytes end too early, go on too long, or contradict themselves.
     #[error("they do not hold together")]
@@ -86,8 +87,7 @@ impl DiskHistory {
         let ObservedCurve { last, blocks, filled, slow_for } = &self.observed_curve;
         let BusySlots { blocks: busy, filled: busy_filled } = &self.busy_slots;
         let mut words = vec![VERSION, nanos(slot), read_size, min_read.into(), charged];
-        words.extend(self.guard.words());
-        words.extend(self.time_guard.words());
+        words.extend([self.guard.word(), self.time_guard.word()]);
         words.extend([u64::from(*filled), u64::from(*slow_for), last.len() as u64]);
         words.extend(last.iter().copied().map(u64::from));
         words.push(blocks.len() as u64);
@@ -114,8 +114,8 @@ impl DiskHistory {
             min_read: number(&mut rest, u32::MAX)?,
             charged: rest.u64()?,
         };
-        let guard = Guard::of_words(key.min_read, [rest.u64()?, rest.u64()?]);
-        let time_guard = TimeGuard::of_words([rest.u64()?, rest.u64()?]);
+        let guard = Guard::of_word(key.min_read, rest.u64()?);
+        let time_guard = TimeGuard::of_word(rest.u64()?);
         let observed_curve = decode_observed_curve(&mut rest)?;
         // A full block wraps to zero, so `filled` never reaches BLOCK.
         let filled = number(&mut rest, busy::BLOCK - 1)?;
@@ -136,7 +136,7 @@ impl DiskHistory {
     pub const MOST_BYTES: usize = {
         let slow = 3 + LONGEST + 1 + observed_curve::BLOCKS as usize * LENGTHS;
         let busy = 2 + busy::BLOCKS;
-        8 * (1 + 5 + 4 + slow + busy)
+        8 * (1 + 5 + 2 + slow + busy)
     };
 }
 
@@ -170,7 +170,7 @@ fn numbers(rest: &mut Decoder<'_>, most: usize) -> Result<VecDeque<u32>, History
 }
 
 const MAGIC: [u8; 8] = *b"TNTOseen";
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -204,7 +204,10 @@ mod tests {
             let bytes = before.encode();
             assert!(bytes.len() <= DiskHistory::MOST_BYTES, "seed {seed}: {}", bytes.len());
             let mut after = DiskHistory::decode(&bytes).unwrap();
-            assert_eq!(after, before, "seed {seed}");
+            let guards = |history: &DiskHistory| {
+                (history.key, history.guard.min_read(), history.time_guard.slowdown())
+            };
+            assert_eq!(guards(&after), guards(&before), "seed {seed}");
             for _ in 0..1300 {
                 let reads = random.u32(30..=40);
                 for remembered in [&mut before, &mut after] {
@@ -217,7 +220,8 @@ mod tests {
                     "seed {seed}"
                 );
             }
-            assert_eq!(after, before, "seed {seed}");
+            assert_eq!(after.observed_curve, before.observed_curve, "seed {seed}");
+            assert_eq!(after.busy_slots, before.busy_slots, "seed {seed}");
         }
     }
 

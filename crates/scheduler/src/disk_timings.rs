@@ -72,6 +72,11 @@ impl DiskTimings {
         }
     }
 
+    /// Whether the disk was slower lately than calibrated.
+    pub fn is_behind(&self) -> bool {
+        self.slowdown > 0 || self.observed_curve.is_some()
+    }
+
     /// Nanoseconds that a sweep takes at most at the present slowdown; see [`Costs::batch`].
     #[inline]
     pub fn charge(&self, costs: &Costs, reads: u64, transfer: u64) -> u64 {

@@ -71,6 +71,11 @@ impl ObservedCurve {
         }
     }
 
+    /// The slots are of an earlier run: half a minute of good ones is enough to forget them.
+    pub fn is_of_earlier_run(&mut self) {
+        self.slow_for = self.slow_for.min(BLOCK);
+    }
+
     /// The fewest reads in any number of consecutive slots that are recorded; `None` if none was
     /// below the guarantee.
     pub fn curve(&self) -> Option<ServiceCurve> {

@@ -5,11 +5,17 @@
 //!   core ──ReadJob──▶ waiting ──submit──▶ device (at most `depth`)
 //!   core ◀──ReadDone(SharedBuffer)── CRC-32C of each 64 KiB ◀── completion
 //! ```
+//!
+//! Each read is reported with the time for which the device certainly had it. A thread that has to
+//! wait for a processor sees the end of a read late, and gives the next one late to a device that
+//! has nothing else to do; neither makes the disk slow.
 
+use crate::clock::Clock;
 use crate::engine::{ReadId, ReadOutcome};
 use crate::library::OpenTitle;
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
+use crate::run_delay::RunDelay;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
 use device::{Buffer, Completion, DeviceError, Queue, SharedBuffer};
 use media::CHECKSUM_SPAN;
@@ -17,10 +23,11 @@ use rustix::io::Errno;
 use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use units::Hinted;
+use units::{Hinted, Moment, nanos};
 
 /// A read to be made on a disk.
 #[derive(Debug)]
@@ -54,6 +61,7 @@ impl DiskThread {
         queue: Box<dyn Queue>,
         depth: u32,
         core: CoreHandle,
+        clock: Clock,
         log: Log,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (jobs, incoming) = unbounded();
@@ -61,6 +69,8 @@ impl DiskThread {
             queue,
             depth,
             core,
+            clock,
+            looked_at: clock.now(),
             log,
             waiting: VecDeque::new(),
             reading: HashMap::new(),
@@ -75,14 +85,19 @@ struct Reader {
     queue: Box<dyn Queue>,
     depth: u32,
     core: CoreHandle,
+    clock: Clock,
+    // When completions were looked for last.
+    looked_at: Moment,
     log: Log,
     waiting: VecDeque<(ReadJob, Buffer)>,
-    reading: HashMap<u64, ReadJob>,
+    // With the time at which the device was given the read.
+    reading: HashMap<u64, (ReadJob, Moment)>,
     done: Vec<Completion>,
 }
 
 impl Reader {
     fn run(mut self, incoming: &Receiver<(ReadJob, Buffer)>) {
+        let run_delay = RunDelay::of_this_thread();
         loop {
             if !self.fetch(incoming) {
                 return;
@@ -94,12 +109,17 @@ impl Reader {
                 // All submitted jobs failed at once and have been reported.
                 continue;
             }
+            let (called_at, delayed) = (self.clock.now(), run_delay.total());
             if let Err(error) = self.queue.wait(wait, &mut self.done) {
                 self.log.line(|| json!({ "event": "disk-wait-failed", "error": error.one_line() }));
                 thread::sleep(WHILE_FULL);
             }
+            let seen_at = self.clock.now();
+            let delayed = run_delay.total().saturating_sub(delayed);
+            let ended_at = may_have_ended_at(self.looked_at, called_at, seen_at, delayed);
+            self.looked_at = seen_at;
             for completion in std::mem::take(&mut self.done) {
-                self.finish(completion);
+                self.finish(completion, ended_at);
             }
         }
     }
@@ -127,21 +147,22 @@ impl Reader {
         while self.queue.in_flight() < self.depth {
             // In the order of the jobs: the engine has sorted them by their place on the disk.
             let Some((job, buffer)) = self.waiting.pop_front() else { return };
-            let tag = job.read.0;
+            let (tag, now) = (job.read.0, self.clock.now());
             match self.queue.submit(tag, job.offset, buffer) {
                 Ok(()) => {
-                    self.reading.insert(tag, job);
+                    self.reading.insert(tag, (job, now));
                 }
                 Err(error) => {
                     self.log_failure(&job, "read-failed", &error.one_line());
-                    self.send_result(job.read, Err(outcome_of(&error)));
+                    self.send_result(job.read, Err(outcome_of(&error)), now..now);
                 }
             }
         }
     }
 
-    fn finish(&mut self, completion: Completion) {
-        let job = self.reading.remove(&completion.tag).expect("a completion of a submitted read");
+    fn finish(&mut self, completion: Completion, ended_at: Moment) {
+        let (job, begun_at) =
+            self.reading.remove(&completion.tag).expect("a completion of a submitted read");
         let result = match completion.result {
             Err(error) => {
                 self.log_failure(&job, "read-failed", &error.one_line());
@@ -157,11 +178,16 @@ impl Reader {
                 }
             },
         };
-        self.send_result(job.read, result);
+        self.send_result(job.read, result, begun_at..ended_at.max(begun_at));
     }
 
-    fn send_result(&self, read: ReadId, result: Result<SharedBuffer, ReadOutcome>) {
-        self.core.send(Event::ReadDone { read, result });
+    fn send_result(
+        &self,
+        read: ReadId,
+        result: Result<SharedBuffer, ReadOutcome>,
+        device: Range<Moment>,
+    ) {
+        self.core.send(Event::ReadDone { read, result, device });
     }
 
     fn log_failure(&self, job: &ReadJob, event: &str, error: &str) {
@@ -177,6 +203,20 @@ impl Reader {
             })
         });
     }
+}
+
+// The earliest time at which reads may have ended that were seen to have at `seen_at`, by a call
+// from `called_at` on, in which the thread had no processor for `delayed`. The thread had looked
+// at `looked_at` before.
+fn may_have_ended_at(
+    looked_at: Moment,
+    called_at: Moment,
+    seen_at: Moment,
+    delayed: Duration,
+) -> Moment {
+    let woken_at = Moment(seen_at.0.saturating_sub(nanos(delayed)));
+    // A call that did not sleep has found reads that had ended before.
+    if woken_at > called_at + SLEPT { woken_at } else { looked_at }
 }
 
 /// Classifies an error: a device that was removed fails with certain error numbers, or reads end
@@ -213,3 +253,22 @@ const WHILE_ROOM: Duration = Duration::from_millis(1);
 /// The longest wait for a completion while the device's queue is full.
 const WHILE_FULL: Duration = Duration::from_millis(100);
 const FOR_EVER: Duration = Duration::from_secs(3600);
+/// A call that took longer than this has slept.
+const SLEPT: Duration = Duration::from_micros(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_without_a_processor_is_not_the_devices() {
+        let at = |micros: u64| Moment::ZERO + Duration::from_micros(micros);
+        let ended = |called, seen, delayed| {
+            may_have_ended_at(at(1000), at(called), at(seen), Duration::from_micros(delayed))
+        };
+        assert_eq!(ended(1100, 9000, 0), at(9000), "it slept until the end of the read");
+        assert_eq!(ended(1100, 9000, 3000), at(6000), "and was not run at once");
+        assert_eq!(ended(1100, 9000, 7900), at(1000), "it was not run at all");
+        assert_eq!(ended(5000, 5010, 0), at(1000), "the read had ended while it did other work");
+    }
+}

@@ -36,6 +36,7 @@ mod presentation;
 mod read_size;
 mod recalibration;
 mod recovery_probe;
+mod run_delay;
 mod server;
 mod sessions;
 mod shared;

@@ -21,7 +21,7 @@ use device::sockets::{ConnectionId, Waker};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Moment};
 
 /// Sends events to the core. Clones send to the same core.
 #[derive(Clone, Debug)]
@@ -93,8 +93,8 @@ pub(crate) enum Event {
     Sent { request: RequestId, read: ReadId },
     /// The player disconnected during a request.
     Cancel { request: RequestId },
-    /// A disk has finished a read.
-    ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome> },
+    /// A disk has finished a read, which the device had in `device` at least.
+    ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome>, device: Range<Moment> },
     /// Background work requests a permit for a read or write of `bytes`. The core sends on `grant`
     /// when the work may start.
     RequestPermit { id: PermitRequestId, disk: DiskNumber, bytes: ByteCount, grant: Sender<()> },

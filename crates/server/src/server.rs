@@ -79,9 +79,10 @@ impl Server {
         let mut threads = Vec::new();
 
         let pool = pool(memory, &opened)?;
-        let (disks, methods) = disks(&opened, &pool, &core, &log, &mut threads)?;
+        let clock = Clock::start();
+        let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let workers = workers(&config, &listener)?;
-        let shared = shared(&config, &opened, methods, &workers, log)?;
+        let shared = shared(&config, &opened, methods, &workers, clock, log)?;
         let handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
         let (opener, tasks) = Opener::new();
         threads.push(
@@ -267,6 +268,7 @@ fn disks(
     opened: &[PreparedStore],
     pool: &Pool,
     core: &CoreHandle,
+    clock: Clock,
     log: &Log,
     threads: &mut Vec<JoinHandle<()>>,
 ) -> Result<(Vec<DiskThread>, Vec<String>), ServerError> {
@@ -280,7 +282,8 @@ fn disks(
             .map_err(|e| failed("queue reads", io::Error::other(e.reason())))?;
         methods.push(queue.method());
         let name = format!("disk-{number}");
-        let (disk, thread) = DiskThread::spawn(name, queue, depth, core.clone(), log.clone())
+        let core = core.clone();
+        let (disk, thread) = DiskThread::spawn(name, queue, depth, core, clock, log.clone())
             .map_err(|e| failed("start a thread", e))?;
         disks.push(disk);
         threads.push(thread);
@@ -308,6 +311,7 @@ fn shared(
     opened: &[PreparedStore],
     methods: Vec<String>,
     workers: &[PreparedWorker],
+    clock: Clock,
     log: Log,
 ) -> Result<Arc<Shared>, ServerError> {
     let parts = config.stores.iter().zip(opened).zip(methods).enumerate();
@@ -329,7 +333,7 @@ fn shared(
         wait: config.wait.min(ServerConfig::LONGEST_WAIT),
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
-    Ok(Arc::new(Shared::new(Clock::start(), library, sessions, log, info)))
+    Ok(Arc::new(Shared::new(clock, library, sessions, log, info)))
 }
 
 fn control(

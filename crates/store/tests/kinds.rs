@@ -286,6 +286,27 @@ fn a_recording_begins_with_its_first_key_frame() {
 }
 
 #[test]
+fn a_track_that_ends_long_before_the_title_is_named() {
+    let dir = TempDir::new("uneven");
+    let store = dir.store();
+    let film = |name: &str, video: u32, audio: u32| {
+        let inputs = format!(
+            "-f lavfi -i testsrc2=s=64x64:r=5:d={video} -f lavfi -i sine=440:d={audio} -c:v mpeg4"
+        );
+        take(&store, &dir.ffmpeg(&inputs, name)).unwrap().notes
+    };
+    let note = |track: &str| {
+        format!(
+            "{track} ends 6 s before the title: over HLS some players stop there, from MP4 they \
+             play on"
+        )
+    };
+    assert_eq!(film("even.mkv", 6, 5), [""; 0]);
+    assert_eq!(film("short-sound.mkv", 8, 2), [note("track 1 (audio)")]);
+    assert_eq!(film("short-pictures.mkv", 2, 8), [note("track 0 (video)")]);
+}
+
+#[test]
 fn files_shorter_than_their_header_declares_are_damaged() {
     let dir = TempDir::new("short");
     let store = dir.store();
@@ -377,11 +398,8 @@ fn chapters_tags_and_time_codes_are_named_when_they_are_left_out() {
     let common = "-i plain.mkv -f ffmetadata -i chapters.txt -map 0 -map_metadata 1 -c copy";
     for (name, more, wanted) in [
         ("a.mp4", "", &["2 chapters", "the tags title, artist"][..]),
-        (
-            "b.mkv",
-            "-metadata:s:a:0 title=Commentary",
-            &["2 chapters", "the tags title, artist", "track titles (Commentary)"],
-        ),
+        // The title of an audio track is kept, as the name of its rendition.
+        ("b.mkv", "-metadata:s:a:0 title=Commentary", &["2 chapters", "the tags title, artist"]),
         (
             "c.mov",
             "-timecode 10:00:00:00",

@@ -179,7 +179,7 @@ impl Core {
                 self.engine.cancel(now, request);
                 self.remove_request(request);
             }
-            Event::ReadDone { read, result } => {
+            Event::ReadDone { read, result, device } => {
                 let outcome = match result {
                     Ok(buffer) => {
                         // Before the engine is told: it may deliver from this buffer at once.
@@ -188,7 +188,7 @@ impl Core {
                     }
                     Err(outcome) => outcome,
                 };
-                self.engine.read_done(now, read, outcome);
+                self.engine.read_done_within(now, read, outcome, device);
             }
             Event::RequestPermit { id, disk, bytes, grant } => {
                 let permit = self.engine.request_best_effort(now, disk, bytes);

@@ -21,6 +21,7 @@ use super::{
 };
 use scheduler::SEND_WINDOW;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use units::Moment;
 
 // Where the next bytes of a request are.
@@ -142,8 +143,14 @@ impl Engine {
 
     /// A read has ended; one that was never issued is ignored. Streams and requests that waited for
     /// it are served.
-    pub(super) fn finish_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
-        let Some(ended) = self.streams.end_read(now, read, outcome) else { return };
+    pub(super) fn finish_read(
+        &mut self,
+        now: Moment,
+        read: ReadId,
+        outcome: ReadOutcome,
+        device: &Range<Moment>,
+    ) {
+        let Some(ended) = self.streams.end_read(now, read, outcome, device) else { return };
         self.notify_waiters(now, read, &ended.waiters);
         // If this failure makes the disk a lost one, its sessions leave it, and the failed read has
         // no holders left for which it would be repeated.

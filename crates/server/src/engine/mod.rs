@@ -41,6 +41,7 @@ mod tests;
 
 use scheduler::{DiskHistory, DiskTimings};
 use sessions::{Requests, Session};
+use std::ops::Range;
 use std::time::Duration;
 use stream::StreamId;
 use streams::Streams;
@@ -302,7 +303,20 @@ impl Engine {
     /// A read has ended. Each [`Action::Read`] is answered once; a read that was never issued is
     /// ignored.
     pub fn read_done(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
-        self.input(now, |engine| engine.finish_read(now, read, outcome));
+        self.read_done_within(now, read, outcome, Moment::ZERO..now);
+    }
+
+    /// [`Engine::read_done`] where it is known when the device had the read: not before the start
+    /// of `device`, and it may have ended it at the end of `device`. What has passed from then on
+    /// (threads that were not run) is no slowness of the disk.
+    pub fn read_done_within(
+        &mut self,
+        now: Moment,
+        read: ReadId,
+        outcome: ReadOutcome,
+        device: Range<Moment>,
+    ) {
+        self.input(now, |engine| engine.finish_read(now, read, outcome, &device));
     }
 
     /// Asks to do `bytes` (at most a read) of work without a deadline on `disk`;

@@ -5,10 +5,11 @@
 
 use super::plan::RemuxPlan;
 use super::probe::{ProbeOutput, ProbedStream};
-use media::{LduIndex, TrackDescription};
+use media::{LduIndex, TrackDescription, TrackKind};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+use units::MediaTime;
 
 /// FFmpeg's messages without those that tell nothing about the file's content; `late_start`: the
 /// file begins between two key frames.
@@ -77,6 +78,26 @@ pub(super) fn missing(
         missing.extend(cut_short(&found.format.format_name, file));
     }
     missing
+}
+
+/// A note on the track that ends first, where others last much longer. Players on Media Source
+/// Extensions need data of each track to go on.
+pub(super) fn early_end(tracks: &[(TrackDescription, LduIndex)]) -> Option<String> {
+    let ends = tracks.iter().map(|(track, ldus)| {
+        let waits = track.edits.iter().take_while(|edit| edit.media_time.is_none());
+        let wait: f64 = waits.filter_map(|edit| edit.duration).map(MediaTime::as_secs_f64).sum();
+        wait + seconds(track, ldus)
+    });
+    let last = ends.clone().fold(0.0, f64::max);
+    let (number, first) = ends.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let kind = if tracks[number].0.kind == TrackKind::Video { "video" } else { "audio" };
+    (last - first > EARLY).then(|| {
+        format!(
+            "track {number} ({kind}) ends {:.0} s before the title: over HLS some players stop \
+             there, from MP4 they play on",
+            last - first
+        )
+    })
 }
 
 impl ProbeOutput {
@@ -262,6 +283,9 @@ const DAMAGE: &[&str] = &[
     "read error",
     "end of file",
 ];
+
+/// The seconds between the ends of two tracks from which on a viewer notices.
+const EARLY: f64 = 5.0;
 
 /// The error in seconds of the header of an intact file: a packet or two.
 const ROUNDING: f64 = 0.5;

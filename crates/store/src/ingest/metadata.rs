@@ -1,9 +1,14 @@
 //! Descriptions of a file that a title has no place for, named so that nothing is lost unnoticed.
 
 use super::probe::{ProbeOutput, tag};
+use media::{LduIndex, TrackDescription};
 
-/// What is left out of the file's chapters, tags, track titles and time code, in words.
-pub(super) fn left_out(found: &ProbeOutput) -> Vec<String> {
+/// What is left out of the file's chapters, tags, track titles and time code, in words. `tracks`
+/// have the titles that are kept.
+pub(super) fn left_out(
+    found: &ProbeOutput,
+    tracks: &[(TrackDescription, LduIndex)],
+) -> Vec<String> {
     let mut left_out = Vec::new();
     match found.chapters.len() {
         0 => {}
@@ -17,8 +22,9 @@ pub(super) fn left_out(found: &ProbeOutput) -> Vec<String> {
         1 => left_out.push(format!("the tag {}", tags[0])),
         _ => left_out.push(format!("the tags {}", tags.join(", "))),
     }
-    let titles: Vec<&str> =
-        found.streams.iter().filter_map(|stream| tag(&stream.tags, "title")).collect();
+    let titles = found.streams.iter().filter_map(|stream| tag(&stream.tags, "title"));
+    let kept = |title: &&str| tracks.iter().any(|(track, _)| track.title == **title);
+    let titles: Vec<&str> = titles.filter(|title| !kept(title)).collect();
     if !titles.is_empty() {
         left_out.push(format!("track titles ({})", titles.join(", ")));
     }

@@ -73,8 +73,9 @@ pub(super) fn ingest(
     if late_start {
         notes.push(LATE_START.to_owned());
     }
+    notes.extend(damage::early_end(&tracks));
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
-    plan.left_out.extend(metadata::left_out(&found));
+    plan.left_out.extend(metadata::left_out(&found, &tracks));
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
 }
 

@@ -96,7 +96,7 @@ mod tests {
     use scheduler::PolicyKind;
 
     #[test]
-    fn what_is_let_in_shrinks_at_once_and_recovers_slowly() {
+    fn what_is_let_in_shrinks_at_once_and_recovers_after_a_while() {
         let model = fitted::small();
         let tested = PolicyUnderTest::long(PolicyKind::TimeDomain);
         let rules = Rules { memory: 125 << 20, ..tested.rules(&model, 1 << 20) };
@@ -105,8 +105,10 @@ mod tests {
         let run = |guarded| {
             let rules = Rules { guarded, ..rules.clone() };
             let phases = slowdown_run(&rules, &kept, 1.5, minute / 6, 1);
-            let of = |from, until| together(&phases, minute * from, minute * until).unwrap();
-            (of(5, 10), of(10, 11), of(11, 20), of(20, 21), of(35, 40))
+            let between = |from, until| together(&phases, from, until).unwrap();
+            let of = |from, until| between(minute * from, minute * until);
+            let just_after = between(minute * 20, minute * 20 + minute / 6);
+            (of(5, 10), of(10, 11), of(11, 20), just_after, of(35, 40))
         };
         let (before, at_once, slow, just_after, later) = run(true);
         assert_eq!((before.behind, before.counters.late), (0.0, 0));

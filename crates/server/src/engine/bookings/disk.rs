@@ -2,6 +2,7 @@
 
 use super::best_effort::BestEffort;
 use super::scan::ScanRun;
+use crate::engine::buffers::Location;
 use crate::engine::stream::{Stream, StreamId};
 use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
@@ -10,6 +11,7 @@ use scheduler::{
     HistoryKey, ObservedCurve, Slack, Supply,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
@@ -57,6 +59,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) last_delay: u32,
     /// By slot, the share of the disk that the viewers take on average who start in it.
     starts: BTreeMap<SlotIndex, u64>,
+    /// The sums over all streams on its books.
+    pub(in crate::engine) playing: Playing,
     pub(in crate::engine) reads: u64,
     pub(in crate::engine) bytes: u64,
     pub(in crate::engine) failures: u64,
@@ -94,6 +98,7 @@ impl Disk {
             next_release: [None; 2],
             last_delay: 0,
             starts: BTreeMap::new(),
+            playing: Playing::default(),
             reads: 0,
             bytes: 0,
             failures: 0,
@@ -185,17 +190,17 @@ impl Disk {
         &mut self,
         now: Moment,
         read: ReadId,
-        offset: u64,
-        len: u32,
+        place: Location,
         good: bool,
+        device: &Range<Moment>,
     ) {
         self.in_flight -= 1;
-        self.device_ended(now, offset, len);
+        self.device_ended(now, place, device);
         self.batch.remove(&read);
         self.reads += 1;
         self.slot_reads += 1;
         if good {
-            self.bytes += u64::from(len);
+            self.bytes += u64::from(place.len);
         } else {
             self.failures += 1;
             // No charge covers a failed read: the drive may have tried again for any time.
@@ -236,7 +241,7 @@ impl Disk {
         let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
         // `slot_ended` has counted the first.
         self.guard.idle(slots.saturating_sub(1));
-        self.scan.guard.idle(slots);
+        self.scan.time_has_passed(slot.start(self.slot));
         if plans {
             self.timings.slowdown = self.scan.guard.slowdown();
         }
@@ -292,10 +297,11 @@ impl Disk {
     /// Takes over observations from an earlier run, if they are of reads of this kind; returns
     /// whether they are.
     pub(in crate::engine) fn recall(&mut self, remembered: DiskHistory, plans: bool) -> bool {
-        let DiskHistory { key, guard, time_guard, observed_curve, busy_slots } = remembered;
+        let DiskHistory { key, guard, time_guard, mut observed_curve, busy_slots } = remembered;
         if key != self.history_key() {
             return false;
         }
+        observed_curve.is_of_earlier_run();
         (self.guard, self.observed_curve, self.busy_slots) = (guard, observed_curve, busy_slots);
         self.scan.guard = time_guard;
         if plans {
@@ -326,7 +332,15 @@ impl Disk {
             // read.
             self.dispatcher.books.start_read(piece);
         }
+        self.book_sums(stream);
+    }
+
+    /// Adds a stream to the sums, where its reads are on the books already.
+    pub(in crate::engine) fn book_sums(&mut self, stream: &Stream) {
         self.dispatcher.books.book_summary(stream.summary);
+        let Playing { rate, intervals } = Playing::of(stream);
+        self.playing.rate += rate;
+        self.playing.intervals += intervals;
     }
 
     /// Takes off the books what [`Disk::book`] put on them.
@@ -334,6 +348,9 @@ impl Disk {
         stream.booked_unread().for_each(|piece| self.dispatcher.books.unbook(piece));
         stream.booked_held().for_each(|piece| self.dispatcher.books.release(piece));
         self.dispatcher.books.unbook_summary(stream.summary);
+        let Playing { rate, intervals } = Playing::of(stream);
+        self.playing.rate -= rate;
+        self.playing.intervals -= intervals;
     }
 
     /// Compares its books and its queue with those of a disk that was booked anew; says where they
@@ -346,6 +363,9 @@ impl Disk {
         };
         if sums(books) != sums(due) {
             return Some(format!("booked {books:?}, due {due:?}"));
+        }
+        if self.playing != fresh.playing {
+            return Some(format!("playing {:?}, due {:?}", self.playing, fresh.playing));
         }
         let (queue, due) = (self.dispatcher.queue(), fresh.dispatcher.queue());
         (queue.len() != due.len()).then(|| format!("queued {queue:?}, due {due:?}"))
@@ -379,6 +399,27 @@ impl Disk {
             // With nothing due all of the next slot is slack.
             slack_reads: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }
+    }
+}
+
+/// What the streams play that a disk reads for: streams without a feed, and feeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct Playing {
+    /// Bytes in a second.
+    pub(in crate::engine) rate: u64,
+    /// Bytes that feeds keep longer than their first follower needs.
+    pub(in crate::engine) intervals: u64,
+}
+
+impl Playing {
+    /// The part of one stream.
+    pub(in crate::engine) fn of(stream: &Stream) -> Self {
+        if stream.fed.is_some() {
+            return Self::default();
+        }
+        let longer = stream.release_clock().keeps_longer_by(&stream.timing);
+        let rate = stream.bytes_in(Duration::from_secs(1));
+        Self { rate, intervals: stream.bytes_in(longer) }
     }
 }
 

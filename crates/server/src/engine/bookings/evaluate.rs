@@ -340,7 +340,7 @@ impl Bookings {
         books.advance(self.slot);
         let policy = self.policy.policy();
         let timings = match speed {
-            Speed::Calibrated if disk.timings.slowdown > 0 => {
+            Speed::Calibrated if disk.timings.is_behind() => {
                 &DiskTimings { slowdown: 0, observed_curve: None, ..disk.timings.clone() }
             }
             _ => &disk.timings,

@@ -15,11 +15,13 @@
 
 use super::disk::{Chosen, Disk};
 use crate::engine::ReadId;
+use crate::engine::buffers::Location;
 use disk::Costs;
 use scheduler::{
     Demand, PathCharge, PolicyKind, Slack, SweepCharge, TimeGuard, Verdict, WindowPlan,
 };
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
@@ -36,14 +38,24 @@ pub(in crate::engine) struct ScanRun {
     device_charge: PathCharge,
     /// When the device last began a read while idle, or ended one.
     last_activity: Moment,
-    /// When the sweep under way began, and the nanoseconds that it is charged.
+    /// Nanoseconds for which the device has had reads so far, and when that was counted last. Time
+    /// in which threads were not run, and the device had nothing to do for that, is not in it.
+    busy: u64,
+    counted_at: Moment,
+    /// When the sweep under way began, by the clock and by `busy`, and the nanoseconds that it is
+    /// charged.
     began: Moment,
+    began_busy: u64,
     charged: u64,
+    /// What those of its reads are charged that have ended.
+    ended_charge: PathCharge,
     /// Reads of the sweep that have not ended. Zero: the duration of this sweep is not compared.
     reads_left: u64,
     /// When the sweep is done by its charge, at the latest; `None` if other work came in between.
     deadline: Option<Moment>,
     pub(in crate::engine) guard: TimeGuard,
+    /// The guard knows of all time until then.
+    guarded_until: Moment,
     /// When the disk last took longer than it was charged, or did work that was not charged.
     last_overrun: Option<Moment>,
 }
@@ -66,6 +78,19 @@ impl ScanRun {
     /// now.
     pub(in crate::engine) fn may_ask_for_work(&mut self, slot: SlotIndex) -> bool {
         self.work_asked.replace(slot) != Some(slot)
+    }
+
+    // The guard is told of the time until now, in which reads have ended. Those of one sweep say
+    // nothing about a long time before.
+    fn sweeps_have_ended(&mut self, now: Moment) {
+        self.guarded_until = self.guarded_until.max(Moment(now.0.saturating_sub(ONE_SWEEP_SHOWS)));
+        self.time_has_passed(now);
+    }
+
+    /// The guard is told of the time until now, in which nothing was booked.
+    pub(in crate::engine) fn time_has_passed(&mut self, now: Moment) {
+        self.guard.passed(now.since(self.guarded_until));
+        self.guarded_until = now;
     }
 
     /// A chosen read of the sweep under way is not made.
@@ -143,6 +168,7 @@ impl Disk {
         let before = scan.device_charge;
         scan.charged = before.nanos(costs).saturating_add(unknown_start) + charge.nanos(costs);
         scan.began = if before.reads() == 0 { now } else { scan.last_activity };
+        (scan.began_busy, scan.ended_charge) = (scan.busy, PathCharge::default());
         scan.deadline = Some(Moment(free_at.0.saturating_add(charge.slowed_nanos(&self.timings))));
         // Beside best-effort work a sweep's duration does not measure the disk.
         scan.reads_left = if work > 0 { 0 } else { before.reads() + charge.reads };
@@ -157,30 +183,39 @@ impl Disk {
         let charge = PathCharge::of_read(costs, head, sequel, offset, transfer);
         // A busy device begins this read when it ends another, which is its own activity.
         if self.busy() == 0 {
-            self.scan.last_activity = now;
+            (self.scan.last_activity, self.scan.counted_at) = (now, now);
         }
         self.scan.device_reads.push_back(DeviceRead { offset, len, charge });
         self.scan.device_charge += charge;
         self.dispatcher.head_moves_to(offset + u64::from(len));
     }
 
-    /// The device has ended a read.
-    pub(in crate::engine) fn device_ended(&mut self, now: Moment, offset: u64, len: u32) {
+    /// The device has ended a read, which it had in this time at least.
+    pub(in crate::engine) fn device_ended(
+        &mut self,
+        now: Moment,
+        place: Location,
+        device: &Range<Moment>,
+    ) {
         // Before the counts change: they say when this read should have ended.
         self.note_overrun(now);
         let scan = &mut self.scan;
         scan.last_activity = now;
-        let is_it = |read: &DeviceRead| (read.offset, read.len) == (offset, len);
+        let ended = device.end.min(now).max(scan.counted_at);
+        scan.busy += nanos(ended.since(device.start.max(scan.counted_at)));
+        scan.counted_at = ended;
+        let is_it = |read: &DeviceRead| (read.offset, read.len) == (place.offset, place.len);
         // The device may have got the read before the times of the disk were known.
         if let Some(at) = scan.device_reads.iter().position(is_it) {
             let ended = scan.device_reads.remove(at).expect("found there");
             scan.device_charge -= ended.charge;
+            scan.ended_charge += ended.charge;
         }
         if scan.reads_left > 0 {
             scan.reads_left -= 1;
             if scan.reads_left == 0 {
-                let took = nanos(now.since(scan.began));
-                scan.guard.swept(scan.charged, took);
+                scan.sweeps_have_ended(now);
+                scan.guard.swept(scan.charged, scan.busy - scan.began_busy);
                 self.timings.slowdown = scan.guard.slowdown();
             }
         }
@@ -201,7 +236,8 @@ impl Disk {
         let scan = &mut self.scan;
         if scan.reads_left > 0 {
             // A sweep of a disk that hangs never ends, so the guard learns from its time so far.
-            let so_far = nanos(now.since(scan.began));
+            let in_device = if scan.device_reads.is_empty() { scan.counted_at } else { now };
+            let so_far = scan.busy - scan.began_busy + nanos(in_device.since(scan.counted_at));
             scan.guard.under_way(scan.charged, so_far);
             self.timings.slowdown = scan.guard.slowdown();
         }
@@ -216,7 +252,18 @@ impl Disk {
     ) {
         self.note_overrun(now);
         // The new plan may leave out reads of this sweep, so its duration is not compared with its
-        // charge any more. It is done by its deadline all the sooner.
+        // charge any more. It is done by its deadline all the sooner. What has ended of it shows
+        // at least whether the disk was as fast as calibrated: where viewers come one after the
+        // other, no sweep is left whole.
+        if let Some(costs) = &self.timings.costs
+            && self.scan.reads_left > 0
+        {
+            let took = self.scan.busy - self.scan.began_busy;
+            if took > 0 && took <= self.scan.ended_charge.nanos(costs) {
+                self.scan.sweeps_have_ended(now);
+                self.timings.slowdown = self.scan.guard.slowdown();
+            }
+        }
         self.scan.reads_left = 0;
         self.dispatcher.follow(plan);
         self.scan.slack = slack;
@@ -272,7 +319,7 @@ impl Disk {
 
     /// The device has ended best-effort work.
     pub(in crate::engine) fn work_ended(&mut self, now: Moment) {
-        self.scan.last_activity = now;
+        (self.scan.last_activity, self.scan.counted_at) = (now, now);
     }
 
     /// The least slack of the schedule ahead, in reads of the largest size. `None` if nothing is to
@@ -295,3 +342,6 @@ impl Disk {
         }
     }
 }
+
+/// Nanoseconds of which one sweep is taken to show how fast the disk was.
+const ONE_SWEEP_SHOWS: u64 = 4_000_000_000;

@@ -14,6 +14,7 @@ use crate::engine::buffers::{BufferState, Location, PieceKey, Waiter};
 use crate::engine::stream::{Counted, Hold, StreamId};
 use crate::engine::{Action, ReadId, ReadOutcome, SessionId};
 use scheduler::{Batch, BatchLimit, HOLD_SLOTS, NextRead, PieceDue, PolicyKind, ReadSource};
+use std::ops::Range;
 use units::Moment;
 
 impl Streams {
@@ -207,12 +208,13 @@ impl Streams {
         now: Moment,
         read: ReadId,
         outcome: ReadOutcome,
+        device: &Range<Moment>,
     ) -> Option<EndedRead> {
         let buffer = self.buffers.get(read).filter(|b| b.state == BufferState::Reading)?;
         let (key, place) = (buffer.key, buffer.place);
         let disk = &mut self.bookings.disks[usize::from(place.disk.0)];
         let good = outcome == ReadOutcome::Good;
-        disk.read_ended(now, read, place.offset, place.len, good);
+        disk.read_ended(now, read, place, good, device);
         // A failed buffer keeps its waiters: the repeated read is made for them.
         let waiters = if good { self.buffers.ready(read) } else { Vec::new() };
         Some(EndedRead { key, place, waiters })

@@ -1,7 +1,7 @@
 //! What the engine observes of a disk in use, who uses it, and what a restart keeps of it.
 
 use super::*;
-use scheduler::DiskHistory;
+use scheduler::{DiskHistory, DiskTimings};
 
 const DISK: DiskNumber = DiskNumber(0);
 
@@ -107,4 +107,73 @@ fn history_applies_after_a_restart_and_not_to_reads_of_another_kind() {
     assert!(!other.engine.restore_history(other.now, DISK, kept), "another slot");
     assert_eq!(other.engine.status(other.now).disks[0].min_read, 4);
     assert_eq!(slow.engine.disk_history(DiskNumber(1)), None, "no such disk");
+}
+
+/// A disk whose time is counted, at full load: what each read takes, and what passes before the
+/// engine is told, are drawn by the test.
+struct TimedDisk {
+    fixture: Fixture,
+    random: fastrand::Rng,
+    title: u64,
+}
+
+impl TimedDisk {
+    fn new() -> Self {
+        let mut fixture = fixture(PolicyKind::TimeDomain);
+        let model = disk::DiskModel::preset("st39183w").expect("a known disk");
+        let timings = DiskTimings::of_model(&model, ByteCount(u64::from(PIECE)), 1);
+        fixture.engine.set_timings(Moment::ZERO, DISK, timings);
+        Self { fixture, random: fastrand::Rng::with_seed(1), title: 0 }
+    }
+
+    /// Viewers come one after the other for some seconds, as many as are admitted. A read
+    /// takes `micros`; in one of ten the threads are not run for `delay` after it.
+    fn pass(&mut self, seconds: u64, micros: u64, delay: Duration) {
+        let end = self.fixture.now + Duration::from_secs(seconds);
+        while self.fixture.now < end {
+            self.title += 1;
+            let _ = self.fixture.admit(self.title);
+            let Some(read) = self.fixture.reads.first().copied() else {
+                self.fixture.pass(100);
+                continue;
+            };
+            self.fixture.reads.remove(0);
+            let begun = self.fixture.now;
+            let ended = begun + Duration::from_micros(micros);
+            let delay = if self.random.u8(..10) == 0 { delay } else { Duration::ZERO };
+            self.fixture.now = ended + delay;
+            let (now, device) = (self.fixture.now, begun..ended);
+            self.fixture.engine.read_done_within(now, read, ReadOutcome::Good, device);
+            self.fixture.drain();
+            self.fixture.send_all();
+        }
+    }
+
+    fn slowdown(&self) -> u64 {
+        self.fixture.engine.status(self.fixture.now).disks[0].slowdown
+    }
+}
+
+#[test]
+fn threads_that_are_not_run_make_no_disk_slow() {
+    let mut disk = TimedDisk::new();
+    disk.pass(60, 5_000, Duration::from_millis(100));
+    assert_eq!(disk.slowdown(), 0, "the disk was as fast as calibrated");
+    disk.pass(20, 40_000, Duration::ZERO);
+    assert!(disk.slowdown() > 500, "believed at once: {}", disk.slowdown());
+    disk.pass(40, 5_000, Duration::from_millis(100));
+    assert_eq!(disk.slowdown(), 0, "under full load, within 40 s");
+}
+
+#[test]
+fn what_a_restart_keeps_of_a_slow_disk_is_contradicted_by_good_reads() {
+    let mut before = TimedDisk::new();
+    before.pass(20, 40_000, Duration::ZERO);
+    let kept = before.fixture.engine.disk_history(DISK).unwrap();
+    let kept = DiskHistory::decode(&kept.encode()).unwrap();
+    let mut after = TimedDisk::new();
+    assert!(after.fixture.engine.restore_history(Moment::ZERO, DISK, kept));
+    assert_eq!(after.slowdown(), before.slowdown());
+    after.pass(15, 5_000, Duration::ZERO);
+    assert_eq!(after.slowdown(), 0);
 }

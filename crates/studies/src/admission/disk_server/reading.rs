@@ -148,6 +148,7 @@ impl SingleDiskServer<'_> {
         let Some(costs) = self.rules.timings.costs.as_ref().filter(|_| charge.reads > 0) else {
             return;
         };
+        self.guard.passed(Duration::from_nanos(took));
         self.guard.swept(charge.nanos(costs), took);
         if self.rules.guarded && self.timings.slowdown != self.guard.slowdown() {
             // The timings are shared and copied only here: most runs never slow down.
