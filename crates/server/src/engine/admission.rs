@@ -85,8 +85,8 @@ impl Engine {
         }));
         let is_short =
             |rejected: &Rejected| rejected.shortfall.shortage.resource == Resource::Memory;
-        let narrowed = if rejected.iter().any(is_short) && self.narrow_sockets(&give_way) {
-            self.streams.choose_placement(now, request, session, true).ok()
+        let narrowed = if rejected.iter().any(is_short) {
+            self.fit_with_narrow_sockets(now, request, &give_way)
         } else {
             None
         };
@@ -112,21 +112,40 @@ impl Engine {
         Err(self.refusal_of_all(now, request.max_wait, rejected))
     }
 
-    // The sockets of these sessions are given one piece of each track at a time from now on. Says
-    // whether that frees memory.
-    fn narrow_sockets(&mut self, whose: &GiveWay) -> bool {
-        let mut freed = 0;
+    // The offer that fits if the sockets of these sessions are given one piece of each track at a
+    // time from now on. If none does, they are given as many as before.
+    fn fit_with_narrow_sockets(
+        &mut self,
+        now: Moment,
+        request: &AdmitRequest,
+        whose: &GiveWay,
+    ) -> Option<Choice> {
+        let mut narrowed = Vec::new();
         for (id, session) in self.sessions.iter_mut() {
             if !whose.includes(*id, session) {
                 continue;
             }
             let least = least_reserve(reserve_for(&session.layout, &session.tracks));
             let spare = session.reserve.saturating_sub(least.max(session.unsent));
-            session.reserve -= spare;
-            self.streams.bookings.release_send_memory(session.placement(), spare);
-            freed += spare;
+            if spare > 0 {
+                session.reserve -= spare;
+                self.streams.bookings.release_send_memory(session.placement(), spare);
+                narrowed.push((*id, spare));
+            }
         }
-        freed > 0
+        if narrowed.is_empty() {
+            return None;
+        }
+        let session = SessionId(self.next_session);
+        let choice = self.streams.choose_placement(now, request, session, true).ok();
+        if choice.is_none() {
+            for (id, spare) in narrowed {
+                let session = &mut self.sessions[&id];
+                session.reserve += spare;
+                self.streams.bookings.reserve_send_memory(session.placement(), spare);
+            }
+        }
+        choice
     }
 
     // One of a crowd that fits now starts a little later, if so many start now already that there

@@ -59,6 +59,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) last_delay: u32,
     /// By slot, the share of the disk that the viewers take on average who start in it.
     starts: BTreeMap<SlotIndex, u64>,
+    /// The sums over all streams on its books.
+    pub(in crate::engine) playing: Playing,
     pub(in crate::engine) reads: u64,
     pub(in crate::engine) bytes: u64,
     pub(in crate::engine) failures: u64,
@@ -96,6 +98,7 @@ impl Disk {
             next_release: [None; 2],
             last_delay: 0,
             starts: BTreeMap::new(),
+            playing: Playing::default(),
             reads: 0,
             bytes: 0,
             failures: 0,
@@ -329,7 +332,15 @@ impl Disk {
             // read.
             self.dispatcher.books.start_read(piece);
         }
+        self.book_sums(stream);
+    }
+
+    /// Adds a stream to the sums, where its reads are on the books already.
+    pub(in crate::engine) fn book_sums(&mut self, stream: &Stream) {
         self.dispatcher.books.book_summary(stream.summary);
+        let Playing { rate, intervals } = Playing::of(stream);
+        self.playing.rate += rate;
+        self.playing.intervals += intervals;
     }
 
     /// Takes off the books what [`Disk::book`] put on them.
@@ -337,6 +348,9 @@ impl Disk {
         stream.booked_unread().for_each(|piece| self.dispatcher.books.unbook(piece));
         stream.booked_held().for_each(|piece| self.dispatcher.books.release(piece));
         self.dispatcher.books.unbook_summary(stream.summary);
+        let Playing { rate, intervals } = Playing::of(stream);
+        self.playing.rate -= rate;
+        self.playing.intervals -= intervals;
     }
 
     /// Compares its books and its queue with those of a disk that was booked anew; says where they
@@ -349,6 +363,9 @@ impl Disk {
         };
         if sums(books) != sums(due) {
             return Some(format!("booked {books:?}, due {due:?}"));
+        }
+        if self.playing != fresh.playing {
+            return Some(format!("playing {:?}, due {:?}", self.playing, fresh.playing));
         }
         let (queue, due) = (self.dispatcher.queue(), fresh.dispatcher.queue());
         (queue.len() != due.len()).then(|| format!("queued {queue:?}, due {due:?}"))
@@ -382,6 +399,27 @@ impl Disk {
             // With nothing due all of the next slot is slack.
             slack_reads: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }
+    }
+}
+
+/// What the streams play that a disk reads for: streams without a feed, and feeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct Playing {
+    /// Bytes in a second.
+    pub(in crate::engine) rate: u64,
+    /// Bytes that feeds keep longer than their first follower needs.
+    pub(in crate::engine) intervals: u64,
+}
+
+impl Playing {
+    /// The part of one stream.
+    pub(in crate::engine) fn of(stream: &Stream) -> Self {
+        if stream.fed.is_some() {
+            return Self::default();
+        }
+        let longer = stream.release_clock().keeps_longer_by(&stream.timing);
+        let rate = stream.bytes_in(Duration::from_secs(1));
+        Self { rate, intervals: stream.bytes_in(longer) }
     }
 }
 

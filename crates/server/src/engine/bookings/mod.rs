@@ -260,7 +260,7 @@ impl Bookings {
     pub(super) fn insert_new(&mut self, id: StreamId, stream: &mut Stream) {
         stream.guaranteed_slack = self.slack_of_plan(stream);
         let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
-        disk.dispatcher.books.book_summary(stream.summary);
+        disk.book_sums(stream);
         self.failover.book(stream);
         disk.dispatcher.enqueue(id, stream.next_read());
     }

@@ -3,6 +3,7 @@
 use super::{Counted, Hold, Stream, StreamId};
 use crate::engine::ReadId;
 use scheduler::{PieceDue, PlayoutClock, RateSummary};
+use std::time::Duration;
 
 /// Which pieces of a stream are read and kept by a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,14 @@ impl Stream {
             self.holds.push_back(Hold::Gone);
         }
         self.cursor += 1;
+    }
+
+    /// Bytes of its track that are played in so much time.
+    pub(in crate::engine) fn bytes_in(&self, time: Duration) -> u64 {
+        let track = &self.layout.tracks[usize::from(self.track)];
+        let lasts = self.layout.duration.max(Duration::from_millis(1));
+        let part = time.min(lasts).as_nanos() * u128::from(track.bytes) / lasts.as_nanos();
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 
     /// Whether it holds `piece`.

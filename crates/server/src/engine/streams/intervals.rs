@@ -22,17 +22,16 @@
 //! rules decide on what it costs, not on whether it is admitted.
 
 use super::{Streams, least_reserve};
-use crate::engine::bookings::disk::WHOLE_DISK;
+use crate::engine::bookings::disk::{Playing, WHOLE_DISK};
 use crate::engine::bookings::evaluate::Candidate;
 use crate::engine::stream::Stream;
-use std::time::Duration;
 
 impl Streams {
     /// Whether a newcomer is to follow rather than to have a stream of its own, if both fit.
     pub(super) fn follows_first(&self, alone: &Candidate, following: &Candidate) -> bool {
         let interval = |stream: &Stream| {
             let leader = &self[&stream.fed?.feed];
-            Some(bytes_of(stream, stream.timing.keeps_longer_by(&leader.release_clock())))
+            Some(stream.bytes_in(stream.timing.keeps_longer_by(&leader.release_clock())))
         };
         let intervals: u64 = following.streams.iter().filter_map(interval).sum();
         let takes = intervals + following.demand.reserve;
@@ -44,16 +43,8 @@ impl Streams {
     // room for, each with a stream of its own that needs so many bytes.
     fn room_for_intervals(&self, alone: &Candidate, own: u64) -> u64 {
         let disk = &self.bookings.disks[alone.disk()];
-        let here = |stream: &&Stream| usize::from(stream.layout.disk.0) == alone.disk();
-        let (mut rate, mut intervals) = (0, 0);
-        for stream in self.booked().map(|(_, stream)| stream).filter(here) {
-            if stream.fed.is_none() {
-                rate += bytes_of(stream, SECOND);
-                let longer = stream.release_clock().keeps_longer_by(&stream.timing);
-                intervals += bytes_of(stream, longer);
-            }
-        }
-        let each: u64 = alone.streams.iter().map(|stream| bytes_of(stream, SECOND)).sum();
+        let Playing { rate, intervals } = disk.playing;
+        let each: u64 = alone.streams.iter().map(|stream| Playing::of(stream).rate).sum();
         let streams = rate / each.max(1);
         let share = disk.share_of(&alone.demand);
         let more = (WHOLE_DISK / share.max(1)).saturating_sub(streams);
@@ -69,25 +60,15 @@ impl Streams {
     }
 }
 
-// Bytes of a stream's track that are played in so much time.
-fn bytes_of(stream: &Stream, time: Duration) -> u64 {
-    let track = &stream.layout.tracks[usize::from(stream.track)];
-    let lasts = stream.layout.duration.max(Duration::from_millis(1));
-    let part = time.min(lasts).as_nanos() * u128::from(track.bytes) / lasts.as_nanos();
-    u64::try_from(part).unwrap_or(u64::MAX)
-}
-
 // Bytes that the schedule holds for streams of their own, about: of each track a piece that is
 // being sent, and what is read for the next two slots.
 fn held_by(alone: &Candidate) -> u64 {
     let of = |stream: &Stream| {
         let piece = stream.layout.tracks[usize::from(stream.track)].piece;
-        u64::from(piece) + bytes_of(stream, stream.timing.slot * 2)
+        u64::from(piece) + stream.bytes_in(stream.timing.slot * 2)
     };
     alone.streams.iter().map(of).sum()
 }
-
-const SECOND: Duration = Duration::from_secs(1);
 
 /// An interval takes at most this part of the room that is left for intervals. The smaller it is,
 /// the more are admitted of an audience by Zipf, and the more the disk reads for each: see the

@@ -182,3 +182,19 @@ fn a_server_that_stops_and_a_title_that_goes_refuse_without_a_resource() {
     let refusal = fixture.refusal_of(&layout(1)).expect("the server stops");
     assert_eq!((refusal.cause, refusal.resource), (RefusalCause::Server, None));
 }
+
+#[test]
+fn a_refusal_leaves_the_memory_of_other_viewers_sockets_as_it_was() {
+    let mut fixture = Fixture::new(config(400, 30));
+    assert!((1..=3).all(|title| fixture.admit(title).is_ok()));
+    let reserved = |fixture: &Fixture| -> Vec<u64> {
+        fixture.engine.sessions.values().map(|session| session.reserve).collect()
+    };
+    let two_pieces_each = vec![2 * u64::from(PIECE); 3];
+    assert_eq!(reserved(&fixture), two_pieces_each);
+    // A slot of it has 25 pieces, for which less memory for sockets makes no room.
+    let refusal = fixture.refusal_of(&dense(9, 500, 20)).expect("it does not fit");
+    assert_eq!(refusal.resource, Some(Resource::Memory), "{refusal:?}");
+    assert_eq!(reserved(&fixture), two_pieces_each);
+    assert_eq!(fixture.engine.audit(), Ok(()));
+}
