@@ -170,7 +170,7 @@ const ONCE_BROKEN: [(FaultClass, u64); 14] = [
     // those: one of the two went on to the next piece, of the same read, before it was given up.
     (FaultClass::AnyFault, 7164),
     (FaultClass::AnyFault, 19305),
-    // A title of one short piece was refused for ever, for memory that only a full piece would take.
+    // A title of one short piece was refused for ever, for memory that a full piece would take.
     (FaultClass::AnyFault, 4186),
     (FaultClass::DiskLoss, 11535),
 ];
