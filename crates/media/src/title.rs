@@ -71,6 +71,27 @@ pub struct TrackDescription {
     pub default: bool,
 }
 
+impl TrackDescription {
+    /// A track of which nothing else is known: no codec, no language, shown as it is.
+    pub fn plain(kind: TrackKind, timescale: Timescale) -> Self {
+        Self {
+            kind,
+            timescale,
+            sample_entry: Vec::new(),
+            codec: String::new(),
+            language: "und".to_owned(),
+            title: String::new(),
+            width: 0,
+            height: 0,
+            matrix: [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000],
+            sample_rate: 0,
+            channels: 0,
+            edits: Vec::new(),
+            default: true,
+        }
+    }
+}
+
 /// One logical data unit: a video frame, an audio packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ldu {

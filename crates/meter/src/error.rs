@@ -40,6 +40,8 @@ pub enum MeterErrorKind {
     Invalid,
     /// The storage did not hold what was asked of it; the report has the figures.
     NotHeld,
+    /// The storage returned other data than was written to it.
+    Damaged,
     /// The user interrupted the experiment; the figures until then are reported.
     Interrupted,
 }
@@ -58,6 +60,11 @@ impl MeterError {
     /// A complete run in which the storage did not hold what was asked of it.
     pub(crate) fn not_held(message: impl Into<String>) -> Self {
         Self { kind: MeterErrorKind::NotHeld, ..Self::new(message) }
+    }
+
+    /// Storage that returned other data than was written to it.
+    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+        Self { kind: MeterErrorKind::Damaged, ..Self::new(message) }
     }
 
     /// A run that the user interrupted; `message` says what the report holds.

@@ -1,40 +1,9 @@
-//! Forms in messages of what has no form of its own: quantities, reasons, and maps whose keys are
-//! no texts.
+//! Forms in messages of what has no form of its own: reasons, and maps whose keys are no texts.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
-use units::{BitRate, ByteCount, Reason};
-
-/// A number of bytes as a number.
-pub(crate) mod bytes {
-    use super::{ByteCount, Deserialize, Deserializer, Serializer};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
-    pub(crate) fn serialize<S: Serializer>(bytes: &ByteCount, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(bytes.0)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ByteCount, D::Error> {
-        u64::deserialize(from).map(ByteCount)
-    }
-}
-
-/// Rates by name as numbers.
-pub(crate) mod rates {
-    use super::{BTreeMap, BitRate, Deserialize, Deserializer, Serializer};
-
-    type Rates = BTreeMap<String, BitRate>;
-
-    pub(crate) fn serialize<S: Serializer>(rates: &Rates, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(rates.iter().map(|(name, rate)| (name, rate.0)))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Rates, D::Error> {
-        let numbers = BTreeMap::<String, u64>::deserialize(from)?;
-        Ok(numbers.into_iter().map(|(name, rate)| (name, BitRate(rate))).collect())
-    }
-}
+use units::Reason;
 
 /// A map as its pairs.
 pub(crate) mod pairs {

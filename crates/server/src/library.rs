@@ -458,21 +458,7 @@ mod tests {
         let mut writer = store.begin("film", TitleKind::Media).unwrap();
         writer.declare(&[ByteCount(1000)]).unwrap();
         writer.write(0, &[7; 1000]).unwrap();
-        let description = TrackDescription {
-            kind: TrackKind::Video,
-            timescale: Timescale(25),
-            sample_entry: Vec::new(),
-            codec: String::new(),
-            language: "und".to_owned(),
-            title: String::new(),
-            width: 0,
-            height: 0,
-            matrix: [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000],
-            sample_rate: 0,
-            channels: 0,
-            edits: Vec::new(),
-            default: true,
-        };
+        let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
         let mut ldus = LduIndex::default();
         ldus.push(1000, 1, 0, true, false);
         writer.seal(vec![(description, ldus)]).unwrap();

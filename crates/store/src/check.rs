@@ -57,7 +57,36 @@ impl Store {
         progress: &mut dyn FnMut(JobProgress),
         cancel: &AtomicBool,
     ) -> Result<CheckReport, StoreError> {
-        check(self, options, io, progress, cancel)
+        let mut report = CheckReport { healed: self.healed().to_vec(), ..CheckReport::default() };
+        check_metadata(self, &mut report);
+        for finding in self.unhealed() {
+            // Most damage that is not repaired was found again just now.
+            if !report.findings.contains(finding) {
+                report.findings.push(finding.clone());
+            }
+        }
+        let titles = self.titles();
+        let data = |title: &TitleRecord| if options.scrub { title.bytes } else { 0 };
+        let total = titles.iter().map(|title| title.index_bytes + data(title)).sum();
+        for title in &titles {
+            let mut seen = |bytes: u64| {
+                report.bytes_read += bytes;
+                progress(JobProgress {
+                    stage: "checking",
+                    done: report.bytes_read,
+                    total: Some(total),
+                });
+                if cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
+            };
+            let found = check_title(self, title, options, io, &mut seen)?;
+            report.titles += 1;
+            // A title removed during the check may have been overwritten by another, which is no
+            // damage.
+            if self.record(title.id).is_ok() {
+                report.findings.extend(found);
+            }
+        }
+        Ok(report)
     }
 
     /// Checks quickly that the device still holds this store: compares the metadata with memory,
@@ -66,73 +95,30 @@ impl Store {
     /// # Errors
     /// [`StoreError::Damaged`] with the first difference; read errors unchanged.
     pub fn probe(&self) -> Result<(), StoreError> {
-        probe(self)
-    }
-}
-
-fn check(
-    store: &Store,
-    options: &CheckOptions,
-    io: &dyn BackgroundIo,
-    progress: &mut dyn FnMut(JobProgress),
-    cancel: &AtomicBool,
-) -> Result<CheckReport, StoreError> {
-    let mut report = CheckReport { healed: store.healed().to_vec(), ..CheckReport::default() };
-    check_metadata(store, &mut report);
-    for finding in store.unhealed() {
-        // Most damage that is not repaired was found again just now.
-        if !report.findings.contains(finding) {
-            report.findings.push(finding.clone());
+        let mut report = CheckReport::default();
+        check_metadata(self, &mut report);
+        if let Some(finding) = report.findings.first() {
+            return Err(StoreError::Damaged { what: finding.text.clone() });
         }
-    }
-    let titles = store.titles();
-    let data = |title: &TitleRecord| if options.scrub { title.bytes } else { 0 };
-    let total = titles.iter().map(|title| title.index_bytes + data(title)).sum();
-    for title in &titles {
-        let mut seen = |bytes: u64| {
-            report.bytes_read += bytes;
-            progress(JobProgress {
-                stage: "checking",
-                done: report.bytes_read,
-                total: Some(total),
-            });
-            if cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
-        };
-        let found = check_title(store, title, options, io, &mut seen)?;
-        report.titles += 1;
-        // A title removed during the check may have been overwritten by another, which is no
-        // damage.
-        if store.record(title.id).is_ok() {
-            report.findings.extend(found);
-        }
-    }
-    Ok(report)
-}
-
-fn probe(store: &Store) -> Result<(), StoreError> {
-    let mut report = CheckReport::default();
-    check_metadata(store, &mut report);
-    if let Some(finding) = report.findings.first() {
-        return Err(StoreError::Damaged { what: finding.text.clone() });
-    }
-    for title in store.titles().iter().take(PROBED_TITLES) {
-        let mut reader = match store.reader(title.id, &Unthrottled) {
-            Ok(reader) => reader,
-            // The title was removed during the probe.
-            Err(StoreError::NoTitle { .. }) => continue,
-            Err(error) => return Err(error),
-        };
-        for (number, track) in (0..).zip(&title.tracks) {
-            // A device that came back shorter or with another disk's data differs at one of these
-            // places.
-            for at in [0, track.bytes / 2, track.bytes.saturating_sub(1)] {
-                if at < track.bytes {
-                    reader.piece(number, at, 1)?;
+        for title in self.titles().iter().take(PROBED_TITLES) {
+            let mut reader = match self.reader(title.id, &Unthrottled) {
+                Ok(reader) => reader,
+                // The title was removed during the probe.
+                Err(StoreError::NoTitle { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            for (number, track) in (0..).zip(&title.tracks) {
+                // A device that came back shorter or with another disk's data differs at one of
+                // these places.
+                for at in [0, track.bytes / 2, track.bytes.saturating_sub(1)] {
+                    if at < track.bytes {
+                        reader.piece(number, at, 1)?;
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Number of titles of which a probe reads spans.

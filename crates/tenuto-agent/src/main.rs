@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         MeterErrorKind::Failed => 1,
         MeterErrorKind::Usage => 2,
         MeterErrorKind::NotHeld => 3,
+        MeterErrorKind::Damaged => 4,
         MeterErrorKind::Invalid | MeterErrorKind::Interrupted => 5,
     })
 }

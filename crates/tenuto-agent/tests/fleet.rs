@@ -54,6 +54,7 @@ impl Host {
                     destructive: false,
                     method: "best".parse().unwrap(),
                     drop_caches: false,
+                    verify: false,
                     access: Access::default(),
                     agents: Some(agents),
                 },

@@ -94,6 +94,7 @@ impl From<MeterError> for Failure {
             MeterErrorKind::Failed => Code::Failed,
             MeterErrorKind::Usage => Code::Usage,
             MeterErrorKind::NotHeld => Code::Refused,
+            MeterErrorKind::Damaged => Code::Damage,
             // An interrupted run has measured something, but too little to rely on.
             MeterErrorKind::Invalid | MeterErrorKind::Interrupted => Code::Invalid,
         };

@@ -120,21 +120,9 @@ mod tests {
             out.extend_from_slice(&[0; 50]);
             boxes.iter().for_each(|(kind, it)| write_box(out, kind, |o| o.extend_from_slice(it)));
         });
-        let description = TrackDescription {
-            kind: TrackKind::Video,
-            timescale: Timescale(1000),
-            sample_entry,
-            codec: String::new(),
-            language: "und".to_owned(),
-            title: String::new(),
-            width: size.0,
-            height: size.1,
-            matrix: [1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30],
-            sample_rate: 0,
-            channels: 0,
-            edits: Vec::new(),
-            default: true,
-        };
+        let (width, height) = size;
+        let plain = TrackDescription::plain(TrackKind::Video, Timescale(1000));
+        let description = TrackDescription { sample_entry, width, height, ..plain };
         TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Vec::new() }
     }
 

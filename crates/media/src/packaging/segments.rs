@@ -246,21 +246,8 @@ mod tests {
     use units::Timescale;
 
     fn track(kind: TrackKind, scale: u32, ldus: LduIndex, edits: Vec<Edit>) -> TrackIndex {
-        let description = TrackDescription {
-            kind,
-            timescale: Timescale(scale),
-            sample_entry: Vec::new(),
-            codec: String::new(),
-            language: "und".to_owned(),
-            title: String::new(),
-            width: 0,
-            height: 0,
-            matrix: [0; 9],
-            sample_rate: 0,
-            channels: 0,
-            edits,
-            default: true,
-        };
+        let description =
+            TrackDescription { edits, ..TrackDescription::plain(kind, Timescale(scale)) };
         TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Vec::new() }
     }
 

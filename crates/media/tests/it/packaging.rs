@@ -24,19 +24,13 @@ fn footage(name: &str) -> Title {
 fn track(kind: TrackKind, scale: u32, ldus: LduIndex) -> TrackIndex {
     let video = kind == TrackKind::Video;
     let description = TrackDescription {
-        kind,
-        timescale: Timescale(scale),
         sample_entry: b"\0\0\0\x10avc1\0\0\0\0\0\0\0\x01".to_vec(),
         codec: if video { "avc1.64001f" } else { "mp4a.40.2" }.to_owned(),
-        language: "und".to_owned(),
-        title: String::new(),
         width: if video { 1280 } else { 0 },
         height: if video { 720 } else { 0 },
-        matrix: [1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30],
         sample_rate: if video { 0 } else { 48_000 },
         channels: if video { 0 } else { 2 },
-        edits: Vec::new(),
-        default: true,
+        ..TrackDescription::plain(kind, Timescale(scale))
     };
     let data_len = ldus.data_len();
     let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap();

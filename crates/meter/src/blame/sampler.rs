@@ -26,7 +26,6 @@ pub(crate) struct Watched {
     /// machine, independent of the target.
     pub(crate) naps: Times,
     /// Link speeds of the network interfaces whose driver reports one.
-    #[serde(with = "crate::wire::rates")]
     pub(crate) speeds: BTreeMap<String, BitRate>,
 }
 

@@ -152,6 +152,7 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
         destructive: false,
         method: method.parse().map_err(|error: device::UnknownMethod| MeterError::of(&error))?,
         drop_caches,
+        verify: false,
         access: Access::default(),
         agents: None,
     };

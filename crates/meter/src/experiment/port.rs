@@ -5,7 +5,7 @@ use crate::error::MeterError;
 use crate::s3::bucket_port;
 use crate::target::{
     self, Anew, FileSet, IoCompletion, IoRequest, Layout, NullPort, Port, QueuedPort,
-    SimulatedPort, TargetStorage, Use, files_port,
+    SimulatedPort, TargetStorage, Use, Verifier, files_port,
 };
 use device::{DeviceError, FileDevice, Method, SimulatedDisk};
 use std::path::PathBuf;
@@ -72,15 +72,19 @@ impl OpenTarget {
                 Ok(Box::new(bucket_port(objects, at_once, largest, Instant::now())))
             }
             Self::Agents(_) => unreachable!("agents have ports of their own"),
-            Self::Local { path, place, method, .. } => match &**place {
+            Self::Local { path, place, method, verifier, .. } => match &**place {
                 TargetStorage::One { device, made: false, .. } if traffic.opens => {
                     // A queue keeps its one file open; only threads open and close it for each use.
-                    threads(vec![path.clone()], device.is_direct(), false, traffic)
+                    threads(vec![path.clone()], device.is_direct(), false, traffic, verifier)
                 }
-                TargetStorage::One { device, .. } => queued(device, *method, traffic),
+                TargetStorage::One { device, .. } => {
+                    let port = queued(device, *method, traffic)?;
+                    Ok(Box::new(port.verifying(verifier.clone(), path)))
+                }
                 TargetStorage::Many { files, layout, direct } => {
                     let paths = (0..files.files()).map(|number| files.path(number)).collect();
-                    threads(paths, *direct, *layout == Layout::FilePerFrame, traffic)
+                    let anew = *layout == Layout::FilePerFrame;
+                    threads(paths, *direct, anew, traffic, verifier)
                 }
             },
         }
@@ -117,13 +121,13 @@ fn queued(
     device: &Arc<FileDevice>,
     method: Method,
     traffic: &Traffic,
-) -> Result<Box<dyn Port>, DeviceError> {
+) -> Result<QueuedPort, DeviceError> {
     let Traffic { at_once, largest, .. } = *traffic;
     let pool = QueuedPort::pool(at_once, largest);
     // For reads, too: otherwise the kernel allocates the memory while the first frames are due.
     QueuedPort::fill(&pool, at_once, largest);
     let queue = device.queue_by(method, at_once, &pool)?;
-    Ok(Box::new(QueuedPort::new(&**device, queue, pool, Instant::now())))
+    Ok(QueuedPort::new(&**device, queue, pool, Instant::now()))
 }
 
 /// A port that reads and writes files by threads. `anew`: a write creates its file each time.
@@ -132,6 +136,7 @@ fn threads(
     direct: bool,
     anew: bool,
     traffic: &Traffic,
+    verifier: &Option<Arc<Verifier>>,
 ) -> Result<Box<dyn Port>, DeviceError> {
     let Traffic { at_once, largest, writes, opens, replaces } = *traffic;
     let anew = match (replaces, anew) {
@@ -140,6 +145,7 @@ fn threads(
         (false, true) => Anew::InPlace,
         (false, false) => Anew::No,
     };
-    let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest };
+    let verifier = verifier.clone();
+    let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest, verifier };
     Ok(Box::new(files_port(how, Instant::now())?))
 }

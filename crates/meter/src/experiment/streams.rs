@@ -148,7 +148,7 @@ pub fn run_streams(
     let page = || target.extend(figures.page(&summary)?);
     let saved = record::save(dir, &summary, page, observer)
         .and_then(|()| record::write_seconds(dir, &outcome));
-    let text = target.agents_text() + &text(&figures, &plan);
+    let text = target.text() + &text(&figures, &plan);
     // A report that cannot be saved is still shown; the verdict contains the error.
     let verdict = written.and_then(|written| {
         saved?;
@@ -313,6 +313,7 @@ impl StreamRuns {
             "buffered": target.buffered,
             "drop_caches": target.drop_caches,
             "destroy": target.destructive,
+            "verify": target.verify,
             "method": target.method.name(),
             "realtime": realtime,
             "busy_poll": spin,

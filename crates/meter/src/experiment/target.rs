@@ -16,7 +16,7 @@ use crate::fleet::{WorkerTask, WorkerWork};
 use crate::observer::Observer;
 use crate::report::{Block, Page, VerdictKind};
 use crate::s3::{Access, Address, TestObjects};
-use crate::target::{FileSet, FillLevel, Layout, TargetStorage, Wanted, WriteAccess};
+use crate::target::{FileSet, FillLevel, Layout, TargetStorage, Verifier, Wanted, WriteAccess};
 use device::Method;
 use disk::DiskModel;
 use serde_json::{Value, json};
@@ -43,6 +43,8 @@ pub struct TargetSpec {
     pub method: Method,
     /// Empty the page cache of the target's files before each run.
     pub drop_caches: bool,
+    /// Write recognisable data, and verify what is read.
+    pub verify: bool,
     /// Endpoint, keys and certificates of buckets.
     pub access: Access,
     /// The machines on which the target is; `None` for this one.
@@ -62,6 +64,8 @@ pub(super) enum OpenTarget {
         #[expect(dead_code, reason = "kept, and nothing else")]
         ballast: Option<FillLevel>,
         drop_caches: bool,
+        /// Verifies what is read, where that is wanted.
+        verifier: Option<Arc<Verifier>>,
     },
     /// No storage: measures the cost of the meter itself.
     Null { shape: FileSet },
@@ -97,6 +101,11 @@ impl TargetSpec {
         if elsewhere && self.agents.is_some() {
             return Err(MeterError::usage(format!("agents cannot measure {}", self.target))
                 .hint("name a directory or a file on each agent"));
+        }
+        let makes_here = self.agents.is_none() && Path::new(&self.target).is_dir();
+        if self.verify && !makes_here {
+            return Err(MeterError::usage("--verify is for files that the meter makes here")
+                .hint("name a directory of this machine as --target"));
         }
         let local = self.method != Method::Best
             || self.buffered
@@ -191,7 +200,8 @@ impl TargetSpec {
         }
         let method = self.method_on(path);
         let (path, place, drop_caches) = (path.to_owned(), Box::new(place), self.drop_caches);
-        Ok(OpenTarget::Local { path, place, method, ballast, drop_caches })
+        let verifier = self.verify.then(Arc::default);
+        Ok(OpenTarget::Local { path, place, method, ballast, drop_caches, verifier })
     }
 
     /// Has agents open the target for `work`.
@@ -265,6 +275,16 @@ impl TargetSpec {
     }
 }
 
+/// What was verified, in words.
+fn verified(verifier: &Verifier) -> String {
+    match verifier.counts() {
+        (pages, 0) => format!("{} as they were written", count(pages, "page")),
+        (pages, wrong) => {
+            format!("{wrong} of {} differ from what was written", count(pages, "page"))
+        }
+    }
+}
+
 /// Reports how much of `size` bytes is filled; the callback returns false once the user stops.
 fn filling(size: ByteCount, observer: &dyn Observer) -> impl FnMut(u64) -> bool {
     move |done| {
@@ -282,8 +302,26 @@ impl OpenTarget {
         }
     }
 
-    /// Refuses results of which a part was lost.
+    /// Verifies what is read, where that is wanted.
+    fn verifier(&self) -> Option<&Verifier> {
+        match self {
+            Self::Local { verifier, .. } => verifier.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Refuses results of which a part was lost, and storage that returned other data than was
+    /// written.
     pub(super) fn check_whole(&self) -> Result<(), MeterError> {
+        let wrong = self.verifier().map_or(0, |verifier| verifier.counts().1);
+        if let (Some(verifier), 1..) = (self.verifier(), wrong) {
+            let first = verifier.lines().into_iter().next().unwrap_or_default();
+            let pages = count(wrong, "page");
+            return Err(MeterError::damaged(format!(
+                "{pages} differ from what was written: {first}"
+            ))
+            .hint("`verify` in --json lists the places; is the storage's own check clean?"));
+        }
         self.agents().map_or(Ok(()), AgentsTarget::check)
     }
 
@@ -294,6 +332,11 @@ impl OpenTarget {
 
     /// Adds to a page what each agent measured, if agents did.
     pub(super) fn extend(&self, mut page: Page) -> Result<Page, MeterError> {
+        if let Some(verifier) = self.verifier() {
+            page.blocks.push(Block::Heading("Verified".into()));
+            page.blocks.push(Block::Text(verified(verifier) + "."));
+            page.blocks.extend(verifier.lines().into_iter().map(Block::Text));
+        }
         if let Some(agents) = self.agents() {
             page.blocks.extend(agents_page::blocks(&agents.last())?);
             page.title = format!("{} on {}", page.title, count(agents.last().len(), "agent"));
@@ -305,13 +348,19 @@ impl OpenTarget {
         Ok(page)
     }
 
-    /// What each agent measured, as text before a report; nothing where no agent did.
-    pub(super) fn agents_text(&self) -> String {
-        self.agents().map_or(String::new(), |agents| agents_page::text(&agents.last()) + "\n")
+    /// What each agent measured and what was verified, as text before a report.
+    pub(super) fn text(&self) -> String {
+        let verified =
+            self.verifier().map(|verifier| format!("verified: {}\n\n", verified(verifier)));
+        let agents = self.agents().map(|agents| agents_page::text(&agents.last()) + "\n");
+        verified.or(agents).unwrap_or_default()
     }
 
     /// Adds to a summary which agents measured what, if agents did.
     pub(super) fn describe(&self, summary: &mut Value) {
+        if let Some(verifier) = self.verifier() {
+            summary["verify"] = verifier.json();
+        }
         let Some(agents) = self.agents() else { return };
         let why_not = agents.why_not();
         if !why_not.is_empty() {

@@ -105,7 +105,7 @@ pub fn run_transfers(
     target.describe(&mut summary);
     let page = || target.extend(transfers_page::page(&runs, &outcome)?);
     let saved = record::save(dir, &summary, page, observer);
-    let text = target.agents_text() + &transfers_page::text(&runs, &outcome);
+    let text = target.text() + &transfers_page::text(&runs, &outcome);
     let verdict = written.and_then(|written| {
         saved?;
         target.check_whole()?;
@@ -195,6 +195,10 @@ pub(super) fn open(
         return target.open_on(agents, WorkerWork::Transfers(mix), observer);
     }
     let mut shape = FileSet { layout: Layout::FilePerStream, files: mix.files, each: mix.each };
+    if mix.replace && target.verify {
+        return Err(MeterError::usage("--verify cannot follow files that are replaced")
+            .hint("leave out --replace, or --verify"));
+    }
     if mix.replace && !Path::new(&target.target).is_dir() {
         return Err(MeterError::usage("a file is replaced only where files are made")
             .hint("name a directory as --target"));
@@ -335,6 +339,7 @@ fn scenario(runs: &TransferRuns<'_>) -> Value {
         "fill_level": target.fill_level,
         "buffered": target.buffered,
         "destroy": target.destructive,
+        "verify": target.verify,
         "agents": target.agents.as_ref().map(AgentsConfig::names),
         "workers": target.agents.as_ref().map(|agents| agents.workers),
     })

@@ -95,10 +95,8 @@ pub struct Second {
     /// waited for.
     pub longest_response: Duration,
     /// Bytes read in this second, whenever they were due.
-    #[serde(with = "wire::bytes")]
     pub bytes_read: ByteCount,
     /// Bytes written in this second, whenever they were due.
-    #[serde(with = "wire::bytes")]
     pub bytes_written: ByteCount,
     /// The time in this second in which the meter polled the clock.
     pub spun: Duration,
@@ -110,7 +108,6 @@ pub struct Moved {
     /// The number of operations.
     pub operations: u64,
     /// The number of bytes.
-    #[serde(with = "wire::bytes")]
     pub bytes: ByteCount,
     /// Service times, from start to end of each.
     pub service: Times,

@@ -72,6 +72,7 @@ impl<'a> StudyFiles<'a> {
             anew: Anew::No,
             at_once: self.clients,
             largest: ByteCount(setting.mix.largest_block().into()),
+            verifier: None,
         };
         Ok(Box::new(files_port(how, Instant::now())?))
     }

@@ -4,12 +4,12 @@
 
 use super::layout::PAGE;
 use super::queued::{SEED, largest, stamp};
-use super::{Handle, IoCompletion, IoRequest, PoolWorker, Port, ThreadPool};
+use super::{Handle, IoCompletion, IoRequest, PoolWorker, Port, ThreadPool, Verifier};
 use crate::log::OperationKind;
 use device::{BlockDevice, Buffer, DeviceError, FileDevice, OpenMode, OpenOptions, Pool, RawFile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
@@ -30,6 +30,8 @@ pub(crate) struct Use {
     pub at_once: u32,
     /// The largest operation in bytes.
     pub largest: ByteCount,
+    /// Verifies what is read, if that is wanted.
+    pub verifier: Option<Arc<Verifier>>,
 }
 
 /// The treatment of a file that is opened for writing.
@@ -62,7 +64,11 @@ pub(crate) fn files_port(files: Use, origin: Instant) -> Result<impl Port, Devic
     let options = OpenOptions { direct: files.direct, write: false, exclusive: false };
     let one = FileDevice::open(&files.paths[0], options)?;
     let direct = one.is_direct();
-    let grain = if direct { u64::from(one.geometry().block).max(PAGE) } else { 1 };
+    let grain = if direct || files.verifier.is_some() {
+        u64::from(one.geometry().block).max(PAGE)
+    } else {
+        1
+    };
     let opening = if files.write { OpenMode::Update } else { OpenMode::Read };
     let keep = if files.keep { files.paths.as_slice() } else { &[] };
     let open = |path: &PathBuf| RawFile::open(path, opening, direct);
@@ -99,9 +105,21 @@ impl PoolWorker for SharedFiles {
 
     fn perform(&self, request: &IoRequest, memory: &mut Buffer) -> IoCompletion {
         let mut arrived = IoCompletion::new(request.tag, Moment::ZERO, Ok(()));
-        let moved = self.moved(request, memory, &mut arrived.open, &mut arrived.close);
-        arrived.result = moved.map_err(Box::new);
+        let verifier = self.files.verifier.as_deref();
+        let (from, len) = self.span(request);
+        let checked = verifier.map(|verifier| match request.kind {
+            OperationKind::Read => verifier.read(request.file, from, len),
+            OperationKind::Write => verifier.write(request.file, from, &mut memory[..len]),
+        });
+        let mut moved = self.moved(request, memory, &mut arrived.open, &mut arrived.close);
         arrived.at = self.now();
+        // Verifying takes the meter's time and not the storage's.
+        if let Some((verifier, checked)) = verifier.zip(checked) {
+            let path = || self.files.paths[units::index(request.file)].clone();
+            let at = arrived.at.since(Moment::ZERO);
+            moved = verifier.end(checked, &memory[..len], moved, at, path);
+        }
+        arrived.result = moved.map_err(Box::new);
         arrived
     }
 
@@ -188,19 +206,27 @@ impl SharedFiles {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The offset and the length of an operation in whole blocks.
+    fn span(&self, request: &IoRequest) -> (u64, usize) {
+        let from = units::align_down(request.offset, self.grain);
+        let len = units::align_up(request.offset + request.len, self.grain) - from;
+        (from, usize::try_from(len).expect("it is within the largest"))
+    }
+
     fn transfer(
         &self,
         file: &RawFile,
         request: &IoRequest,
         memory: &mut Buffer,
     ) -> Result<(), DeviceError> {
-        let from = units::align_down(request.offset, self.grain);
-        let len = units::align_up(request.offset + request.len, self.grain) - from;
-        let memory = &mut memory[..usize::try_from(len).expect("it is within the largest")];
+        let (from, len) = self.span(request);
+        let memory = &mut memory[..len];
         match request.kind {
             OperationKind::Read => file.read_at(from, memory),
             OperationKind::Write => {
-                stamp(memory, request.tag);
+                if self.files.verifier.is_none() {
+                    stamp(memory, request.tag);
+                }
                 file.write_at(from, memory)
             }
         }

@@ -36,7 +36,6 @@ pub struct FileSet {
     /// The number of files.
     pub files: u32,
     /// Bytes of each file.
-    #[serde(with = "crate::wire::bytes")]
     pub each: ByteCount,
 }
 

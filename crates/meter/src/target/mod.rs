@@ -29,6 +29,7 @@ mod storage;
 mod test_files;
 mod thread_pool;
 mod ticking;
+mod verify;
 
 pub(crate) use close_port::{close_port, in_time};
 pub(crate) use files::{Anew, Use, files_port};
@@ -45,6 +46,7 @@ pub(crate) use storage::{TargetError, TargetStorage, Wanted, WriteAccess};
 pub(crate) use test_files::TestFiles;
 pub(crate) use thread_pool::{PoolWorker, ThreadPool};
 pub use ticking::TickingPort;
+pub(crate) use verify::Verifier;
 
 #[cfg(test)]
 mod tests;

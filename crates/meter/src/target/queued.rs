@@ -2,10 +2,13 @@
 
 use super::layout::PAGE;
 use super::sleep_clock::SleepClock;
-use super::{IoCompletion, IoRequest, Port};
+use super::verify::Checked;
+use super::{IoCompletion, IoRequest, Port, Verifier};
 use crate::log::OperationKind;
 use device::{BlockDevice, DeviceError, Direction, Pool, Queue, Transfer};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
@@ -25,6 +28,10 @@ pub struct QueuedPort {
     held_until: Moment,
     /// Whether no more operations are submitted.
     ends: bool,
+    /// Verifies what is read from the file at this path, if that is wanted.
+    verifier: Option<(Arc<Verifier>, PathBuf)>,
+    /// What is verified of the operations in flight, by tag.
+    checked: BTreeMap<u64, Checked>,
 }
 
 impl QueuedPort {
@@ -54,7 +61,15 @@ impl QueuedPort {
             asleep: SleepClock::default(),
             held_until: Moment::ZERO,
             ends: false,
+            verifier: None,
+            checked: BTreeMap::new(),
         }
+    }
+
+    /// Verifies what is read from the file at `path`.
+    #[must_use]
+    pub(crate) fn verifying(self, verifier: Option<Arc<Verifier>>, path: &Path) -> Self {
+        Self { verifier: verifier.map(|verifier| (verifier, path.to_owned())), ..self }
     }
 
     /// Fills the pool with incompressible bytes before a run that writes. `at_once` and `block` are
@@ -96,10 +111,19 @@ impl Port for QueuedPort {
             OperationKind::Read => Direction::Read,
             OperationKind::Write => {
                 self.written += 1;
-                stamp(&mut buffer, self.written);
+                if self.verifier.is_none() {
+                    stamp(&mut buffer, self.written);
+                }
                 Direction::Write
             }
         };
+        if let Some((verifier, _)) = &self.verifier {
+            let checked = match kind {
+                OperationKind::Read => verifier.read(request.file, from, len),
+                OperationKind::Write => verifier.write(request.file, from, &mut buffer),
+            };
+            self.checked.insert(tag, checked);
+        }
         match self.queue.start(Transfer { tag, direction, offset: from, buffer }) {
             Ok(()) => {}
             Err(error) => {
@@ -131,10 +155,15 @@ impl Port for QueuedPort {
             self.queue.wait(left, &mut self.done)?;
         }
         let at = self.now();
-        let over = self.done.drain(..);
-        done.extend(
-            over.map(|completion| IoCompletion::new(completion.tag, at, completion.result)),
-        );
+        let (verifier, checked) = (&self.verifier, &mut self.checked);
+        done.extend(self.done.drain(..).map(|completion| {
+            let device::Completion { tag, buffer, mut result, .. } = completion;
+            if let Some(((verifier, path), checked)) = verifier.as_ref().zip(checked.remove(&tag)) {
+                let since = at.since(Moment::ZERO);
+                result = verifier.end(checked, &buffer, result, since, || path.clone());
+            }
+            IoCompletion::new(tag, at, result)
+        }));
         Ok(())
     }
 

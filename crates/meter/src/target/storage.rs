@@ -4,8 +4,8 @@
 //! program ends. Many files are [`TestFiles`]. All are filled with incompressible bytes, by direct
 //! I/O where the file system allows it, and nothing else is written anywhere.
 
-use super::queued::SEED;
 use super::test_files::{TestFiles, name};
+use super::verify;
 use super::{FileSet, Layout};
 use device::{
     BlockDevice, DeviceError, FileDevice, OpenMode, OpenOptions, RawFile, describe, preallocate,
@@ -223,7 +223,6 @@ pub(super) fn fill(
     number: u32,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), TargetError> {
-    let mut chance = fastrand::Rng::with_seed(SEED + u64::from(number));
     let mut piece = vec![0; usize::try_from(size.0).unwrap_or(PIECE).min(PIECE)];
     let mut at = 0;
     while at < size.0 {
@@ -231,7 +230,7 @@ pub(super) fn fill(
             return Err(TargetError::Interrupted);
         }
         let len = usize::try_from(size.0 - at).unwrap_or(usize::MAX).min(PIECE);
-        chance.fill(&mut piece[..len]);
+        verify::fill(&mut piece[..len], number, at, 0);
         device.write_at(at, &piece[..len])?;
         at += len as u64;
     }

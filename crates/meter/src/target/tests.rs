@@ -85,6 +85,7 @@ fn written(paths: Vec<PathBuf>) -> Use {
         anew: Anew::InPlace,
         at_once: 1,
         largest: ByteCount(1000),
+        verifier: None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! The mix from which transfers are drawn.
 
 use crate::profiles::{Drawn, Profile, Rolled};
-use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::{ByteCount, Hinted};
@@ -30,7 +29,6 @@ pub struct TransferMix {
     /// Whether client i uses only file i.
     pub own_file: bool,
     /// Bytes of each file.
-    #[serde(with = "wire::bytes")]
     pub each: ByteCount,
     /// The first byte of each file that is used; the `each` bytes from there count as the file.
     pub from: u64,

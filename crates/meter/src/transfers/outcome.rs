@@ -58,7 +58,6 @@ pub struct TransferRow {
     /// Number of their blocks.
     pub blocks: u64,
     /// Number of their bytes.
-    #[serde(with = "wire::bytes")]
     pub bytes: ByteCount,
     /// The total data transfer time.
     pub data: Duration,
@@ -85,7 +84,6 @@ pub struct PerClient {
     /// Transfers that completed without an error.
     pub transfers: u64,
     /// Number of their bytes.
-    #[serde(with = "wire::bytes")]
     pub bytes: ByteCount,
     /// The total data transfer time.
     pub data: Duration,
@@ -99,10 +97,8 @@ pub struct PerClient {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerSecond {
     /// Bytes read.
-    #[serde(with = "wire::bytes")]
     pub read: ByteCount,
     /// Bytes written.
-    #[serde(with = "wire::bytes")]
     pub written: ByteCount,
     /// Number of blocks.
     pub blocks: u64,

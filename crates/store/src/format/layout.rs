@@ -91,14 +91,19 @@ impl StoreLayout {
         align_up(2 * (fixed + 3 * chunk), SUPERBLOCK_SPACING)
     }
 
-    /// The runs of chunks that are available to titles.
-    pub(crate) fn data(&self) -> Vec<Extent> {
-        let mut reserved: Vec<Range<u64>> = superblock_places(self.size)
+    /// The bytes that no title may have.
+    fn reserved(&self) -> Vec<Range<u64>> {
+        superblock_places(self.size)
             .iter()
             .map(|at| *at..*at + BLOCK)
             .chain([self.journal.clone(), self.scratch.clone()])
             .chain(self.checkpoints.clone())
-            .collect();
+            .collect()
+    }
+
+    /// The runs of chunks that are available to titles.
+    pub(crate) fn data(&self) -> Vec<Extent> {
+        let mut reserved = self.reserved();
         // A chunk larger than the distance of two regions is reserved by both: `next` only moves
         // forward.
         reserved.sort_by_key(|range| range.start);
@@ -159,12 +164,7 @@ impl StoreLayout {
         if lengths[1] < MIN_CHECKPOINT || lengths[1] > MAX_CHECKPOINT || lengths[1] != lengths[2] {
             return Err("checkpoints of a length that cannot be".into());
         }
-        let mut regions: Vec<Range<u64>> = superblock_places(self.size)
-            .iter()
-            .map(|at| *at..*at + BLOCK)
-            .chain([self.journal.clone(), self.scratch.clone()])
-            .chain(self.checkpoints.clone())
-            .collect();
+        let mut regions = self.reserved();
         if regions.iter().any(|r| !r.start.is_multiple_of(BLOCK) || !r.end.is_multiple_of(BLOCK)) {
             return Err("a region that is not aligned".into());
         }

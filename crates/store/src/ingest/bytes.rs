@@ -26,31 +26,10 @@ pub(super) fn ingest(
         job.tell("copying", writer.written(0))?;
     }
     job.tell("sealing", writer.written(0))?;
-    let title = writer.seal(vec![(description(), LduIndex::default())])?;
+    let track = TrackDescription::plain(TrackKind::File, Timescale(1));
+    let title = writer.seal(vec![(track, LduIndex::default())])?;
     Ok(IngestReport { title, left_out: Vec::new(), notes: Vec::new() })
 }
-
-/// A track without times, pictures or sound.
-fn description() -> TrackDescription {
-    TrackDescription {
-        kind: TrackKind::File,
-        timescale: Timescale(1),
-        sample_entry: Vec::new(),
-        codec: String::new(),
-        language: "und".to_owned(),
-        title: String::new(),
-        width: 0,
-        height: 0,
-        matrix: IDENTITY,
-        sample_rate: 0,
-        channels: 0,
-        edits: Vec::new(),
-        default: true,
-    }
-}
-
-/// The identity matrix of ISO/IEC 14496-12: 16.16, the last column 2.30.
-const IDENTITY: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 /// Bytes of one read from the source: large enough that the cost of calls does not matter.
 const PIECE: usize = 1 << 20;

@@ -16,21 +16,7 @@ pub fn small(label: &str) -> FormatOptions {
 }
 
 pub fn description(kind: TrackKind) -> TrackDescription {
-    TrackDescription {
-        kind,
-        timescale: Timescale(25),
-        sample_entry: Vec::new(),
-        codec: String::new(),
-        language: "und".to_owned(),
-        title: String::new(),
-        width: 0,
-        height: 0,
-        matrix: [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000],
-        sample_rate: 0,
-        channels: 0,
-        edits: Vec::new(),
-        default: true,
-    }
+    TrackDescription::plain(kind, Timescale(25))
 }
 
 /// An index of LDUs of 1,000 bytes, one per tick of 1/25 s.

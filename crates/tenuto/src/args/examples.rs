@@ -207,6 +207,10 @@ meter ramp ebu-multi-edit --target /mnt/films --step 5min --out ramp
 meter ramp ebu-multi-edit --toml
   The script, to change and use
 
+meter ebu:
+meter ebu --target /mnt/films --size 400GiB --step 5min --out procedure
+  In seven hours instead of eighty
+
 meter report:
 meter report monday
   A run, counted again from its log

@@ -62,6 +62,15 @@ pub(crate) enum MeterCommand {
     /// -edit and -file-write, -file-replace: 4 to 40 clients with a file each. An hour for each
     /// number unless --step is given. The report has rate and latency by number of clients.
     Ramp(Box<RampArgs>),
+    /// Run the whole procedure of EBU TECH 3362, with one report.
+    ///
+    /// Access profiles, ramps of clients on one file and on a file for each, caches, fill level,
+    /// fragmentation, and one node and several, in the order of the paper's chapters. Each part has
+    /// its own directory in --out; the report says of each what was found, and draws rates and
+    /// largest latencies by number of clients. What the target does not allow is left out with the
+    /// reason. Eighty steps of an hour unless --step is given. With --agents or --hosts the ramps
+    /// are made on many machines, and the comparisons are left out.
+    Ebu(Box<EbuArgs>),
     /// Count and plot the late frames of a run again, from its log alone.
     ///
     /// Reads operations.parquet of a directory that --out made, also of an interrupted run; of
@@ -161,6 +170,13 @@ pub(crate) struct TargetArgs {
     /// the storage.
     #[arg(long)]
     pub(crate) drop_caches: bool,
+    /// Fill and write with recognisable data, and verify everything that is read.
+    ///
+    /// In a directory of this machine. Every page of 4 KiB that is not as it was written is
+    /// reported with file, offset and time, also one that an acknowledged write should have
+    /// changed. Ends with exit code 4 if there is one. Takes processor time, as the meter's part.
+    #[arg(long)]
+    pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) overwrite: OverwriteArgs,
     /// The server of buckets: http[s]://HOST[:PORT].
@@ -490,6 +506,33 @@ pub(crate) struct RampArgs {
     pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `tenuto meter ebu`.
+#[derive(clap::Args)]
+pub(crate) struct EbuArgs {
+    /// Time for each number of clients, instead of an hour.
+    ///
+    /// Runs of comparisons take 10 s, or this time if it is shorter.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) step: Option<Duration>,
+    /// A directory on a second node, for the comparison of nodes.
+    #[arg(long)]
+    pub(crate) second: Option<PathBuf>,
+    /// Runs of each setting of a comparison, in shuffled order.
+    ///
+    /// With six or more, a difference is distinguished from chance with 95 % confidence.
+    #[arg(long, default_value = "6", value_parser = whole::<u32>(1, 100))]
+    pub(crate) repeats: u32,
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// A new directory for the report and all figures.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
 }
 
 /// Arguments of `tenuto meter report`.

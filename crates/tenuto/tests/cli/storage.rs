@@ -380,6 +380,53 @@ fn transfers_are_counted_by_the_ebus_formulas_and_logged_block_by_block() {
 }
 
 #[test]
+fn data_that_is_not_as_it_was_written_is_named_with_its_place() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::fs::FileExt;
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    let moved = dir.json(
+        "meter transfers --profile ebu3362-edit --target films --size 24MiB --clients 2 \
+         --transfers 20 --verify",
+    );
+    assert_eq!(moved["verify"]["differ"], 0, "{moved}");
+    assert!(moved["verify"]["pages"].as_u64().unwrap() > 0, "{moved}");
+    let line = "meter run --profile dvcpro50 --size 16MiB --duration 1s --verify --target";
+    dir.fails(&format!("{line} sim:ssd-sata"), 2, "--verify is for files that the meter makes");
+    let mut child = crate::program::program(&dir.path("."))
+        .args(line.split_whitespace())
+        .args(["films", "--layout", "file-per-stream", "--hold", "--json"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while line != "ready\n" {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it was ready");
+    }
+    // The third frame's first page, behind the back of the meter.
+    let made = std::fs::read_dir(dir.path("films")).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::OpenOptions::new().write(true).open(made.join("00000000")).unwrap();
+    let third = 2 * 290_816;
+    file.write_all_at(&[0; 4096], third).unwrap();
+    file.sync_all().unwrap();
+    // Open until the end: the end of its input would stop the run.
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"begin\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{:?}", std::io::read_to_string(said));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["verify"]["differ"], 1, "{found}");
+    let first = &found["verify"]["first"][0];
+    assert_eq!((&first["file"], &first["offset"]), (&0.into(), &third.into()), "{found}");
+    assert_eq!(first["what"], "zeros");
+    assert_eq!(found["failed"], 1, "a frame with other data was not delivered");
+}
+
+#[test]
 fn a_ramp_has_a_step_for_each_number_of_clients() {
     let dir = TestDir::new();
     let line = "meter ramp ebu-single-edit --target sim:ssd-nvme --step 2s";
@@ -413,6 +460,29 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
     dir.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
     dir.fails("meter ramp own.toml", 2, "--target is missing");
+}
+
+#[test]
+fn the_ebus_procedure_is_one_command_with_one_report() {
+    let dir = TestDir::new();
+    let line = "meter ebu --target sim:ssd-nvme --step 200ms --repeats 1 --out all";
+    let report = dir.json(line);
+    let parts = report["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 19, "{report}");
+    let part = |name: &str| parts.iter().find(|part| part["name"] == name).unwrap();
+    let read = part("ebu-multi-read");
+    assert_eq!(read["summary"]["steps"].as_array().unwrap().len(), 10);
+    assert!(read["found"][0].as_str().unwrap().contains("mean latency"), "{read}");
+    // A simulated disk has no page cache, and nothing says where a second node is.
+    assert!(part("cache")["left_out"].as_str().unwrap().contains("no page cache"), "{report}");
+    assert!(part("nodes")["left_out"].as_str().unwrap().contains("second node"), "{report}");
+    assert!(part("position")["found"][0].is_string(), "{report}");
+    let page = String::from_utf8(dir.read("all/report.html")).unwrap();
+    for words in ["A file for each client", "Largest latency of a transfer", "Fragmentation"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!dir.read("all/ebu-single-edit/report.html").is_empty());
+    dir.fails("meter ebu", 2, "--target is missing");
 }
 
 #[test]

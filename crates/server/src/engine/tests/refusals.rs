@@ -188,7 +188,7 @@ fn a_refusal_leaves_the_memory_of_other_viewers_sockets_as_it_was() {
     let mut fixture = Fixture::new(config(400, 30));
     assert!((1..=3).all(|title| fixture.admit(title).is_ok()));
     let reserved = |fixture: &Fixture| -> Vec<u64> {
-        fixture.engine.sessions.iter().map(|(_, session)| session.reserve).collect()
+        fixture.engine.sessions.values().map(|session| session.reserve).collect()
     };
     let two_pieces_each = vec![2 * u64::from(PIECE); 3];
     assert_eq!(reserved(&fixture), two_pieces_each);

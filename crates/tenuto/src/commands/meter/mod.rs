@@ -20,6 +20,7 @@ pub(super) fn run(command: MeterCommand) -> Result<(), Failure> {
         MeterCommand::Run(args) => streams::run(&args),
         MeterCommand::Transfers(args) => transfers::transfers(&args),
         MeterCommand::Ramp(args) => transfers::ramp(&args),
+        MeterCommand::Ebu(args) => transfers::ebu(&args),
         MeterCommand::Report(args) => runs::report(&args),
         MeterCommand::Profiles(args) => profiles::profiles(&args),
         MeterCommand::Rounds(args) => runs::rounds(&args),

@@ -35,6 +35,7 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
         destructive: args.overwrite.destroy,
         method,
         drop_caches: args.drop_caches,
+        verify: args.verify,
         access: access(args, &args.tls)?,
         agents,
     })
@@ -49,6 +50,7 @@ fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure> {
     // Options that agents do not have would otherwise be ignored in silence.
     let refused = first_given(&[
         ("destroy", args.overwrite.destroy),
+        ("verify", args.verify),
         ("endpoint", args.endpoint.is_some()),
         ("region", args.region.is_some()),
         ("ca-file", args.tls.ca_file.is_some()),

@@ -151,6 +151,7 @@ fn players_config(
         ("fill-level", target.fill_level.is_some()),
         ("buffered", target.buffered),
         ("drop-caches", target.drop_caches),
+        ("verify", target.verify),
         ("endpoint", target.endpoint.is_some()),
         ("region", target.region.is_some()),
         ("destroy", target.overwrite.destroy),

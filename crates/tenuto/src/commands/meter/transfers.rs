@@ -1,13 +1,14 @@
-//! `meter transfers` and `meter ramp`: transfers as fast as the storage allows.
+//! `meter transfers`, `meter ramp` and `meter ebu`: transfers as fast as the storage allows.
 
 use super::options::{alarm, required, target};
 use super::terminal::show;
-use crate::args::meter::{RampArgs, TransfersArgs};
+use crate::args::meter::{EbuArgs, RampArgs, TransfersArgs};
 use crate::failure::Failure;
 use crate::out;
 use device::Method;
 use meter::{
-    RampConfig, TransfersConfig, builtin_script, load_profile, load_script, run_ramp, run_transfers,
+    EbuConfig, RampConfig, TransfersConfig, builtin_script, load_profile, load_script, run_ebu,
+    run_ramp, run_transfers,
 };
 
 pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
@@ -54,4 +55,16 @@ pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
         out: args.output.out.clone(),
     };
     show(&args.output.report, |observer| run_ramp(&config, observer))
+}
+
+pub(super) fn ebu(args: &EbuArgs) -> Result<(), Failure> {
+    let config = EbuConfig {
+        target: target(&args.target, Method::Best)?,
+        second: args.second.clone(),
+        step: args.step,
+        repeats: args.repeats,
+        seed: args.random.seed,
+        out: args.out.clone(),
+    };
+    show(&args.report, |observer| run_ebu(&config, observer))
 }
