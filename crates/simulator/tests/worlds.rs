@@ -163,7 +163,7 @@ const ONCE_BROKEN: [(FaultClass, u64); 13] = [
     // A player without a connection opened one and asked for a track in the slot in which the
     // track's reservation expired: the connection, which came first, let time advance.
     (FaultClass::DiskLoss, 963),
-    // A player that began at the second piece of its first segment's range, and broke off, was taken
+    // A player that began at the second piece of those at which it might, and broke off, was taken
     // for one that still needed the first: late, and delayed.
     (FaultClass::FaultFree, 12023),
     (FaultClass::FaultFree, 14183),
