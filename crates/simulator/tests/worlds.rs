@@ -140,7 +140,7 @@ const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 9] = [
+const ONCE_BROKEN: [(FaultClass, u64); 13] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -163,6 +163,12 @@ const ONCE_BROKEN: [(FaultClass, u64); 9] = [
     // A player without a connection opened one and asked for a track in the slot in which the
     // track's reservation expired: the connection, which came first, let time advance.
     (FaultClass::DiskLoss, 963),
+    // A player that began at the second piece of those at which it might, and broke off, was taken
+    // for one that still needed the first: late, and delayed.
+    (FaultClass::FaultFree, 12023),
+    (FaultClass::FaultFree, 14183),
+    (FaultClass::FaultFree, 18646),
+    (FaultClass::DiskLoss, 11353),
 ];
 
 /// Lines of the trace in a report.

@@ -109,8 +109,7 @@ impl Store {
             };
             for (number, track) in (0..).zip(&title.tracks) {
                 // A device that came back shorter or with another disk's data differs at one of
-                // these
-                // places.
+                // these places.
                 for at in [0, track.bytes / 2, track.bytes.saturating_sub(1)] {
                     if at < track.bytes {
                         reader.piece(number, at, 1)?;

@@ -201,6 +201,12 @@ impl Stream {
 
     /// Notes that the player requests these bytes.
     pub(super) fn note_request(&mut self, bytes: &Range<u64>) {
+        // It may begin at any of the first pieces; of those before the one it begins at it needs
+        // none, so that it is not late for them.
+        let first = self.piece_at(bytes.start);
+        if self.start.contains(&self.position) && self.start.contains(&first) {
+            self.position = self.position.max(first);
+        }
         let mut ends = std::mem::take(&mut self.ends);
         let whole = self.is_whole();
         let next = |end: u64| end <= bytes.start && self.skips_less_than_a_piece(end, bytes.start);
