@@ -295,10 +295,7 @@ const MISUSES: &[(&str, &str)] = &[
         "meter run --profile xdcam422 --target . --hosts a --threshold 1Mbps",
         "--threshold is not for agents",
     ),
-    (
-        "meter run --profile xdcam422 --target . --agents a --destroy",
-        "--destroy and --hold are not for agents",
-    ),
+    ("meter run --profile xdcam422 --target . --agents a --destroy", "--destroy is not for agents"),
     (
         "meter methods --profile xdcam422 --target . --method mmap",
         "--method: the command tries all methods",

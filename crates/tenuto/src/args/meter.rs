@@ -170,7 +170,7 @@ pub(crate) struct TargetArgs {
     /// the storage.
     #[arg(long)]
     pub(crate) drop_caches: bool,
-    /// Fill and write with recognisable data, and verify everything that is read.
+    /// Write recognisable data, and verify everything that is read.
     ///
     /// In a directory of this machine. Every page of 4 KiB that is not as it was written is
     /// reported with file, offset and time, also one that an acknowledged write should have
