@@ -140,7 +140,7 @@ const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 18] = [
+const ONCE_BROKEN: [(FaultClass, u64); 19] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -178,6 +178,8 @@ const ONCE_BROKEN: [(FaultClass, u64); 18] = [
     (FaultClass::FaultFree, 12023),
     (FaultClass::FaultFree, 14183),
     (FaultClass::FaultFree, 18646),
+    // The same of a track that the player never asked for.
+    (FaultClass::FaultFree, 18728),
     (FaultClass::DiskLoss, 11353),
 ];
 

@@ -127,7 +127,7 @@ impl Engine {
         let open = session.requests.iter().filter_map(|request| self.requests[request].next());
         let of_track = open.filter(|next| next.track == stream.track);
         // Without an open request the player continues where its last delivery ended.
-        of_track.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
+        of_track.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.expected_from())
     }
 
     fn streams_with(&self, is: impl Fn(&Stream) -> bool) -> Vec<StreamId> {
@@ -191,11 +191,9 @@ impl Engine {
 
     // Whether nothing was requested while `idle_timeout` of media has fallen due.
     fn is_silent(&self, stream: &Stream, now: Moment) -> bool {
-        let ahead = stream.position < stream.end;
         // A player that has buffered far ahead is silent for good reason until it needs the next
-        // piece. At the end of a track nothing falls due any more.
-        let due = if ahead { stream.latest_need(stream.position) } else { Moment::ZERO };
-        now.since(due.max(stream.last_activity)) >= self.config.idle_timeout
+        // piece.
+        now.since(stream.next_need().max(stream.last_activity)) >= self.config.idle_timeout
     }
 
     /// A stream gives back its booking and its buffers.

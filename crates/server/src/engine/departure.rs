@@ -21,7 +21,6 @@
 use super::admission::SuspendedSession;
 use super::bookings::Placement;
 use super::sessions::{Presence, Session};
-use super::stream::Stream;
 use super::{
     Action, Disconnection, Engine, Resource, ScheduleChange, SessionId, StreamId, TrackNumber,
 };
@@ -130,12 +129,7 @@ impl Engine {
     // When the player has fetched again at the latest, if it plays on: a piece is due a slot before
     // it is shown, and the player has another slot to fetch it in.
     fn next_fetch(&self, session: &Session) -> Moment {
-        let due = |stream: &Stream| {
-            let ahead = stream.position < stream.end;
-            // At its end a track needs no more fetches.
-            if ahead { stream.latest_need(stream.position) } else { Moment::ZERO }
-        };
-        let due = session.streams.iter().map(|id| due(&self.streams[id])).max();
+        let due = session.streams.iter().map(|id| self.streams[id].next_need()).max();
         due.unwrap_or(Moment::ZERO) + self.config.slot * 2
     }
 

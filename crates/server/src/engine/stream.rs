@@ -199,6 +199,19 @@ impl Stream {
         self.layout.tracks[usize::from(self.track)].stored.is_empty()
     }
 
+    /// The piece in which the player's next request begins. Before the first one it is the last at
+    /// which it may begin: a player that may need no piece before it is not late for one.
+    pub(super) fn expected_from(&self) -> u32 {
+        if self.ends.is_empty() { self.position.max(*self.start.end()) } else { self.position }
+    }
+
+    /// When the player has fetched again at the latest, if it plays on; zero at the end of a track,
+    /// where nothing falls due any more.
+    pub(super) fn next_need(&self) -> Moment {
+        let piece = self.expected_from();
+        if piece < self.end { self.latest_need(piece) } else { Moment::ZERO }
+    }
+
     /// Notes that the player requests these bytes.
     pub(super) fn note_request(&mut self, bytes: &Range<u64>) {
         // It may begin at any of the first pieces; of those before the one it begins at it needs
