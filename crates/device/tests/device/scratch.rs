@@ -3,6 +3,7 @@
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use testkit::Need;
 
 /// A directory for one test, removed at its end.
@@ -121,8 +122,17 @@ impl Mount {
     pub(crate) fn ext4(disk: &Path, at: &Path) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let quietly = ["-q", "-F"].map(std::ffi::OsStr::new);
-        let made = output("mkfs.ext4", &[quietly[0], quietly[1], disk.as_os_str()])
-            .and_then(|_| output("mount", &[disk, at]));
+        let make = || output("mkfs.ext4", &[quietly[0], quietly[1], disk.as_os_str()]);
+        let mut made = make();
+        // A program that another test starts has all open files for a moment, this disk among them.
+        for _ in 0..50 {
+            if !made.as_ref().is_err_and(|why| why.contains("in use")) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            made = make();
+        }
+        let made = made.and_then(|_| output("mount", &[disk, at]));
         match made {
             Ok(_) => Some(Self { at: at.to_owned() }),
             Err(why) => {
