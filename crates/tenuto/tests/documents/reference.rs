@@ -54,6 +54,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("--emulated", "root"),
     ("--hosts", "host"),
     ("--target /mnt/films --out monday", "minutes"),
+    ("meter ebu --target /mnt/films", "hours"),
     ("--duration 5min", "minutes"),
     ("--threshold", "minutes"),
     ("--max-streams", "minutes"),
