@@ -24,7 +24,8 @@
 //! on it. Shares are even again as soon as possible (`streams::memory`).
 //!
 //! A piece that is not there when it is due counts as a deadline miss: the player did nothing
-//! wrong. With failover books all sessions with a copy fit on it if the loss is noticed at once.
+//! wrong. With failover books all sessions with a copy fit on it if the loss is noticed at once: so
+//! a failed read is not repeated at once there (`may_wait`), which would take the time they need.
 //! Where no session has another copy, the engine waits for a hung disk: ending the sessions would
 //! gain nothing.
 
@@ -58,10 +59,10 @@ impl Engine {
         }
     }
 
-    /// Whether a failed read is repeated later: where a loss is survived, not before the slot by
-    /// whose end it is needed. A disk that is dying fails all its reads at once. Repeated at once,
-    /// they would take time on the other disk that admission reserved for what is due earlier; one
-    /// that is repeated when it is needed takes the time that was reserved for the loss.
+    /// Whether a failed read is repeated later: where a loss is survived, not before the slot in
+    /// which it is due. A disk that is dying fails all its reads at once. Repeated at once, they
+    /// would take time on the other disk that admission reserved for what is due earlier; one that
+    /// is repeated when it is due takes the time that was reserved for the loss.
     pub(super) fn may_wait(&self, read: ReadId) -> bool {
         let bookings = &self.streams.bookings;
         let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
@@ -69,21 +70,22 @@ impl Engine {
         if !bookings.survives_loss() || disk.lost || buffer.retried {
             return false;
         }
-        let needed = |(id, piece): (StreamId, u32)| {
-            let stream = self.streams.get(id).expect("a holder");
-            stream.due(piece).due + u64::from(stream.timing.early)
-        };
-        let first = self.holders(read, buffer).into_iter().map(needed).min();
+        let due =
+            |(id, piece): (StreamId, u32)| self.streams.get(id).map(|stream| stream.due(piece).due);
+        let first = self.holders(read, buffer).into_iter().filter_map(due).min();
         first.is_some_and(|slot| slot > bookings.slot())
     }
 
-    /// A slot has begun: the failed reads that are needed by its end are repeated, and those that
-    /// nobody needs any more are forgotten.
+    /// A slot has begun: the failed reads that are due in it are repeated, and those that nobody
+    /// needs any more are forgotten.
     pub(super) fn repeat_doubtful(&mut self, now: Moment) {
         for disk in 0..self.streams.bookings.disks.len() {
             for read in self.streams.bookings.disks[disk].doubtful.clone() {
                 if !self.may_wait(read) {
-                    self.streams.bookings.disks[disk].doubtful.remove(&read);
+                    let state = &mut self.streams.bookings.disks[disk];
+                    state.doubtful.remove(&read);
+                    // Streams that came after the failure wait for the repeated read, too.
+                    state.note_unplanned_io(now);
                     self.failed_read(now, read, ReadOutcome::Failed);
                 }
             }
@@ -131,8 +133,11 @@ impl Engine {
         };
         if !buffer.retried && (!holders.is_empty() || waiting.iter().any(is_unbooked)) {
             let (key, place) = self.place_again(buffer, &holders, &waiting);
-            let waiters: Vec<Waiter> =
-                waiting.into_iter().map(Waiter::Request).chain(buffer.waiters.iter().copied()).collect();
+            let waiters: Vec<Waiter> = waiting
+                .into_iter()
+                .map(Waiter::Request)
+                .chain(buffer.waiters.iter().copied())
+                .collect();
             let again = self.streams.read_again(now, key, place, &holders, waiters);
             if let (again, Retry::InMemory(waiters)) = again {
                 self.notify_waiters(now, again, &waiters);
