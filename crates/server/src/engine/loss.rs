@@ -70,8 +70,7 @@ impl Engine {
         if !bookings.survives_loss() || disk.lost || buffer.retried {
             return false;
         }
-        let due =
-            |(id, piece): (StreamId, u32)| self.streams.get(id).map(|stream| stream.due(piece).due);
+        let due = |(id, piece): (StreamId, u32)| self.streams.get(id)?.due_of_held(piece);
         let first = self.holders(read, buffer).into_iter().filter_map(due).min();
         first.is_some_and(|slot| slot > bookings.slot())
     }
