@@ -24,7 +24,8 @@
 //! on it. Shares are even again as soon as possible (`streams::memory`).
 //!
 //! A piece that is not there when it is due counts as a deadline miss: the player did nothing
-//! wrong. With failover books all sessions with a copy fit on it if the loss is noticed at once.
+//! wrong. With failover books all sessions with a copy fit on it if the loss is noticed at once: so
+//! a failed read is not repeated at once there (`may_wait`), which would take the time they need.
 //! Where no session has another copy, the engine waits for a hung disk: ending the sessions would
 //! gain nothing.
 
@@ -58,6 +59,48 @@ impl Engine {
         }
     }
 
+    /// Whether a failed read is repeated later: where a loss is survived, not before the slot in
+    /// which it is due. A disk that is dying fails all its reads at once. Repeated at once, they
+    /// would take time on the other disk that admission reserved for what is due earlier; one that
+    /// is repeated when it is due takes the time that was reserved for the loss.
+    pub(super) fn may_wait(&self, read: ReadId) -> bool {
+        let bookings = &self.streams.bookings;
+        let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
+        let disk = &bookings.disks[usize::from(buffer.place.disk.0)];
+        if !bookings.survives_loss() || disk.lost || buffer.retried {
+            return false;
+        }
+        let due =
+            |(id, piece): (StreamId, u32)| self.streams.get(id).map(|stream| stream.due(piece).due);
+        let first = self.holders(read, buffer).into_iter().filter_map(due).min();
+        first.is_some_and(|slot| slot > bookings.slot())
+    }
+
+    /// A slot has begun: the failed reads that are due in it are repeated, and those that nobody
+    /// needs any more are forgotten.
+    pub(super) fn repeat_doubtful(&mut self, now: Moment) {
+        for disk in 0..self.streams.bookings.disks.len() {
+            for read in self.streams.bookings.disks[disk].doubtful.clone() {
+                if !self.may_wait(read) {
+                    let state = &mut self.streams.bookings.disks[disk];
+                    state.doubtful.remove(&read);
+                    // Streams that came after the failure wait for the repeated read, too.
+                    state.note_unplanned_io(now);
+                    self.failed_read(now, read, ReadOutcome::Failed);
+                }
+            }
+        }
+    }
+
+    // The pieces that streams hold in a buffer that is being read, or was.
+    fn holders(&self, read: ReadId, buffer: &Buffer) -> Vec<(StreamId, u32)> {
+        let streams = buffer.waiters.iter().filter_map(|waiter| match waiter {
+            Waiter::Stream(id) => Some((*id, self.streams.get(*id)?.holds_in(read))),
+            Waiter::Request(_) => None,
+        });
+        streams.flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece))).collect()
+    }
+
     /// A failed read is repeated once if anyone still needs it, from another copy if there is one;
     /// then the piece cannot be had.
     pub(super) fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
@@ -65,20 +108,36 @@ impl Engine {
         // for.
         let buffer = self.streams.buffers.remove(read);
         self.streams.actions.push(Action::Forget { read });
-        let holders: Vec<(StreamId, u32)> = buffer
-            .waiters
-            .iter()
-            .filter_map(|waiter| match waiter {
-                Waiter::Stream(id) => Some((*id, self.streams.get(*id)?.holds_in(read))),
-                Waiter::Request(_) => None,
-            })
-            .flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece)))
-            .collect();
+        self.repeat_or_give_up(now, read, outcome, &buffer);
+        // Last, because the repeated read begins a use of its own before this one ends.
+        self.streams.title_use_ended(buffer.key.title);
+    }
+
+    fn repeat_or_give_up(
+        &mut self,
+        now: Moment,
+        read: ReadId,
+        outcome: ReadOutcome,
+        buffer: &Buffer,
+    ) {
+        let holders = self.holders(read, buffer);
         let waiting = self.streams.awaited.of(buffer.key);
-        if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
-            let (key, place) = self.place_again(&buffer, &holders, &waiting);
-            let waiters: Vec<Waiter> =
-                waiting.into_iter().map(Waiter::Request).chain(buffer.waiters).collect();
+        // A request for a piece that its stream has still to read is served by that read.
+        let is_unbooked = |request: &RequestId| {
+            let request = &self.requests[request];
+            let id = self.stream_of(request.session, buffer.key.track);
+            id.zip(request.next()).is_none_or(|(id, next)| {
+                let stream = &self.streams[&id];
+                stream.piece_at(next.offset) < stream.cursor
+            })
+        };
+        if !buffer.retried && (!holders.is_empty() || waiting.iter().any(is_unbooked)) {
+            let (key, place) = self.place_again(buffer, &holders, &waiting);
+            let waiters: Vec<Waiter> = waiting
+                .into_iter()
+                .map(Waiter::Request)
+                .chain(buffer.waiters.iter().copied())
+                .collect();
             let again = self.streams.read_again(now, key, place, &holders, waiters);
             if let (again, Retry::InMemory(waiters)) = again {
                 self.notify_waiters(now, again, &waiters);
@@ -161,6 +220,7 @@ impl Engine {
         // Only now: until their sessions moved or ended, these reads' buffers were held. By feeds,
         // too, which leave here.
         self.streams.leave_feeds(now);
+        self.repeat_doubtful(now);
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);
         self.streams.accounts.counters.failed_over += moved;
