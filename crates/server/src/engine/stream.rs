@@ -202,7 +202,9 @@ impl Stream {
     /// The piece in which the player's next request begins. Before the first one it is the last at
     /// which it may begin: a player that may need no piece before it is not late for one.
     pub(super) fn expected_from(&self) -> u32 {
-        if self.ends.is_empty() { self.position.max(*self.start.end()) } else { self.position }
+        // That may lie behind the end; a track that was not asked for is needed all the same.
+        let last = (*self.start.end()).min(self.end.saturating_sub(1));
+        if self.ends.is_empty() { self.position.max(last) } else { self.position }
     }
 
     /// When the player has fetched again at the latest, if it plays on; zero at the end of a track,
