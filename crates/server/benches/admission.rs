@@ -62,6 +62,8 @@ struct Fixture {
     fetching: BTreeMap<RequestId, SessionId>,
     /// Reads in the disk.
     reading: VecDeque<(ReadId, u32)>,
+    disk_free: Moment,
+    next_slot: Moment,
 }
 
 /// A viewer's player, which plays from the moment of its admission.
@@ -107,6 +109,8 @@ impl Fixture {
             media_requests: 0,
             fetching: BTreeMap::new(),
             reading: VecDeque::new(),
+            disk_free: Moment::ZERO,
+            next_slot: Moment::ZERO + SLOT,
         }
     }
 
@@ -117,7 +121,7 @@ impl Fixture {
     /// Requests admission for one more viewer, in a slot of its own: the engine limits the searches
     /// for a later start in each slot.
     fn admit_next(&mut self) -> Decision {
-        self.advance_slot();
+        self.advance(self.next_slot);
         self.requests += 1;
         let request = request(self.requests);
         let layout = Arc::clone(&request.layout);
@@ -159,34 +163,48 @@ impl Fixture {
         free.into_iter().for_each(|session| self.fetch(session));
     }
 
-    /// Advances to the next slot; the disk completes the reads for which it has time.
-    fn advance_slot(&mut self) {
-        self.now = self.now + SLOT;
-        self.engine.tick(self.now);
-        self.fetch_all();
-        let mut left = SLOT;
-        loop {
-            for action in self.engine.take_actions() {
-                match action {
-                    Action::Read { read, len, .. } => self.reading.push_back((read, len)),
-                    Action::Deliver { request, read, .. } => {
-                        self.engine.sent(self.now, request, read);
-                    }
-                    Action::Complete { request }
-                    | Action::Failed { request, .. }
-                    | Action::Declined { request, .. }
-                    | Action::Refused { request, .. } => {
-                        self.fetching.remove(&request);
-                    }
-                    _ => {}
+    /// Advances the clock; the disk completes the reads for which it has time.
+    fn advance(&mut self, to: Moment) {
+        while self.next_slot <= to {
+            self.run_disk(self.next_slot);
+            self.now = self.next_slot;
+            self.next_slot = self.now + SLOT;
+            self.engine.tick(self.now);
+            self.fetch_all();
+        }
+        self.run_disk(to);
+        self.now = to;
+    }
+
+    fn run_disk(&mut self, until: Moment) {
+        self.take_actions(self.now);
+        while let Some((read, len)) = self.reading.front().copied() {
+            let takes = Duration::from_nanos(u64::from(len) * NANOS_PER_KIB / 1024);
+            let done = self.disk_free.max(self.now) + takes;
+            if done > until {
+                return;
+            }
+            self.reading.pop_front();
+            self.disk_free = done;
+            self.now = done;
+            self.engine.read_done(done, read, ReadOutcome::Good);
+            self.take_actions(done);
+        }
+    }
+
+    fn take_actions(&mut self, now: Moment) {
+        for action in self.engine.take_actions() {
+            match action {
+                Action::Read { read, len, .. } => self.reading.push_back((read, len)),
+                Action::Deliver { request, read, .. } => self.engine.sent(now, request, read),
+                Action::Complete { request }
+                | Action::Failed { request, .. }
+                | Action::Declined { request, .. }
+                | Action::Refused { request, .. } => {
+                    self.fetching.remove(&request);
                 }
+                _ => {}
             }
-            let Some((read, len)) = self.reading.pop_front() else { return };
-            match left.checked_sub(Duration::from_nanos(u64::from(len) * NANOS_PER_KIB / 1024)) {
-                None => return self.reading.push_front((read, len)),
-                Some(rest) => left = rest,
-            }
-            self.engine.read_done(self.now, read, ReadOutcome::Good);
         }
     }
 
@@ -194,13 +212,11 @@ impl Fixture {
     /// and stay if they are admitted.
     fn measure_arrivals(&mut self, name: &str, max_wait: Duration) {
         let (sessions, mut admitted) = (self.sessions(), 0);
-        let slot = self.now;
+        let begin = self.now;
         let mut times: Vec<Duration> = (1..=ARRIVALS)
             .map(|number| {
-                let at = slot + EVERY * number;
-                while self.now + SLOT <= at {
-                    self.advance_slot();
-                }
+                let at = begin + EVERY * number;
+                self.advance(at);
                 self.requests += 1;
                 let request = AdmitRequest { max_wait, ..request(self.requests) };
                 let layout = Arc::clone(&request.layout);
@@ -214,7 +230,6 @@ impl Fixture {
                 time
             })
             .collect();
-        self.advance_slot();
         times.sort_unstable();
         let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
         println!(
