@@ -45,7 +45,7 @@ impl BusySlots {
     }
 
     /// Whether the state is one that recording slots can lead to.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.filled == 0 || !self.blocks.is_empty()
     }
 }

@@ -122,7 +122,7 @@ impl DiskHistory {
         let busy_slots = BusySlots { blocks: numbers(&mut rest, busy::BLOCKS)?, filled };
         // A checksum only shows that these bytes were written. A state that no sequence of slots
         // leads to would break the invariants of the guards.
-        let whole = rest.is_empty() && observed_curve.is_sound() && busy_slots.is_sound();
+        let whole = rest.is_empty() && observed_curve.is_valid() && busy_slots.is_valid();
         match (guard, time_guard) {
             (Some(guard), Some(time_guard)) if whole => {
                 Ok(Self { key, guard, time_guard, observed_curve, busy_slots })

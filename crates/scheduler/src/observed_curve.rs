@@ -89,7 +89,7 @@ impl ObservedCurve {
 
     /// Whether the state is one that recording slots can lead to: slots are kept if and only if one
     /// of them was slow, and no block counts more reads than its slots can have.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         let nothing = [self.last.is_empty(), self.blocks.is_empty(), self.slow_for == 0];
         let most = |(slots, fewest): (u64, &u64)| {
             *fewest == u64::MAX || *fewest <= slots * u64::from(u32::MAX)

@@ -101,7 +101,7 @@ impl TrackPieces<'_> {
     }
 
     /// Whether this is a track at all: pieces of some size, due times that never decrease.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.piece > 0 && self.due.is_sorted()
     }
 
@@ -489,11 +489,11 @@ mod tests {
                 transfer: &[],
                 followed: &[]
             }
-            .is_sound()
+            .is_valid()
         );
         assert!(
             !TrackPieces { due: &[], piece: 0, bytes: 200, lead: 0, transfer: &[], followed: &[] }
-                .is_sound()
+                .is_valid()
         );
         let far = timing(0, 0).due_slot(u32::MAX);
         assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");

@@ -16,7 +16,9 @@ use crate::fleet::{WorkerTask, WorkerWork};
 use crate::observer::Observer;
 use crate::report::{Block, Page, VerdictKind};
 use crate::s3::{Access, Address, TestObjects};
-use crate::target::{FileSet, FillLevel, Layout, TargetStorage, Verifier, Wanted, WriteAccess};
+use crate::target::{
+    FileSet, FillLevel, Layout, TargetNeeds, TargetStorage, Verifier, WriteAccess,
+};
 use device::Method;
 use disk::DiskModel;
 use serde_json::{Value, json};
@@ -189,7 +191,7 @@ impl TargetSpec {
             (true, false) => WriteAccess::OwnFiles,
             (true, true) => WriteAccess::Destructive,
         };
-        let wanted = Wanted { shape, direct: !self.buffered, writing };
+        let wanted = TargetNeeds { shape, direct: !self.buffered, writing };
         let place = TargetStorage::at(path, &wanted, &mut filling(shape.size(), observer))?;
         if !self.buffered && !place.is_direct() {
             observer.note(&format!(

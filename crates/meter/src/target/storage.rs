@@ -41,7 +41,7 @@ pub(crate) enum TargetStorage {
 
 /// The requirements of a run on its target.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct TargetNeeds {
     /// The files and their size, if they are made.
     pub shape: FileSet,
     /// Use direct I/O where the file system allows it.
@@ -116,10 +116,10 @@ impl TargetStorage {
     /// device is used as it is. `go_on` receives the bytes written so far.
     pub(crate) fn at(
         path: &Path,
-        wanted: &Wanted,
+        wanted: &TargetNeeds,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, TargetError> {
-        let Wanted { shape, direct, writing } = *wanted;
+        let TargetNeeds { shape, direct, writing } = *wanted;
         let layout = shape.layout;
         if path.is_dir() {
             return Ok(if layout.is_single() {
@@ -195,7 +195,7 @@ impl TargetError {
 
 fn make(
     dir: &Path,
-    wanted: &Wanted,
+    wanted: &TargetNeeds,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<FileDevice, TargetError> {
     let size = ByteCount(units::align_down(wanted.shape.each.0, 4096));

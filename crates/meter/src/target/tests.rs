@@ -70,9 +70,9 @@ impl Drop for Dir {
     }
 }
 
-fn wanted(layout: Layout, writing: WriteAccess) -> Wanted {
+fn wanted(layout: Layout, writing: WriteAccess) -> TargetNeeds {
     let shape = FileSet::of(layout, ByteCount::mib(1), 4, 1 << 18);
-    Wanted { shape, direct: true, writing }
+    TargetNeeds { shape, direct: true, writing }
 }
 
 /// Files that are opened for each write and written in place.

@@ -42,8 +42,11 @@ impl TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let server =
-            House { script, admissions: Arc::new(AtomicUsize::new(0)), asked: Arc::clone(&asked) };
+        let server = ScriptedServer {
+            script,
+            admissions: Arc::new(AtomicUsize::new(0)),
+            asked: Arc::clone(&asked),
+        };
         let scheme = if tls.is_some() { "https" } else { "http" };
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -148,13 +151,13 @@ impl Reply {
 }
 
 #[derive(Clone)]
-struct House {
+struct ScriptedServer {
     script: Arc<Script>,
     admissions: Arc<AtomicUsize>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl House {
+impl ScriptedServer {
     fn serve(&self, mut stream: impl Read + Write) {
         let mut pending = Vec::new();
         while let Some((target, range)) = next_request(&mut stream, &mut pending) {

@@ -126,7 +126,7 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     if pieces >= u64::from(u32::MAX) {
         return Err(LayoutError::TooManyPieces);
     }
-    if !curve(track).is_sound() {
+    if !curve(track).is_valid() {
         return Err(LayoutError::DueTimesDecrease);
     }
     let listed = track.stored.len() as u64;

@@ -29,7 +29,7 @@ pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
     if let Some(dir) = &args.out {
         prepare(dir, &name, &args.overwrite)?;
     }
-    let wanted = Wanted::of(args)?;
+    let wanted = StudySetup::of(args)?;
     let bar = Bar::new();
     let report = match args.preset {
         AdmissionPreset::Paper => wanted.bands(Preset::Paper, &bar)?,
@@ -49,7 +49,7 @@ pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
 }
 
 /// A study: its arguments, and what is derived from them.
-struct Wanted<'a> {
+struct StudySetup<'a> {
     args: &'a AdmissionArgs,
     policies: &'a [PolicyKind],
     disk: Option<DiskModel>,
@@ -57,7 +57,7 @@ struct Wanted<'a> {
     gap: Option<Duration>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> StudySetup<'a> {
     fn of(args: &'a AdmissionArgs) -> Result<Self, Failure> {
         let gap = match args.arrivals {
             None => None,

@@ -11,9 +11,9 @@ pub(super) struct Pages {
     order: VecDeque<(u32, u64)>,
 }
 
-/// Room for writes.
+/// The space for writes that wait for the disks.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct WriteBuffer {
     free: u64,
     /// What leaves, and when.
     leaving: VecDeque<(Moment, u64)>,
@@ -46,7 +46,7 @@ impl Pages {
     }
 }
 
-impl Room {
+impl WriteBuffer {
     pub(super) fn new(bytes: u64) -> Self {
         Self { free: bytes, leaving: VecDeque::new() }
     }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_write_waits_until_so_much_has_left() {
-        let mut room = Room::new(100);
+        let mut room = WriteBuffer::new(100);
         assert_eq!(room.take(Moment(0), 60, Moment(50)), Moment(0));
         assert_eq!(room.take(Moment(1), 40, Moment(30)), Moment(1));
         assert_eq!(room.take(Moment(2), 30, Moment(90)), Moment(30));

@@ -23,7 +23,7 @@
 //! system's own blocks. The model runs in virtual time and is deterministic.
 
 use super::array::{Array, Raid};
-use super::memory::{PAGE, Pages, Room};
+use super::memory::{PAGE, Pages, WriteBuffer};
 use device::DeviceError;
 use disk::DiskModel;
 use meter::operations::{Handle, IoCompletion, IoRequest, OperationKind, Port};
@@ -72,7 +72,7 @@ pub(super) struct Node {
     clock: Moment,
     array: Array,
     pages: Pages,
-    room: Room,
+    room: WriteBuffer,
     /// Bytes of a file, in whole stripes.
     each: u64,
     files: u64,
@@ -148,7 +148,7 @@ impl Node {
             clock: Moment::ZERO,
             array,
             pages: Pages::new(build.cache),
-            room: Room::new(build.write_room),
+            room: WriteBuffer::new(build.write_room),
             each,
             files,
             moved: HashMap::new(),

@@ -19,7 +19,7 @@ use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted, show_duration};
 
 /// A plan.
-struct Answer {
+struct PlanResult {
     question: Question,
     disk: String,
     slot: Duration,
@@ -78,7 +78,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn answer(disk: &Disk, question: Question) -> Answer {
+fn answer(disk: &Disk, question: Question) -> PlanResult {
     let rate = question.audience.rate();
     let bounds = bounds(disk.known(), rate, &disk.sizes(), question.memory_of_one());
     let bar = Bar::new();
@@ -101,7 +101,7 @@ fn answer(disk: &Disk, question: Question) -> Answer {
         let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
         others.extend(PolicyKind::all().filter(unseen).map(|p| (p, stage.simulate(p))));
     }
-    Answer { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
+    PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
 }
 
 impl Question {
@@ -111,7 +111,7 @@ impl Question {
 
     /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of `read`;
     /// `None` where the server would not make reads as large for these streams.
-    fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount, most: u64) -> Option<Stage<'a>> {
+    fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount, most: u64) -> Option<ReadSizeCase<'a>> {
         let viewer = self.audience.with_reads_of(read)?;
         let timings = disk.timings(read);
         // Where no arm is known, every place takes the same time.
@@ -119,12 +119,12 @@ impl Question {
             Some(costs) => viewer.places(costs, disk.span()),
             None => Vec::new(),
         };
-        Some(Stage { question: self, disk, read, most, viewer, timings, places })
+        Some(ReadSizeCase { question: self, disk, read, most, viewer, timings, places })
     }
 }
 
 /// One size of read, ready for any policy.
-struct Stage<'a> {
+struct ReadSizeCase<'a> {
     question: &'a Question,
     disk: &'a Disk,
     read: ByteCount,
@@ -135,7 +135,7 @@ struct Stage<'a> {
     places: Vec<Vec<[u32; 1]>>,
 }
 
-impl Stage<'_> {
+impl ReadSizeCase<'_> {
     fn simulate(&self, policy: PolicyKind) -> CapacityResult {
         let slot = self.disk.slot();
         let held = CapacitySim {
@@ -168,7 +168,7 @@ impl Stage<'_> {
     }
 }
 
-impl Answer {
+impl PlanResult {
     /// The row of `best`, and the streams of one disk that are admitted with it.
     fn held(&self) -> Option<(usize, CapacityResult)> {
         let best = self.best?;

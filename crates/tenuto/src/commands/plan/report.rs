@@ -1,6 +1,6 @@
 //! A plan as text, as JSON, and as a plot.
 
-use super::{Answer, SHOWN};
+use super::{PlanResult, SHOWN};
 use crate::out::{Table, facts};
 use disk::plan::PlanRow;
 use meter::report::{LineShape, Plot, Series};
@@ -11,8 +11,8 @@ use units::show::count;
 use units::{ByteCount, show_duration};
 
 /// A plan as text.
-pub(super) fn text(answer: &Answer) -> String {
-    let Answer { question, bounds, .. } = answer;
+pub(super) fn text(answer: &PlanResult) -> String {
+    let PlanResult { question, bounds, .. } = answer;
     let rate = question.audience.rate();
     let memory = question
         .memory
@@ -74,7 +74,7 @@ pub(super) fn text(answer: &Answer) -> String {
     text
 }
 
-fn outcome(answer: &Answer) -> String {
+fn outcome(answer: &PlanResult) -> String {
     let question = &answer.question;
     let Some((row, held)) = answer.held() else {
         return "held            none: no stream is admitted with any size of read; give more memory \
@@ -126,8 +126,8 @@ fn outcome(answer: &Answer) -> String {
 }
 
 /// A plan as JSON; `docs/reference/json.md` explains the names.
-pub(super) fn json(answer: &Answer) -> Value {
-    let Answer { question, bounds, .. } = answer;
+pub(super) fn json(answer: &PlanResult) -> Value {
+    let PlanResult { question, bounds, .. } = answer;
     let rows: Vec<Value> = bounds
         .rows
         .iter()
@@ -193,7 +193,7 @@ fn all_json(all: impl Iterator<Item = (PolicyKind, CapacityResult)>) -> Value {
 }
 
 /// Streams against size of read.
-pub(super) fn plot(answer: &Answer) -> Plot {
+pub(super) fn plot(answer: &PlanResult) -> Plot {
     let rows = &answer.bounds.rows;
     let series = |name: &str, shape, of: &dyn Fn(usize, &PlanRow) -> Option<u64>| Series {
         name: name.to_owned(),
