@@ -9,7 +9,7 @@
 //! Re-exports are followed to the file that defines the item. What a file takes from a module that
 //! it lies in does not count: a module and its own submodules may share types.
 
-use crate::source::{production, tokens};
+use crate::source::{production, words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modules that lead to a file, without the crate: `["engine", "titles"]`.
@@ -62,8 +62,8 @@ fn module_path(name: &str) -> ModulePath {
 }
 
 fn read(name: &str, text: &str) -> Module {
-    let code = production(text);
-    let tokens = tokens(&code);
+    let words = words(production(text));
+    let tokens: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut module = Module { file: name.to_owned(), ..Module::default() };
     let mut at = 0;
     let mut public = false;

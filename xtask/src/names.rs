@@ -1,15 +1,18 @@
 //! One meaning for each type name: within a crate a name belongs to one type.
 
 use crate::source::production;
+use proc_macro2::TokenTree;
 use std::collections::BTreeMap;
 
 /// Complaints about one crate, whose source files are given by path below `src/` and text.
 pub(crate) fn check(files: &[(String, String)]) -> Vec<String> {
     let mut homes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, text) in files {
-        for line in production(text).lines() {
-            if let Some(type_name) = declared(line) {
-                homes.entry(type_name.to_owned()).or_default().push(name);
+        for pair in production(text).windows(2) {
+            if let [TokenTree::Ident(kind), TokenTree::Ident(type_name)] = pair
+                && KINDS.iter().any(|word| kind == word)
+            {
+                homes.entry(type_name.to_string()).or_default().push(name);
             }
         }
     }
@@ -22,17 +25,8 @@ pub(crate) fn check(files: &[(String, String)]) -> Vec<String> {
         .collect()
 }
 
-/// The type that a line at the file's top level declares.
-fn declared(line: &str) -> Option<&str> {
-    let item = match line.strip_prefix("pub(") {
-        Some(rest) => rest.split_once(") ")?.1,
-        None => line.strip_prefix("pub ").unwrap_or(line),
-    };
-    let kinds = ["struct ", "enum ", "trait ", "type ", "union "];
-    let rest = kinds.iter().find_map(|kind| item.strip_prefix(kind))?;
-    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-    Some(&rest[..end])
-}
+/// What declares a type.
+const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 
 #[cfg(test)]
 mod tests {

@@ -283,7 +283,7 @@ const CROWD_AT: u64 = 2;
 
 /// One seed in this many has disks that are known by their pace.
 const PACED_EVERY: u64 = 10;
-/// Remainder of the seeds with such disks; no seed of `ONCE_BROKEN` has it.
+/// Remainder of the seeds with such disks.
 const PACED_AT: u64 = 9;
 
 /// Separates the random stream of crowds.

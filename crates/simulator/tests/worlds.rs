@@ -140,7 +140,7 @@ const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 19] = [
+const ONCE_BROKEN: [(FaultClass, u64); 27] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -181,6 +181,20 @@ const ONCE_BROKEN: [(FaultClass, u64); 19] = [
     // The same of a track that the player never asked for.
     (FaultClass::FaultFree, 18728),
     (FaultClass::DiskLoss, 11353),
+    // The reads ahead that failed on a dying disk were all repeated at once on the other disk,
+    // which had reserved its time for what was due there first.
+    (FaultClass::DiskLoss, 3452),
+    (FaultClass::DiskLoss, 6442),
+    (FaultClass::DiskLoss, 10316),
+    // The same: the other disk was so far behind by then that nothing fitted on it, not even what
+    // was booked for it, and the sessions of the lost disk were ended.
+    (FaultClass::DiskLoss, 4919),
+    (FaultClass::DiskLoss, 18829),
+    (FaultClass::DiskLoss, 18926),
+    // A failed read waited for the slots of a player that was late and was given a later schedule.
+    (FaultClass::DiskLoss, 580),
+    // A short title whose reads all failed waited for the one slot in which all of it was due.
+    (FaultClass::DiskLoss, 11800),
 ];
 
 /// Lines of the trace in a report.

@@ -1,7 +1,9 @@
 //! A failed command: one sentence, a hint, an exit code.
 
 use device::{DeviceError, DiskModelError};
+use meter::viewer::PlayError;
 use meter::{MeterError, MeterErrorKind};
+use server::ServerError;
 use store::StoreError;
 use units::{Hinted, Reason};
 
@@ -81,12 +83,6 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<DiskModelError> for Failure {
-    fn from(error: DiskModelError) -> Self {
-        Self::of(&error)
-    }
-}
-
 impl From<MeterError> for Failure {
     fn from(error: MeterError) -> Self {
         let MeterError { kind, message, hint } = error;
@@ -102,11 +98,17 @@ impl From<MeterError> for Failure {
     }
 }
 
-impl From<DeviceError> for Failure {
-    fn from(error: DeviceError) -> Self {
-        Self::of(&error)
-    }
+macro_rules! from_hinted {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::of(&error)
+            }
+        })*
+    };
 }
+
+from_hinted!(DeviceError, DiskModelError, PlayError, ServerError);
 
 #[cfg(test)]
 mod tests {

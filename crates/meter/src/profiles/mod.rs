@@ -35,9 +35,23 @@ pub fn named(name: &str) -> Option<Profile> {
 
 /// The TOML text of a built-in profile, to be changed and used.
 pub fn text(name: &str) -> Option<&'static str> {
+    part_named(name, BUILTIN.split("[[profile]]"))
+}
+
+/// The part of a TOML file that begins with this name.
+pub(crate) fn part_named(
+    name: &str,
+    parts: std::str::Split<'static, &str>,
+) -> Option<&'static str> {
     let line = format!("\nname = \"{name}\"\n");
-    let mut parts = BUILTIN.split("[[profile]]").skip(1);
-    parts.find(|part| part.starts_with(&line)).map(str::trim_start)
+    parts.skip(1).find(|part| part.starts_with(&line)).map(str::trim_start)
+}
+
+/// What is wrong with a TOML file, after the number of the line.
+pub(crate) fn with_line(error: &toml::de::Error, text: &str) -> String {
+    let at = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+    let line = at.map(|line| format!("line {line}: ")).unwrap_or_default();
+    format!("{line}{}", error.message())
 }
 
 const BUILTIN: &str = include_str!("builtin.toml");

@@ -270,11 +270,8 @@ impl FromStr for Profile {
     /// Parses the text of a profile's file.
     fn from_str(text: &str) -> Result<Self, ProfileError> {
         let read: Result<Self, toml::de::Error> = toml::from_str(text);
-        let profile = read.map_err(|error| {
-            let at = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            let line = at.map(|line| format!("line {line}: ")).unwrap_or_default();
-            ProfileError::Unreadable(format!("{line}{}", error.message()))
-        })?;
+        let profile =
+            read.map_err(|error| ProfileError::Unreadable(super::with_line(&error, text)))?;
         profile.check()?;
         Ok(profile)
     }

@@ -16,6 +16,7 @@
 //! are in `scripts.toml`. Each step of a script draws from its own seed, so that a step consists of
 //! the same transfers whatever ran before it.
 
+use crate::profiles;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -85,10 +86,9 @@ impl Script {
     /// A sentence with the error, its line where that is known, and the remedy.
     pub fn read(text: &str) -> Result<Self, String> {
         let script: Self = toml::from_str(text).map_err(|error| {
-            let at = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            let line = at.map(|line| format!("line {line}: ")).unwrap_or_default();
+            let what = profiles::with_line(&error, text);
             let how = "`tenuto meter ramp ebu-multi-read --toml` prints a script";
-            format!("not a script: {line}{}; {how}", error.message())
+            format!("not a script: {what}; {how}")
         })?;
         let Clients { from, to, by } = script.clients;
         if from == 0 || by == 0 || to < from || to > MOST_CLIENTS {
@@ -146,9 +146,7 @@ pub(crate) fn builtin() -> Vec<Script> {
 
 /// The TOML text of the built-in script with this name, to be changed and used.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
-    let line = format!("\nname = \"{name}\"\n");
-    let mut parts = SCRIPTS.split("[[script]]").skip(1);
-    parts.find(|part| part.starts_with(&line)).map(str::trim_start)
+    profiles::part_named(name, SCRIPTS.split("[[script]]"))
 }
 
 const SCRIPTS: &str = include_str!("scripts.toml");

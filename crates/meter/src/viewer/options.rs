@@ -253,25 +253,6 @@ pub enum Form {
     Progressive,
 }
 
-/// Parses `hls` or `mp4`.
-impl FromStr for Form {
-    type Err = ParseChoiceError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let forms = [("hls", Self::Hls), ("mp4", Self::Progressive)];
-        chosen(text, &forms, "a form to play: 'hls' or 'mp4'")
-    }
-}
-
-fn chosen<T: Copy>(
-    given: &str,
-    choices: &[(&str, T)],
-    wanted: &'static str,
-) -> Result<T, ParseChoiceError> {
-    let found = choices.iter().find(|(name, _)| *name == given).map(|(_, choice)| *choice);
-    found.ok_or_else(|| ParseChoiceError { given: given.to_owned(), wanted })
-}
-
 /// The largest exponent of Zipf's law: beyond, everybody watches the first title.
 const MOST_SKEW: f64 = 10.0;
 

@@ -15,7 +15,9 @@ use units::{Moment, SlotIndex};
 impl Engine {
     /// Whether time changes nothing until something else happens.
     pub(super) fn is_quiet(&self) -> bool {
-        let idle = |disk: &super::bookings::disk::Disk| disk.busy() == 0 && !disk.work.is_waiting();
+        let idle = |disk: &super::bookings::disk::Disk| {
+            disk.busy() == 0 && disk.doubtful.is_empty() && !disk.work.is_waiting()
+        };
         self.sessions.is_empty()
             && self.requests.is_empty()
             && self.streams.bookings.disks.iter().all(idle)
@@ -42,6 +44,8 @@ impl Engine {
         self.release_expired(now);
         self.end_idle_sessions(now);
         self.streams.leave_feeds(now);
+        // Before the reads of this slot, because they take its time.
+        self.repeat_doubtful(now);
         self.streams.begin_slot(now);
         self.streams.open_due(now);
         // A later schedule is decided, as all else, on the slots after this one: so only now.

@@ -155,11 +155,14 @@ impl Engine {
         // If this failure makes the disk a lost one, its sessions leave it, and the failed read has
         // no holders left for which it would be repeated.
         self.watch_disk(now, usize::from(ended.place.disk.0), outcome);
-        if outcome != ReadOutcome::Good {
-            self.failed_read(now, read, outcome);
+        match outcome {
+            ReadOutcome::Good => self.streams.title_use_ended(ended.key.title),
+            ReadOutcome::Failed if self.may_wait(read) => {
+                let disk = usize::from(ended.place.disk.0);
+                self.streams.bookings.disks[disk].doubtful.insert(read);
+            }
+            _ => self.failed_read(now, read, outcome),
         }
-        // Last, because the repeated read begins a use of its own before this one ends.
-        self.streams.title_use_ended(ended.key.title);
     }
 
     /// A piece is in memory: it is counted for the streams that hold it, and waiters are served.

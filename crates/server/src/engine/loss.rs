@@ -24,7 +24,8 @@
 //! on it. Shares are even again as soon as possible (`streams::memory`).
 //!
 //! A piece that is not there when it is due counts as a deadline miss: the player did nothing
-//! wrong. With failover books all sessions with a copy fit on it if the loss is noticed at once.
+//! wrong. With failover books all sessions with a copy fit on it if the loss is noticed at once: so
+//! a failed read is not repeated at once there (`may_wait`), which would take the time they need.
 //! Where no session has another copy, the engine waits for a hung disk: ending the sessions would
 //! gain nothing.
 
@@ -38,7 +39,7 @@ use super::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, SlotIndex};
 
 /// Reads that fail.
 impl Engine {
@@ -58,6 +59,71 @@ impl Engine {
         }
     }
 
+    /// Whether a failed read is repeated in a later slot, where a loss is survived: if it is due in
+    /// one. A disk that is dying fails all its reads at once. Repeated at once, they would take
+    /// time on the other disk that admission reserved for what is due earlier.
+    pub(super) fn may_wait(&self, read: ReadId) -> bool {
+        let bookings = &self.streams.bookings;
+        let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
+        let lost = bookings.disks[usize::from(buffer.place.disk.0)].lost;
+        let waits = bookings.survives_loss() && !lost && !buffer.retried;
+        waits && self.due_of_read(read, buffer).is_some_and(|due| due > bookings.slot())
+    }
+
+    /// A slot has begun, or a disk is lost: failed reads are repeated as far as their other disk
+    /// reads nothing in this slot that is due earlier. That is the order in which it would read
+    /// them if the disk were lost, which it has time for. Those that nobody needs any more are
+    /// forgotten.
+    pub(super) fn repeat_doubtful(&mut self, now: Moment) {
+        let disks = self.streams.bookings.disks.iter().enumerate();
+        let reads = disks.flat_map(|(disk, state)| state.doubtful.iter().map(move |r| (disk, *r)));
+        let mut doubtful: Vec<(Option<SlotIndex>, usize, ReadId)> = reads
+            .map(|(disk, read)| {
+                let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
+                (self.due_of_read(read, buffer), disk, read)
+            })
+            .collect();
+        doubtful.sort_unstable();
+        for (due, disk, read) in doubtful {
+            if !self.may_wait(read) || due.is_some_and(|due| self.has_turn(read, due)) {
+                let state = &mut self.streams.bookings.disks[disk];
+                state.doubtful.remove(&read);
+                // Streams that came after the failure wait for the repeated read, too.
+                state.note_unplanned_io(now);
+                self.failed_read(now, read, ReadOutcome::Failed);
+            }
+        }
+    }
+
+    // Whether the disk that a failed read is repeated on has time for it in this slot beside all
+    // that is due there as early.
+    fn has_turn(&self, read: ReadId, due: SlotIndex) -> bool {
+        let bookings = &self.streams.bookings;
+        let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
+        let (_, place) = self.place_again(buffer, &self.holders(read, buffer), &[]);
+        let disk = &bookings.disks[usize::from(place.disk.0)];
+        let books = &disk.dispatcher.books;
+        let slots = usize::try_from(due.0 + 1 - bookings.slot().0).unwrap_or(usize::MAX);
+        let ahead = books.ahead_of_now().iter().take(slots).map(|load| load.reads);
+        let reads = ahead.sum::<u32>() + books.overdue().reads + disk.busy();
+        reads < disk.guard.min_read()
+    }
+
+    // The slot in which the first of those who hold a piece in this buffer needs it.
+    fn due_of_read(&self, read: ReadId, buffer: &Buffer) -> Option<SlotIndex> {
+        let due = |(id, piece): (StreamId, u32)| self.streams.get(id)?.due_of_held(piece);
+        self.holders(read, buffer).into_iter().filter_map(due).min()
+    }
+
+    // The pieces that streams hold in a buffer that is being read, or was.
+    fn holders(&self, read: ReadId, buffer: &Buffer) -> Vec<(StreamId, u32)> {
+        let streams = buffer.waiters.iter().filter_map(|waiter| match waiter {
+            Waiter::Stream(id) => Some((*id, self.streams.get(*id)?.holds_in(read))),
+            Waiter::Request(_) => None,
+        });
+        streams.flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece))).collect()
+    }
+
     /// A failed read is repeated once if anyone still needs it, from another copy if there is one;
     /// then the piece cannot be had.
     pub(super) fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
@@ -65,20 +131,36 @@ impl Engine {
         // for.
         let buffer = self.streams.buffers.remove(read);
         self.streams.actions.push(Action::Forget { read });
-        let holders: Vec<(StreamId, u32)> = buffer
-            .waiters
-            .iter()
-            .filter_map(|waiter| match waiter {
-                Waiter::Stream(id) => Some((*id, self.streams.get(*id)?.holds_in(read))),
-                Waiter::Request(_) => None,
-            })
-            .flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece)))
-            .collect();
+        self.repeat_or_give_up(now, read, outcome, &buffer);
+        // Last, because the repeated read begins a use of its own before this one ends.
+        self.streams.title_use_ended(buffer.key.title);
+    }
+
+    fn repeat_or_give_up(
+        &mut self,
+        now: Moment,
+        read: ReadId,
+        outcome: ReadOutcome,
+        buffer: &Buffer,
+    ) {
+        let holders = self.holders(read, buffer);
         let waiting = self.streams.awaited.of(buffer.key);
-        if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
-            let (key, place) = self.place_again(&buffer, &holders, &waiting);
-            let waiters: Vec<Waiter> =
-                waiting.into_iter().map(Waiter::Request).chain(buffer.waiters).collect();
+        // A request for a piece that its stream has still to read is served by that read.
+        let is_unbooked = |request: &RequestId| {
+            let request = &self.requests[request];
+            let id = self.stream_of(request.session, buffer.key.track);
+            id.zip(request.next()).is_none_or(|(id, next)| {
+                let stream = &self.streams[&id];
+                stream.piece_at(next.offset) < stream.cursor
+            })
+        };
+        if !buffer.retried && (!holders.is_empty() || waiting.iter().any(is_unbooked)) {
+            let (key, place) = self.place_again(buffer, &holders, &waiting);
+            let waiters: Vec<Waiter> = waiting
+                .into_iter()
+                .map(Waiter::Request)
+                .chain(buffer.waiters.iter().copied())
+                .collect();
             let again = self.streams.read_again(now, key, place, &holders, waiters);
             if let (again, Retry::InMemory(waiters)) = again {
                 self.notify_waiters(now, again, &waiters);
@@ -161,6 +243,7 @@ impl Engine {
         // Only now: until their sessions moved or ended, these reads' buffers were held. By feeds,
         // too, which leave here.
         self.streams.leave_feeds(now);
+        self.repeat_doubtful(now);
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);
         self.streams.accounts.counters.failed_over += moved;

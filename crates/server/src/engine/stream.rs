@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, SlotIndex};
 
 /// Names a stream; older streams have smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -385,6 +385,15 @@ impl Stream {
             Hold::Held { read, .. } => Some(*read),
             Hold::Gone => None,
         }
+    }
+
+    /// The slot in which a held piece is due for the deadline by which it is counted: a later
+    /// schedule moves its slots, but not that deadline.
+    pub(super) fn due_of_held(&self, piece: u32) -> Option<SlotIndex> {
+        let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
+        let Hold::Held { deadline, .. } = self.holds.get(at)? else { return None };
+        let last = SlotIndex::at(*deadline, self.timing.slot).0;
+        Some(SlotIndex(last.saturating_sub(1 + u64::from(self.timing.early))))
     }
 
     /// The last piece taken up, if it is held.

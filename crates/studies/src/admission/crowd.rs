@@ -94,6 +94,8 @@ impl CrowdStudy {
     /// The viewers that the disk holds in steady state; see [`CapacitySim`].
     pub fn capacity(&self) -> u64 {
         let timings = self.timings();
+        let (costs, span) = (timings.costs.as_ref(), self.model.capacity().0);
+        let places = costs.map_or(Vec::new(), |costs| evenly_placed(costs, span, self.piece));
         let cut = if self.variable { self.cut(self.seed) } else { self.even_cut() };
         let pieces = usize::try_from(cut.bytes / u64::from(cut.piece)).unwrap_or(0);
         let followed = vec![true; pieces.saturating_sub(1)];
@@ -116,7 +118,7 @@ impl CrowdStudy {
             slot: SLOT,
             startup: self.startup,
             tracks: &tracks,
-            places: &[self.places(&timings)],
+            places: &[places],
             reserve: sending_reserve([self.piece]),
             arrivals: 0,
             patience: 0,
@@ -183,17 +185,6 @@ impl CrowdStudy {
 
     fn timings(&self) -> DiskTimings {
         DiskTimings::of_model(&self.model, self.read_size, self.depth())
-    }
-
-    fn places(&self, timings: &DiskTimings) -> Vec<[u32; 1]> {
-        let Some(costs) = &timings.costs else { return Vec::new() };
-        let room = u128::from(self.model.capacity().0.saturating_sub(u64::from(self.piece)));
-        let place = |i: u64| (room * u128::from(i.wrapping_mul(GOLDEN))) >> 64;
-        let transfer = |at: u128| {
-            let at = u64::try_from(at).unwrap_or(0);
-            [u32::try_from(costs.transfer(at, self.piece.into())).unwrap_or(u32::MAX)]
-        };
-        (0..PLACES).map(|i| transfer(place(i))).collect()
     }
 
     // A title of this seed, cut into pieces as the server cuts what it sends in segments.
@@ -398,6 +389,15 @@ impl Evening {
     }
 }
 
+/// The times in nanoseconds that a piece takes at places all over the first `span` bytes of a disk,
+/// as a capacity simulation takes them.
+pub fn evenly_placed(costs: &Costs, span: u64, piece: u32) -> Vec<[u32; 1]> {
+    let room = u128::from(span.saturating_sub(piece.into()));
+    let place = |i: u64| u64::try_from((room * u128::from(i.wrapping_mul(GOLDEN))) >> 64);
+    let nanos = |at| u32::try_from(costs.transfer(at, piece.into())).unwrap_or(u32::MAX);
+    (0..PLACES).map(|i| [place(i).map_or(u32::MAX, nanos)]).collect()
+}
+
 // First byte of each segment, and its start in milliseconds.
 fn segment_starts(track: &Track, segment: Duration) -> Vec<(u64, u32)> {
     let (mut starts, mut next) = (Vec::new(), 0.0);
@@ -475,7 +475,7 @@ const LENGTH: Duration = Duration::from_secs(600);
 /// How long the admitted viewers are followed: several reads of each.
 const FOLLOWED: Duration = Duration::from_secs(60);
 const SLOT: Duration = Duration::from_millis(500);
-/// Places of copies.
+/// Number of places of a piece.
 const PLACES: u64 = 987;
 /// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -30,7 +30,7 @@ mod stress;
 mod study;
 mod titles;
 
-pub use crowd::{CrowdResult, CrowdRun, CrowdStudy, crowd_report};
+pub use crowd::{CrowdResult, CrowdRun, CrowdStudy, crowd_report, evenly_placed};
 pub use disk_server::{RotationalDelay, Rules, RunCounters, SingleDiskServer, SlowPeriod, Viewer};
 pub use long_run::{LongRunResult, long_run};
 pub use presets::{Preset, Setup};

@@ -5,8 +5,8 @@
 
 use super::claims::Claims;
 use super::lee::{FRAME, MJPEG, megabytes, rate_of_units, stand_in};
-use super::{Cell, Figure, Report, Table, texts};
-use meter::report::{LineShape, Plot, Series, cell};
+use super::{Cell, Report, Table, texts};
+use meter::report::{LineShape, Series, cell};
 use std::time::Duration;
 use units::{BitRate, ByteCount, float};
 
@@ -48,11 +48,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         line("4 units a read", 2),
         Series::new("UFS: 16 streams", LineShape::Limit, vec![(0.0, megabytes(UFS.0))]),
     ];
-    let explanation = "To the right of its crossing with UFS a raw disk is faster. Grouping moves \
-                       the crossing to smaller units."
-        .to_owned();
-    let plot = Plot::new("Reading by units", "unit, KB", "MB/s", series);
-    let figure = Figure { name: "rates", plot, explanation };
+    let figure = texts::figure("rates", ["unit, KB", "MB/s"], series);
     texts::report("lee-rate-vs-unit", vec![claims(&rate), table], vec![figure])
 }
 

@@ -6,7 +6,7 @@ use super::{Cell, Figure, Report, Table, texts};
 use device::SimulatedDisk;
 use disk::DiskModel;
 use meter::operations::SimulatedPort;
-use meter::report::{LineShape, Plot, Series, cell};
+use meter::report::{LineShape, Series, cell};
 use meter::rounds::{RoundsOutcome, RoundsPlan, most_streams, run as run_rounds};
 use units::ByteCount;
 
@@ -135,12 +135,7 @@ fn drawn(simulated: Vec<(f64, f64)>, by_equation: Vec<(f64, f64)>) -> Figure {
         Series::new("eq. 3", LineShape::Line, by_equation),
         Series::new("simulated", LineShape::Dots, simulated),
     ];
-    let plot = Plot::new("Length of the service cycle", "streams", "seconds", series);
-    let explanation =
-        "A raw disk holds more streams with longer cycles, and needs a buffer for each \
-                       as long as the cycle: the last streams cost the most buffer."
-            .to_owned();
-    Figure { name: "cycle", plot, explanation }
+    texts::figure("cycle", ["streams", "seconds"], series)
 }
 
 #[cfg(test)]

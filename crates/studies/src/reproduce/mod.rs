@@ -88,28 +88,12 @@ pub const ALL: &[Reproduction] = &[
     ),
 ];
 
-/// Name and description of each reproduction, for a command line's list of words.
-pub const WORDS: [(&str, &str); ALL.len()] = {
-    let mut words = [("", ""); ALL.len()];
-    let mut i = 0;
-    while i < ALL.len() {
-        words[i] = (ALL[i].name, ALL[i].about);
-        i += 1;
-    }
-    words
-};
-
 const fn entry(
     name: &'static str,
     about: &'static str,
     run: fn(&mut dyn FnMut(f64)) -> Report,
 ) -> Reproduction {
     Reproduction { name, about, run }
-}
-
-/// The reproduction of this name.
-pub fn named(name: &str) -> Option<&'static Reproduction> {
-    ALL.iter().find(|reproduction| reproduction.name == name)
 }
 
 #[cfg(test)]
@@ -121,8 +105,6 @@ mod tests {
         for (i, one) in ALL.iter().enumerate() {
             assert!(one.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{one:?}");
             assert!(ALL[..i].iter().all(|other| other.name != one.name), "{one:?} comes twice");
-            assert_eq!(named(one.name).map(|found| found.about), Some(one.about));
         }
-        assert!(named("alderman").is_none());
     }
 }

@@ -3,6 +3,7 @@
 
 use super::claims::Claim;
 use super::{Figure, Report, Table};
+use meter::report::{Plot, Series};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,15 @@ pub(super) struct Texts {
     method: String,
     notes: Vec<String>,
     pub(super) claims: Vec<Claim>,
+    figures: Vec<FigureText>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FigureText {
+    name: String,
+    title: String,
+    explanation: String,
 }
 
 /// The texts of a reproduction; none if its report is written elsewhere.
@@ -23,8 +33,19 @@ pub(super) fn of(name: &str) -> Texts {
     all.remove(name).unwrap_or_default()
 }
 
+/// A figure without title and explanation, which [`report`] takes from `reports.toml`.
+pub(super) fn figure(name: &'static str, [x, y]: [&str; 2], series: Vec<Series>) -> Figure {
+    Figure { name, plot: Plot::new("", x, y, series), explanation: String::new() }
+}
+
 /// A report with the texts of a reproduction.
-pub(super) fn report(name: &str, tables: Vec<Table>, figures: Vec<Figure>) -> Report {
-    let Texts { source, method, notes, .. } = of(name);
+pub(super) fn report(name: &str, tables: Vec<Table>, mut figures: Vec<Figure>) -> Report {
+    let Texts { source, method, notes, figures: texts, .. } = of(name);
+    for figure in figures.iter_mut().filter(|figure| figure.plot.title.is_empty()) {
+        let text = texts.iter().find(|text| text.name == figure.name);
+        let text = text.expect("reports.toml has the texts of each figure");
+        figure.plot.title.clone_from(&text.title);
+        figure.explanation.clone_from(&text.explanation);
+    }
     Report { source, method, tables, notes, figures }
 }

@@ -4,9 +4,7 @@ use crate::args::viewing::PlayArgs;
 use crate::failure::{Code, Failure};
 use crate::limits;
 use crate::out::{self, Bar, facts};
-use meter::viewer::{
-    self, PlayError, PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample,
-};
+use meter::viewer::{self, PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample};
 use player::{AbrRule, Behaviour, PlayerOptions};
 use std::path::{Path, PathBuf};
 use tenuto_agent::stop_on_signals;
@@ -184,12 +182,6 @@ fn stalls(totals: &Totals) -> String {
         count(totals.viewers_with_stalls, "viewer"),
         totals.stall_ratio * 100.0
     )
-}
-
-impl From<PlayError> for Failure {
-    fn from(error: PlayError) -> Self {
-        Self::of(&error)
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::args::viewing::ServeArgs;
 use crate::failure::Failure;
 use crate::{limits, out};
 use serde_json::json;
-use server::{Server, ServerConfig, ServerError};
+use server::{Server, ServerConfig};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
@@ -69,12 +69,6 @@ fn config(args: &ServeArgs) -> ServerConfig {
         max_client_connections: args.max_client_connections,
         max_client_unplayed: args.max_client_unplayed,
         ..ServerConfig::default()
-    }
-}
-
-impl From<ServerError> for Failure {
-    fn from(error: ServerError) -> Self {
-        Self::of(&error)
     }
 }
 

@@ -46,6 +46,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) batch: BTreeSet<ReadId>,
     /// Number of reads given to the device when this slot began.
     pub(in crate::engine) batch_len: u32,
+    /// Failed reads that are not repeated yet; see `loss`.
+    pub(in crate::engine) doubtful: BTreeSet<ReadId>,
     pub(in crate::engine) work: BestEffort,
     /// Searches made in this slot.
     searches: u32,
@@ -92,6 +94,7 @@ impl Disk {
             in_flight: 0,
             batch: BTreeSet::new(),
             batch_len: 0,
+            doubtful: BTreeSet::new(),
             work: BestEffort::default(),
             searches: 0,
             last_search: None,

@@ -44,10 +44,11 @@ impl Streams {
             let next = stream.next_read();
             let mut count = 0;
             while let Some((read, piece)) = stream.last_held() {
-                // A read that is repeated from another copy would not be found again there.
+                // A read that is repeated from another copy would not be found again there, and one
+                // that is still to be repeated keeps its memory.
                 let again = self.buffers.get(read).is_some_and(|buffer| {
                     buffer.state == BufferState::Reading && buffer.key.disk != stream.layout.disk
-                });
+                }) || self.bookings.disks[disk].doubtful.contains(&read);
                 // What a feed keeps for it is dropped with the feed's, below.
                 if piece.due <= keep || again || stream.is_fed(piece.piece) {
                     break;
@@ -289,11 +290,14 @@ impl Streams {
     }
 
     /// A stream that is off the books holds nothing from the first piece on that is still being
-    /// read. Pieces of it that are in memory are found there when their turn comes.
+    /// read from its disk. Pieces of it that are in memory are found there when their turn comes.
     pub(in crate::engine) fn unread_missing(&mut self, now: Moment, stream: &mut Stream) {
-        let buffers = &self.buffers;
+        let (buffers, disk) = (&self.buffers, stream.layout.disk);
         let is_reading = |read: ReadId| {
-            buffers.get(read).is_some_and(|buffer| buffer.state == BufferState::Reading)
+            buffers.get(read).is_some_and(|buffer| {
+                // What is being repeated from another copy comes from there in time.
+                buffer.state == BufferState::Reading && buffer.place.disk == disk
+            })
         };
         // These pieces are counted again when they come, so their present counts are taken back.
         for back in stream.unread_from(now, is_reading) {

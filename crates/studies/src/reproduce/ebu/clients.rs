@@ -3,7 +3,7 @@
 
 use super::super::Report;
 use super::node::Node;
-use super::{Axes, Claims, FILE, FILES, approach_2, figure, line, mean, mix, report, step};
+use super::{Claims, FILE, FILES, approach_2, figure, line, mean, mix, report, step};
 use meter::report::Series;
 use meter::transfers::{PerSecond, TransfersOutcome};
 use std::time::Duration;
@@ -30,14 +30,11 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         let points = |run| (0u32..).map(f64::from).zip(values(run, of)).collect();
         vec![line("28 clients", points(few)), line("36 clients", points(many))]
     };
-    let (rates, times) = (Axes { x: "seconds", y: "MB/s" }, Axes { x: "seconds", y: "ms" });
+    let (rates, times) = (["seconds", "MB/s"], ["seconds", "ms"]);
     report(
         "ebu-clients",
         claims,
-        vec![
-            figure("64-65", "total rate", rates, drawn(read), "Rate of each second."),
-            figure("66", "the longest block", times, drawn(longest), "Of each second."),
-        ],
+        vec![figure("64-65", rates, drawn(read)), figure("66", times, drawn(longest))],
     )
 }
 

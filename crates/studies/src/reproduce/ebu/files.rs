@@ -79,24 +79,12 @@ pub(in super::super) fn single(progress: &mut dyn FnMut(f64)) -> Report {
         "ebu-cache",
         claims,
         vec![
-            figure(
-                "23",
-                "one file that is cached",
-                RATES,
-                drawn(&warm, rate),
-                "Memory and network.",
-            ),
-            figure("24", "its latency", TIMES, drawn(&warm, latency), "Opening the file."),
-            figure("25", "files of their own", RATES, drawn(&many, rate), "Disks."),
-            figure("26", "their latency", TIMES, drawn(&many, latency), "Opening files."),
-            figure(
-                "27",
-                "one file, cold",
-                RATES,
-                drawn(&cold, rate),
-                "The cache fills from left to right.",
-            ),
-            figure("28", "its latency", TIMES, drawn(&cold, latency), "Opening the file."),
+            figure("23", RATES, drawn(&warm, rate)),
+            figure("24", TIMES, drawn(&warm, latency)),
+            figure("25", RATES, drawn(&many, rate)),
+            figure("26", TIMES, drawn(&many, latency)),
+            figure("27", RATES, drawn(&cold, rate)),
+            figure("28", TIMES, drawn(&cold, latency)),
         ],
     )
 }
@@ -147,22 +135,10 @@ pub(in super::super) fn multi(progress: &mut dyn FnMut(f64)) -> Report {
         "ebu-disks",
         claims,
         vec![
-            figure(
-                "56",
-                "one file",
-                RATES,
-                drawn(&one, rate),
-                "No cache: disks, from the first client on.",
-            ),
-            figure("57", "its latency", TIMES, drawn(&one, latency), "Opening the file."),
-            figure(
-                "58",
-                "files of their own",
-                RATES,
-                drawn(&many, rate),
-                "Four times as many clients.",
-            ),
-            figure("59", "their latency", TIMES, drawn(&many, latency), "Opening files."),
+            figure("56", RATES, drawn(&one, rate)),
+            figure("57", TIMES, drawn(&one, latency)),
+            figure("58", RATES, drawn(&many, rate)),
+            figure("59", TIMES, drawn(&many, latency)),
         ],
     )
 }

@@ -39,14 +39,12 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         claims,
         vec![figure(
             "35-36",
-            "sequential reads after days of use",
             RATES,
             vec![
                 together.line("defragmented", reads),
                 apart.line("fragmented", reads),
                 young.line("new", reads),
             ],
-            "The distance between the lines is the cost of fragmentation.",
         )],
     )
 }

@@ -32,10 +32,10 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         "ebu-generic",
         claims,
         vec![
-            figure("77", "one file on generic storage", RATES, drawn(one, rate), "The link."),
-            figure("78", "its latency", TIMES, drawn(one, latency), "Queueing for the link."),
-            figure("79", "files of their own", RATES, drawn(many, rate), "Eight disks."),
-            figure("80", "their latency", TIMES, drawn(many, latency), "Queueing for the link."),
+            figure("77", RATES, drawn(one, rate)),
+            figure("78", TIMES, drawn(one, latency)),
+            figure("79", RATES, drawn(many, rate)),
+            figure("80", TIMES, drawn(many, latency)),
         ],
     )
 }

@@ -36,10 +36,7 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     report(
         "ebu-sas",
         claims,
-        vec![
-            figure("39-41", "sequential reads of a client", RATES, drawn(reading), "Disks."),
-            figure("40-42", "their latency", TIMES, drawn(mean_latency), "Opening files."),
-        ],
+        vec![figure("39-41", RATES, drawn(reading)), figure("40-42", TIMES, drawn(mean_latency))],
     )
 }
 

@@ -43,12 +43,13 @@ pub(super) use profile::run as profile;
 pub(super) use writes::run as writes;
 
 use super::claims::Claims;
-use super::{Figure, Report, texts};
+use super::texts::{self, figure};
+use super::{Figure, Report};
 use array::Raid;
 use disk::{DiskModel, Parameters};
 use meter::operations::{LogSink, OperationKind};
 use meter::profiles;
-use meter::report::{LineShape, Plot, Series};
+use meter::report::{LineShape, Series};
 use meter::transfers::{self, TransferMix, TransferRow, TransfersOutcome, TransfersPlan};
 use node::{Build, Landing, Node};
 use std::time::Duration;
@@ -252,30 +253,8 @@ fn report(name: &str, claims: Claims, figures: Vec<Figure>) -> Report {
 }
 
 /// The labels of a plot's axes.
-#[derive(Clone, Copy)]
-struct Axes {
-    x: &'static str,
-    y: &'static str,
-}
-
-const RATES: Axes = Axes { x: "clients", y: "MB/s" };
-const TIMES: Axes = Axes { x: "clients", y: "ms" };
-
-/// A figure of the paper, named by its number or, with a hyphen, by two numbers.
-fn figure(
-    name: &'static str,
-    title: &str,
-    axes: Axes,
-    series: Vec<Series>,
-    explanation: &str,
-) -> Figure {
-    let number = match name.split_once('-') {
-        Some((first, second)) => format!("Figures {first} and {second}"),
-        None => format!("Figure {name}"),
-    };
-    let plot = Plot::new(format!("{number}: {title}"), axes.x, axes.y, series);
-    Figure { name, plot, explanation: explanation.to_owned() }
-}
+const RATES: [&str; 2] = ["clients", "MB/s"];
+const TIMES: [&str; 2] = ["clients", "ms"];
 
 #[cfg(test)]
 mod tests {

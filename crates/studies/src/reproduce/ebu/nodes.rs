@@ -46,18 +46,8 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         claims.add(times, ours, two.times[9] < one.times[9], two.times[9] / one.times[9]);
         let points = |values| (1..).map(|step| f64::from(4 * step)).zip(values).collect();
         let both = |one, two| vec![line("one node", points(one)), line("two nodes", points(two))];
-        let title = format!("total rate, {word}");
-        let totals = both(one.rates, two.rates);
-        let how = "Where the lines separate, one node is saturated.";
-        figures.push(figure(rates, &title, RATES, totals, how));
-        let latencies = both(one.times, two.times);
-        figures.push(figure(
-            times,
-            "latency",
-            TIMES,
-            latencies,
-            "Opening files, queued behind data.",
-        ));
+        figures.push(figure(rates, RATES, both(one.rates, two.rates)));
+        figures.push(figure(times, TIMES, both(one.times, two.times)));
         progress(f64::from(number) / 2.0);
     }
     report("ebu-nodes", claims, figures)

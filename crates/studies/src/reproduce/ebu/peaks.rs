@@ -31,22 +31,10 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         "ebu-peaks",
         claims,
         vec![
-            figure("51", "longest latency, one file", TIMES, drawn(one_1, milliseconds), QUEUES),
-            figure(
-                "52",
-                "longest latency, files of their own",
-                TIMES,
-                drawn(many_1, milliseconds),
-                QUEUES,
-            ),
-            figure("75", "longest latency, one file", TIMES, drawn(one_2, milliseconds), QUEUES),
-            figure(
-                "76",
-                "longest latency, files of their own",
-                TIMES,
-                drawn(many_2, milliseconds),
-                QUEUES,
-            ),
+            figure("51", TIMES, drawn(one_1, milliseconds)),
+            figure("52", TIMES, drawn(many_1, milliseconds)),
+            figure("75", TIMES, drawn(one_2, milliseconds)),
+            figure("76", TIMES, drawn(many_2, milliseconds)),
         ],
     )
 }
@@ -59,5 +47,3 @@ fn longest(outcome: &TransfersOutcome) -> f64 {
 fn milliseconds(row: &TransferRow) -> f64 {
     row.longest_latency.as_secs_f64() * 1e3
 }
-
-const QUEUES: &str = "Opening a file behind the most data that was on its way.";

@@ -2,7 +2,7 @@
 
 use super::super::Report;
 use super::node::Node;
-use super::{Axes, Claims, FILE, approach_1, figure, latency, line, mix, rate, report, step};
+use super::{Claims, FILE, approach_1, figure, latency, line, mix, rate, report, step};
 use meter::report::Figure;
 use meter::transfers::{Length, TransferMix, TransferRow};
 use std::time::Duration;
@@ -128,21 +128,13 @@ fn figures(lengths: &ByBlock, shares: &ByBlock, sizes: &[BySize]) -> Vec<Figure>
         by_kib("as defined", |size| size.latency),
         by_kib("with msMeter's filling", |size| size.with_filling),
     ];
-    let by_length = "A run costs one positioning, and starts read-ahead.";
-    let by_share = "A random block costs a seek and ends read-ahead.";
-    let (kib, percent) = (Axes { x: "KiB", y: "MB/s" }, Axes { x: "% at random", y: "MB/s" });
-    let kib_ms = Axes { x: "KiB", y: "ms" };
+    let (kib, percent) = (["KiB", "MB/s"], ["% at random", "MB/s"]);
+    let kib_ms = ["KiB", "ms"];
     vec![
-        figure("19", "rate by data length", kib, both(lengths), by_length),
-        figure("20", "rate by share of random access", percent, both(shares), by_share),
-        figure("21", "rate by block size", kib, rates, "Each small block costs a round trip."),
-        figure(
-            "22",
-            "latency by block size",
-            kib_ms,
-            times,
-            "The rise is the time of the tool itself.",
-        ),
+        figure("19", kib, both(lengths)),
+        figure("20", percent, both(shares)),
+        figure("21", kib, rates),
+        figure("22", kib_ms, times),
     ]
 }
 

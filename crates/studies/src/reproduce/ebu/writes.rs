@@ -4,8 +4,8 @@
 use super::super::Report;
 use super::node::Node;
 use super::{
-    Axes, Claims, FILE, FILES, RATES, Ramp, TIMES, approach_2, figure, line, mean_latency, mix,
-    report, step, total, written_through,
+    Claims, FILE, FILES, RATES, Ramp, TIMES, approach_2, figure, line, mean_latency, mix, report,
+    step, total, written_through,
 };
 use meter::transfers::{Length, TransferMix, TransfersOutcome};
 use std::time::Duration;
@@ -45,27 +45,17 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
         vec![
             figure(
                 "67",
-                "total rate",
                 RATES,
                 [both(total), vec![waiting.line("writes that wait for the disks", total)]].concat(),
-                "A write that covers a part of a stripe reads what it changes first.",
             ),
-            figure(
-                "68",
-                "latency",
-                TIMES,
-                both(mean_latency),
-                "Opening files, queued behind data.",
-            ),
+            figure("68", TIMES, both(mean_latency)),
             figure(
                 "69-70",
-                "40 clients",
-                Axes { x: "seconds", y: "MB/s" },
+                ["seconds", "MB/s"],
                 vec![
                     line("complete files", seconds(&whole)),
                     line("edit writes", seconds(&writes.0[9].outcome)),
                 ],
-                "Rate of each second. In the first second the writes fit in memory.",
             ),
         ],
     )

@@ -13,6 +13,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use studies::admission::evenly_placed;
 use units::{BitRate, ByteCount, align_up};
 
 pub(super) enum Audience {
@@ -128,13 +129,7 @@ impl Viewer {
     /// on a disk of `span` bytes. Places are spread evenly over the disk, for any number of
     /// viewers.
     pub(super) fn places(&self, costs: &Costs, span: u64) -> Vec<Vec<[u32; 1]>> {
-        let place = |i: u64, len: u32| {
-            let room = u128::from(span.saturating_sub(u64::from(len)));
-            let offset = (room * u128::from(i.wrapping_mul(GOLDEN))) >> 64;
-            let nanos = u64::try_from(offset).map(|at| costs.transfer(at, u64::from(len)));
-            [nanos.ok().and_then(|nanos| u32::try_from(nanos).ok()).unwrap_or(u32::MAX)]
-        };
-        let of = |cut: &Cut| (0..PLACES).map(|i| place(i, cut.piece)).collect();
+        let of = |cut: &Cut| evenly_placed(costs, span, cut.piece);
         self.tracks.iter().map(of).collect()
     }
 
@@ -183,10 +178,6 @@ fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
     Cut::of(due, piece, None)
 }
 
-/// Number of places of copies.
-const PLACES: u64 = 987;
-/// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Length of a stream: much longer than the time in which viewers arrive, so that a second of
 /// start-up is less than half a percent of it.
 const LENGTH: Duration = Duration::from_secs(300);
