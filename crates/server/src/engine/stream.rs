@@ -67,6 +67,8 @@ pub(super) struct Stream {
     accounted: BTreeSet<u32>,
     /// The next piece to be read.
     pub(super) cursor: u32,
+    /// The pieces before it were read from a disk that is lost since.
+    read_elsewhere: u32,
     /// One past the last piece.
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
@@ -123,6 +125,7 @@ impl Stream {
             is_feed: false,
             accounted: BTreeSet::new(),
             cursor: first,
+            read_elsewhere: 0,
             end,
             position: first,
             start,
@@ -275,6 +278,11 @@ impl Stream {
         })
     }
 
+    /// Whether a piece was read from a disk that is lost since: its read is no work of its disk.
+    pub(super) fn was_read_elsewhere(&self, piece: u32) -> bool {
+        piece < self.read_elsewhere
+    }
+
     /// Everything held.
     pub(super) fn held(&self) -> impl Iterator<Item = (ReadId, PieceDue)> + '_ {
         self.holds.iter().filter_map(|hold| match hold {
@@ -352,6 +360,7 @@ impl Stream {
     fn pop_hold(&mut self, now: Moment) -> Option<UnreadPiece> {
         let last = self.holds.pop_back()?;
         self.cursor -= 1;
+        self.read_elsewhere = self.read_elsewhere.min(self.cursor);
         let Hold::Held { read, piece, deadline, counted, safe } = last else {
             self.accounted.insert(self.cursor);
             return None;
