@@ -82,6 +82,16 @@ impl DiskBooks {
         self.held += u64::from(piece.len);
     }
 
+    /// The piece was read from another disk: it holds a buffer, and was no work of this disk.
+    pub fn not_planned(&mut self, piece: PieceDue) {
+        self.planned.sub(piece.due, planned(piece));
+    }
+
+    /// The reverse of [`DiskBooks::not_planned`].
+    pub fn planned_again(&mut self, piece: PieceDue) {
+        self.planned.add(piece.due, planned(piece));
+    }
+
     /// The reverse of [`DiskBooks::start_read`]: the buffer may go, the piece is to be read again.
     pub fn undo_read(&mut self, piece: PieceDue) {
         self.ledger.add(piece.due, unread(piece));

@@ -1,7 +1,8 @@
 //! Time of an admission decision: for one more viewer of an hour's title with 500 sessions, and
 //! with as many sessions as fit. A decision includes the booking and the choice of the first reads.
 //! Then for 200 arrivals a second, most of which are refused, with viewers who wait for their start
-//! for at most 5 s and viewers who do not.
+//! for at most 5 s and viewers who do not. Admitted viewers play: their players fetch what is due
+//! within the next 10 s.
 //!
 //! `cargo bench -p server --bench admission` prints the times.
 
@@ -18,7 +19,7 @@ use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackLayout,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
@@ -33,7 +34,7 @@ fn main() {
         (PolicyKind::VbrSim, limited, "8 GiB of memory"),
     ] {
         let mut fixture = Fixture::new(policy, buffers);
-        while fixture.sessions < VIEWERS && fixture.admit_next().session.is_some() {}
+        while fixture.sessions() < VIEWERS && fixture.admit_next().session.is_some() {}
         let name = format!("{}, {memory}", policy.name());
         fixture.measure(&name);
         // One refusal may depend on the title drawn; three in succession mean that no more fit.
@@ -54,9 +55,38 @@ struct Fixture {
     /// Admission requests made.
     requests: u64,
     /// Sessions admitted and not closed.
-    sessions: u64,
+    players: BTreeMap<SessionId, Player>,
+    /// Requests for media made.
+    media_requests: u64,
+    /// The sessions of the media requests that are not complete.
+    fetching: BTreeMap<RequestId, SessionId>,
     /// Reads in the disk.
     reading: VecDeque<(ReadId, u32)>,
+    disk_free: Moment,
+    next_slot: Moment,
+}
+
+/// A viewer's player, which plays from the moment of its admission.
+struct Player {
+    layout: Arc<Layout>,
+    began: Moment,
+    /// Bytes of each track that were requested.
+    requested: Vec<u64>,
+}
+
+impl Player {
+    /// The bytes of each track that are due by `now + AHEAD` and were not requested.
+    fn next_parts(&mut self, now: Moment) -> Vec<Part> {
+        let until = now.since(self.began) + AHEAD;
+        let tracks = self.layout.tracks.iter().zip(&mut self.requested).enumerate();
+        tracks
+            .filter_map(|(number, (track, requested))| {
+                let pieces = track.due.partition_point(|due| u128::from(*due) <= until.as_millis());
+                let from = std::mem::replace(requested, pieces as u64 * u64::from(track.piece));
+                (from < *requested).then(|| Part { track: number as u16, bytes: from..*requested })
+            })
+            .collect()
+    }
 }
 
 /// One admission decision and its time.
@@ -71,15 +101,30 @@ impl Fixture {
         let mut engine = Engine::new(config(policy, buffers));
         let timings = DiskTimings::of_model(&model, ByteCount::MIB, guarantee().queue_depth);
         engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
-        Self { engine, now: Moment::ZERO, requests: 0, sessions: 0, reading: VecDeque::new() }
+        Self {
+            engine,
+            now: Moment::ZERO,
+            requests: 0,
+            players: BTreeMap::new(),
+            media_requests: 0,
+            fetching: BTreeMap::new(),
+            reading: VecDeque::new(),
+            disk_free: Moment::ZERO,
+            next_slot: Moment::ZERO + SLOT,
+        }
+    }
+
+    fn sessions(&self) -> usize {
+        self.players.len()
     }
 
     /// Requests admission for one more viewer, in a slot of its own: the engine limits the searches
     /// for a later start in each slot.
     fn admit_next(&mut self) -> Decision {
-        self.advance_slot();
+        self.advance(self.next_slot);
         self.requests += 1;
         let request = request(self.requests);
+        let layout = Arc::clone(&request.layout);
         let start = Instant::now();
         let answer = self.engine.admit(self.now, request);
         let time = start.elapsed();
@@ -87,67 +132,104 @@ impl Fixture {
             AdmissionDecision::Admitted { session, .. } => Some(session),
             AdmissionDecision::Refused(_) => None,
         };
-        self.sessions += u64::from(session.is_some());
-        session.into_iter().for_each(|session| self.play(session));
+        session.into_iter().for_each(|session| self.play(session, layout.clone()));
         Decision { session, time }
     }
 
-    /// Requests the first bytes: a newcomer may take the place of a viewer who never plays.
-    fn play(&mut self, session: SessionId) {
-        let request = RequestId(session.0);
-        let parts = vec![Part { track: 0, bytes: 0..1 }];
-        self.engine.request(self.now, MediaRequest { request, session, parts });
+    /// Begins to play: a newcomer may take the place of a viewer who never does.
+    fn play(&mut self, session: SessionId, layout: Arc<Layout>) {
+        let requested = vec![0; layout.tracks.len()];
+        self.players.insert(session, Player { layout, began: self.now, requested });
+        self.fetch(session);
     }
 
-    /// Advances to the next slot; the disk completes the reads for which it has time.
-    fn advance_slot(&mut self) {
-        self.now = self.now + SLOT;
-        self.engine.tick(self.now);
-        let mut left = SLOT;
-        loop {
-            for action in self.engine.take_actions() {
-                match action {
-                    Action::Read { read, len, .. } => self.reading.push_back((read, len)),
-                    Action::Deliver { request, read, .. } => {
-                        self.engine.sent(self.now, request, read);
-                    }
-                    _ => {}
+    /// Requests what the player of a session needs next.
+    fn fetch(&mut self, session: SessionId) {
+        let Some(player) = self.players.get_mut(&session) else { return };
+        let parts = player.next_parts(self.now);
+        if !parts.is_empty() {
+            self.media_requests += 1;
+            let request = RequestId(self.media_requests);
+            self.fetching.insert(request, session);
+            self.engine.request(self.now, MediaRequest { request, session, parts });
+        }
+    }
+
+    /// All players that wait for nothing request what they need next.
+    fn fetch_all(&mut self) {
+        let waiting: BTreeSet<SessionId> = self.fetching.values().copied().collect();
+        let free: Vec<_> =
+            self.players.keys().filter(|key| !waiting.contains(key)).copied().collect();
+        free.into_iter().for_each(|session| self.fetch(session));
+    }
+
+    /// Advances the clock; the disk completes the reads for which it has time.
+    fn advance(&mut self, to: Moment) {
+        while self.next_slot <= to {
+            self.run_disk(self.next_slot);
+            self.now = self.next_slot;
+            self.next_slot = self.now + SLOT;
+            self.engine.tick(self.now);
+            self.fetch_all();
+        }
+        self.run_disk(to);
+        self.now = to;
+    }
+
+    fn run_disk(&mut self, until: Moment) {
+        self.take_actions(self.now);
+        while let Some((read, len)) = self.reading.front().copied() {
+            let takes = Duration::from_nanos(u64::from(len) * NANOS_PER_KIB / 1024);
+            let done = self.disk_free.max(self.now) + takes;
+            if done > until {
+                return;
+            }
+            self.reading.pop_front();
+            self.disk_free = done;
+            self.now = done;
+            self.engine.read_done(done, read, ReadOutcome::Good);
+            self.take_actions(done);
+        }
+    }
+
+    fn take_actions(&mut self, now: Moment) {
+        for action in self.engine.take_actions() {
+            match action {
+                Action::Read { read, len, .. } => self.reading.push_back((read, len)),
+                Action::Deliver { request, read, .. } => self.engine.sent(now, request, read),
+                Action::Complete { request }
+                | Action::Failed { request, .. }
+                | Action::Declined { request, .. }
+                | Action::Refused { request, .. } => {
+                    self.fetching.remove(&request);
                 }
+                _ => {}
             }
-            let Some((read, len)) = self.reading.pop_front() else { return };
-            match left.checked_sub(Duration::from_nanos(u64::from(len) * NANOS_PER_KIB / 1024)) {
-                None => return self.reading.push_front((read, len)),
-                Some(rest) => left = rest,
-            }
-            self.engine.read_done(self.now, read, ReadOutcome::Good);
         }
     }
 
     /// Prints the times of decisions on viewers who arrive at 200 a second, whatever slot it is,
     /// and stay if they are admitted.
     fn measure_arrivals(&mut self, name: &str, max_wait: Duration) {
-        let (sessions, mut admitted) = (self.sessions, 0);
-        let slot = self.now;
+        let (sessions, mut admitted) = (self.sessions(), 0);
+        let begin = self.now;
         let mut times: Vec<Duration> = (1..=ARRIVALS)
             .map(|number| {
-                let at = slot + EVERY * number;
-                while self.now + SLOT <= at {
-                    self.advance_slot();
-                }
+                let at = begin + EVERY * number;
+                self.advance(at);
                 self.requests += 1;
                 let request = AdmitRequest { max_wait, ..request(self.requests) };
+                let layout = Arc::clone(&request.layout);
                 let start = Instant::now();
                 let answer = self.engine.admit(at, request);
                 let time = start.elapsed();
                 if let AdmissionDecision::Admitted { session, .. } = answer {
-                    self.play(session);
+                    self.play(session, layout);
                     admitted += 1;
                 }
                 time
             })
             .collect();
-        self.sessions += admitted;
-        self.advance_slot();
         times.sort_unstable();
         let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
         println!(
@@ -162,14 +244,14 @@ impl Fixture {
 
     /// Prints the times of decisions about viewers that leave at once.
     fn measure(&mut self, name: &str) {
-        let (sessions, mut admitted) = (self.sessions, 0);
+        let (sessions, mut admitted) = (self.sessions(), 0);
         let mut times: Vec<Duration> = (0..DECISIONS)
             .map(|_| {
                 let Decision { session, time } = self.admit_next();
                 if let Some(session) = session {
                     admitted += 1;
                     self.engine.close(self.now, session);
-                    self.sessions -= 1;
+                    self.players.remove(&session);
                 }
                 time
             })
@@ -245,7 +327,9 @@ fn guarantee() -> DiskGuarantee {
     }
 }
 
-const VIEWERS: u64 = 500;
+const VIEWERS: usize = 500;
+/// How far players fetch ahead.
+const AHEAD: Duration = Duration::from_secs(10);
 const DECISIONS: u64 = 200;
 /// Arrivals that are measured, and the time between two: 200 a second.
 const ARRIVALS: u32 = 2000;

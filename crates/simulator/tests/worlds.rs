@@ -140,7 +140,7 @@ const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 25] = [
+const ONCE_BROKEN: [(FaultClass, u64); 30] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -191,6 +191,17 @@ const ONCE_BROKEN: [(FaultClass, u64); 25] = [
     (FaultClass::DiskLoss, 4919),
     (FaultClass::DiskLoss, 18829),
     (FaultClass::DiskLoss, 18926),
+    // A failed read waited for the slots of a player that was late and was given a later schedule.
+    (FaultClass::DiskLoss, 580),
+    // A short title whose reads all failed waited for the one slot in which all of it was due.
+    (FaultClass::DiskLoss, 11800),
+    // A track of one piece that its player had not asked for yet was taken for one at its end, of
+    // which nothing is needed any more, and released too early.
+    (FaultClass::DiskLoss, 8393),
+    (FaultClass::DiskLoss, 15943),
+    // What sessions of a lost disk had read there counted as work of the disk that they moved to,
+    // for policies that count what is booked: the last ones were delayed.
+    (FaultClass::DiskLoss, 4207),
 ];
 
 /// Lines of the trace in a report.

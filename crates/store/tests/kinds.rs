@@ -221,7 +221,7 @@ fn one_of_several_programmes_is_taken_by_its_number() {
     let error = take_with(&store, &file, &options(3)).unwrap_err().one_line();
     assert!(error.contains("it has no programme 3; it has: 1 (One), 2 (Two)"), "{error}");
     let report = take_with(&store, &file, &options(2)).unwrap();
-    assert_eq!(report.left_out, ["programme 1 (One)"]);
+    assert_eq!(report.left_out, ["programme 1 (One)", "the tag service_name"]);
     assert_eq!(report.title.tracks.len(), 2);
     let error = take_with(&store, &dir.clip("one.mp4", "-c:v libx264"), &options(1)).unwrap_err();
     assert!(error.to_string().contains("it has no programmes"), "{error}");
@@ -405,6 +405,13 @@ fn chapters_tags_and_time_codes_are_named_when_they_are_left_out() {
             "-timecode 10:00:00:00",
             &["2 chapters", "the tags title, artist", "time code 10:00:00:00"],
         ),
+        // Ogg has the tags in its streams, where the title is that of the track.
+        ("d.ogg", "-vn -c:a libvorbis", &["the tag artist"]),
+        ("o.opus", "-vn -c:a libopus", &["2 chapters", "the tag artist"]),
+        ("e.flac", "-vn -c:a flac", &["the tags title, artist"]),
+        ("f.mp3", "-vn -c:a libmp3lame", &["2 chapters", "the tags title, artist"]),
+        ("g.ts", "-metadata service_name=News", &["the tag service_name"]),
+        ("h.ts", "-metadata title=", &[]),
     ] {
         let file = dir.ffmpeg(&format!("{common} {more}"), name);
         assert_eq!(take(&store, &file).unwrap().left_out, wanted, "{name}");

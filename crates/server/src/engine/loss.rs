@@ -39,7 +39,7 @@ use super::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, SlotIndex};
 
 /// Reads that fail.
 impl Engine {
@@ -59,37 +59,60 @@ impl Engine {
         }
     }
 
-    /// Whether a failed read is repeated later: where a loss is survived, not before the slot in
-    /// which it is due. A disk that is dying fails all its reads at once. Repeated at once, they
-    /// would take time on the other disk that admission reserved for what is due earlier; one that
-    /// is repeated when it is due takes the time that was reserved for the loss.
+    /// Whether a failed read is repeated in a later slot, where a loss is survived: if it is due in
+    /// one. A disk that is dying fails all its reads at once. Repeated at once, they would take
+    /// time on the other disk that admission reserved for what is due earlier.
     pub(super) fn may_wait(&self, read: ReadId) -> bool {
         let bookings = &self.streams.bookings;
         let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
-        let disk = &bookings.disks[usize::from(buffer.place.disk.0)];
-        if !bookings.survives_loss() || disk.lost || buffer.retried {
-            return false;
-        }
-        let due =
-            |(id, piece): (StreamId, u32)| self.streams.get(id).map(|stream| stream.due(piece).due);
-        let first = self.holders(read, buffer).into_iter().filter_map(due).min();
-        first.is_some_and(|slot| slot > bookings.slot())
+        let lost = bookings.disks[usize::from(buffer.place.disk.0)].lost;
+        let waits = bookings.survives_loss() && !lost && !buffer.retried;
+        waits && self.due_of_read(read, buffer).is_some_and(|due| due > bookings.slot())
     }
 
-    /// A slot has begun: the failed reads that are due in it are repeated, and those that nobody
-    /// needs any more are forgotten.
+    /// A slot has begun, or a disk is lost: failed reads are repeated as far as their other disk
+    /// reads nothing in this slot that is due earlier. That is the order in which it would read
+    /// them if the disk were lost, which it has time for. Those that nobody needs any more are
+    /// forgotten.
     pub(super) fn repeat_doubtful(&mut self, now: Moment) {
-        for disk in 0..self.streams.bookings.disks.len() {
-            for read in self.streams.bookings.disks[disk].doubtful.clone() {
-                if !self.may_wait(read) {
-                    let state = &mut self.streams.bookings.disks[disk];
-                    state.doubtful.remove(&read);
-                    // Streams that came after the failure wait for the repeated read, too.
-                    state.note_unplanned_io(now);
-                    self.failed_read(now, read, ReadOutcome::Failed);
-                }
+        let disks = self.streams.bookings.disks.iter().enumerate();
+        let reads = disks.flat_map(|(disk, state)| state.doubtful.iter().map(move |r| (disk, *r)));
+        let mut doubtful: Vec<(Option<SlotIndex>, usize, ReadId)> = reads
+            .map(|(disk, read)| {
+                let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
+                (self.due_of_read(read, buffer), disk, read)
+            })
+            .collect();
+        doubtful.sort_unstable();
+        for (due, disk, read) in doubtful {
+            if !self.may_wait(read) || due.is_some_and(|due| self.has_turn(read, due)) {
+                let state = &mut self.streams.bookings.disks[disk];
+                state.doubtful.remove(&read);
+                // Streams that came after the failure wait for the repeated read, too.
+                state.note_unplanned_io(now);
+                self.failed_read(now, read, ReadOutcome::Failed);
             }
         }
+    }
+
+    // Whether the disk that a failed read is repeated on has time for it in this slot beside all
+    // that is due there as early.
+    fn has_turn(&self, read: ReadId, due: SlotIndex) -> bool {
+        let bookings = &self.streams.bookings;
+        let buffer = self.streams.buffers.get(read).expect("not forgotten yet");
+        let (_, place) = self.place_again(buffer, &self.holders(read, buffer), &[]);
+        let disk = &bookings.disks[usize::from(place.disk.0)];
+        let books = &disk.dispatcher.books;
+        let slots = usize::try_from(due.0 + 1 - bookings.slot().0).unwrap_or(usize::MAX);
+        let ahead = books.ahead_of_now().iter().take(slots).map(|load| load.reads);
+        let reads = ahead.sum::<u32>() + books.overdue().reads + disk.busy();
+        reads < disk.guard.min_read()
+    }
+
+    // The slot in which the first of those who hold a piece in this buffer needs it.
+    fn due_of_read(&self, read: ReadId, buffer: &Buffer) -> Option<SlotIndex> {
+        let due = |(id, piece): (StreamId, u32)| self.streams.get(id)?.due_of_held(piece);
+        self.holders(read, buffer).into_iter().filter_map(due).min()
     }
 
     // The pieces that streams hold in a buffer that is being read, or was.

@@ -20,7 +20,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, SlotIndex};
 
 /// Names a stream; older streams have smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +67,8 @@ pub(super) struct Stream {
     accounted: BTreeSet<u32>,
     /// The next piece to be read.
     pub(super) cursor: u32,
+    /// The pieces before it were read from a disk that is lost since.
+    read_elsewhere: u32,
     /// One past the last piece.
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
@@ -123,6 +125,7 @@ impl Stream {
             is_feed: false,
             accounted: BTreeSet::new(),
             cursor: first,
+            read_elsewhere: 0,
             end,
             position: first,
             start,
@@ -202,7 +205,9 @@ impl Stream {
     /// The piece in which the player's next request begins. Before the first one it is the last at
     /// which it may begin: a player that may need no piece before it is not late for one.
     pub(super) fn expected_from(&self) -> u32 {
-        if self.ends.is_empty() { self.position.max(*self.start.end()) } else { self.position }
+        // That may lie behind the end; a track that was not asked for is needed all the same.
+        let last = (*self.start.end()).min(self.end.saturating_sub(1));
+        if self.ends.is_empty() { self.position.max(last) } else { self.position }
     }
 
     /// When the player has fetched again at the latest, if it plays on; zero at the end of a track,
@@ -271,6 +276,11 @@ impl Stream {
             None => piece,
             Some(kept) => PieceDue { release: piece.release.max(kept.release), ..piece },
         })
+    }
+
+    /// Whether a piece was read from a disk that is lost since: its read is no work of its disk.
+    pub(super) fn was_read_elsewhere(&self, piece: u32) -> bool {
+        piece < self.read_elsewhere
     }
 
     /// Everything held.
@@ -350,6 +360,7 @@ impl Stream {
     fn pop_hold(&mut self, now: Moment) -> Option<UnreadPiece> {
         let last = self.holds.pop_back()?;
         self.cursor -= 1;
+        self.read_elsewhere = self.read_elsewhere.min(self.cursor);
         let Hold::Held { read, piece, deadline, counted, safe } = last else {
             self.accounted.insert(self.cursor);
             return None;
@@ -385,6 +396,15 @@ impl Stream {
             Hold::Held { read, .. } => Some(*read),
             Hold::Gone => None,
         }
+    }
+
+    /// The slot in which a held piece is due for the deadline by which it is counted: a later
+    /// schedule moves its slots, but not that deadline.
+    pub(super) fn due_of_held(&self, piece: u32) -> Option<SlotIndex> {
+        let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
+        let Hold::Held { deadline, .. } = self.holds.get(at)? else { return None };
+        let last = SlotIndex::at(*deadline, self.timing.slot).0;
+        Some(SlotIndex(last.saturating_sub(1 + u64::from(self.timing.early))))
     }
 
     /// The last piece taken up, if it is held.

@@ -1,6 +1,6 @@
 //! Descriptions of a file that a title has no place for, named so that nothing is lost unnoticed.
 
-use super::probe::{ProbeOutput, tag};
+use super::probe::{ProbeOutput, ProbedProgram, tag};
 use media::{LduIndex, TrackDescription};
 
 /// What is left out of the file's chapters, tags, track titles and time code, in words. `tracks`
@@ -15,11 +15,20 @@ pub(super) fn left_out(
         1 => left_out.push("1 chapter".to_owned()),
         count => left_out.push(format!("{count} chapters")),
     }
-    let named = |name: &&&str| tag(&found.format.tags, name).is_some();
-    let tags: Vec<&str> = TAGS.iter().filter(named).copied().collect();
-    match tags.len() {
-        0 => {}
-        1 => left_out.push(format!("the tag {}", tags[0])),
+    // Ogg has the tags of a file in its streams. The title of a stream is a track title, and the
+    // words beside a cover picture go with it.
+    let shown = found.streams.iter().filter(|stream| stream.disposition.attached_pic == 0);
+    let of_streams: Vec<_> = shown.map(|stream| &stream.tags).collect();
+    let in_streams =
+        |name: &str| name != "title" && of_streams.iter().any(|it| tag(it, name).is_some());
+    let named = |name: &&str| tag(&found.format.tags, name).is_some() || in_streams(name);
+    let mut tags: Vec<&str> = TAGS.iter().copied().filter(named).collect();
+    // FFmpeg gives each programme of a transport stream this name if it knows none.
+    let service = |it: &ProbedProgram| tag(&it.tags, SERVICE).is_some_and(|it| it != "Service01");
+    tags.extend(Some(SERVICE).filter(|_| found.programs.iter().any(service)));
+    match tags[..] {
+        [] => {}
+        [tag] => left_out.push(format!("the tag {tag}")),
         _ => left_out.push(format!("the tags {}", tags.join(", "))),
     }
     let titles = found.streams.iter().filter_map(|stream| tag(&stream.tags, "title"));
@@ -28,8 +37,8 @@ pub(super) fn left_out(
     if !titles.is_empty() {
         left_out.push(format!("track titles ({})", titles.join(", ")));
     }
-    let of_streams = found.streams.iter().map(|stream| &stream.tags);
-    let mut tags = std::iter::once(&found.format.tags).chain(of_streams);
+    let all = found.streams.iter().map(|stream| &stream.tags);
+    let mut tags = std::iter::once(&found.format.tags).chain(all);
     // A time code from zero on tells no more than the times of the pictures.
     let known = |it: &&str| it.contains(|c: char| ('1'..='9').contains(&c));
     if let Some(timecode) = tags.find_map(|tags| tag(tags, "timecode").filter(known)) {
@@ -65,3 +74,4 @@ const TAGS: &[&str] = &[
     "location",
     "time_reference",
 ];
+const SERVICE: &str = "service_name";

@@ -226,7 +226,9 @@ const ASK: &[&str] = &[
      stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,nb_frames,has_b_frames,\
      pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
      stream_disposition=default,attached_pic,timed_thumbnails,still_image:\
-     stream_tags=language,title,timecode,enc_key_id:\
+     stream_tags=language,enc_key_id,title,artist,album,album_artist,composer,performer,comment,\
+     description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
+     season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
      program=program_id:program_tags=service_name:program_stream=index:\
      chapter=start_time:chapter_tags=title:\
      packet=stream_index,pts,dts,flags:packet_side_data=side_data_type",

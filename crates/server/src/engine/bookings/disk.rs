@@ -8,7 +8,7 @@ use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
 use scheduler::{
     BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
-    HistoryKey, ObservedCurve, Slack, Supply,
+    HistoryKey, ObservedCurve, PieceDue, Slack, Supply,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -334,6 +334,9 @@ impl Disk {
             // A held piece takes memory and no disk time, which is how a piece is booked once it is
             // read.
             self.dispatcher.books.start_read(piece);
+            if stream.was_read_elsewhere(piece.piece) {
+                self.dispatcher.books.not_planned(piece);
+            }
         }
         self.book_sums(stream);
     }
@@ -349,11 +352,20 @@ impl Disk {
     /// Takes off the books what [`Disk::book`] put on them.
     pub(in crate::engine) fn unbook(&mut self, stream: &Stream) {
         stream.booked_unread().for_each(|piece| self.dispatcher.books.unbook(piece));
-        stream.booked_held().for_each(|piece| self.dispatcher.books.release(piece));
+        stream.booked_held().for_each(|piece| self.release(stream, piece));
         self.dispatcher.books.unbook_summary(stream.summary);
         let Playing { rate, intervals } = Playing::of(stream);
         self.playing.rate -= rate;
         self.playing.intervals -= intervals;
+    }
+
+    /// Takes a piece off the books that `stream` holds.
+    pub(in crate::engine) fn release(&mut self, stream: &Stream, piece: PieceDue) {
+        let books = &mut self.dispatcher.books;
+        if stream.was_read_elsewhere(piece.piece) {
+            books.planned_again(piece);
+        }
+        books.release(piece);
     }
 
     /// Compares its books and its queue with those of a disk that was booked anew; says where they

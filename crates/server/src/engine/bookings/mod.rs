@@ -302,7 +302,7 @@ impl Bookings {
     pub(super) fn release(&mut self, stream: &Stream, piece: PieceDue, safe: bool) {
         // What a feed keeps is on the books for the feed.
         if !stream.is_fed(piece.piece) {
-            self.disks[usize::from(stream.layout.disk.0)].dispatcher.books.release(piece);
+            self.disks[usize::from(stream.layout.disk.0)].release(stream, piece);
             self.failover.release(stream, piece.piece, safe);
         }
         if !stream.is_feed {

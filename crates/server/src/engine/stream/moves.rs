@@ -22,7 +22,7 @@ impl Stream {
         // Nothing before `from` is read again, so its counts are not needed.
         self.accounted = self.accounted.split_off(&from);
         self.holds.clear();
-        (self.cursor, self.base) = (from, from);
+        (self.cursor, self.base, self.read_elsewhere) = (from, from, 0);
         let from_ms = self.curve().due(from);
         self.timing = PlayoutClock {
             origin: now,
@@ -103,6 +103,11 @@ impl Stream {
                 piece.followed_after = self.timing.followed_after(&curve, piece.piece);
             }
         }
+    }
+
+    /// It has moved to another disk: what it holds was not read there.
+    pub(in crate::engine) fn has_moved(&mut self) {
+        self.read_elsewhere = self.cursor;
     }
 
     /// Is read so many slots before it must be, from now on. Its place in the books must be changed

@@ -17,7 +17,7 @@ use crate::engine::bookings::evaluate::{Approval, Candidate};
 use crate::engine::stream::Stream;
 use crate::engine::{Resource, RetryAfter};
 use scheduler::admission::earliest_shift;
-use scheduler::{Demand, Forecast, Supply};
+use scheduler::{Demand, Forecast, PieceDue, Supply};
 use units::{Moment, nanos};
 
 impl Streams {
@@ -149,10 +149,17 @@ impl Streams {
         let state = &self.bookings.disks[disk];
         let free_at = state.busy_until(self.bookings.now(), &[]);
         let dispatcher = &state.dispatcher;
-        let mut forecast =
-            Forecast::new(dispatcher.books.clone(), dispatcher.plan().clone(), free_at);
         let of_disk = |stream: &&Stream| usize::from(stream.layout.disk.0) == disk;
-        for stream in self.booked().map(|(_, stream)| stream).filter(of_disk) {
+        let streams = || self.booked().map(|(_, stream)| stream).filter(of_disk);
+        let mut books = dispatcher.books.clone();
+        // The forecast releases all pieces alike, so it counts those read elsewhere as planned: for
+        // a while after a loss it finds a start somewhat too late.
+        for stream in streams() {
+            let elsewhere = |piece: &PieceDue| stream.was_read_elsewhere(piece.piece);
+            stream.booked_held().filter(elsewhere).for_each(|piece| books.planned_again(piece));
+        }
+        let mut forecast = Forecast::new(books, dispatcher.plan().clone(), free_at);
+        for stream in streams() {
             forecast.add_stream(stream.booked_unread());
             stream.booked_held().for_each(|piece| forecast.hold(piece));
         }

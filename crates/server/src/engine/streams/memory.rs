@@ -53,10 +53,14 @@ impl Streams {
                 if piece.due <= keep || again || stream.is_fed(piece.piece) {
                     break;
                 }
+                let books = &mut self.bookings.disks[disk].dispatcher.books;
+                if stream.was_read_elsewhere(piece.piece) {
+                    books.planned_again(piece);
+                }
+                books.undo_read(piece);
                 let back = stream.unread_last(now).expect("held");
                 self.bookings.failover.unread(stream, piece.piece, back.safe);
                 on_time.extend(back.on_time.then_some(stream.session));
-                self.bookings.disks[disk].dispatcher.books.undo_read(piece);
                 self.buffers.unpin(read);
                 count += 1;
             }
@@ -285,6 +289,7 @@ impl Streams {
             }
             // The slack was one of the lost disk's plan.
             stream.guaranteed_slack = None;
+            stream.has_moved();
             self.insert(id, stream);
         }
     }
