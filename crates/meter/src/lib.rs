@@ -40,6 +40,7 @@ mod log;
 mod network;
 mod observer;
 pub mod profiles;
+mod progress;
 mod ramp;
 pub mod report;
 pub mod rounds;

@@ -317,7 +317,8 @@ const LONGEST_HEAD: usize = 8 << 10;
 mod tests {
     use super::*;
     use crate::blame::Stack;
-    use crate::fleet::{TargetFacts, WorkerProgress, WorkerState};
+    use crate::fleet::{TargetFacts, WorkerState};
+    use crate::progress::RunProgress;
     use crate::target::{FileSet, Layout};
     use units::ByteCount;
 
@@ -406,7 +407,7 @@ mod tests {
         let worker = |ready: bool, busy: bool, judged, late| WorkerState {
             facts: ready.then(|| facts.clone()),
             busy,
-            progress: WorkerProgress { judged, late, ..WorkerProgress::default() },
+            progress: RunProgress { judged, late, ..RunProgress::default() },
             ..WorkerState::default()
         };
         let agent = |workers| AgentState { workers, ..AgentState::default() };

@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Receives the reports of a running experiment, and tells it when to stop.
 ///
 /// The meter itself never prints: the command line implements this with a progress bar and standard
-/// error, a test with vectors.
+/// error, a test with vectors. What an implementation leaves out is not shown.
 pub trait Observer {
     /// The current state in one line, which replaces the line before; called up to some hundred
     /// times a second.
-    fn status(&self, line: &str);
+    fn status(&self, _line: &str) {}
 
     /// Bytes done of `total` while files are filled; `stage` names the work.
-    fn bytes(&self, stage: &str, done: u64, total: u64);
+    fn bytes(&self, _stage: &str, _done: u64, _total: u64) {}
 
     /// A line that remains visible: one for each run of a search.
-    fn run_done(&self, line: &str);
+    fn run_done(&self, _line: &str) {}
 
     /// A note for the user beside the report.
-    fn note(&self, text: &str);
+    fn note(&self, _text: &str) {}
 
     /// A line for the program that started this process; see [`agents`](crate::agents).
-    fn signal(&self, line: &str);
+    fn signal(&self, _line: &str) {}
 
     /// The rate crossed the threshold: in words, and as an object with the key `event`.
-    fn crossing(&self, text: &str, event: &Value);
+    fn crossing(&self, _text: &str, _event: &Value) {}
 
     /// The flag that stops the experiment once it is true.
     fn stop(&self) -> &Arc<AtomicBool>;

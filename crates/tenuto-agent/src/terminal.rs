@@ -57,12 +57,6 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, MeterError> {
 }
 
 impl Observer for WorkerObserver {
-    fn status(&self, _line: &str) {}
-
-    fn bytes(&self, _stage: &str, _done: u64, _total: u64) {}
-
-    fn run_done(&self, _line: &str) {}
-
     fn note(&self, text: &str) {
         note(text);
     }

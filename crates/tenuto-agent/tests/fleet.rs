@@ -89,12 +89,6 @@ impl Drop for Host {
 struct Silent(Arc<AtomicBool>);
 
 impl Observer for Silent {
-    fn status(&self, _line: &str) {}
-    fn bytes(&self, _stage: &str, _done: u64, _total: u64) {}
-    fn run_done(&self, _line: &str) {}
-    fn note(&self, _text: &str) {}
-    fn signal(&self, _line: &str) {}
-    fn crossing(&self, _text: &str, _event: &Value) {}
     fn stop(&self) -> &Arc<AtomicBool> {
         &self.0
     }

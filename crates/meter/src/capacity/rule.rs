@@ -1,6 +1,7 @@
 //! The rule for what counts as held, and the confidence that a run without a late frame gives.
 
-use crate::streams::{StreamsOutcome, StreamsProgress};
+use crate::progress::RunProgress;
+use crate::streams::StreamsOutcome;
 use units::float;
 
 /// The rule by which streams count as held. Misses caused by the meter itself never count.
@@ -30,7 +31,7 @@ impl HoldRule {
 
     /// The verdict on a run in progress; `None` while the rest of the run can still change it.
     /// `streams` is the number of streams that have been running.
-    pub fn decided(self, progress: &StreamsProgress, streams: u32) -> Option<bool> {
+    pub fn decided(self, progress: &RunProgress, streams: u32) -> Option<bool> {
         match self {
             // Only a failure is final before the end: any later frame can still be late.
             Self::Strict => (progress.late > 0).then_some(false),
@@ -105,8 +106,8 @@ pub(crate) fn at_most(late: u64, n: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn progress(judged: u64, late: u64, late_rounds: u64) -> StreamsProgress {
-        StreamsProgress { judged, late, late_rounds, ..StreamsProgress::default() }
+    fn progress(judged: u64, late: u64, late_rounds: u64) -> RunProgress {
+        RunProgress { judged, late, late_rounds, ..RunProgress::default() }
     }
 
     #[test]

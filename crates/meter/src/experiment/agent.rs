@@ -8,14 +8,13 @@ use crate::blame::beneath;
 use crate::error::MeterError;
 use crate::fleet::{
     Agent, ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream, StreamsWork,
-    TargetFacts, Token, WireError, WorkerOrder, WorkerProgress, WorkerReply, WorkerStep,
-    WorkerTask, WorkerWork,
+    TargetFacts, Token, WireError, WorkerOrder, WorkerReply, WorkerStep, WorkerTask, WorkerWork,
 };
 use crate::log::LogSink;
 use crate::observer::Observer;
+use crate::progress::RunProgress;
 use crate::s3::Access;
-use crate::streams::StreamsProgress;
-use crate::transfers::{TransferMix, TransfersProgress};
+use crate::transfers::TransferMix;
 use serde::Serialize;
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -209,10 +208,7 @@ impl Worker<'_> {
             let first_stream = first_stream.min(MAX_STREAMS);
             let mut plan = runs.plan(streams, length, &target)?.after(first_stream);
             plan.continues = continues;
-            let mut go_on = |progress: StreamsProgress| {
-                let StreamsProgress { elapsed, judged, late, late_rounds } = progress;
-                self.go_on(WorkerProgress { elapsed, judged, late, late_rounds, bytes: 0 })
-            };
+            let mut go_on = |progress| self.go_on(progress);
             let log = &mut LogSink::none();
             self.done(&runs.attempt(&target, &plan, log, &mut go_on, self.observer)?);
         }
@@ -227,13 +223,7 @@ impl Worker<'_> {
             let WorkerStep::Transfers(plan) = step else { return Err(other_version()) };
             within_bounds(plan.clients, MAX_CLIENTS)?;
             let plan = transfers::fit(&target, &plan)?;
-            let mut go_on = |progress: TransfersProgress| {
-                let TransfersProgress { elapsed, transfers, bytes } = progress;
-                let bytes = bytes.0;
-                let progress =
-                    WorkerProgress { elapsed, judged: transfers, bytes, ..Default::default() };
-                self.go_on(progress)
-            };
+            let mut go_on = |progress| self.go_on(progress);
             let log = &mut LogSink::none();
             self.done(&transfers::attempt(&target, &plan, log, None, &mut go_on, self.observer)?);
         }
@@ -259,7 +249,7 @@ impl Worker<'_> {
     }
 
     /// Reports the progress once a second; returns whether the step goes on.
-    fn go_on(&self, progress: WorkerProgress) -> bool {
+    fn go_on(&self, progress: RunProgress) -> bool {
         let orders = &self.orders;
         if orders.told.get().elapsed() >= Duration::from_secs(1) {
             orders.told.set(Instant::now());

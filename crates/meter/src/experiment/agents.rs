@@ -14,19 +14,20 @@ use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
 use crate::fleet::{
     self, AgentConnection, AgentState, Fleet, HANDSHAKE_LIMIT, HandshakeStream, TargetFacts, Token,
-    WorkerProgress, WorkerStep, WorkerTask,
+    WorkerStep, WorkerTask,
 };
 use crate::live::Live;
 use crate::observer::Observer;
-use crate::streams::{StreamsPlan, StreamsProgress};
-use crate::transfers::{TransfersOutcome, TransfersPlan, TransfersProgress};
+use crate::progress::RunProgress;
+use crate::streams::StreamsPlan;
+use crate::transfers::{TransfersOutcome, TransfersPlan};
 use serde::de::DeserializeOwned;
 use std::cell::{Ref, RefCell};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
-use units::{ByteCount, Hinted};
+use units::Hinted;
 
 /// Time for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -146,7 +147,7 @@ impl AgentsTarget {
         &self,
         plan: &StreamsPlan,
         live: Option<&Live>,
-        go_on: &mut dyn FnMut(StreamsProgress) -> bool,
+        go_on: &mut dyn FnMut(RunProgress) -> bool,
         observer: &dyn Observer,
     ) -> Result<P, MeterError> {
         let mut before = 0;
@@ -158,11 +159,7 @@ impl AgentsTarget {
             Some(WorkerStep::Streams { streams, first_stream, length, continues })
                 .filter(|_| streams > 0)
         });
-        let mut watch = |all: WorkerProgress| {
-            let WorkerProgress { elapsed, judged, late, late_rounds, .. } = all;
-            go_on(StreamsProgress { elapsed, judged, late, late_rounds })
-        };
-        self.run(steps.collect(), live, &mut watch, observer)
+        self.run(steps.collect(), live, go_on, observer)
     }
 
     /// Makes the transfers of a plan; the clients are divided among the workers.
@@ -170,7 +167,7 @@ impl AgentsTarget {
         &self,
         plan: &TransfersPlan,
         live: Option<&Live>,
-        go_on: &mut dyn FnMut(TransfersProgress) -> bool,
+        go_on: &mut dyn FnMut(RunProgress) -> bool,
         observer: &dyn Observer,
     ) -> Result<TransfersOutcome, MeterError> {
         let steps = (0u64..).zip(self.shares(plan.clients)).map(|(worker, clients)| {
@@ -179,11 +176,7 @@ impl AgentsTarget {
             Some(WorkerStep::Transfers(Box::new(TransfersPlan { clients, seed, ..plan.clone() })))
                 .filter(|_| clients > 0)
         });
-        let mut watch = |all: WorkerProgress| {
-            let bytes = ByteCount(all.bytes);
-            go_on(TransfersProgress { elapsed: all.elapsed, transfers: all.judged, bytes })
-        };
-        self.run(steps.collect(), live, &mut watch, observer)
+        self.run(steps.collect(), live, go_on, observer)
     }
 
     fn shares(&self, count: u32) -> impl Iterator<Item = u32> + use<> {
@@ -195,7 +188,7 @@ impl AgentsTarget {
         &self,
         steps: Vec<Option<WorkerStep>>,
         live: Option<&Live>,
-        go_on: &mut dyn FnMut(WorkerProgress) -> bool,
+        go_on: &mut dyn FnMut(RunProgress) -> bool,
         observer: &dyn Observer,
     ) -> Result<P, MeterError> {
         let mut fleet = self.fleet.borrow_mut();
@@ -269,8 +262,8 @@ impl AgentsTarget {
 }
 
 /// The progress of all workers.
-fn together(workers: impl Iterator<Item = WorkerProgress>) -> WorkerProgress {
-    workers.fold(WorkerProgress::default(), |sum, one| WorkerProgress {
+fn together(workers: impl Iterator<Item = RunProgress>) -> RunProgress {
+    workers.fold(RunProgress::default(), |sum, one| RunProgress {
         elapsed: sum.elapsed.max(one.elapsed),
         judged: sum.judged + one.judged,
         late: sum.late + one.late,
@@ -344,7 +337,7 @@ fn view(agents: &[AgentState]) -> String {
     let line = |agent: &AgentState| {
         let workers = &agent.workers;
         let ready = workers.iter().filter(|worker| worker.facts.is_some()).count();
-        let WorkerProgress { elapsed, judged, late, .. } =
+        let RunProgress { elapsed, judged, late, .. } =
             together(workers.iter().map(|worker| worker.progress));
         let state = match agent {
             AgentState { lost: Some(_), .. } => "lost".to_owned(),

@@ -10,11 +10,10 @@ use super::transfers_page::by_operation;
 use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::profiles::Profile;
+use crate::progress::RunProgress;
 use crate::ramp::{FileSharing, RampStep, Script};
 use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, time};
-use crate::transfers::{
-    Length, TransferMix, TransferRow, TransfersOutcome, TransfersPlan, TransfersProgress,
-};
+use crate::transfers::{Length, TransferMix, TransferRow, TransfersOutcome, TransfersPlan};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -153,7 +152,7 @@ impl Ramp<'_> {
         let mut log =
             RunLog::open(self.target.log_dir(dir.as_deref()), self.config.target.is_simulated())?;
         let mut watched = WatchedLog { log: log.sink(), alarm };
-        let go_on = &mut |progress: TransfersProgress| {
+        let go_on = &mut |progress: RunProgress| {
             alarm.look(progress.elapsed);
             let elapsed = time(progress.elapsed);
             let clients = count(clients, "client");

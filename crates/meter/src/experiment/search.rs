@@ -12,8 +12,9 @@ use crate::capacity::{
 };
 use crate::error::MeterError;
 use crate::observer::Observer;
+use crate::progress::RunProgress;
 use crate::report::{LineShape, Series, StreamDemand, late, time};
-use crate::streams::{Second, StreamsOutcome, StreamsProgress};
+use crate::streams::{Second, StreamsOutcome};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use units::show::plural;
@@ -146,8 +147,8 @@ pub(super) fn judge_run<E>(
     rule: HoldRule,
     step: SearchStep,
     allowed: Duration,
-    watch: &mut dyn FnMut(&StreamsProgress) -> bool,
-    execute: impl FnOnce(&mut dyn FnMut(StreamsProgress) -> bool) -> Result<StreamsOutcome, E>,
+    watch: &mut dyn FnMut(&RunProgress) -> bool,
+    execute: impl FnOnce(&mut dyn FnMut(RunProgress) -> bool) -> Result<StreamsOutcome, E>,
 ) -> Result<(RunVerdict, StreamsOutcome), E> {
     // A failing run goes on until its buffers could have been emptied once more: the rate in that
     // time is what the storage delivers.

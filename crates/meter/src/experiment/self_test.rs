@@ -135,12 +135,6 @@ const MOST: f64 = 60.0;
 struct Silent(Arc<AtomicBool>);
 
 impl Observer for Silent {
-    fn status(&self, _: &str) {}
-    fn bytes(&self, _: &str, _: u64, _: u64) {}
-    fn run_done(&self, _: &str) {}
-    fn note(&self, _: &str) {}
-    fn signal(&self, _: &str) {}
-    fn crossing(&self, _: &str, _: &serde_json::Value) {}
     fn stop(&self) -> &Arc<AtomicBool> {
         &self.0
     }

@@ -4,7 +4,7 @@
 
 use crate::error::MeterError;
 use crate::observer::Observer;
-use crate::streams::StreamsProgress;
+use crate::progress::RunProgress;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,7 +42,7 @@ impl StartBarrier {
     }
 
     /// Signals the progress once a second.
-    pub(super) fn signal(&mut self, progress: &StreamsProgress, observer: &dyn Observer) {
+    pub(super) fn signal(&mut self, progress: &RunProgress, observer: &dyn Observer) {
         let Some(last) = &mut self.0 else { return };
         if last.elapsed() < Duration::from_secs(1) {
             return;

@@ -27,10 +27,10 @@ use crate::live::Metered;
 use crate::log::RecordSink;
 use crate::observer::Observer;
 use crate::profiles::{Pattern, Profile};
+use crate::progress::RunProgress;
 use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
 use crate::streams::{
-    self, CONFIRMING, PlanError, StreamStats, StreamsOutcome, StreamsPlan, StreamsProgress,
-    long_enough,
+    self, CONFIRMING, PlanError, StreamStats, StreamsOutcome, StreamsPlan, long_enough,
 };
 use crate::target::{FileSet, Layout};
 use device::Method;
@@ -113,7 +113,7 @@ pub fn run_streams(
     // Everything that takes time is prepared by now, so that held runs start together.
     let mut barrier = StartBarrier::wait(config.hold, observer)?;
     let alarm = RateAlarm::new(&config.alarm, plan.allowed(), plan.streams, observer);
-    let mut go_on = |progress: StreamsProgress| {
+    let mut go_on = |progress: RunProgress| {
         barrier.signal(&progress, observer);
         observer.status(&format!(
             "{} of {}: {} {}, {} late",
@@ -387,7 +387,7 @@ impl StreamRuns {
         target: &OpenTarget,
         plan: &StreamsPlan,
         log: &mut dyn RecordSink,
-        go_on: &mut dyn FnMut(StreamsProgress) -> bool,
+        go_on: &mut dyn FnMut(RunProgress) -> bool,
         observer: &dyn Observer,
     ) -> Result<Measured, MeterError> {
         let live = self.metrics.live();
@@ -435,7 +435,7 @@ impl StreamRuns {
         let length = if step.long { self.confirming() } else { self.length };
         let mut plan = self.plan(step.streams, length, target)?;
         plan.continues = true;
-        let mut watch = |progress: &StreamsProgress| {
+        let mut watch = |progress: &RunProgress| {
             let at = time(progress.elapsed);
             let streams = show::count(step.streams, "stream");
             observer.status(&format!("{streams}: {at}, {} late", progress.late));

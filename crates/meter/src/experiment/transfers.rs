@@ -16,11 +16,11 @@ use crate::live::{Live, Metered};
 use crate::log::RecordSink;
 use crate::observer::Observer;
 use crate::profiles::Profile;
+use crate::progress::RunProgress;
 use crate::report::times_json;
 use crate::target::{FileSet, Layout};
 use crate::transfers::{
     self, Length, TransferMix, TransferRow, TransferRowKey, TransfersOutcome, TransfersPlan,
-    TransfersProgress,
 };
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -89,9 +89,9 @@ pub fn run_transfers(
     let mut log = RunLog::open(target.log_dir(dir), config.target.is_simulated())?;
     let alarm = RateAlarm::new(&config.alarm, SECOND, plan.clients, observer);
     let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
-    let go_on = &mut |progress: TransfersProgress| {
+    let go_on = &mut |progress: RunProgress| {
         alarm.look(progress.elapsed);
-        let transfers = count(progress.transfers, "transfer");
+        let transfers = count(progress.judged, "transfer");
         observer.status(&format!("{transfers}, {}", progress.bytes));
         !observer.is_stopped()
     };
@@ -232,7 +232,7 @@ pub(super) fn attempt(
     plan: &TransfersPlan,
     log: &mut dyn RecordSink,
     live: Option<&Live>,
-    go_on: &mut dyn FnMut(TransfersProgress) -> bool,
+    go_on: &mut dyn FnMut(RunProgress) -> bool,
     observer: &dyn Observer,
 ) -> Result<TransfersOutcome, MeterError> {
     live.into_iter().for_each(|live| live.begin(plan.clients));

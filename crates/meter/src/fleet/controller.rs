@@ -4,9 +4,9 @@
 use super::channel::{self, Receiver, Sender, Token, WireError};
 use super::clock::{Offset, offset};
 use super::messages::{
-    About, AgentReply, AgentRequest, TargetFacts, WorkerProgress, WorkerReply, WorkerStep,
-    WorkerTask,
+    About, AgentReply, AgentRequest, TargetFacts, WorkerReply, WorkerStep, WorkerTask,
 };
+use crate::progress::RunProgress;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -51,7 +51,7 @@ pub(crate) struct WorkerState {
     pub facts: Option<TargetFacts>,
     /// Whether it is in a step.
     pub busy: bool,
-    pub progress: WorkerProgress,
+    pub progress: RunProgress,
     /// The result of its last step.
     pub result: Option<Value>,
     /// Whether its process is gone.
@@ -207,7 +207,7 @@ impl Fleet {
             let own: Vec<_> = steps.by_ref().take(state.workers.len()).collect();
             for (worker, step) in state.workers.iter_mut().zip(&own) {
                 worker.busy = step.is_some();
-                (worker.progress, worker.result) = (WorkerProgress::default(), None);
+                (worker.progress, worker.result) = (RunProgress::default(), None);
             }
             let theirs = state.clock.theirs(at);
             self.tell(agent, &AgentRequest::Begin(theirs, own));

@@ -2,6 +2,7 @@
 
 use crate::blame::Stack;
 use crate::profiles::Profile;
+use crate::progress::RunProgress;
 use crate::target::FileSet;
 use crate::transfers::{TransferMix, TransfersPlan};
 use serde::{Deserialize, Serialize};
@@ -140,18 +141,6 @@ pub(crate) struct TargetFacts {
     pub stack: Stack,
 }
 
-/// The progress of a worker's step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WorkerProgress {
-    pub elapsed: Duration,
-    /// Judged frames, or completed transfers.
-    pub judged: u64,
-    /// Late frames and rounds, not counting those that the worker itself delayed.
-    pub late: u64,
-    pub late_rounds: u64,
-    pub bytes: u64,
-}
-
 /// An order of an agent to its worker, in one line of its standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerOrder {
@@ -164,7 +153,7 @@ pub(crate) enum WorkerOrder {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerReply {
     Ready(TargetFacts),
-    Progress(WorkerProgress),
+    Progress(RunProgress),
     /// The result of a step.
     Done(Value),
 }

@@ -43,8 +43,7 @@ pub(crate) use controller::WorkerState;
 pub(crate) use controller::{AgentConnection, AgentState, Fleet, FleetError, connect};
 pub(crate) use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
 pub(crate) use messages::{
-    StreamsWork, TargetFacts, WorkerOrder, WorkerProgress, WorkerReply, WorkerStep, WorkerTask,
-    WorkerWork,
+    StreamsWork, TargetFacts, WorkerOrder, WorkerReply, WorkerStep, WorkerTask, WorkerWork,
 };
 
 #[cfg(test)]

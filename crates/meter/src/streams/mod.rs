@@ -45,25 +45,13 @@ pub use plan::StreamsPlan;
 pub(crate) use times::Times;
 
 use crate::log::RecordSink;
+use crate::progress::RunProgress;
 use crate::target::Port;
 use device::DeviceError;
 use issuer::Issuer;
 use pacer::Pacer;
 use std::time::Duration;
 use tally::StreamsTally;
-
-/// The progress of a run, for the decision whether to continue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamsProgress {
-    /// Time since the start of the run.
-    pub elapsed: Duration,
-    /// Frames whose verdict is known.
-    pub judged: u64,
-    /// Frames that were late, not counting those that the meter delayed.
-    pub late: u64,
-    /// Frame numbers with at least one late frame, not counting those that the meter delayed.
-    pub late_rounds: u64,
-}
 
 /// Reads and writes as planned. `go_on` is called a few hundred times a second; if it returns
 /// false, the outcome ends there and is not complete. Every judged frame goes to `log`. An
@@ -72,7 +60,7 @@ pub fn run(
     plan: &StreamsPlan,
     port: &mut dyn Port,
     log: &mut dyn RecordSink,
-    go_on: &mut dyn FnMut(StreamsProgress) -> bool,
+    go_on: &mut dyn FnMut(RunProgress) -> bool,
 ) -> Result<StreamsOutcome, DeviceError> {
     let origin = port.now();
     let mut issuer = Issuer::new(plan, origin);

@@ -6,11 +6,10 @@
 use super::backlog::{growth, tested_every};
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
-use super::{
-    BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan, StreamsProgress,
-};
+use super::{BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan};
 use crate::grown;
 use crate::log::{NONE, Record, RecordSink, errno};
+use crate::progress::RunProgress;
 use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -176,12 +175,13 @@ impl<'a> StreamsTally<'a> {
         growth(delays, planned, self.plan.allowed())
     }
 
-    pub(super) fn progress(&self, now: Moment) -> StreamsProgress {
-        StreamsProgress {
+    pub(super) fn progress(&self, now: Moment) -> RunProgress {
+        RunProgress {
             elapsed: now.since(self.origin),
             judged: self.outcome.frames,
             late: self.outcome.late_by_storage(),
             late_rounds: self.outcome.late_rounds,
+            ..RunProgress::default()
         }
     }
 

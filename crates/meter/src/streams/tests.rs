@@ -4,6 +4,7 @@ use super::plan::Ask;
 use super::*;
 use crate::log::{OperationKind, Record, Recount};
 use crate::profiles::{self, Profile};
+use crate::progress::RunProgress;
 use crate::target::{FileSet, IoCompletion, IoRequest, Port, SimulatedPort, TickingPort};
 use device::{Access, Fault, FaultRule, SimulatedDisk};
 use disk::DiskModel;
@@ -254,7 +255,7 @@ fn too_many_streams_are_late_and_the_run_ends() {
 #[test]
 fn a_stopped_run_keeps_its_results_until_then() {
     let mut judged = 0;
-    let mut go_on = |progress: StreamsProgress| {
+    let mut go_on = |progress: RunProgress| {
         judged = progress.judged;
         progress.judged < 100
     };

@@ -33,7 +33,7 @@ pub use dice::{Dice, Glibc};
 pub use draw::{Transfer, TransferDraw};
 pub use mix::{Length, MixError, TransferMix};
 pub use outcome::{PerClient, PerSecond, TransferRow, TransferRowKey, TransfersOutcome};
-pub use run::{TransfersPlan, TransfersProgress, run};
+pub use run::{TransfersPlan, run};
 
 #[cfg(test)]
 mod tests;

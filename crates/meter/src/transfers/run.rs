@@ -3,6 +3,7 @@
 use super::{PerClient, Transfer, TransferDraw, TransferMix, TransferRowKey, TransfersOutcome};
 use crate::grown;
 use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
+use crate::progress::RunProgress;
 use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use serde::{Deserialize, Serialize};
@@ -23,17 +24,6 @@ pub struct TransfersPlan {
     pub most: Option<u64>,
     /// The random seed: the same seed gives the same transfers.
     pub seed: u64,
-}
-
-/// The progress of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TransfersProgress {
-    /// Time since the start of the run.
-    pub elapsed: Duration,
-    /// Number of completed transfers.
-    pub transfers: u64,
-    /// Number of bytes read and written.
-    pub bytes: ByteCount,
 }
 
 /// The state of a client.
@@ -77,7 +67,7 @@ struct TransfersRun<'a> {
     /// The number of transfers that each client has begun.
     begun: Vec<u64>,
     outcome: TransfersOutcome,
-    progress: TransfersProgress,
+    progress: RunProgress,
     /// The time that msMeter takes to fill a byte; zero where it is not imitated.
     fill: f64,
 }
@@ -90,7 +80,7 @@ pub fn run(
     plan: &TransfersPlan,
     port: &mut dyn Port,
     log: &mut dyn RecordSink,
-    go_on: &mut dyn FnMut(TransfersProgress) -> bool,
+    go_on: &mut dyn FnMut(RunProgress) -> bool,
 ) -> Result<TransfersOutcome, DeviceError> {
     let fill = if plan.mix.ms_meter { fill_of_a_byte(port) } else { 0.0 };
     let origin = port.now();
@@ -107,7 +97,7 @@ pub fn run(
             clients: vec![PerClient::default(); count],
             ..TransfersOutcome::default()
         },
-        progress: TransfersProgress::default(),
+        progress: RunProgress::default(),
         fill,
     };
     let complete = run.all(go_on)?;
@@ -115,10 +105,7 @@ pub fn run(
 }
 
 impl TransfersRun<'_> {
-    fn all(
-        &mut self,
-        go_on: &mut dyn FnMut(TransfersProgress) -> bool,
-    ) -> Result<bool, DeviceError> {
+    fn all(&mut self, go_on: &mut dyn FnMut(RunProgress) -> bool) -> Result<bool, DeviceError> {
         for client in 0..self.plan.clients {
             // All first transfers are drawn before the clock matters, so that drawing delays none.
             self.next(client, self.origin);
@@ -278,7 +265,7 @@ impl TransfersRun<'_> {
         of.data += data;
         of.latency += latency;
         of.longest_latency = of.longest_latency.max(latency);
-        self.progress.transfers += 1;
+        self.progress.judged += 1;
     }
 
     fn count_second(&mut self, at: Moment, kind: OperationKind, bytes: ByteCount, took: Duration) {
