@@ -78,12 +78,12 @@ impl Player {
     /// The bytes of each track that are due by `now + AHEAD` and were not requested.
     fn next_parts(&mut self, now: Moment) -> Vec<Part> {
         let until = now.since(self.began) + AHEAD;
-        let tracks = self.layout.tracks.iter().zip(&mut self.requested).enumerate();
+        let tracks = (0..).zip(self.layout.tracks.iter().zip(&mut self.requested));
         tracks
             .filter_map(|(number, (track, requested))| {
                 let pieces = track.due.partition_point(|due| u128::from(*due) <= until.as_millis());
                 let from = std::mem::replace(requested, pieces as u64 * u64::from(track.piece));
-                (from < *requested).then(|| Part { track: number as u16, bytes: from..*requested })
+                (from < *requested).then_some(Part { track: number, bytes: from..*requested })
             })
             .collect()
     }
