@@ -39,7 +39,9 @@ stop() {
 # background COMMAND...: leaves the command running, and waits for the first line that it prints
 background() {
     stop
-    # Notes on standard error come before it is ready; the first line of its report comes after.
+    # Notes on standard error come before it is ready; the first line of its report comes after. The
+    # report of the command before it would be taken for its own.
+    : >"$SESSION/report"
     "$@" >"$SESSION/report" 2>"$SESSION/notes" &
     server=$!
     until grep -q . "$SESSION/report"; do
