@@ -4,6 +4,7 @@ use super::{Counted, Hold, Stream, StreamId};
 use crate::engine::ReadId;
 use scheduler::{PieceDue, PlayoutClock, RateSummary};
 use std::time::Duration;
+use units::Moment;
 
 /// Which pieces of a stream are read and kept by a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,17 @@ pub(in crate::engine) struct Fed {
     pub(in crate::engine) feed: StreamId,
     /// The first of these pieces. What comes before it, the stream reads itself (the patch).
     pub(in crate::engine) from: u32,
+}
+
+/// What a stream that goes on without its feed has taken from it.
+#[derive(Default)]
+pub(in crate::engine) struct Absorbed {
+    /// The buffers that it goes on with and did not hold itself.
+    pub(in crate::engine) taken: Vec<ReadId>,
+    /// Those that it does not need.
+    pub(in crate::engine) spare: Vec<ReadId>,
+    /// The deadlines of pieces that the feed has released, and that were not counted.
+    pub(in crate::engine) missed: Vec<Moment>,
 }
 
 /// What is on the books for it.
@@ -97,16 +109,15 @@ impl Stream {
     }
 
     /// Goes on alone with what a feed has read and booked, at the feed's slots: earlier than its
-    /// own, so its deadlines stay as they are. Returns the buffers of the feed that it did not hold
-    /// itself and goes on with, and those that it does not need.
-    pub(in crate::engine) fn absorb(&mut self, feed: Self) -> (Vec<ReadId>, Vec<ReadId>) {
+    /// own, so its deadlines stay as they are.
+    pub(in crate::engine) fn absorb(&mut self, feed: Self) -> Absorbed {
         self.guaranteed = Some(self.timing);
         (self.timing, self.keeps, self.fed) = (feed.timing, feed.keeps, None);
-        let (mut taken, mut spare) = (Vec::new(), Vec::new());
+        let mut absorbed = Absorbed::default();
         for (hold, number) in feed.holds.iter().zip(feed.base..) {
             let Hold::Held { read, piece, safe, .. } = *hold else {
                 if number == self.cursor {
-                    self.skip_next();
+                    absorbed.missed.extend(self.skip_next());
                 }
                 continue;
             };
@@ -115,26 +126,28 @@ impl Stream {
                 let counted = self.accounted.remove(&number).then_some(Counted::ForGood);
                 self.holds.push_back(Hold::Held { read, piece, deadline, counted, safe });
                 self.cursor += 1;
-                taken.push(read);
+                absorbed.taken.push(read);
                 continue;
             }
-            spare.push(read);
+            absorbed.spare.push(read);
             if let Some(Hold::Held { piece: own, .. }) = self.hold_mut(number) {
                 *own = piece;
             }
         }
-        (taken, spare)
+        absorbed
     }
 
-    /// The next piece cannot be had.
-    pub(in crate::engine) fn skip_next(&mut self) {
-        self.accounted.remove(&self.cursor);
+    /// The next piece cannot be had. Returns its deadline, unless it was counted before.
+    pub(in crate::engine) fn skip_next(&mut self) -> Option<Moment> {
+        let counted = self.accounted.remove(&self.cursor);
+        let deadline = self.deadline(self.cursor);
         if self.holds.is_empty() {
             self.base += 1;
         } else {
             self.holds.push_back(Hold::Gone);
         }
         self.cursor += 1;
+        (!counted).then_some(deadline)
     }
 
     /// Bytes of its track that are played in so much time.

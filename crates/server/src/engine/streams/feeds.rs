@@ -53,7 +53,7 @@
 //! reads would have to move to another disk together, which no evaluation covers.
 
 use super::Streams;
-use crate::engine::ReadId;
+use crate::engine::{ReadId, SessionId};
 use crate::engine::bookings::evaluate::{Approval, Candidate, Shortfall};
 use crate::engine::buffers::Waiter;
 use crate::engine::stream::{Fed, Stream, StreamId};
@@ -243,15 +243,26 @@ impl Streams {
                 }
                 // It could not be read.
                 None => {
-                    let (due, deadline) = (stream.due(piece), stream.deadline(piece));
                     let session = stream.session;
-                    self.bookings.release(stream, due, false);
-                    self.streams[&id].skip_next();
-                    let late = now.max(deadline + Duration::from_nanos(1));
-                    self.accounts.count_piece(late, session, deadline);
+                    self.bookings.release(stream, stream.due(piece), false);
+                    let missed = self.streams[&id].skip_next();
+                    self.count_missing(now, session, missed);
                     self.to_serve.push(session);
                 }
             }
+        }
+    }
+
+    // Pieces that a follower cannot have count as late, whenever they are due.
+    fn count_missing(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        deadlines: impl IntoIterator<Item = Moment>,
+    ) {
+        for deadline in deadlines {
+            let late = now.max(deadline + Duration::from_nanos(1));
+            self.accounts.count_piece(late, session, deadline);
         }
     }
 
@@ -358,14 +369,15 @@ impl Streams {
         };
         let disk = usize::from(stream.layout.disk.0);
         let summary = feed_stream.summary;
-        let (taken, spare) = stream.absorb(feed_stream);
+        let absorbed = stream.absorb(feed_stream);
         stream.summary = summary;
-        for read in taken {
+        self.count_missing(now, stream.session, absorbed.missed);
+        for read in absorbed.taken {
             if self.is_reading(read) {
                 self.buffers.add_waiter(read, Waiter::Stream(last));
             }
         }
-        spare.into_iter().for_each(|read| self.buffers.unpin(read));
+        absorbed.spare.into_iter().for_each(|read| self.buffers.unpin(read));
         self.bookings.disks[disk].dispatcher.rename_chosen(feed, last);
         self.insert(last, stream);
         // What the feed held behind a piece that was still being read may be in memory.
