@@ -53,10 +53,10 @@
 //! reads would have to move to another disk together, which no evaluation covers.
 
 use super::Streams;
-use crate::engine::{ReadId, SessionId};
 use crate::engine::bookings::evaluate::{Approval, Candidate, Shortfall};
 use crate::engine::buffers::Waiter;
 use crate::engine::stream::{Fed, Stream, StreamId};
+use crate::engine::{ReadId, SessionId};
 use scheduler::{PolicyKind, SEND_WINDOW};
 use std::sync::Arc;
 use std::time::Duration;
