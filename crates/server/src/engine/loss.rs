@@ -304,7 +304,7 @@ impl Engine {
             }
         }
         // Without a delay the overdue pieces keep their deadlines and are counted when they arrive.
-        self.streams.move_to_copy(now, lost, streams, (slots > 0).then_some(late));
+        self.streams.move_to_copy(now, streams, (slots > 0).then_some(late));
         self.streams.to_serve.push(id);
         true
     }

@@ -69,6 +69,8 @@ pub(super) struct Stream {
     pub(super) cursor: u32,
     /// The pieces before it were read from a disk that is lost since.
     read_elsewhere: u32,
+    /// When it moved from there.
+    moved: Option<Moment>,
     /// One past the last piece.
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
@@ -126,6 +128,7 @@ impl Stream {
             accounted: BTreeSet::new(),
             cursor: first,
             read_elsewhere: 0,
+            moved: None,
             end,
             position: first,
             start,

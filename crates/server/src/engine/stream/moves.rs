@@ -105,9 +105,14 @@ impl Stream {
         }
     }
 
-    /// It has moved to another disk: what it holds was not read there.
-    pub(in crate::engine) fn has_moved(&mut self) {
-        self.read_elsewhere = self.cursor;
+    /// It has moved from a lost disk to another: what it holds was not read there.
+    pub(in crate::engine) fn has_moved(&mut self, now: Moment) {
+        (self.read_elsewhere, self.moved) = (self.cursor, Some(now));
+    }
+
+    /// Whether a read that was due at `due` was due from a disk that is lost since.
+    pub(in crate::engine) fn was_due_elsewhere(&self, due: Moment) -> bool {
+        self.moved.is_some_and(|moved| due <= moved)
     }
 
     /// Is read so many slots before it must be, from now on. Its place in the books must be changed

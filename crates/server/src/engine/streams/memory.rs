@@ -272,24 +272,23 @@ impl Streams {
     }
 
     /// Puts streams that fit on a copy ([`Streams::fit_on_copy`]) on its disk's books. `late` are
-    /// the pieces of each that were overdue when `lost` was lost.
+    /// the pieces of each that are overdue, if the streams have moved to a later schedule.
     pub(in crate::engine) fn move_to_copy(
         &mut self,
         now: Moment,
-        lost: usize,
         streams: Vec<(StreamId, Stream)>,
         late: Option<Vec<Vec<(u32, Moment)>>>,
     ) {
         let mut late = late.into_iter().flatten();
         for (id, mut stream) in streams {
+            stream.has_moved(now);
             for (piece, deadline) in late.next().unwrap_or_default() {
                 // With the later schedule they would count as on time when they arrive.
                 stream.account(piece);
-                self.count_unserved_by(lost, now, &stream, deadline);
+                self.count_unserved(now, &stream, deadline);
             }
             // The slack was one of the lost disk's plan.
             stream.guaranteed_slack = None;
-            stream.has_moved();
             self.insert(id, stream);
         }
     }

@@ -325,15 +325,11 @@ impl Streams {
     /// Counts a piece that a stream does not get, or gets later than it was admitted for. Past the
     /// deadline that is a violation.
     pub(super) fn count_unserved(&mut self, now: Moment, stream: &Stream, deadline: Moment) {
-        self.count_unserved_by(usize::from(stream.layout.disk.0), now, stream, deadline);
-    }
-
-    /// Counts such a piece of a stream that `disk` was to be read for, which is not its disk now.
-    fn count_unserved_by(&mut self, disk: usize, now: Moment, stream: &Stream, deadline: Moment) {
         self.accounts.count_piece(now, stream.session, deadline);
         // Without a guaranteed slack there is no guarantee that this would violate.
         if now > deadline && stream.guaranteed_slack.is_some() {
-            self.count_violation(now, stream.session, disk);
+            let by_disk = self.is_by_disk(now, stream, deadline);
+            self.accounts.count_violation(stream.session, by_disk);
         }
     }
 
@@ -343,18 +339,19 @@ impl Streams {
         let Some(guaranteed) = stream.guaranteed_slack else { return };
         // The end of the due slot, not the deadline: the disk may be late before the player is.
         let due = piece.due.next().start(self.bookings.slot_length());
-        let (session, disk) = (stream.session, usize::from(stream.layout.disk.0));
+        let (session, by_disk) = (stream.session, self.is_by_disk(now, stream, due));
         self.accounts.record_slack(session, guaranteed, due.since(now));
         if now > due {
-            self.count_violation(now, session, disk);
+            self.accounts.count_violation(session, by_disk);
         }
     }
 
-    fn count_violation(&mut self, now: Moment, session: SessionId, disk: usize) {
+    // Whether a disk is the cause if a read that was due at `due` ends now.
+    fn is_by_disk(&self, now: Moment, stream: &Stream, due: Moment) -> bool {
         // A delay at any time since the admission may have used up the slack that this read needed.
-        let admitted = self.accounts.of(session).admitted;
-        let by_disk = self.bookings.disks[disk].overran_since(admitted, now);
-        self.accounts.count_violation(session, by_disk);
+        let admitted = self.accounts.of(stream.session).admitted;
+        let disk = &self.bookings.disks[usize::from(stream.layout.disk.0)];
+        stream.was_due_elsewhere(due) || disk.overran_since(admitted, now)
     }
 
     // Lowers the guaranteed slack of the disk's streams to that of the plan followed from now on.

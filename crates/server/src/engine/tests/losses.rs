@@ -1,6 +1,7 @@
 //! Titles with copies on two disks, and the loss of a disk.
 
 use super::*;
+use scheduler::DiskTimings;
 
 fn two_disks(min_read: u32, survive_loss: bool) -> EngineConfig {
     let config = config(min_read, 400);
@@ -159,6 +160,43 @@ fn a_late_piece_counts_once_however_often_it_is_read() {
         (1, hanging.len() as u64)
     );
     assert_eq!(status.counters.deadlines_met, u64::from(PIECES) - status.counters.deadline_misses);
+}
+
+#[test]
+fn what_was_due_before_a_disk_was_lost_is_late_for_that_disk() {
+    let mut fixture =
+        Fixture::new(EngineConfig { policy: PolicyKind::TimeDomain, ..two_disks(8, false) });
+    let model = disk::DiskModel::preset("st39183w").expect("a known disk");
+    for number in 0..2 {
+        let timings = DiskTimings::of_model(&model, ByteCount(u64::from(PIECE)), 1);
+        fixture.engine.set_timings(Moment::ZERO, DiskNumber(number), timings);
+    }
+    let AdmissionDecision::Admitted { session, .. } = fixture.engine.admit(fixture.now, copied(1))
+    else {
+        panic!("there is room")
+    };
+    fixture.drain();
+    fixture.want(session, 0..PIECES / 2);
+    while fixture.take_log("lost").is_empty() {
+        fixture.now = fixture.engine.next_wakeup();
+        fixture.engine.tick(fixture.now);
+        fixture.drain();
+    }
+    let lost_at = fixture.now;
+    // With its plan the moved session is guaranteed some slack again.
+    fixture.engine.admit(fixture.now, copied(2));
+    fixture.drain();
+    fixture.pass(1_000);
+    let counters = fixture.engine.status(fixture.now).counters;
+    assert!(counters.violations_by_disk > 0, "{counters:?}");
+    assert_eq!(counters.violations_by_scheduler, 0, "the new disk was given no time for them");
+    let streams = &mut fixture.engine.streams;
+    let (_, stream) = streams.iter().find(|(_, stream)| stream.session == session).unwrap();
+    let stream = stream.clone();
+    for (due, by_scheduler) in [(lost_at, 0), (lost_at + Duration::from_nanos(1), 1)] {
+        streams.count_unserved(fixture.now, &stream, due);
+        assert_eq!(streams.accounts.counters.violations_by_scheduler, by_scheduler);
+    }
 }
 
 #[test]
