@@ -20,7 +20,7 @@ pub(in crate::engine) struct Fed {
 pub(in crate::engine) struct Absorbed {
     /// The buffers that it goes on with and did not hold itself.
     pub(in crate::engine) taken: Vec<ReadId>,
-    /// Those that it does not need.
+    /// The buffers that it does not need.
     pub(in crate::engine) spare: Vec<ReadId>,
     /// The deadlines of pieces that the feed has released, and that were not counted.
     pub(in crate::engine) missed: Vec<Moment>,
