@@ -62,6 +62,13 @@ pub(super) struct Buffer {
     idle_since: u64,
 }
 
+impl Buffer {
+    /// Whether it repeats a failed read that nobody needs any more. No books have its memory.
+    pub(super) fn repeats_for_nobody(&self) -> bool {
+        self.retried && self.pins == 0 && self.state == BufferState::Reading
+    }
+}
+
 /// All buffers of an engine.
 #[derive(Debug)]
 pub(super) struct Buffers {
@@ -240,6 +247,11 @@ impl Buffers {
         self.by_read.get(&read).is_some_and(|buffer| buffer.pins > 0)
     }
 
+    /// Whether a failed read is being repeated that nobody needs any more.
+    pub(super) fn repeats_for_nobody(&self) -> bool {
+        self.by_read.values().any(Buffer::repeats_for_nobody)
+    }
+
     /// Whether exactly one stream or socket pins a buffer.
     pub(super) fn has_one_pin(&self, read: ReadId) -> bool {
         self.by_read.get(&read).is_some_and(|buffer| buffer.pins == 1)
@@ -306,6 +318,22 @@ mod tests {
         assert_eq!(buffers.find(key, there), Some((read, BufferState::Ready)));
         let own = buffers.start(key, there, false);
         assert_eq!(buffers.find(key, there), Some((own, BufferState::Reading)));
+    }
+
+    #[test]
+    fn a_repeated_read_is_for_nobody_once_its_last_pin_is_gone() {
+        let mut buffers = Buffers::new(20);
+        for (number, repeats) in [(0, false), (1, true)] {
+            let (key, place) = piece(number);
+            let read = buffers.start(key, place, repeats);
+            buffers.pin(read);
+            assert!(!buffers.repeats_for_nobody());
+            buffers.unpin(read);
+            assert_eq!(buffers.repeats_for_nobody(), repeats);
+            assert_eq!(buffers.room(), 10, "its memory is free when it has ended");
+            buffers.ready(read);
+            assert!(!buffers.repeats_for_nobody());
+        }
     }
 
     #[test]

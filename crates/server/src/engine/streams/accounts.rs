@@ -7,8 +7,9 @@
 //!               stream is open.
 //!   completion  the time between the end of a read and the end of the slot that it was due in.
 //!               Below zero, the guarantee is violated: by the disk, if since the session was
-//!               admitted the disk took longer than it was charged, had to read again or was lost;
-//!               by the scheduler, if none of these is the case.
+//!               admitted the disk took longer than it was charged, had to read again or was lost,
+//!               or if a failed read that is repeated on any disk still had memory when nobody
+//!               needed it any more; by the scheduler, if none of these is the case.
 //! ```
 //!
 //! A read is due up to a slot before it is needed, so a violation shows a disk that is slower than

@@ -63,6 +63,8 @@ pub(super) struct Streams {
     pub(super) titles: Titles,
     pub(super) accounts: Accounts,
     pub(super) awaited: Awaited,
+    /// When a repeated read last ended that nobody needed any more.
+    last_vain_repeat: Moment,
     /// Sessions whose next piece may have come into memory during this call. Empty between calls.
     pub(super) to_serve: Vec<SessionId>,
     /// When delivery opens of streams that must not open before. Some may have gone since.
@@ -94,6 +96,7 @@ impl Streams {
             titles: Titles::default(),
             accounts: Accounts::default(),
             awaited: Awaited::default(),
+            last_vain_repeat: Moment::ZERO,
             to_serve: Vec::new(),
             openings: BTreeSet::new(),
             leaving: Vec::new(),
@@ -339,7 +342,8 @@ impl Streams {
         let Some(guaranteed) = stream.guaranteed_slack else { return };
         // The end of the due slot, not the deadline: the disk may be late before the player is.
         let due = piece.due.next().start(self.bookings.slot_length());
-        let (session, by_disk) = (stream.session, self.is_by_disk(now, stream, due));
+        let session = stream.session;
+        let by_disk = now > due && self.is_by_disk(now, stream, due);
         self.accounts.record_slack(session, guaranteed, due.since(now));
         if now > due {
             self.accounts.count_violation(session, by_disk);
@@ -351,7 +355,8 @@ impl Streams {
         // A delay at any time since the admission may have used up the slack that this read needed.
         let admitted = self.accounts.of(stream.session).admitted;
         let disk = &self.bookings.disks[usize::from(stream.layout.disk.0)];
-        stream.was_due_elsewhere(due) || disk.overran_since(admitted, now)
+        let held_memory = || self.buffers.repeats_for_nobody() || self.last_vain_repeat >= admitted;
+        stream.was_due_elsewhere(due) || disk.overran_since(admitted, now) || held_memory()
     }
 
     // Lowers the guaranteed slack of the disk's streams to that of the plan followed from now on.
