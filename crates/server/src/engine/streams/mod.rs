@@ -64,7 +64,7 @@ pub(super) struct Streams {
     pub(super) accounts: Accounts,
     pub(super) awaited: Awaited,
     /// When a repeated read last ended that nobody needed any more.
-    last_vain_repeat: Moment,
+    last_vain_repeat: Option<Moment>,
     /// Sessions whose next piece may have come into memory during this call. Empty between calls.
     pub(super) to_serve: Vec<SessionId>,
     /// When delivery opens of streams that must not open before. Some may have gone since.
@@ -96,7 +96,7 @@ impl Streams {
             titles: Titles::default(),
             accounts: Accounts::default(),
             awaited: Awaited::default(),
-            last_vain_repeat: Moment::ZERO,
+            last_vain_repeat: None,
             to_serve: Vec::new(),
             openings: BTreeSet::new(),
             leaving: Vec::new(),
@@ -355,7 +355,8 @@ impl Streams {
         // A delay at any time since the admission may have used up the slack that this read needed.
         let admitted = self.accounts.of(stream.session).admitted;
         let disk = &self.bookings.disks[usize::from(stream.layout.disk.0)];
-        let held_memory = || self.buffers.repeats_for_nobody() || self.last_vain_repeat >= admitted;
+        let held_memory =
+            || self.last_vain_repeat >= Some(admitted) || self.buffers.repeats_for_nobody();
         stream.was_due_elsewhere(due) || disk.overran_since(admitted, now) || held_memory()
     }
 

@@ -213,7 +213,7 @@ impl Streams {
         let buffer = self.buffers.get(read).filter(|b| b.state == BufferState::Reading)?;
         let (key, place) = (buffer.key, buffer.place);
         if buffer.repeats_for_nobody() {
-            self.last_vain_repeat = now;
+            self.last_vain_repeat = Some(now);
         }
         let disk = &mut self.bookings.disks[usize::from(place.disk.0)];
         let good = outcome == ReadOutcome::Good;
