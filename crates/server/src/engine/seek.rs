@@ -2,7 +2,7 @@
 //! track, skipped something, or requested bytes that were released.
 //!
 //! ```text
-//!   request ─▶ contiguous in every track? ──yes──▶ served from the present booking
+//!   request ─▶ contiguous and booked in every track? ──yes──▶ served from the present booking
 //!                  │ no
 //!                  ▼
 //!   evaluate the tracks that are not,   ── fits now ──▶ a new booking, from now on
@@ -29,26 +29,28 @@ use units::Moment;
 pub(super) type Unserved = (TrackNumber, Range<u64>);
 
 impl Engine {
-    /// Readmits the session for the tracks in which a new request is not contiguous. Nothing
-    /// happens where it is contiguous in all.
+    /// Readmits the session for the tracks in which a new request is not contiguous, and for those
+    /// whose next bytes were released: together, so that it is for all of them or for none. Nothing
+    /// happens where it continues in all.
     pub(super) fn readmit_where_not_contiguous(
         &mut self,
         now: Moment,
         request: RequestId,
     ) -> Result<(), Refusal> {
         let state = &self.requests[&request];
-        let is_contiguous = |(track, bytes): &Unserved| {
+        let continues = |(track, bytes): &Unserved| {
             let stream = self.stream_of(state.session, *track);
             stream.is_some_and(|id| self.streams[&id].is_contiguous(bytes.start))
+                && !self.is_unavailable(state.session, *track, bytes.start)
         };
-        let (is_contiguous, seeks): (Vec<Unserved>, _) =
-            state.unserved().into_iter().partition(is_contiguous);
+        let (continued, seeks): (Vec<Unserved>, _) =
+            state.unserved().into_iter().partition(continues);
         let session = state.session;
         if !seeks.is_empty() {
             self.readmit(now, request, &seeks)?;
         }
         // Only once the other tracks are readmitted: a refused request must change no track.
-        for (track, bytes) in is_contiguous {
+        for (track, bytes) in continued {
             let id = self.stream_of(session, track).expect("only seeks replace streams");
             self.streams.note_request(id, &bytes);
         }

@@ -19,11 +19,15 @@ fn admit_two_tracks(fixture: &mut Fixture) -> SessionId {
 }
 
 fn want_both(fixture: &mut Fixture, session: SessionId, pieces: std::ops::Range<u32>) {
+    want_each(fixture, session, [pieces.clone(), pieces]);
+}
+
+fn want_each(fixture: &mut Fixture, session: SessionId, pieces: [std::ops::Range<u32>; 2]) {
     fixture.next_request += 1;
     let request = RequestId(fixture.next_request);
-    let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
-    let parts = [0, 1].map(|track| Part { track, bytes: bytes.clone() });
-    fixture.engine.request(fixture.now, MediaRequest { request, session, parts: parts.into() });
+    let bytes = pieces.map(|of| u64::from(of.start * PIECE)..u64::from(of.end * PIECE));
+    let parts = (0..).zip(bytes).map(|(track, bytes)| Part { track, bytes }).collect();
+    fixture.engine.request(fixture.now, MediaRequest { request, session, parts });
     fixture.drain();
 }
 
@@ -144,6 +148,20 @@ fn a_refused_seek_leaves_the_places_at_which_the_player_continues() {
     let continues =
         said.iter().all(|text| !text.starts_with("refused") && !text.starts_with("Readmitted"));
     assert!(continues, "both requests end here, and only one was accepted: {said:?}");
+}
+
+#[test]
+fn a_track_that_seeks_and_one_whose_data_was_released_are_readmitted_together() {
+    let mut fixture = Fixture::new(config(8, 1000));
+    let viewer = admit_two_tracks(&mut fixture);
+    want_both(&mut fixture, viewer, 0..2);
+    // Long enough for piece 2 to be released, and not for the reservation.
+    fixture.pass(6000);
+    while fixture.engine.evict_oldest().is_some() {}
+    assert_eq!(fixture.take_log("Released"), Vec::<String>::new());
+    want_each(&mut fixture, viewer, [2..3, 20..21]);
+    let anew = fixture.take_log("Readmitted");
+    assert!(anew.len() == 1 && anew[0].contains("tracks: [0, 1]"), "{anew:?}");
 }
 
 #[test]
