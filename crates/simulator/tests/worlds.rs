@@ -140,7 +140,7 @@ const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 35] = [
+const ONCE_BROKEN: [(FaultClass, u64); 39] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -213,6 +213,14 @@ const ONCE_BROKEN: [(FaultClass, u64); 35] = [
     // Failed reads that another disk was slow to repeat still had the memory of sessions that had
     // left: a newcomer had to wait for it, which counted as the scheduler's violation.
     (FaultClass::AnyFault, 11884),
+    // Of a request for two tracks one was readmitted as a seek; then the other, which went on but
+    // whose data was released, was refused: the request was refused, and a track had changed.
+    (FaultClass::FaultFree, 5312),
+    (FaultClass::FaultFree, 8322),
+    (FaultClass::AnyFault, 14872),
+    // A viewer tried to replace its session in the moment in which the reservation expired, and
+    // then asked for data: the world noted the request before the release.
+    (FaultClass::FaultFree, 11513),
 ];
 
 /// Lines of the trace in a report.

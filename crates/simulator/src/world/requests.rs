@@ -33,13 +33,7 @@ impl World<'_> {
         let count = if title.progressive { viewer.profile.fetches_per_request } else { 1 };
         let end = fetch.piece.saturating_add(count).min(title.fetches());
         let start = title.fetch_start(fetch.piece);
-        if viewer.session.is_none() {
-            viewer.rows_without_guarantee = viewer.all_rows();
-            if let Err(wait) = self.admit(number, start, None) {
-                self.viewers[number].to_retry.push(fetch);
-                return self.retry_later(number, wait, Event::Retry(number));
-            }
-        } else if viewer.replaces_at <= self.now {
+        if viewer.session.is_some() && viewer.replaces_at <= self.now {
             viewer.replaces_at = Moment::MAX;
             // The viewer still has its old session, so that a refusal of the new one must not count
             // towards the attempts after which it leaves.
@@ -49,6 +43,16 @@ impl World<'_> {
                 self.viewers[number].rows_without_guarantee = self.viewers[number].all_rows();
             }
             self.viewers[number].attempts = attempts;
+            // What became of the old session until now, before it has a connection again.
+            self.execute_actions();
+        }
+        let viewer = &mut self.viewers[number];
+        if viewer.session.is_none() {
+            viewer.rows_without_guarantee = viewer.all_rows();
+            if let Err(wait) = self.admit(number, start, None) {
+                self.viewers[number].to_retry.push(fetch);
+                return self.retry_later(number, wait, Event::Retry(number));
+            }
         }
         let viewer = &self.viewers[number];
         let title = &self.titles[viewer.profile.title];
