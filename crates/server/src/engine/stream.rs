@@ -368,8 +368,10 @@ impl Stream {
             self.accounted.insert(self.cursor);
             return None;
         };
-        // Before its deadline the piece may still become late, so its count is to be taken back.
-        let on_time = counted == Some(Counted::OnTime) && now <= deadline;
+        // Before its deadline, which a later schedule may have moved since the piece was counted,
+        // it may still become late, so its count is to be taken back.
+        let last = deadline.max(self.deadline(piece.piece));
+        let on_time = counted == Some(Counted::OnTime) && now <= last;
         if counted.is_some() && !on_time {
             self.accounted.insert(self.cursor);
         }

@@ -1,7 +1,8 @@
 //! Titles with copies on two disks, and the loss of a disk.
 
 use super::*;
-use scheduler::DiskTimings;
+use crate::engine::stream::{Counted, Hold, Stream};
+use scheduler::{DiskTimings, PlayoutClock};
 
 fn two_disks(min_read: u32, survive_loss: bool) -> EngineConfig {
     let config = config(min_read, 400);
@@ -160,6 +161,30 @@ fn a_late_piece_counts_once_however_often_it_is_read() {
         (1, hanging.len() as u64)
     );
     assert_eq!(status.counters.deadlines_met, u64::from(PIECES) - status.counters.deadline_misses);
+}
+
+#[test]
+fn a_piece_that_is_dropped_is_counted_again_until_its_delayed_deadline() {
+    let timing = PlayoutClock {
+        origin: Moment::ZERO,
+        startup: Duration::from_secs(2),
+        opens_after: Duration::ZERO,
+        with_first_ms: 0,
+        from_ms: 0,
+        kept_from_ms: 0,
+        slot: Duration::from_millis(500),
+        early: 0,
+    };
+    for (dropped_at, counted_again) in [(2_500, true), (3_500, true), (3_501, false)] {
+        let mut stream = Stream::new(SessionId(1), layout(1), 0, timing, 0);
+        stream.hold_next(stream.due(0), ReadId(1));
+        let Some(Hold::Held { counted, .. }) = stream.hold_mut(0) else { panic!("held") };
+        *counted = Some(Counted::OnTime);
+        assert_eq!(stream.deadline(0), Moment::from_millis(2_000));
+        stream.delay(3);
+        let back = stream.unread_last(Moment::from_millis(dropped_at)).expect("held");
+        assert_eq!(back.on_time, counted_again, "{dropped_at}");
+    }
 }
 
 #[test]
