@@ -112,10 +112,11 @@ impl Agent {
         let mut heard = Instant::now();
         loop {
             let silence = if group.workers.is_empty() { CONNECTED_SILENCE } else { self.silence };
-            if heard.elapsed() > silence {
+            let left = silence.saturating_sub(heard.elapsed());
+            if left.is_zero() {
                 return Ok(());
             }
-            let reply = match incoming.recv_timeout(BEAT) {
+            let reply = match incoming.recv_timeout(left.min(BEAT)) {
                 Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Ok(AgentEvent::Said(reply)) => Some(reply),
                 Err(RecvTimeoutError::Timeout) => Some(AgentReply::Alive),
@@ -144,7 +145,8 @@ impl Agent {
             }
             AgentRequest::Begin(at, steps) => {
                 let wait = Duration::from_nanos(at.saturating_sub(self.now()));
-                // A controller with a wrong clock must not block the agent.
+                // A controller with a wrong clock must not block the agent, which would notice its
+                // silence later.
                 std::thread::sleep(wait.min(LONGEST_WAIT));
                 for (worker, step) in group.workers.iter_mut().zip(steps) {
                     let _ = step.map(|step| worker.tell(&WorkerOrder::Begin(step)));
@@ -217,7 +219,8 @@ impl Agent {
     }
 }
 
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The longest time from an order to begin until the beginning: controllers order it 1.5 s ahead.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The workers of one job.
 struct WorkerGroup<'a> {

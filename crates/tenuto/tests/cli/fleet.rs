@@ -136,8 +136,9 @@ fn every_experiment_runs_on_agents() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-#[test]
-fn agents_clean_up_when_their_controller_is_killed() {
+/// Has agents make files for a run of ten minutes, stops its controller by `signal`, and waits until
+/// the agents have removed their files.
+fn stopped_by(signal: &str) {
     let (dir, _agents, line) = three();
     let mut controller = program(&dir.path("."))
         .args(line.split_whitespace())
@@ -150,12 +151,24 @@ fn agents_clean_up_when_their_controller_is_killed() {
     while count() < 3 && controller.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
-    controller.kill().unwrap();
-    controller.wait().unwrap();
+    let sent = Command::new("kill").args([signal, &controller.id().to_string()]).status();
+    assert!(sent.unwrap().success());
     // The test fails by its own time limit where an agent leaves something.
     while count() > 0 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+}
+
+#[test]
+fn agents_clean_up_when_their_controller_is_killed() {
+    stopped_by("-KILL");
+}
+
+#[test]
+fn agents_clean_up_when_their_controller_hangs() {
+    stopped_by("-STOP");
 }
 
 /// In place of ssh: notes its options, and runs the command on this machine.
