@@ -8,6 +8,7 @@ mod agreement;
 mod copies;
 mod emulated;
 mod fleet;
+mod fleet_ssh;
 mod measuring;
 mod plans;
 mod program;
