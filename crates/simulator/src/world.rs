@@ -249,7 +249,7 @@ impl<'a> World<'a> {
     /// Executes actions and runs players until nothing is left to do at this moment.
     fn settle(&mut self) {
         loop {
-            self.actions.extend(self.engine.take_actions());
+            self.take_actions();
             if let Some(action) = self.actions.pop_front() {
                 self.execute(action);
             } else if let Some(viewer) = self.runnable.pop_front() {
@@ -265,10 +265,29 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Queues what the engine has emitted so far.
+    fn take_actions(&mut self) {
+        let actions = self.engine.take_actions();
+        self.queue_actions(actions);
+    }
+
+    /// Queues actions of the engine.
+    fn queue_actions(&mut self, actions: Vec<Action>) {
+        use Action::{Deliver, Forget, Read};
+        // What the engine could not know of when it named exact times.
+        if actions
+            .iter()
+            .any(|action| !matches!(action, Read { .. } | Deliver { .. } | Forget { .. }))
+        {
+            self.refusals.changed();
+        }
+        self.actions.extend(actions);
+    }
+
     /// Executes all actions that the engine has emitted so far.
     fn execute_actions(&mut self) {
         loop {
-            self.actions.extend(self.engine.take_actions());
+            self.take_actions();
             let Some(action) = self.actions.pop_front() else { return };
             self.execute(action);
         }

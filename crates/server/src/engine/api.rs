@@ -245,8 +245,8 @@ impl RefusalCause {
 /// When a refused request would be accepted, as a time from its refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// It fits then, if no session is admitted before, no disk becomes slower, and no socket holds
-    /// buffers for longer than they are reserved for it.
+    /// It fits then, if no session is admitted before, no viewer is late, no disk becomes slower,
+    /// and no socket holds buffers for longer than they are reserved for it.
     Exact(Duration),
     /// It may fit then: a search that was cut short found this start, or a reservation that is in
     /// the way ends then at the latest.

@@ -21,11 +21,6 @@ impl World<'_> {
         if request_of(&action).is_some_and(|request| self.cancelled.contains(&request)) {
             return;
         }
-        // What the engine could not know of when it named exact times.
-        if !matches!(&action, Action::Read { .. } | Action::Deliver { .. } | Action::Forget { .. })
-        {
-            self.refusals.changed();
-        }
         match action {
             Action::Read { read, disk, device_offset, len, title, track, start } => {
                 let piece = self.piece_at(title, track, start);

@@ -89,6 +89,8 @@ impl World<'_> {
                 Ok(wait)
             }
             AdmissionDecision::Refused(refusal) => {
+                // What this moment has changed, such as the schedule of a viewer who is late.
+                self.take_actions();
                 let resource = refusal.resource.map_or(NO_RESOURCE, |resource| resource as usize);
                 if let Some(count) = self.outcome.refused.get_mut(resource) {
                     *count += 1;

@@ -45,6 +45,10 @@ impl World<'_> {
             self.viewers[number].attempts = attempts;
             // What became of the old session until now, before it has a connection again.
             self.execute_actions();
+            // What became of another request may have made the viewer leave.
+            if self.viewers[number].has_left {
+                return;
+            }
         }
         let viewer = &mut self.viewers[number];
         if viewer.session.is_none() {
@@ -117,7 +121,7 @@ impl World<'_> {
             // player needs it earlier than its schedule.
             viewer.rows_without_guarantee.insert(fetch.track);
         }
-        self.actions.extend(actions);
+        self.queue_actions(actions);
     }
 
     /// Checks a change of the engine's guarantee for a session.

@@ -136,6 +136,13 @@ impl Disk {
         self.work_time(costs, reads).saturating_add(self.timings.stretch(back))
     }
 
+    /// What as many reads as the device is given at once are charged at most.
+    pub(in crate::engine) fn full_queue(&self) -> Duration {
+        let Some(costs) = &self.timings.costs else { return Duration::ZERO };
+        let reads = u64::from(self.guarantee.queue_depth.max(1));
+        Duration::from_nanos(self.work_time(costs, reads))
+    }
+
     // The duration of best-effort work is unknown: each read of it counts as the largest, and may
     // be anywhere.
     fn work_time(&self, costs: &Costs, reads: u64) -> u64 {

@@ -18,6 +18,7 @@ use crate::engine::stream::Stream;
 use crate::engine::{Resource, RetryAfter};
 use scheduler::admission::earliest_shift;
 use scheduler::{Demand, Forecast, PieceDue, Supply};
+use std::time::Duration;
 use units::{Moment, nanos};
 
 impl Streams {
@@ -131,9 +132,12 @@ impl Streams {
             demand.shift(ahead);
             let passed = self.bookings.slot_length() * u32::try_from(ahead).unwrap_or(u32::MAX);
             let now = Moment(self.bookings.now().0.saturating_add(nanos(passed)));
-            // The request is decided at `now` of that slot, even if the disk has been idle before.
-            let supply = Supply { free_at: now.max(forecast.free_at()), ..supply };
             let books = forecast.books();
+            // The request is decided at `now` of that slot, even if the disk has been idle before.
+            // A disk that is faster than it is charged for has reads of later slots by then.
+            let is_fed = counts_time && books.unread() > 0;
+            let in_device = if is_fed { state.full_queue() } else { Duration::ZERO };
+            let supply = Supply { free_at: forecast.free_at().max(now + in_device), ..supply };
             let fits = policy.verdict(books, &supply, demand).is_admit()
                 && self.bookings.network_carries_from(demand, books.current());
             demand.unshift(ahead);

@@ -110,28 +110,105 @@ fn a_failed_read_is_repeated_from_the_other_copy() {
         panic!("there is room")
     };
     fixture.pass(500);
-    fixture.engine.tick(fixture.now);
-    let reads: Vec<Action> = fixture.engine.take_actions();
-    assert!(reads.is_empty(), "{reads:?}");
-    let read = fixture.reads.remove(0);
-    fixture.engine.read_done(fixture.now, read, ReadOutcome::Damaged);
-    let again: Vec<DiskNumber> = fixture
-        .engine
-        .take_actions()
-        .into_iter()
-        .filter_map(|action| match action {
-            Action::Read { read, disk, .. } => {
-                fixture.reads.push(read);
-                Some(disk)
-            }
-            _ => None,
-        })
-        .collect();
+    let again = end_one(&mut fixture, ReadOutcome::Damaged);
     assert!(again.contains(&DiskNumber(1)), "{again:?}");
     fixture.want(session, 0..PIECES);
     fixture.pass(60_000);
     assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
     fixture.engine.audit().unwrap();
+}
+
+/// The first read in a device ends so. Says on which disks reads begin then.
+fn end_one(fixture: &mut Fixture, outcome: ReadOutcome) -> Vec<DiskNumber> {
+    let read = fixture.reads.remove(0);
+    fixture.engine.read_done(fixture.now, read, outcome);
+    begun(fixture)
+}
+
+/// The next slot begins. Says on which disks reads begin.
+fn next_slot(fixture: &mut Fixture) -> Vec<DiskNumber> {
+    fixture.now = fixture.engine.next_wakeup();
+    fixture.engine.tick(fixture.now);
+    begun(fixture)
+}
+
+fn begun(fixture: &mut Fixture) -> Vec<DiskNumber> {
+    let mut disks = Vec::new();
+    for action in fixture.engine.take_actions() {
+        if let Action::Read { read, disk, .. } = action {
+            fixture.reads.push(read);
+            disks.push(disk);
+        }
+    }
+    fixture.engine.audit().unwrap();
+    disks
+}
+
+/// One viewer of title 1, which is read from disk 0, and its first reads.
+fn first_viewer(survive_loss: bool) -> (Fixture, SessionId) {
+    let mut fixture = Fixture::new(two_disks(8, survive_loss));
+    let answer = fixture.engine.admit(fixture.now, copied(1));
+    let AdmissionDecision::Admitted { session, .. } = answer else { panic!("there is room") };
+    assert_eq!(begun(&mut fixture), [DiskNumber(0)]);
+    (fixture, session)
+}
+
+fn doubtful(fixture: &Fixture) -> usize {
+    fixture.engine.streams.bookings.disks[0].doubtful.len()
+}
+
+#[test]
+fn a_failed_read_waits_for_the_next_slot_where_a_loss_is_survived() {
+    for (outcome, survive_loss, waits) in [
+        (ReadOutcome::Failed, true, true),
+        (ReadOutcome::Failed, false, false),
+        (ReadOutcome::Damaged, true, false),
+    ] {
+        let (mut fixture, session) = first_viewer(survive_loss);
+        let other = DiskNumber(1);
+        assert_eq!(end_one(&mut fixture, outcome).contains(&other), !waits, "{outcome:?}");
+        assert_eq!(doubtful(&fixture), usize::from(waits));
+        assert_eq!(next_slot(&mut fixture).contains(&other), waits, "{outcome:?}");
+        assert_eq!(doubtful(&fixture), 0);
+        fixture.want(session, 0..PIECES);
+        fixture.pass(60_000);
+        let counters = fixture.engine.status(fixture.now).counters;
+        assert_eq!(
+            (counters.deadlines_met, counters.deadline_misses),
+            (u64::from(PIECES), 0),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn of_the_failed_reads_of_a_dying_disk_each_slot_repeats_what_the_other_disk_guarantees() {
+    let (mut fixture, session) = first_viewer(true);
+    for _ in 0..12 {
+        assert_eq!(end_one(&mut fixture, ReadOutcome::Failed), [DiskNumber(0)], "read ahead");
+    }
+    assert_eq!(doubtful(&fixture), 12);
+    let on_other = |disks: Vec<DiskNumber>| disks.iter().filter(|disk| disk.0 == 1).count();
+    assert_eq!(on_other(next_slot(&mut fixture)), 8, "min_read of them, the most urgent first");
+    assert_eq!(doubtful(&fixture), 4);
+    fixture.want(session, 0..PIECES);
+    fixture.pass(60_000);
+    let counters = fixture.engine.status(fixture.now).counters;
+    assert_eq!((counters.deadlines_met, counters.deadline_misses), (u64::from(PIECES), 0));
+}
+
+#[test]
+fn a_failed_read_that_nobody_needs_any_more_is_not_repeated() {
+    let (mut fixture, session) = first_viewer(true);
+    end_one(&mut fixture, ReadOutcome::Failed);
+    assert_eq!(doubtful(&fixture), 1);
+    fixture.engine.close(fixture.now, session);
+    while !fixture.reads.is_empty() {
+        end_one(&mut fixture, ReadOutcome::Good);
+    }
+    assert_eq!(next_slot(&mut fixture), []);
+    assert_eq!(doubtful(&fixture), 0);
+    assert!(fixture.engine.is_empty());
 }
 
 #[test]
