@@ -136,8 +136,8 @@ fn every_experiment_runs_on_agents() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Has agents make files for a run of ten minutes, stops its controller by `signal`, and waits until
-/// the agents have removed their files.
+/// Has agents make files for a run of ten minutes, stops its controller by `signal`, and waits
+/// until the agents have removed their files.
 fn stopped_by(signal: &str) {
     let (dir, _agents, line) = three();
     let mut controller = program(&dir.path("."))
