@@ -253,7 +253,7 @@ fn summary(config: &EbuConfig, done: &[PartResult]) -> Value {
             "size": target.size.0,
             "repeats": repeats,
             "seed": seed,
-            "agents": target.agents.as_ref().map(super::agents::AgentsConfig::names),
+            "agents": target.agents.as_ref().map(super::agents_target::AgentsConfig::names),
         },
         "parts": parts.collect::<Vec<_>>(),
     })

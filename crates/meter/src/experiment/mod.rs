@@ -14,9 +14,9 @@
 //! parses a command line; the timing of streams, transfers and rounds is in the modules of these
 //! names.
 
-mod agent;
-mod agents;
+mod agent_process;
 mod agents_page;
+mod agents_target;
 mod attribution;
 mod capacity;
 mod capacity_page;
@@ -47,8 +47,8 @@ mod target;
 mod transfers;
 mod transfers_page;
 
-pub use agent::{AgentConfig, read_token, run_worker, serve_agent, serve_agent_stdio};
-pub use agents::AgentsConfig;
+pub use agent_process::{AgentConfig, read_token, run_worker, serve_agent, serve_agent_stdio};
+pub use agents_target::AgentsConfig;
 pub use capacity::SearchConfig;
 pub use compare_runs::{ComparisonConfig, compare_runs};
 pub use compare_variants::{Variants, compare_variants};

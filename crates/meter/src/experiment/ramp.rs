@@ -1,6 +1,6 @@
 //! A ramp: the same transfers with an increasing number of clients (`meter ramp`).
 
-use super::agents::AgentsConfig;
+use super::agents_target::AgentsConfig;
 use super::metrics::MetricsServer;
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};

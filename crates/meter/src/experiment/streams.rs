@@ -7,8 +7,8 @@
 //!                                             └─ attempt ── streams::run ──▶ Outcome
 //! ```
 
-use super::agents::{AgentsConfig, Part};
 use super::agents_page::AgentFigures;
+use super::agents_target::{AgentsConfig, Part};
 use super::attribution::{self, Attribution, check_complete, check_valid};
 use super::capacity::{self, SearchConfig};
 use super::metrics::MetricsServer;

@@ -8,8 +8,8 @@
 //!     PATH           directory, file or device     Local
 //! ```
 
-use super::agents::{AgentsConfig, AgentsTarget};
 use super::agents_page::{self, AgentFigures};
+use super::agents_target::{AgentsConfig, AgentsTarget};
 use crate::blame::{Stack, beneath};
 use crate::error::MeterError;
 use crate::fleet::{WorkerTask, WorkerWork};

@@ -1,8 +1,8 @@
 //! Transfers as fast as the storage allows, by the definitions of EBU TECH 3362 (`meter
 //! transfers`).
 
-use super::agents::{AgentsConfig, Part};
 use super::agents_page::AgentFigures;
+use super::agents_target::{AgentsConfig, Part};
 use super::metrics::MetricsServer;
 use super::port::{Traffic, check_not_stuck, close_port};
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};

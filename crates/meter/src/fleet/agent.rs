@@ -2,6 +2,7 @@
 
 use super::channel::{self, Token, WireError};
 use super::messages::{About, AgentReply, AgentRequest, WorkerOrder, WorkerTask};
+use super::reply_writer::ReplyWriter;
 use super::worker::WorkerProcess;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -93,10 +94,11 @@ impl Agent {
     ) -> Result<(), WireError>
     where
         R: Read + Send + 'static,
-        W: Write,
+        W: Write + Send + 'static,
     {
-        let (mut receiver, mut sender) = channel::accept(from, to, &self.token, about())?;
+        let (mut receiver, sender) = channel::accept(from, to, &self.token, about())?;
         proven()?;
+        let replies = ReplyWriter::start(sender);
         let (events, incoming) = mpsc::channel();
         let asked = events.clone();
         // The thread ends with the connection, or with the process.
@@ -112,7 +114,7 @@ impl Agent {
         let mut heard = Instant::now();
         loop {
             let silence = if group.workers.is_empty() { CONNECTED_SILENCE } else { self.silence };
-            let left = silence.saturating_sub(heard.elapsed());
+            let left = silence.saturating_sub(heard.elapsed().max(replies.blocked()));
             if left.is_zero() {
                 return Ok(());
             }
@@ -125,7 +127,7 @@ impl Agent {
                     self.answer(request, &mut group, &events)
                 }
             };
-            if reply.is_some_and(|reply| sender.send(&reply).is_err()) {
+            if reply.is_some_and(|reply| !replies.send(reply)) {
                 return Ok(());
             }
         }

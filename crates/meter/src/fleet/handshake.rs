@@ -40,6 +40,12 @@ impl HandshakeStream {
         self.stream.set_write_timeout(each)
     }
 
+    /// Ends the connection: reads and writes that wait fail now.
+    pub(crate) fn end(&self) {
+        // A connection that the peer has closed cannot be ended once more.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// The time that is left; `None` without a deadline.
     fn left(&self) -> io::Result<Option<Duration>> {
         if self.lifted.load(Ordering::Relaxed) {
@@ -125,7 +131,7 @@ impl Connections {
             if let Some(at) = open.unproven.iter().position(|it| Some(of(it.1)) == most) {
                 let (_, _, ended) = open.unproven.remove(at);
                 // Its thread ends by the read that fails now.
-                let _ = ended.stream.shutdown(Shutdown::Both);
+                ended.end();
             }
         }
         let number = open.next;

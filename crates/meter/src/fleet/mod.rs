@@ -34,6 +34,7 @@ mod clock;
 mod controller;
 mod handshake;
 mod messages;
+mod reply_writer;
 mod worker;
 
 pub(crate) use agent::{Agent, NotAllowed};

@@ -214,22 +214,52 @@ fn a_worker_that_ends_before_it_is_ready_ends_the_run() {
 /// A worker that reads its task and says when its input has ended.
 const WAITING: &str = "cat >/dev/null; echo over >$0";
 
-#[test]
-fn workers_end_when_their_controller_is_silent() {
-    let dir = std::env::temp_dir().join(format!("tenuto-silent-{}", std::process::id()));
+/// A worker that reports without a pause until its input has ended, and says when it has.
+const TALKING: &str = "yes '{\"Done\":0}' & cat >/dev/null; kill $!; echo over >$0";
+
+/// An agent with this worker whose controller has ordered it and reads nothing: returns when the
+/// agent has ended and its worker has cleaned up. With `beats` the controller sends signs of life.
+fn given_up(name: &str, worker: &str, silence: Duration, beats: bool) {
+    let dir = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let over = dir.join("over");
     let (here, there) = UnixStream::pair().unwrap();
-    let command = ["sh", "-c", WAITING, over.to_str().unwrap()].map(Into::into).to_vec();
+    let command = ["sh", "-c", worker, over.to_str().unwrap()].map(Into::into).to_vec();
     let mut agent = Agent::new(token(SECRET), std::slice::from_ref(&dir), command).unwrap();
-    agent.silence = Duration::ZERO;
+    agent.silence = silence;
     let serving =
         std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there, || Ok(())));
     let from = here.try_clone().unwrap();
     let ((_replies, mut requests), _) = greet(from, here, &token(SECRET)).unwrap();
     requests.send(&AgentRequest::Prepare(Box::new(task(dir.to_str().unwrap())), 1)).unwrap();
-    // The connection stays open, and nothing is sent any more.
+    // The connection stays open until the agent has ended.
+    while beats && !serving.is_finished() {
+        let _ = requests.send(&AgentRequest::Clock);
+        std::thread::sleep(Duration::from_millis(5));
+    }
     serving.join().unwrap().unwrap();
     assert_eq!(std::fs::read_to_string(&over).unwrap(), "over\n");
     std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn workers_end_when_their_controller_is_silent() {
+    given_up("silent", WAITING, Duration::ZERO, false);
+}
+
+#[test]
+fn workers_end_when_their_controller_hangs_and_reads_no_replies() {
+    given_up("hanging", TALKING, Duration::from_millis(300), false);
+}
+
+#[test]
+fn workers_end_when_their_controller_is_alive_and_reads_no_replies() {
+    given_up("deaf", TALKING, Duration::from_secs(600), true);
+}
+
+#[test]
+fn a_reply_that_a_controller_does_not_take_is_noticed() {
+    // The number of replies that wait never reaches its bound here.
+    let slow = "yes '{\"Done\":0}' | head -n 2000 & cat >/dev/null; wait; echo over >$0";
+    given_up("slow", slow, Duration::from_millis(300), true);
 }

@@ -4,7 +4,7 @@
 use crate::program::{TestDir, program};
 use serde_json::Value;
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -202,6 +202,30 @@ fn a_program_that_is_lent_to_a_host_measures_there_and_is_gone_afterwards() {
     assert!(std::fs::read_dir(dir.path("there")).unwrap().next().is_none());
 }
 
+/// Waits until `wanted` is a line of the metrics that a controller serves. `errors` is its standard
+/// error, of which the lines until the address are read.
+fn wait_for_metric(errors: &mut impl BufRead, wanted: &str) {
+    let mut said = String::new();
+    let address = loop {
+        let mut line = String::new();
+        assert!(errors.read_line(&mut line).unwrap() > 0, "no metrics: {said}");
+        if let Some((_, url)) = line.trim().split_once("metrics at http://") {
+            break url.trim_end_matches("/metrics").to_owned();
+        }
+        said += &line;
+    };
+    loop {
+        let mut stream = TcpStream::connect(&address).expect("the controller is running");
+        write!(stream, "GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        if text.lines().any(|line| line == wanted) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_fleet_with_one_missing_is_not_valid() {
     let (dir, mut agents, line) = three();
@@ -209,34 +233,25 @@ fn a_fleet_with_one_missing_is_not_valid() {
     let mut controller = program(&dir.path("."))
         .args(line.split_whitespace())
         // It ends because an agent is lost, long before that.
-        .args(["--streams", "3", "--duration", "10min", "--out", "left"])
+        .args("--streams 3 --duration 10min --out left --metrics 127.0.0.1:0".split(' '))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The agent's worker is there: its file is filled, or about to be.
-    let children = format!("/proc/{0}/task/{0}/children", lost.child.id());
-    let busy = || {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", lost.child.id())).unwrap();
-        let has = |task: std::fs::DirEntry| {
-            std::fs::read_to_string(task.path().join("children")).is_ok_and(|all| !all.is_empty())
-        };
-        std::path::Path::new(&children).exists() && tasks.flatten().any(has)
-    };
-    while !busy() && controller.try_wait().unwrap().is_none() {
-        std::thread::yield_now();
-    }
+    let mut errors = BufReader::new(controller.stderr.take().unwrap());
+    // All are ready, and the run has begun.
+    wait_for_metric(&mut errors, "tenuto_meter_agents{state=\"running\"} 3");
     lost.child.kill().unwrap();
     lost.child.wait().unwrap();
-    let output = controller.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains(&lost.address), "{said}");
-    // Gone before all were ready: nothing was measured. After: what was is not valid.
-    assert!(matches!(output.status.code(), Some(1 | 5)), "{said}");
-    if output.status.code() == Some(5) {
-        let left: Value = serde_json::from_slice(&dir.read("left/summary.json")).unwrap();
-        assert_eq!(left["valid"], false);
-    }
+    let mut said = String::new();
+    errors.read_to_string(&mut said).unwrap();
+    assert_eq!(controller.wait().unwrap().code(), Some(5), "{said}");
+    assert!(said.contains(&format!("agent {} was lost", lost.address)), "{said}");
+    let left: Value = serde_json::from_slice(&dir.read("left/summary.json")).unwrap();
+    assert_eq!(left["valid"], false);
+    let named: Vec<_> = left["agents"].as_array().unwrap().iter().collect();
+    let gone: Vec<_> = named.iter().filter(|agent| !agent["lost"].is_null()).collect();
+    assert!(gone.len() == 1 && gone[0]["name"] == *lost.address, "{left}");
 }
 
 #[test]
@@ -252,7 +267,7 @@ fn silent_connections_keep_no_controller_out() {
 }
 
 #[test]
-fn a_token_that_others_may_read_is_refused() {
+fn a_token_that_others_may_read_or_change_is_refused() {
     let (dir, _agents, line) = three();
     for mode in [0o640, 0o604] {
         std::fs::set_permissions(dir.path("secret"), Permissions::from_mode(mode)).unwrap();
@@ -260,6 +275,12 @@ fn a_token_that_others_may_read_is_refused() {
             dir.fails(line, 1, "other users may read the token in secret");
             dir.fails(line, 1, "hint: chmod 600 secret; make another token");
         }
+    }
+    for mode in [0o620, 0o602] {
+        std::fs::set_permissions(dir.path("secret"), Permissions::from_mode(mode)).unwrap();
+        let agent = "meter agent films --token-file secret";
+        dir.fails(agent, 1, "other users may change the token in secret");
+        dir.fails(agent, 1, "hint: chmod 600 secret");
     }
 }
 
@@ -307,7 +328,6 @@ fn a_held_run_waits_and_stops_with_its_input() {
     assert!(said.starts_with("ready\n") && said.contains("ended before the run began"), "{said}");
     let mut child =
         held(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    use std::io::Write;
     child.stdin.take().unwrap().write_all(b"begin\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5));

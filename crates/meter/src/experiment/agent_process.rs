@@ -86,11 +86,14 @@ fn serve(
     stream: &HandshakeStream,
     mut place: ConnectionPlace,
 ) -> Result<(), WireError> {
-    agent.serve(stream.clone(), stream.clone(), || {
+    let served = agent.serve(stream.clone(), stream.clone(), || {
         place.prove()?;
         // From here on the agent observes whether the controller is silent.
         Ok(stream.lift(None)?)
-    })
+    });
+    // Ends the threads that read and write: a controller that hangs would keep them.
+    stream.end();
+    served
 }
 
 /// Reads the token in the file of `--token-file`, which only its owner may read.
@@ -103,9 +106,12 @@ pub fn read_token(path: Option<&Path>) -> Result<Token, MeterError> {
     let mut file = File::open(path).map_err(cannot)?;
     let about = file.metadata().map_err(cannot)?;
     // A pipe of the shell (`<(...)`) has a mode, too, but no one else can open it.
-    if about.is_file() && about.mode() & READABLE_BY_OTHERS != 0 {
+    let others = about.mode() & OPEN_TO_OTHERS;
+    if about.is_file() && others != 0 {
         let path = path.display();
-        return Err(MeterError::new(format!("other users may read the token in {path}"))
+        // A token that somebody else has put there is one that somebody else knows.
+        let may = if others & READABLE_BY_OTHERS != 0 { "read" } else { "change" };
+        return Err(MeterError::new(format!("other users may {may} the token in {path}"))
             .hint(format!("chmod 600 {path}; make another token if it was not for them")));
     }
     let mut text = Vec::new();
@@ -114,8 +120,9 @@ pub fn read_token(path: Option<&Path>) -> Result<Token, MeterError> {
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Mode bits: the group and others may read.
+/// Mode bits: the group and others may read, or read or write.
 const READABLE_BY_OTHERS: u32 = 0o044;
+const OPEN_TO_OTHERS: u32 = 0o066;
 
 /// Reads the token on the first line of standard input byte by byte: the rest is for the agent.
 fn first_line() -> Result<Token, MeterError> {
