@@ -2,6 +2,7 @@
 //! kernel reports. Its use is in `file.rs`.
 
 use crate::bounce::Bounce;
+use crate::no_links::{self, Links};
 use crate::open_file::{OpenFile, end_of};
 use crate::refusal::{cannot_open, not_allowed};
 use crate::sysfs::SysfsDisk;
@@ -10,7 +11,6 @@ use rustix::fs::{AtFlags, Dev, FileType, OFlags, StatxFlags, ioctl_blksszget, ma
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 use units::ByteCount;
@@ -25,12 +25,14 @@ pub struct OpenOptions {
     /// Exclusive: no other process that asks for the same can open it meanwhile; a block device
     /// that is mounted or otherwise in use is refused.
     pub exclusive: bool,
+    /// Whether symbolic links in the path are followed.
+    pub links: Links,
 }
 
 /// Direct I/O, for reading only.
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { direct: true, write: false, exclusive: false }
+        Self { direct: true, write: false, exclusive: false, links: Links::Followed }
     }
 }
 
@@ -47,8 +49,8 @@ pub(crate) fn open_file(
         flags |= OFlags::EXCL;
     }
     let open = |flags: OFlags| {
-        let bits = i32::try_from(flags.bits()).expect("open flags are an int");
-        let open = || File::options().read(true).write(options.write).custom_flags(bits).open(path);
+        let access = if options.write { OFlags::RDWR } else { OFlags::RDONLY };
+        let open = || no_links::open_file(path, access | flags, options.links);
         let mut opened = open();
         for _ in 0..LOCK_TRIES {
             let busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;

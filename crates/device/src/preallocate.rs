@@ -2,7 +2,8 @@
 
 use crate::DeviceError;
 use crate::describe::STAT_BLOCK;
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use crate::no_links::{self, Links};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -14,8 +15,13 @@ use units::{ByteCount, Reason};
 /// stays, and a larger file is unchanged. Without enough space the file is as before (removed, if
 /// it did not exist).
 pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
+    allocate(path, size, Links::Followed)
+}
+
+/// Allocates as [`preallocate`] does; `links` says whether the path may have symbolic links.
+pub(crate) fn allocate(path: &Path, size: ByteCount, links: Links) -> Result<(), DeviceError> {
     let was_there = path.exists();
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    let file = no_links::open_file(path, OFlags::RDWR | OFlags::CREATE, links);
     let file = file.map_err(|source| {
         DeviceError::open(path, "the directory must exist and be writable", source)
     })?;
@@ -33,11 +39,12 @@ pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     file.sync_all().map_err(|e| failed(path, size, e))
 }
 
-/// Allocates a part of an existing file, wherever the file system has space, and extends the file
+/// Allocates a part of an existing file, whose path has no symbolic links, wherever the file system has space, and extends the file
 /// as far as necessary. If the file system does not support it, nothing is done, and space is
 /// allocated when the part is written.
 pub fn preallocate_part(path: &Path, from: u64, size: ByteCount) -> Result<(), DeviceError> {
-    let file = File::options().write(true).open(path).map_err(|e| failed(path, size, e))?;
+    let file = no_links::open_file(path, OFlags::WRONLY, Links::Refused);
+    let file = file.map_err(|e| failed(path, size, e))?;
     match fallocate(&file, FallocateFlags::empty(), from, size.0) {
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(error) => Err(no_room(path, &file, 0, size, error.into())),

@@ -5,11 +5,12 @@
 use crate::DeviceError;
 use crate::block::ByteSpan;
 use crate::file::forget;
+use crate::no_links::{self, Links};
 use crate::open_file::read_whole;
 use crate::refusal::cannot_open;
 use rustix::fs::OFlags;
 use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A file opened with one call and used without any check.
@@ -31,20 +32,16 @@ pub enum OpenMode {
 }
 
 impl RawFile {
-    /// Opens a file. `direct` requests direct I/O, and fails where the file system does not support
+    /// Opens a file by a path without symbolic links. `direct` requests direct I/O, and fails where the file system does not support
     /// it.
     pub fn open(path: &Path, opening: OpenMode, direct: bool) -> Result<Self, DeviceError> {
+        let access = match opening {
+            OpenMode::Read => OFlags::RDONLY,
+            OpenMode::Update => OFlags::RDWR,
+            OpenMode::Create => OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC,
+        };
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
-        let flags = i32::try_from(flags.bits()).expect("open flags are an int");
-        let write = opening != OpenMode::Read;
-        let create = opening == OpenMode::Create;
-        let file = File::options()
-            .read(!create)
-            .write(write)
-            .create(create)
-            .truncate(create)
-            .custom_flags(flags)
-            .open(path)
+        let file = no_links::open_file(path, access | flags, Links::Refused)
             .map_err(|error| cannot_open(path, error))?;
         Ok(Self { file, path: path.to_owned() })
     }

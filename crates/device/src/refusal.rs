@@ -18,6 +18,9 @@ pub(crate) fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
         return DeviceError::Occupied { path: path.to_owned(), by };
     }
     let hint = match source.kind() {
+        _ if Errno::from_io_error(&source) == Some(Errno::LOOP) => {
+            Some("a part of the path is a symbolic link, which is not followed here")
+        }
         io::ErrorKind::NotFound => Some("check the path, or make it with `tenuto format`"),
         io::ErrorKind::PermissionDenied => Some("run as a user who may enter its directories"),
         io::ErrorKind::ReadOnlyFilesystem => Some("it lies on a file system mounted read-only"),

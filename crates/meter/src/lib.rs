@@ -60,7 +60,7 @@ pub use error::{MeterError, MeterErrorKind};
 pub use experiment::{
     CapacityScore, ComparisonConfig, EbuConfig, ExperimentReport, NetworkConfig, PlayersConfig,
     RampConfig, RateAlarmConfig, RoundsConfig, RunLength, SearchConfig, StreamRunConfig,
-    StreamsConfig, StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script,
+    StreamsConfig, StudyConfig, TargetPath, TargetSpec, TransfersConfig, Variants, builtin_script,
     capacity_score, compare_runs, compare_variants, load_profile, load_script, profile_from,
     recount_runs, run_ebu, run_players, run_ramp, run_rounds, run_streams, run_study,
     run_transfers, search_players, search_streams, study_network,

@@ -46,7 +46,7 @@ pub(crate) fn open(
     memory: ByteCount,
 ) -> Result<PreparedStore, ServerError> {
     let failed = |reason| ServerError::Store { path: path.to_owned(), reason };
-    let options = OpenOptions { direct: true, write: true, exclusive: true };
+    let options = OpenOptions { write: true, exclusive: true, ..OpenOptions::default() };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
         Err(DeviceError::InUse { .. }) => return Err(in_use(path)),

@@ -120,7 +120,7 @@ impl Store {
     pub fn peek(path: &Path) -> Result<StoreIdentity, StoreError> {
         // Not exclusive: this must work while the owner has the store open, and what is read here
         // changes only while no server has it.
-        let options = OpenOptions { direct: false, write: false, exclusive: false };
+        let options = OpenOptions { direct: false, ..OpenOptions::default() };
         let device = FileDevice::open(path, options)?;
         let found = read_superblock(&device, &mut Vec::new()).map_err(|e| named(e, path))?;
         Ok(StoreIdentity {
@@ -201,7 +201,7 @@ fn format_path(path: &Path, options: &FormatOptions) -> Result<StoreInfo, StoreE
 }
 
 pub(crate) fn open_device(path: &Path, write: bool) -> Result<Arc<dyn BlockDevice>, StoreError> {
-    let options = OpenOptions { direct: true, write, exclusive: true };
+    let options = OpenOptions { write, exclusive: true, ..OpenOptions::default() };
     match FileDevice::open(path, options) {
         Ok(device) => Ok(Arc::new(device)),
         Err(DeviceError::InUse { path, .. }) => Err(StoreError::Owned { path }),

@@ -4,7 +4,7 @@
 use meter::agents::AgentsConfig;
 use meter::{
     Access, MeterError, Observer, RateAlarmConfig, RunLength, StreamRunConfig, StreamsConfig,
-    TargetSpec, load_profile, run_streams,
+    TargetPath, TargetSpec, load_profile, run_streams,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,7 @@ impl Host {
                 profile: load_profile("dvcpro50")?,
                 target: TargetSpec {
                     target: self.0.join("films").display().to_string(),
+                    path: TargetPath::Typed,
                     size: ByteCount(16 << 20),
                     fill_level: None,
                     buffered: false,

@@ -53,7 +53,7 @@ fn only_the_written_part_of_a_file_is_measured_and_reported() {
     let scratch = TempDir::new("calibrate");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::mib(64)).unwrap();
-    let options = OpenOptions { direct: true, write: true, exclusive: false };
+    let options = OpenOptions { write: true, exclusive: false, ..OpenOptions::default() };
     let device = FileDevice::open(&path, options).unwrap();
     let error = said(&device, &quick());
     assert!(error.contains("nothing was ever written there in a piece of 64 KiB"), "{error}");

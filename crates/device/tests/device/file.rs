@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "a thread that gives up its rights")]
 
 use crate::scratch::{LoopDevice, Mount, TempDir};
-use device::{BlockDevice, DeviceError, DeviceKind, FileDevice, OpenOptions, preallocate};
+use device::{BlockDevice, DeviceError, DeviceKind, FileDevice, Links, OpenOptions, preallocate};
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
@@ -18,7 +18,8 @@ fn said(result: Result<impl std::fmt::Debug, DeviceError>) -> String {
     result.unwrap_err().one_line()
 }
 
-const ALONE: OpenOptions = OpenOptions { direct: true, write: true, exclusive: true };
+const ALONE: OpenOptions =
+    OpenOptions { direct: true, write: true, exclusive: true, links: Links::Followed };
 
 #[test]
 fn a_file_reports_its_size_in_whole_blocks() {

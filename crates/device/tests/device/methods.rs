@@ -40,7 +40,7 @@ impl BlockDevice for ByMethod {
 }
 
 pub(crate) fn file(path: &Path, direct: bool, method: Method) -> Arc<dyn BlockDevice> {
-    let options = OpenOptions { direct, write: true, exclusive: false };
+    let options = OpenOptions { direct, write: true, exclusive: false, ..OpenOptions::default() };
     Arc::new(ByMethod(FileDevice::open(path, options).unwrap(), method))
 }
 

@@ -24,7 +24,7 @@ impl Filled {
 
     /// Opens the first `count` files for reading through the page cache, as programs do.
     pub(super) fn open(&self, count: u32) -> Result<Vec<FileDevice>, EmulatedError> {
-        let buffered = OpenOptions { direct: false, write: false, exclusive: false };
+        let buffered = OpenOptions { direct: false, ..OpenOptions::default() };
         let count = usize::try_from(count).expect("few files");
         let open = |path: &PathBuf| FileDevice::open(path, buffered);
         Ok(self.files.iter().take(count).map(open).collect::<Result<Vec<_>, _>>()?)

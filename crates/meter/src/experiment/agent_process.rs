@@ -2,7 +2,7 @@
 //! the worker, the process that an agent starts for a part of the streams.
 
 use super::streams::{RunLength, StreamRuns, StreamsConfig};
-use super::target::{OpenTarget, TargetSpec};
+use super::target::{OpenTarget, TargetPath, TargetSpec};
 use super::transfers;
 use crate::blame::beneath;
 use crate::error::MeterError;
@@ -151,6 +151,7 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
         })?;
     let spec = TargetSpec {
         target,
+        path: TargetPath::Resolved,
         size: ByteCount(size),
         fill_level: fill_level.map(|percent| percent.clamp(1, 99)),
         buffered,

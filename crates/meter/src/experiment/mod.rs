@@ -65,5 +65,5 @@ pub use rounds::{RoundsConfig, run_rounds};
 pub use self_test::{CapacityScore, capacity_score};
 pub use streams::{RunLength, StreamRunConfig, StreamsConfig, run_streams, search_streams};
 pub use study::{StudyConfig, run_study};
-pub use target::TargetSpec;
+pub use target::{TargetPath, TargetSpec};
 pub use transfers::{TransfersConfig, run_transfers};

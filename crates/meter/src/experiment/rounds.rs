@@ -136,7 +136,7 @@ fn local_job(
             .hint("reading them says nothing of the disk: fill the file first"));
     }
     let direct = !config.buffered;
-    let device = FileDevice::open(path, OpenOptions { direct, write: false, exclusive: false })?;
+    let device = FileDevice::open(path, OpenOptions { direct, ..OpenOptions::default() })?;
     if direct && !device.is_direct() {
         observer.note(&format!(
             "{} is read through the page cache: its file system cannot do without",

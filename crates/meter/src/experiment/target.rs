@@ -33,6 +33,8 @@ use units::show::count;
 pub struct TargetSpec {
     /// A path, `s3://BUCKET[/PREFIX]`, `sim:MODEL` or `null:`.
     pub target: String,
+    /// Whether the path may have symbolic links.
+    pub path: TargetPath,
     /// The total size of the files that are made in a directory or bucket.
     pub size: ByteCount,
     /// Fill the target's file system to this percentage first.
@@ -51,6 +53,17 @@ pub struct TargetSpec {
     pub access: Access,
     /// The machines on which the target is; `None` for this one.
     pub agents: Option<AgentsConfig>,
+}
+
+/// How the path of a target is understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetPath {
+    /// As a user types it: symbolic links are followed.
+    #[default]
+    Typed,
+    /// Resolved and checked before: a link that is there now is refused, because it was put there
+    /// after the check and may lead anywhere.
+    Resolved,
 }
 
 /// A target that is made, filled and open.
@@ -179,11 +192,10 @@ impl TargetSpec {
         if self.is_bucket() {
             return self.open_bucket(shape, writes, observer);
         }
-        let path = Path::new(&self.target);
-        if let Err(error) = path.metadata() {
-            return Err(MeterError::new(format!("{}: {error}", self.target))
-                .hint("name a directory, a file or a block device that is there"));
-        }
+        let path = &self.resolved().map_err(|error| {
+            MeterError::new(format!("{}: {error}", self.target))
+                .hint("name a directory, a file or a block device that is there")
+        })?;
         // Before the files are made, so that they are laid out as on a full file system.
         let ballast = self.ballast(path, shape.size(), observer)?;
         let writing = match (writes, self.destructive) {
@@ -204,6 +216,15 @@ impl TargetSpec {
         let (path, place, drop_caches) = (path.to_owned(), Box::new(place), self.drop_caches);
         let verifier = self.verify.then(Arc::default);
         Ok(OpenTarget::Local { path, place, method, ballast, drop_caches, verifier })
+    }
+
+    /// The path without symbolic links.
+    fn resolved(&self) -> io::Result<PathBuf> {
+        let path = Path::new(&self.target);
+        match self.path {
+            TargetPath::Typed => path.canonicalize(),
+            TargetPath::Resolved => path.metadata().map(|_| path.to_owned()),
+        }
     }
 
     /// Has agents open the target for `work`.

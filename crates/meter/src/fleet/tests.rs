@@ -188,6 +188,14 @@ fn an_agent_uses_only_allowed_directories() {
     assert!(outside.starts_with("agent a: /proc lies outside of what this agent"), "{outside}");
     let up = refused(&format!("{}/../proc", std::env::temp_dir().display()), 1);
     assert!(up.contains("lies outside") || up.contains("No such"), "{up}");
+    let dir = std::env::temp_dir().join(format!("tenuto-out-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    std::os::unix::fs::symlink("/proc", dir.join("link")).unwrap();
+    for name in ["link", "link/self"] {
+        let linked = refused(&dir.join(name).display().to_string(), 1);
+        assert!(linked.contains("lies outside of what this agent"), "{linked}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

@@ -26,6 +26,9 @@ pub enum StudyTarget {
 impl StudyTarget {
     /// The target at these paths: directories, or one file or device.
     pub fn at(paths: Vec<PathBuf>) -> Result<Self, StudyError> {
+        // The files in it are opened without following links. What does not exist is named below.
+        let paths = paths.into_iter().map(|path| path.canonicalize().unwrap_or(path));
+        let paths: Vec<PathBuf> = paths.collect();
         if let [path] = paths.as_slice()
             && !path.is_dir()
         {
@@ -35,13 +38,13 @@ impl StudyTarget {
                 let message = format!("parts of {} have no place on disk", path.display());
                 return Err(StudyError::Unfit(Reason::new(message, "fill the file first")));
             }
-            let options = OpenOptions { direct: false, write: false, exclusive: false };
+            let options = OpenOptions { direct: false, ..OpenOptions::default() };
             let size = FileDevice::open(&path, options)?.geometry().size;
             return Ok(Self::One { path, size });
         }
         if let [one, other] = paths.as_slice()
             // Two names of one directory would be measured as two nodes.
-            && one.canonicalize().ok() == other.canonicalize().ok()
+            && one == other
         {
             let hint = "name a directory on another one with --second";
             let message = format!("{} is one node", one.display());

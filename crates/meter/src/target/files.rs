@@ -6,7 +6,10 @@ use super::layout::PAGE;
 use super::queued::{SEED, largest, stamp};
 use super::{Handle, IoCompletion, IoRequest, PoolWorker, Port, ThreadPool, Verifier};
 use crate::log::OperationKind;
-use device::{BlockDevice, Buffer, DeviceError, FileDevice, OpenMode, OpenOptions, Pool, RawFile};
+use device::{
+    BlockDevice, Buffer, DeviceError, FileDevice, Links, OpenMode, OpenOptions, Pool, RawFile,
+    no_links,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +19,7 @@ use units::{ByteCount, Moment};
 /// The files of a port and how they are used.
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
-    /// The paths by file number.
+    /// The paths by file number, without symbolic links.
     pub paths: Vec<PathBuf>,
     /// Use direct I/O where the file system allows it.
     pub direct: bool,
@@ -61,7 +64,8 @@ struct SharedFiles {
 /// A port to files. Opens the files that are kept open; there is at least one file. `origin` is the
 /// zero of its clock.
 pub(crate) fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError> {
-    let options = OpenOptions { direct: files.direct, write: false, exclusive: false };
+    let options =
+        OpenOptions { direct: files.direct, links: Links::Refused, ..OpenOptions::default() };
     let one = FileDevice::open(&files.paths[0], options)?;
     let direct = one.is_direct();
     let grain = if direct || files.verifier.is_some() {
@@ -193,7 +197,7 @@ impl SharedFiles {
         if !whole || new == *path {
             return Ok(());
         }
-        std::fs::rename(&new, path).map_err(|source| DeviceError::Io {
+        no_links::rename(&new, path).map_err(|source| DeviceError::Io {
             action: "renaming",
             path: new,
             offset: 0,

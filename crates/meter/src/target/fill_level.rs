@@ -5,7 +5,7 @@
 
 use super::storage::TargetError;
 use super::test_files::name;
-use device::{preallocate, space};
+use device::{no_links, space};
 use std::fs::File;
 use std::path::Path;
 use units::ByteCount;
@@ -34,13 +34,13 @@ impl FillLevel {
             return Ok(None);
         }
         let path = dir.join(format!("{}-fill", name()));
-        File::create_new(&path).map_err(|source| TargetError::making(dir, source))?;
-        let made = preallocate(&path, ByteCount(missing)).map_err(TargetError::from);
-        let opened = File::open(&path).map_err(|source| TargetError::making(dir, source));
+        let file =
+            no_links::create_file(&path).map_err(|source| TargetError::making(dir, source))?;
+        let made = no_links::preallocate(&path, ByteCount(missing));
         // From here on the file exists as long as it is open.
-        let unnamed = std::fs::remove_file(&path);
+        let unnamed = no_links::remove_file(&path);
         made?;
         unnamed.map_err(|source| TargetError::making(dir, source))?;
-        Ok(Some(Self { file: opened? }))
+        Ok(Some(Self { file }))
     }
 }

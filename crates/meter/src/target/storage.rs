@@ -8,9 +8,8 @@ use super::test_files::{TestFiles, name};
 use super::verify;
 use super::{FileSet, Layout};
 use device::{
-    BlockDevice, DeviceError, FileDevice, OpenMode, OpenOptions, RawFile, describe, preallocate,
+    BlockDevice, DeviceError, FileDevice, Links, OpenMode, OpenOptions, RawFile, describe, no_links,
 };
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,8 +111,8 @@ impl Hinted for TargetError {
 }
 
 impl TargetStorage {
-    /// Opens the target at `path`: in a directory files are made and filled; a file or a block
-    /// device is used as it is. `go_on` receives the bytes written so far.
+    /// Opens the target at `path`, of which no part is a symbolic link: in a directory files are made
+    /// and filled; a file or a block device is used as it is. `go_on` receives the bytes written so far.
     pub(crate) fn at(
         path: &Path,
         wanted: &TargetNeeds,
@@ -142,7 +141,7 @@ impl TargetStorage {
         }
         // The kernel refuses exclusive access to a block device that is mounted or otherwise in
         // use.
-        let options = OpenOptions { direct, write, exclusive: write };
+        let options = OpenOptions { direct, write, exclusive: write, links: Links::Refused };
         let device = Arc::new(FileDevice::open(path, options)?);
         Ok(Self::One { device, layout, made: false })
     }
@@ -201,15 +200,16 @@ fn make(
     let size = ByteCount(units::align_down(wanted.shape.each.0, 4096));
     let path = dir.join(name());
     // Fails if the file exists: a file of another program is never opened.
-    File::create_new(&path).map_err(|source| TargetError::making(dir, source))?;
-    let opened = preallocate(&path, size).and_then(|()| {
+    no_links::create_file(&path).map_err(|source| TargetError::making(dir, source))?;
+    let opened = no_links::preallocate(&path, size).and_then(|()| {
         let open = |direct, write| {
-            FileDevice::open(&path, OpenOptions { direct, write, exclusive: false })
+            let (exclusive, links) = (false, Links::Refused);
+            FileDevice::open(&path, OpenOptions { direct, write, exclusive, links })
         };
         Ok((open(true, true)?, open(wanted.direct, wanted.writing != WriteAccess::No)?))
     });
     // From here on the file exists as long as it is open.
-    let unnamed = std::fs::remove_file(&path);
+    let unnamed = no_links::remove_file(&path);
     let (writer, used) = opened?;
     unnamed.map_err(|source| TargetError::making(dir, source))?;
     fill(&writer, size, 0, go_on)?;

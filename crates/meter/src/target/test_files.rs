@@ -14,8 +14,7 @@
 
 use super::files::BESIDE;
 use super::storage::{TargetError, fill};
-use device::{FileDevice, OpenOptions, fragments, preallocate, preallocate_part};
-use std::fs::File;
+use device::{FileDevice, Links, OpenOptions, fragments, no_links, preallocate_part};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -30,7 +29,7 @@ pub(crate) struct TestFiles {
 }
 
 impl TestFiles {
-    /// Makes and fills `count` files. `which` numbers the sets that this program has in the
+    /// Makes and fills `count` files. No part of the path `dir` is a symbolic link. `which` numbers the sets that this program has in the
     /// directory at the same time, from 0. `go_on` receives the total of bytes written so far.
     pub(crate) fn make(
         dir: &Path,
@@ -42,7 +41,7 @@ impl TestFiles {
         let mut made = Self::begin(dir, which, each)?;
         for number in 0..files {
             made.files = number + 1;
-            preallocate(&made.path(number), each)?;
+            no_links::preallocate(&made.path(number), each)?;
             made.fill(number, go_on)?;
         }
         Ok(made)
@@ -62,7 +61,7 @@ impl TestFiles {
         for number in 0..files {
             made.files = number + 1;
             let path = made.path(number);
-            File::create_new(&path).map_err(|source| TargetError::making(dir, source))?;
+            no_links::create_file(&path).map_err(|source| TargetError::making(dir, source))?;
         }
         let count = each.0.div_ceil(piece.0);
         let mut pieces: Vec<(u32, u64)> =
@@ -84,13 +83,13 @@ impl TestFiles {
             0 => name(),
             more => format!("{}-{more}", name()),
         });
-        std::fs::create_dir(&dir).map_err(|source| TargetError::making(&dir, source))?;
+        no_links::create_dir(&dir).map_err(|source| TargetError::making(&dir, source))?;
         // From here on dropping the value removes the directory.
         Ok(Self { dir, files: 0, each })
     }
 
     fn fill(&self, number: u32, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), TargetError> {
-        let write = OpenOptions { direct: true, write: true, exclusive: false };
+        let write = OpenOptions { write: true, links: Links::Refused, ..OpenOptions::default() };
         let before = u64::from(number) * self.each.0;
         let device = FileDevice::open(&self.path(number), write)?;
         fill(&device, self.each, number, &mut |done| go_on(before + done))
@@ -139,7 +138,7 @@ impl Drop for TestFiles {
 /// Removes all files, and sends a message for each.
 fn remove(dir: &Path, files: u32, tell: &mpsc::Sender<()>) {
     let one = |path: PathBuf| {
-        let _ = std::fs::remove_file(path);
+        let _ = no_links::remove_file(&path);
         let _ = tell.send(());
     };
     (0..files).for_each(|number| one(path(dir, number)));
@@ -150,7 +149,7 @@ fn remove(dir: &Path, files: u32, tell: &mpsc::Sender<()>) {
         extension.is_some_and(|extension| extension.starts_with(BESIDE))
     };
     inside.map(|entry| entry.path()).filter(beside).for_each(one);
-    let _ = std::fs::remove_dir(dir);
+    let _ = no_links::remove_dir(dir);
 }
 
 fn path(dir: &Path, number: u32) -> PathBuf {

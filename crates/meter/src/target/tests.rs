@@ -241,3 +241,50 @@ fn a_stopped_filling_leaves_nothing() {
         assert_eq!(dir.holds(), 0);
     }
 }
+
+#[test]
+fn a_link_that_was_put_there_after_the_check_leads_nowhere() {
+    let (dir, outside) = (Dir::new("links"), Dir::new("outside"));
+    let film = outside.0.join("film");
+    std::fs::write(&film, vec![7; 1 << 20]).unwrap();
+    std::os::unix::fs::symlink(&outside.0, dir.0.join("link")).unwrap();
+    std::os::unix::fs::symlink(&film, dir.0.join("film")).unwrap();
+    std::fs::create_dir(outside.0.join("inner")).unwrap();
+    for (path, layout, writing) in [
+        ("film", Layout::OneFile, WriteAccess::No),
+        ("film", Layout::OneFile, WriteAccess::Destructive),
+        ("link/film", Layout::SharedFile, WriteAccess::Destructive),
+        ("link", Layout::OneFile, WriteAccess::OwnFiles),
+        ("link/inner", Layout::OneFile, WriteAccess::No),
+        ("link/inner", Layout::FilePerStream, WriteAccess::OwnFiles),
+    ] {
+        let opened = TargetStorage::at(&dir.0.join(path), &wanted(layout, writing), &mut |_| true);
+        let said = opened.unwrap_err().one_line();
+        assert!(said.contains("symbolic link"), "{path} {layout:?}: {said}");
+    }
+    assert_eq!(std::fs::read(&film).unwrap(), vec![7; 1 << 20]);
+    assert_eq!((outside.holds(), outside.0.join("inner").read_dir().unwrap().count()), (2, 0));
+}
+
+#[test]
+fn a_link_in_place_of_the_made_directory_leads_nowhere() {
+    let (dir, outside) = (Dir::new("swapped"), Dir::new("stays"));
+    let want = wanted(Layout::FilePerStream, WriteAccess::OwnFiles);
+    let place = TargetStorage::at(&dir.0, &want, &mut |_| true).unwrap();
+    let TargetStorage::Many { files, .. } = &place else { panic!("{place:?}") };
+    let paths: Vec<PathBuf> = (0..files.files()).map(|number| files.path(number)).collect();
+    let made = paths[0].parent().unwrap();
+    for path in &paths {
+        std::fs::write(outside.0.join(path.file_name().unwrap()), b"not the meter's").unwrap();
+    }
+    std::fs::rename(made, dir.0.join("moved")).unwrap();
+    std::os::unix::fs::symlink(&outside.0, made).unwrap();
+    let keep = Use { keep: true, anew: Anew::No, ..written(paths.clone()) };
+    assert!(files_port(keep, Instant::now()).is_err());
+    assert!(place.forget().is_err());
+    drop(place);
+    for path in &paths {
+        let left = std::fs::read(outside.0.join(path.file_name().unwrap())).unwrap();
+        assert_eq!(left, b"not the meter's");
+    }
+}

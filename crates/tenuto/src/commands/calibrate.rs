@@ -89,8 +89,10 @@ fn of_bare(
         return Err(Failure::new(sentence)
             .hint("write all of it first: reads of the other parts do not reach a disk"));
     }
-    let device =
-        FileDevice::open(path, OpenOptions { direct: true, write: destroy, exclusive: true })?;
+    let device = FileDevice::open(
+        path,
+        OpenOptions { write: destroy, exclusive: true, ..OpenOptions::default() },
+    )?;
     if !device.is_direct() {
         out::note("the file system refuses direct reads: the figures are those of the page cache");
     }

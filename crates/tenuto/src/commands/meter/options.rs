@@ -6,7 +6,7 @@ use crate::args::values::CommaList;
 use crate::failure::Failure;
 use device::Method;
 use meter::agents::{AgentsConfig, read_token};
-use meter::{Access, RateAlarmConfig, TargetSpec};
+use meter::{Access, RateAlarmConfig, TargetPath, TargetSpec};
 use units::ByteCount;
 
 /// Bytes of the files that are made, unless --size is given.
@@ -29,6 +29,7 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
     let agents = agents(args)?;
     Ok(TargetSpec {
         target: required("target", args.target.as_deref(), hint)?.to_owned(),
+        path: TargetPath::Typed,
         size: args.size.unwrap_or(SIZE),
         fill_level: args.fill_level,
         buffered: args.buffered,
