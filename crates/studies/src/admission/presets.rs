@@ -37,8 +37,12 @@ pub struct Setup {
     pub titles: Option<Titles>,
     /// Instead of its contenders: these, with long reads.
     pub policies: Vec<PolicyKind>,
+    /// Instead of its minRead: blocks that the paper's server reads in a slot.
+    pub min_read: Option<u32>,
     /// Mean time between arrivals.
     pub gap: Duration,
+    /// Whether a clip may be asked for again before all others were.
+    pub repeated: bool,
     /// Bytes of the largest read of those who do not read single blocks.
     pub read_size: u64,
     /// Bytes of buffers.
@@ -57,7 +61,9 @@ impl Setup {
             disk: None,
             titles: None,
             policies: Vec::new(),
+            min_read: None,
             gap,
+            repeated: false,
             read_size: if preset == Preset::Library { 4 << 20 } else { 1 << 20 },
             memory: UNLIMITED,
             startup: Duration::from_secs(1),
@@ -82,13 +88,14 @@ impl Setup {
             Preset::Library => DiskModel::preset("hdd-20tb").expect("comes along"),
         });
         let slot = Duration::from_millis(500);
-        let min_read = match (&self.disk, self.preset) {
+        let min_read = self.min_read.unwrap_or_else(|| match (&self.disk, self.preset) {
             (None, Preset::Paper) => PAPER_SMALL,
             (None, Preset::Large) => PAPER_LARGE,
             _ => fitted::pathological(&model, BLOCK, slot, 0.5),
-        };
+        });
         let kind = if self.preset == Preset::Library { ClipKind::FEATURE } else { ClipKind::SHORT };
-        let workload = Workload { gap: self.gap, read_size: self.read_size, slot };
+        let Self { gap, read_size, repeated, .. } = *self;
+        let workload = Workload { gap, read_size, slot, repeated };
         let mut study = Study {
             // As much as the disk could transfer at best, until it is known better.
             expected: model.mean_rate().0 as f64 / 8.0 * slot.as_secs_f64() / BLOCK as f64 * 0.8,

@@ -43,6 +43,8 @@ pub struct Workload {
     pub read_size: u64,
     /// The scheduling period.
     pub slot: Duration,
+    /// Whether a title may be asked for again before all others were.
+    pub repeated: bool,
 }
 
 impl Scenario {
@@ -55,7 +57,7 @@ impl Scenario {
         seed: u64,
     ) -> Self {
         let mut random = RandomSource::new(seed, REQUESTS);
-        let mut draw = Draw::new(source, false, &mut random);
+        let mut draw = Draw::new(source, workload.repeated, &mut random);
         let (mut arrivals, mut requested, mut at) = (Vec::new(), 0.0, Moment::ZERO);
         let slot = workload.slot.as_secs_f64();
         // At least one request, because the load of an empty scenario is undefined.

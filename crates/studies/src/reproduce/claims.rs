@@ -30,7 +30,9 @@ pub(super) struct Claim {
 /// The claims of one report, which are compared with our results one after another.
 pub(super) struct Claims {
     table: Table,
-    claims: std::iter::Cycle<std::vec::IntoIter<Claim>>,
+    claims: Vec<Claim>,
+    /// Number of the claim that is compared next.
+    next: usize,
 }
 
 /// A figure that the paper prints.
@@ -83,8 +85,7 @@ impl Claims {
 
     /// For results of a model of which the title states what was fitted to the paper.
     pub(super) fn titled(name: &str, title: &'static str) -> Self {
-        let claims = texts::of(name).claims.into_iter().cycle();
-        Self { table: Table::new("claims", title, &[]), claims }
+        Self { table: Table::new("claims", title, &[]), claims: texts::of(name).claims, next: 0 }
     }
 
     /// Compares the next claim, which is about `figure`, with our results: `ours` states them,
@@ -97,7 +98,8 @@ impl Claims {
         holds: impl Into<Option<bool>>,
         size: impl Into<Option<f64>>,
     ) {
-        let claim = self.claims.next().expect("the report has claims");
+        let claim = self.claims[self.next].clone();
+        self.next = (self.next + 1) % self.claims.len();
         assert_eq!(claim.figure, figure, "claims are compared in their order in reports.toml");
         let yes = |holds: bool| if holds { "yes" } else { "no" };
         let fitted = claim.direction.as_deref() == Some("fitted");
@@ -123,6 +125,13 @@ impl Claims {
             cell("deviation", ">deviation", deviation),
             cell("size", "size", size),
         ]);
+    }
+
+    /// Goes on with the claim that says `says`, so that several results can be compared with some
+    /// of the claims only.
+    pub(super) fn go_on_at(&mut self, says: &str) {
+        let claim = self.claims.iter().position(|claim| claim.says == says);
+        self.next = claim.expect("the report has this claim");
     }
 
     pub(super) fn into_table(self) -> Table {
