@@ -39,9 +39,9 @@ pub(crate) fn allocate(path: &Path, size: ByteCount, links: Links) -> Result<(),
     file.sync_all().map_err(|e| failed(path, size, e))
 }
 
-/// Allocates a part of an existing file, whose path has no symbolic links, wherever the file system has space, and extends the file
-/// as far as necessary. If the file system does not support it, nothing is done, and space is
-/// allocated when the part is written.
+/// Allocates a part of an existing file, wherever the file system has space, and extends the file
+/// as far as necessary. Symbolic links in its path are refused. If the file system does not support
+/// it, nothing is done, and space is allocated when the part is written.
 pub fn preallocate_part(path: &Path, from: u64, size: ByteCount) -> Result<(), DeviceError> {
     let file = no_links::open_file(path, OFlags::WRONLY, Links::Refused);
     let file = file.map_err(|e| failed(path, size, e))?;

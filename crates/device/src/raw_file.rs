@@ -32,8 +32,8 @@ pub enum OpenMode {
 }
 
 impl RawFile {
-    /// Opens a file by a path without symbolic links. `direct` requests direct I/O, and fails where the file system does not support
-    /// it.
+    /// Opens a file by a path in which symbolic links are refused. `direct` requests direct I/O,
+    /// and fails where the file system does not support it.
     pub fn open(path: &Path, opening: OpenMode, direct: bool) -> Result<Self, DeviceError> {
         let access = match opening {
             OpenMode::Read => OFlags::RDONLY,

@@ -144,7 +144,7 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
     let mut line = String::new();
     let read = io::stdin().lock().take(MAX_TASK).read_line(&mut line);
     read.map_err(|error| MeterError::new(format!("cannot read standard input: {error}")))?;
-    let WorkerTask { target, size, fill_level, buffered, drop_caches, method, work } =
+    let WorkerTask { target, size, fill_level, buffered, drop_caches, verify, method, work } =
         serde_json::from_str(&line).map_err(|error| {
             MeterError::usage(format!("no task of an agent on standard input: {error}"))
                 .hint("workers are started by agents; start an agent")
@@ -159,7 +159,7 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
         destructive: false,
         method: method.parse().map_err(|error: device::UnknownMethod| MeterError::of(&error))?,
         drop_caches,
-        verify: false,
+        verify,
         access: Access::default(),
         agents: None,
     };
@@ -218,12 +218,13 @@ impl Worker<'_> {
             plan.continues = continues;
             let mut go_on = |progress| self.go_on(progress);
             let log = &mut LogSink::none();
-            self.done(&runs.attempt(&target, &plan, log, &mut go_on, self.observer)?);
+            self.done(&target, &runs.attempt(&target, &plan, log, &mut go_on, self.observer)?);
         }
         Ok(())
     }
 
     fn transfers(&self, spec: &TargetSpec, mix: &TransferMix) -> Result<(), MeterError> {
+        spec.check()?;
         within_bounds(mix.files, MAX_STREAMS)?;
         let target = transfers::open(spec, mix, self.observer)?;
         self.ready(&target, &spec.target);
@@ -233,7 +234,10 @@ impl Worker<'_> {
             let plan = transfers::fit(&target, &plan)?;
             let mut go_on = |progress| self.go_on(progress);
             let log = &mut LogSink::none();
-            self.done(&transfers::attempt(&target, &plan, log, None, &mut go_on, self.observer)?);
+            self.done(
+                &target,
+                &transfers::attempt(&target, &plan, log, None, &mut go_on, self.observer)?,
+            );
         }
         Ok(())
     }
@@ -246,9 +250,9 @@ impl Worker<'_> {
         }));
     }
 
-    fn done(&self, result: &impl Serialize) {
+    fn done(&self, target: &OpenTarget, result: &impl Serialize) {
         let result = serde_json::to_value(result).expect("results have text keys only");
-        self.report(&WorkerReply::Done(result));
+        self.report(&WorkerReply::Done(result, target.verified()));
     }
 
     fn report(&self, reply: &WorkerReply) {

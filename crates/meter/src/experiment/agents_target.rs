@@ -20,6 +20,7 @@ use crate::live::Live;
 use crate::observer::Observer;
 use crate::progress::RunProgress;
 use crate::streams::StreamsPlan;
+use crate::target::VerifyReport;
 use crate::transfers::{TransfersOutcome, TransfersPlan};
 use serde::de::DeserializeOwned;
 use std::cell::{Ref, RefCell};
@@ -229,6 +230,17 @@ impl AgentsTarget {
             all.incomplete();
         }
         Ok(all)
+    }
+
+    /// What the agents have verified; `None` where nothing was to be verified.
+    pub(super) fn verified(&self) -> Option<VerifyReport> {
+        let mut all: Option<VerifyReport> = None;
+        for agent in &self.fleet.borrow().agents {
+            for verified in agent.workers.iter().filter_map(|worker| worker.verified.clone()) {
+                all.get_or_insert_default().add(verified.by(&agent.name));
+            }
+        }
+        all
     }
 
     /// The reasons why the results are not those that were asked for.

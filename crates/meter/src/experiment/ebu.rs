@@ -11,12 +11,13 @@ use super::rate_alarm::RateAlarmConfig;
 use super::record::{self, ExperimentReport};
 use super::study::{StudyConfig, run_study};
 use super::target::TargetSpec;
+use crate::blame::beneath;
 use crate::error::{MeterError, MeterErrorKind};
 use crate::observer::Observer;
 use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, time};
 use crate::study::{Scale, Study, StudyPlan};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::show::count;
 use units::{BitRate, ByteCount};
@@ -42,14 +43,22 @@ struct Chapter(&'static str, &'static str, &'static [EbuPart]);
 
 #[derive(Clone, Copy)]
 enum EbuPart {
+    /// The ramp of readers of a file that is so small that the server has it in its memory.
+    Network,
     Ramp(&'static str),
     Study(&'static str),
 }
 
-use EbuPart::{Ramp, Study as Compared};
+use EbuPart::{Network, Ramp, Study as Compared};
 
 /// The chapters in the order of the paper.
-const CHAPTERS: [Chapter; 7] = [
+const CHAPTERS: [Chapter; 8] = [
+    Chapter(
+        "The network",
+        "One to ten clients on a file that was just written and that the server has in its \
+         memory, as for figures 29 to 32: what network and protocol deliver, without disks.",
+        &[Network],
+    ),
     Chapter(
         "Access profiles",
         "Length of transfers, random access and block size (figures 19 to 22).",
@@ -92,6 +101,7 @@ const CHAPTERS: [Chapter; 7] = [
 impl EbuPart {
     fn name(self) -> &'static str {
         match self {
+            Network => "network",
             Ramp(name) | Compared(name) => name,
         }
     }
@@ -118,10 +128,10 @@ pub fn run_ebu(
             break;
         }
         if let Err(error) = &found
-            && done.is_empty()
+            && done.iter().all(|before| before.found.is_err())
             && error.kind != MeterErrorKind::Usage
         {
-            // The first part: the target cannot be used at all.
+            // Nothing was measured: the target cannot be used at all.
             return Err(error.clone());
         }
         let said = match &found {
@@ -145,21 +155,27 @@ fn run_part(
 ) -> Result<(Vec<String>, Value), MeterError> {
     let EbuConfig { target, step, seed, .. } = config;
     let out = config.out.as_ref().map(|out| out.join(part.name()));
+    let ramp = |name: &str, target: TargetSpec, out| {
+        let script = load_script(name)?;
+        let config = RampConfig {
+            profile: load_profile(&script.profile)?,
+            script,
+            target,
+            step_length: *step,
+            seed: *seed,
+            alarm: RateAlarmConfig::default(),
+            metrics: None,
+            out,
+        };
+        run_ramp(&config, observer)
+    };
     let report = match part {
-        Ramp(name) => {
-            let script = load_script(name)?;
-            let config = RampConfig {
-                profile: load_profile(&script.profile)?,
-                script,
-                target: target.clone(),
-                step_length: *step,
-                seed: *seed,
-                alarm: RateAlarmConfig::default(),
-                metrics: None,
-                out,
-            };
-            run_ramp(&config, observer)?
+        Network => {
+            check_network(target)?;
+            let size = target.size.min(SMALL);
+            ramp("ebu-single-read", TargetSpec { size, ..target.clone() }, out)?
         }
+        Ramp(name) => ramp(name, target.clone(), out)?,
         Compared(name) => {
             let study = Study::named(name).expect("each chapter names studies that there are");
             if target.agents.is_some() {
@@ -180,11 +196,29 @@ fn run_part(
     };
     report.verdict?;
     let sentences = match part {
-        Ramp(_) => vec![of_ramp(&report.summary)],
+        Network | Ramp(_) => vec![of_ramp(&report.summary)],
         Compared(_) => of_study(&report.summary),
     };
     Ok((sentences, report.summary))
 }
+
+/// Refuses to measure a network where there is none. Agents are taken for clients of a server.
+fn check_network(target: &TargetSpec) -> Result<(), MeterError> {
+    let stack = beneath(Path::new(&target.target));
+    let here = target.is_simulated() || target.is_null() || stack.is_local();
+    if target.agents.is_none() && here && !target.is_bucket() {
+        return Err(MeterError::usage("the storage is in this machine")
+            .hint("measure from a client of the storage"));
+    }
+    if target.agents.is_none() && !target.is_made() {
+        return Err(MeterError::usage("it needs a file of its own size")
+            .hint("name a directory as --target"));
+    }
+    Ok(())
+}
+
+/// The size of a file that every server keeps in its memory.
+const SMALL: ByteCount = ByteCount(256 << 20);
 
 /// The length of a run of a comparison.
 const COMPARED: Duration = Duration::from_secs(10);
@@ -310,7 +344,7 @@ fn page(config: &EbuConfig, done: &[PartResult]) -> Result<Page, MeterError> {
                 Err(error) => vec![Block::Text(format!("{name} is left out: {}.", error.message))],
             });
         }
-        let ramps = || own.iter().filter(|one| matches!(one.part, Ramp(_)));
+        let ramps = || own.iter().filter(|one| matches!(one.part, Network | Ramp(_)));
         if ramps().any(|one| one.found.is_ok()) {
             let plot = |title: &str, unit: &str, of: fn(&Value) -> f64| {
                 let line = |one: &&&PartResult| {
@@ -337,8 +371,8 @@ fn page(config: &EbuConfig, done: &[PartResult]) -> Result<Page, MeterError> {
     }
     blocks.push(Block::Text(
         "Each part has its own report, in the directory of its name beside this one. What is not \
-         covered: the network by itself (`meter bottleneck` tells its part), and storage of which \
-         a disk has failed."
+         covered: storage of which a disk has failed. `meter bottleneck` tells which part of the path \
+         limits."
             .to_owned(),
     ));
     Ok(Page {
@@ -359,6 +393,7 @@ mod tests {
         for part in CHAPTERS.iter().flat_map(|chapter| chapter.2) {
             match part {
                 Ramp(name) => assert!(load_script(name).is_ok(), "{name}"),
+                Network => {}
                 Compared(name) => assert!(Study::named(name).is_some(), "{name}"),
             }
         }

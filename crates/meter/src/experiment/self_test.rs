@@ -160,10 +160,9 @@ mod tests {
         check(1);
     }
 
-    /// `cargo test --release -p meter --lib -- --ignored --nocapture two_hundred`: a quarter of an
-    /// hour.
+    /// `cargo test --release -p meter --lib -- --ignored --nocapture two_hundred`: half an hour.
     #[test]
-    #[ignore = "takes a quarter of an hour"]
+    #[ignore = "takes half an hour"]
     fn the_capacity_of_two_hundred_known_storages_is_found_with_every_profile() {
         check(200);
     }

@@ -17,7 +17,7 @@ use crate::observer::Observer;
 use crate::report::{Block, Page, VerdictKind};
 use crate::s3::{Access, Address, TestObjects};
 use crate::target::{
-    FileSet, FillLevel, Layout, TargetNeeds, TargetStorage, Verifier, WriteAccess,
+    FileSet, FillLevel, Layout, TargetNeeds, TargetStorage, Verifier, VerifyReport, WriteAccess,
 };
 use device::Method;
 use disk::DiskModel;
@@ -117,10 +117,11 @@ impl TargetSpec {
             return Err(MeterError::usage(format!("agents cannot measure {}", self.target))
                 .hint("name a directory or a file on each agent"));
         }
-        let makes_here = self.agents.is_none() && Path::new(&self.target).is_dir();
-        if self.verify && !makes_here {
-            return Err(MeterError::usage("--verify is for files that the meter makes here")
-                .hint("name a directory of this machine as --target"));
+        // An agent checks its own target.
+        let makes_files = self.agents.is_some() || Path::new(&self.target).is_dir();
+        if self.verify && !makes_files {
+            return Err(MeterError::usage("--verify is for files that the meter makes")
+                .hint("name a directory as --target"));
         }
         let local = self.method != Method::Best
             || self.buffered
@@ -240,6 +241,7 @@ impl TargetSpec {
             fill_level: self.fill_level,
             buffered: self.buffered,
             drop_caches: self.drop_caches,
+            verify: self.verify,
             method: self.method.name().to_owned(),
             work,
         };
@@ -298,16 +300,6 @@ impl TargetSpec {
     }
 }
 
-/// What was verified, in words.
-fn verified(verifier: &Verifier) -> String {
-    match verifier.counts() {
-        (pages, 0) => format!("{} as they were written", count(pages, "page")),
-        (pages, wrong) => {
-            format!("{wrong} of {} differ from what was written", count(pages, "page"))
-        }
-    }
-}
-
 /// Reports how much of `size` bytes is filled; the callback returns false once the user stops.
 fn filling(size: ByteCount, observer: &dyn Observer) -> impl FnMut(u64) -> bool {
     move |done| {
@@ -325,10 +317,11 @@ impl OpenTarget {
         }
     }
 
-    /// Verifies what is read, where that is wanted.
-    fn verifier(&self) -> Option<&Verifier> {
+    /// What was verified until now, where that is wanted.
+    pub(super) fn verified(&self) -> Option<VerifyReport> {
         match self {
-            Self::Local { verifier, .. } => verifier.as_deref(),
+            Self::Local { verifier, .. } => verifier.as_deref().map(Verifier::report),
+            Self::Agents(agents) => agents.verified(),
             _ => None,
         }
     }
@@ -336,10 +329,9 @@ impl OpenTarget {
     /// Refuses results of which a part was lost, and storage that returned other data than was
     /// written.
     pub(super) fn check_whole(&self) -> Result<(), MeterError> {
-        let wrong = self.verifier().map_or(0, |verifier| verifier.counts().1);
-        if let (Some(verifier), 1..) = (self.verifier(), wrong) {
-            let first = verifier.lines().into_iter().next().unwrap_or_default();
-            let pages = count(wrong, "page");
+        if let Some(report) = self.verified().filter(|report| report.differ > 0) {
+            let first = report.lines().into_iter().next().unwrap_or_default();
+            let pages = count(report.differ, "page");
             return Err(MeterError::damaged(format!(
                 "{pages} differ from what was written: {first}"
             ))
@@ -355,10 +347,10 @@ impl OpenTarget {
 
     /// Adds to a page what each agent measured, if agents did.
     pub(super) fn extend(&self, mut page: Page) -> Result<Page, MeterError> {
-        if let Some(verifier) = self.verifier() {
+        if let Some(report) = self.verified() {
             page.blocks.push(Block::Heading("Verified".into()));
-            page.blocks.push(Block::Text(verified(verifier) + "."));
-            page.blocks.extend(verifier.lines().into_iter().map(Block::Text));
+            page.blocks.push(Block::Text(format!("{report}.")));
+            page.blocks.extend(report.lines().into_iter().map(Block::Text));
         }
         if let Some(agents) = self.agents() {
             page.blocks.extend(agents_page::blocks(&agents.last())?);
@@ -373,16 +365,15 @@ impl OpenTarget {
 
     /// What each agent measured and what was verified, as text before a report.
     pub(super) fn text(&self) -> String {
-        let verified =
-            self.verifier().map(|verifier| format!("verified: {}\n\n", verified(verifier)));
+        let verified = self.verified().map(|report| format!("verified: {report}\n\n"));
         let agents = self.agents().map(|agents| agents_page::text(&agents.last()) + "\n");
-        verified.or(agents).unwrap_or_default()
+        verified.unwrap_or_default() + &agents.unwrap_or_default()
     }
 
     /// Adds to a summary which agents measured what, if agents did.
     pub(super) fn describe(&self, summary: &mut Value) {
-        if let Some(verifier) = self.verifier() {
-            summary["verify"] = verifier.json();
+        if let Some(report) = self.verified() {
+            summary["verify"] = json!(report);
         }
         let Some(agents) = self.agents() else { return };
         let why_not = agents.why_not();

@@ -7,6 +7,7 @@ use super::messages::{
     About, AgentReply, AgentRequest, TargetFacts, WorkerReply, WorkerStep, WorkerTask,
 };
 use crate::progress::RunProgress;
+use crate::target::VerifyReport;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -54,6 +55,8 @@ pub(crate) struct WorkerState {
     pub progress: RunProgress,
     /// The result of its last step.
     pub result: Option<Value>,
+    /// What it has verified in all steps.
+    pub verified: Option<VerifyReport>,
     /// Whether its process is gone.
     pub ended: bool,
 }
@@ -280,8 +283,9 @@ impl Fleet {
                 match reply {
                     WorkerReply::Ready(facts) => worker.facts = Some(facts),
                     WorkerReply::Progress(progress) => worker.progress = progress,
-                    WorkerReply::Done(result) => {
+                    WorkerReply::Done(result, verified) => {
                         (worker.busy, worker.result) = (false, Some(result));
+                        worker.verified = verified;
                     }
                 }
             }

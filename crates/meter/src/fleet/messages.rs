@@ -3,7 +3,7 @@
 use crate::blame::Stack;
 use crate::profiles::Profile;
 use crate::progress::RunProgress;
-use crate::target::FileSet;
+use crate::target::{FileSet, VerifyReport};
 use crate::transfers::{TransferMix, TransfersPlan};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::Reason;
 
 /// The protocol's version, which must be the same on both sides.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// The agent's first message, in the clear.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub(crate) struct WorkerTask {
     pub buffered: bool,
     /// Whether the page cache is emptied of the files before each step.
     pub drop_caches: bool,
+    /// Whether recognisable data is written, and what is read is verified.
+    pub verify: bool,
     /// The name of a [`Method`](device::Method).
     pub method: String,
     /// What is done there.
@@ -154,8 +156,8 @@ pub(crate) enum WorkerOrder {
 pub(crate) enum WorkerReply {
     Ready(TargetFacts),
     Progress(RunProgress),
-    /// The result of a step.
-    Done(Value),
+    /// The result of a step, and what was verified since the worker was ready.
+    Done(Value, Option<VerifyReport>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -171,6 +171,7 @@ fn task(target: &str) -> WorkerTask {
         fill_level: None,
         buffered: false,
         drop_caches: false,
+        verify: false,
         method: "best".into(),
         work: WorkerWork::Streams(work),
     }
@@ -223,7 +224,7 @@ fn a_worker_that_ends_before_it_is_ready_ends_the_run() {
 const WAITING: &str = "cat >/dev/null; echo over >$0";
 
 /// A worker that reports without a pause until its input has ended, and says when it has.
-const TALKING: &str = "yes '{\"Done\":0}' & cat >/dev/null; kill $!; echo over >$0";
+const TALKING: &str = "yes '{\"Done\":[0,null]}' & cat >/dev/null; kill $!; echo over >$0";
 
 /// An agent with this worker whose controller has ordered it and reads nothing: returns when the
 /// agent has ended and its worker has cleaned up. With `beats` the controller sends signs of life.
@@ -268,6 +269,6 @@ fn workers_end_when_their_controller_is_alive_and_reads_no_replies() {
 #[test]
 fn a_reply_that_a_controller_does_not_take_is_noticed() {
     // The number of replies that wait never reaches its bound here.
-    let slow = "yes '{\"Done\":0}' | head -n 2000 & cat >/dev/null; wait; echo over >$0";
+    let slow = "yes '{\"Done\":[0,null]}' | head -n 2000 & cat >/dev/null; wait; echo over >$0";
     given_up("slow", slow, Duration::from_millis(300), true);
 }

@@ -46,7 +46,7 @@ pub(crate) use storage::{TargetError, TargetNeeds, TargetStorage, WriteAccess};
 pub(crate) use test_files::TestFiles;
 pub(crate) use thread_pool::{PoolWorker, ThreadPool};
 pub use ticking::TickingPort;
-pub(crate) use verify::Verifier;
+pub(crate) use verify::{Verifier, VerifyReport};
 
 #[cfg(test)]
 mod tests;

@@ -111,8 +111,9 @@ impl Hinted for TargetError {
 }
 
 impl TargetStorage {
-    /// Opens the target at `path`, of which no part is a symbolic link: in a directory files are made
-    /// and filled; a file or a block device is used as it is. `go_on` receives the bytes written so far.
+    /// Opens the target at `path`, in which symbolic links are refused: in a directory files are
+    /// made and filled; a file or a block device is used as it is. `go_on` receives the bytes
+    /// written so far.
     pub(crate) fn at(
         path: &Path,
         wanted: &TargetNeeds,

@@ -29,8 +29,9 @@ pub(crate) struct TestFiles {
 }
 
 impl TestFiles {
-    /// Makes and fills `count` files. No part of the path `dir` is a symbolic link. `which` numbers the sets that this program has in the
-    /// directory at the same time, from 0. `go_on` receives the total of bytes written so far.
+    /// Makes and fills `count` files in `dir`, a path in which symbolic links are refused. `which`
+    /// numbers the sets that this program has in the directory at the same time, from 0. `go_on`
+    /// receives the total of bytes written so far.
     pub(crate) fn make(
         dir: &Path,
         which: u32,

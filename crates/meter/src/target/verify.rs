@@ -11,14 +11,17 @@
 //! end in any order, so that neither is required then.
 
 use device::DeviceError;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::index;
+use units::show::count;
 
 /// The unit that is verified.
 const PAGE: usize = 4096;
@@ -34,18 +37,31 @@ struct Verified {
     required: BTreeMap<(u32, u64), u32>,
     /// Writes in progress.
     in_flight: Vec<Checked>,
-    pages: u64,
-    wrong: u64,
-    first: Vec<WrongPage>,
+    report: VerifyReport,
 }
 
 /// A page that was not as it was written.
-#[derive(Clone, Debug)]
-struct WrongPage {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WrongPage {
+    /// The agent that read it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
     file: u32,
     offset: u64,
-    at: Duration,
-    what: &'static str,
+    /// Seconds of the run.
+    at: f64,
+    what: Cow<'static, str>,
+}
+
+/// What was verified.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct VerifyReport {
+    /// Number of pages that were verified.
+    pub pages: u64,
+    /// Number of those that differ from what was written.
+    pub differ: u64,
+    /// The first that differ.
+    first: Vec<WrongPage>,
 }
 
 /// An operation in progress whose data is verified.
@@ -128,52 +144,65 @@ impl Verifier {
                 let checked = pages.zip(memory.chunks(PAGE)).zip(required);
                 let wrong = checked.filter_map(|((page, memory), required)| {
                     let what = difference(memory, file, page, required)?;
-                    Some(WrongPage { file, offset: page * PAGE as u64, at, what })
+                    let (offset, at) = (page * PAGE as u64, at.as_secs_f64());
+                    Some(WrongPage { agent: None, file, offset, at, what: what.into() })
                 });
                 let wrong: Vec<WrongPage> = wrong.collect();
                 let mut state = self.state();
-                state.pages += (memory.len() / PAGE) as u64;
-                state.wrong += wrong.len() as u64;
-                let Some(first) = wrong.first().cloned() else { return Ok(()) };
-                let room = MOST_SHOWN.saturating_sub(state.first.len());
-                state.first.extend(wrong.into_iter().take(room));
+                let first = wrong.first().cloned();
+                let (pages, differ) = ((memory.len() / PAGE) as u64, wrong.len() as u64);
+                state.report.add(VerifyReport { pages, differ, first: wrong });
+                let Some(first) = first else { return Ok(()) };
                 Err(DeviceError::Io {
                     action: "verifying",
                     path: path(),
                     offset: first.offset,
                     length: PAGE as u64,
-                    source: io::Error::new(io::ErrorKind::InvalidData, first.what),
+                    source: io::Error::new(io::ErrorKind::InvalidData, first.what.into_owned()),
                 })
             }
         }
     }
 
-    /// Number of pages that were verified, and of those that differed.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let state = self.state();
-        (state.pages, state.wrong)
+    /// What was verified until now.
+    pub(crate) fn report(&self) -> VerifyReport {
+        self.state().report.clone()
+    }
+}
+
+impl VerifyReport {
+    /// Adds what was verified elsewhere or later.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.pages += other.pages;
+        self.differ += other.differ;
+        let room = MOST_SHOWN.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
     }
 
-    /// The pages that differed, for a summary.
-    pub(crate) fn json(&self) -> Value {
-        let state = self.state();
-        let first = state.first.iter().map(|WrongPage { file, offset, at, what }| {
-            json!({ "file": file, "offset": offset, "at": at.as_secs_f64(), "what": what })
-        });
-        json!({
-            "pages": state.pages,
-            "differ": state.wrong,
-            "first": first.collect::<Vec<_>>(),
-        })
+    /// As read by this agent.
+    pub(crate) fn by(mut self, agent: &str) -> Self {
+        self.first.iter_mut().for_each(|page| page.agent = Some(agent.to_owned()));
+        self
     }
 
-    /// The first pages that differed, one line each.
+    /// The first pages that differ, one line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |page: &WrongPage| {
-            let WrongPage { file, offset, at, what } = page;
-            format!("file {file}, offset {offset}, at {:.3} s: {what}", at.as_secs_f64())
+            let WrongPage { agent, file, offset, at, what } = page;
+            let agent = agent.as_ref().map(|name| format!("agent {name}, ")).unwrap_or_default();
+            format!("{agent}file {file}, offset {offset}, at {at:.3} s: {what}")
         };
-        self.state().first.iter().take(10).map(line).collect()
+        self.first.iter().take(10).map(line).collect()
+    }
+}
+
+impl fmt::Display for VerifyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pages = count(self.pages, "page");
+        match self.differ {
+            0 => write!(f, "{pages} as they were written"),
+            differ => write!(f, "{differ} of {pages} differ from what was written"),
+        }
     }
 }
 
@@ -260,12 +289,17 @@ mod tests {
             assert!(said.contains("/films/3") && said.ends_with(what), "{said}");
         }
         // One page of the first case, both of the others.
-        assert_eq!(verifier.counts(), (10, 7));
+        let report = verifier.report();
+        assert_eq!((report.pages, report.differ), (10, 7));
         assert_eq!(
-            verifier.lines()[0],
+            report.lines()[0],
             "file 3, offset 12288, at 1.500 s: other bytes than were written"
         );
-        assert_eq!(verifier.json()["first"][0]["offset"], 12288);
+        assert_eq!(serde_json::to_value(&report).unwrap()["first"][0]["offset"], 12288);
+        let mut both = report.clone().by("edit1");
+        both.add(report.by("edit2"));
+        assert_eq!(both.to_string(), "14 of 20 pages differ from what was written");
+        assert!(both.lines()[0].starts_with("agent edit1, file 3, offset 12288"), "{both:?}");
     }
 
     #[test]

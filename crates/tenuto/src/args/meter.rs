@@ -64,12 +64,12 @@ pub(crate) enum MeterCommand {
     Ramp(Box<RampArgs>),
     /// Run the whole procedure of EBU TECH 3362, with one report.
     ///
-    /// Access profiles, ramps of clients on one file and on a file for each, caches, fill level,
-    /// fragmentation, and one node and several, in the order of the paper's chapters. Each part has
-    /// its own directory in --out; the report says of each what was found, and draws rates and
-    /// largest latencies by number of clients. What the target does not allow is left out with the
-    /// reason. Eighty steps of an hour unless --step is given. With --agents or --hosts the ramps
-    /// are made on many machines, and the comparisons are left out.
+    /// The network, access profiles, ramps of clients on one file and on a file for each, caches,
+    /// fill level, fragmentation, and one node and several, in the order of the paper's chapters.
+    /// Each part has its own directory in --out; the report says of each what was found, and draws
+    /// rates and largest latencies by number of clients. What the target does not allow is left out
+    /// with the reason. Ninety steps of an hour unless --step is given. With --agents or --hosts the
+    /// ramps are made on many machines, and the comparisons are left out.
     Ebu(Box<EbuArgs>),
     /// Count and plot the late frames of a run again, from its log alone.
     ///
@@ -172,9 +172,10 @@ pub(crate) struct TargetArgs {
     pub(crate) drop_caches: bool,
     /// Write recognisable data, and verify everything that is read.
     ///
-    /// In a directory of this machine. Every page of 4 KiB that is not as it was written is
-    /// reported with file, offset and time, also one that an acknowledged write should have
-    /// changed. Ends with exit code 4 if there is one. Takes processor time, as the meter's part.
+    /// In a directory, of this machine or of agents. Every page of 4 KiB that is not as it was
+    /// written is reported with file, offset and time, also one that an acknowledged write should
+    /// have changed. Ends with exit code 4 if there is one. Takes processor time, as the meter's
+    /// part.
     #[arg(long)]
     pub(crate) verify: bool,
     #[command(flatten)]

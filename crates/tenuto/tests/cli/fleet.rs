@@ -255,6 +255,46 @@ fn a_fleet_with_one_missing_is_not_valid() {
 }
 
 #[test]
+fn agents_verify_what_they_read() {
+    use std::os::unix::fs::FileExt;
+    let (dir, agents, line) = three();
+    let same = said(&dir, &format!("{line} --streams 3 --duration 1s --verify"));
+    assert_eq!(same["verify"]["differ"], 0, "{same}");
+    assert!(same["verify"]["pages"].as_u64().unwrap() > 0, "{same}");
+
+    // Frames are read again and again; one of them is changed behind the back of its agent.
+    let mut controller = program(&dir.path("."))
+        .args(format!("{line} --streams 3 --layout file-per-stream --verify").split_whitespace())
+        .args("--duration 8s --json --metrics 127.0.0.1:0".split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(controller.stderr.take().unwrap());
+    wait_for_metric(&mut errors, "tenuto_meter_agents{state=\"running\"} 3");
+    let made = std::fs::read_dir(dir.path("films")).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::OpenOptions::new().write(true).open(made.join("00000000")).unwrap();
+    let third = 2 * 290_816;
+    file.write_all_at(&[0; 4096], third).unwrap();
+    file.sync_all().unwrap();
+    let mut out = String::new();
+    controller.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    let mut notes = String::new();
+    errors.read_to_string(&mut notes).unwrap();
+    assert_eq!(controller.wait().unwrap().code(), Some(4), "{notes}");
+    let found: Value = serde_json::from_str(&out).unwrap();
+    let first = &found["verify"]["first"][0];
+    assert_eq!((&first["offset"], &first["what"]), (&third.into(), &"zeros".into()), "{found}");
+    assert!(agents.iter().any(|agent| first["agent"] == *agent.address), "{found}");
+    assert!(notes.contains("differ from what was written: agent 127.0.0."), "{notes}");
+    let film = dir.path("one.bin");
+    std::fs::write(&film, [7; 4096]).unwrap();
+    std::fs::rename(&film, dir.path("films/one.bin")).unwrap();
+    let one = line.replace("/films ", "/films/one.bin ");
+    dir.fails(&format!("{one} --verify"), 1, "--verify is for files that the meter makes");
+}
+
+#[test]
 fn silent_connections_keep_no_controller_out() {
     let (dir, agents, line) = three();
     let silent: Vec<TcpStream> = agents

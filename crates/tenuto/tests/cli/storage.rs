@@ -468,13 +468,14 @@ fn the_ebus_procedure_is_one_command_with_one_report() {
     let line = "meter ebu --target sim:ssd-nvme --step 200ms --repeats 1 --out all";
     let report = dir.json(line);
     let parts = report["parts"].as_array().unwrap();
-    assert_eq!(parts.len(), 19, "{report}");
+    assert_eq!(parts.len(), 20, "{report}");
     let part = |name: &str| parts.iter().find(|part| part["name"] == name).unwrap();
     let read = part("ebu-multi-read");
     assert_eq!(read["summary"]["steps"].as_array().unwrap().len(), 10);
     assert!(read["found"][0].as_str().unwrap().contains("mean latency"), "{read}");
-    // A simulated disk has no page cache, and nothing says where a second node is.
+    // A simulated disk has no network and no page cache, and nothing says where a second node is.
     assert!(part("cache")["left_out"].as_str().unwrap().contains("no page cache"), "{report}");
+    assert!(part("network")["left_out"].as_str().unwrap().contains("in this machine"), "{report}");
     assert!(part("nodes")["left_out"].as_str().unwrap().contains("second node"), "{report}");
     assert!(part("position")["found"][0].is_string(), "{report}");
     let page = String::from_utf8(dir.read("all/report.html")).unwrap();

@@ -51,7 +51,6 @@ fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure> {
     // Options that agents do not have would otherwise be ignored in silence.
     let refused = first_given(&[
         ("destroy", args.overwrite.destroy),
-        ("verify", args.verify),
         ("endpoint", args.endpoint.is_some()),
         ("region", args.region.is_some()),
         ("ca-file", args.tls.ca_file.is_some()),
