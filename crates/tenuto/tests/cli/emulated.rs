@@ -295,7 +295,7 @@ fn what_is_no_disks_backing_is_refused_by_those_who_emulate() {
     assert!(dir.path("small.img").exists(), "what was there stays there");
     // Nobody, who may not mount: nothing is made, and it says what is missing.
     // A checkout in a home folder is not for everybody: the program is copied to where it is.
-    std::fs::copy(env!("CARGO_BIN_EXE_tenuto"), dir.path("tenuto")).unwrap();
+    dir.install(env!("CARGO_BIN_EXE_tenuto"), "tenuto");
     let output = Command::new(dir.path("tenuto"))
         .current_dir(dir.path("."))
         .env("XDG_RUNTIME_DIR", dir.path("."))

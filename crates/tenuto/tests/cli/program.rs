@@ -48,6 +48,15 @@ impl TestDir {
         std::fs::write(self.path(name), bytes).expect("a file for the test");
     }
 
+    /// A program of the folder, copied from another file. A process of its own copies it: while a
+    /// file is open for writing here, a child that another test starts inherits the descriptor, and
+    /// the program cannot be executed until that child has let go of it ("Text file busy").
+    pub(crate) fn install(&self, from: impl AsRef<Path>, name: &str) {
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]).arg(from.as_ref()).arg(self.path(name));
+        assert!(install.status().expect("install runs").success(), "{name} is copied");
+    }
+
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).expect(name)
     }

@@ -195,8 +195,7 @@ fn a_user_who_may_only_read_a_store_can_list_check_and_export() {
         std::fs::set_permissions(dir.path(name), mode).unwrap();
     };
     // A copy, because that user may be unable to reach the one under `target`.
-    std::fs::copy(env!("CARGO_BIN_EXE_tenuto"), dir.path("tenuto")).unwrap();
-    mode("tenuto", 0o755);
+    dir.install(env!("CARGO_BIN_EXE_tenuto"), "tenuto");
     mode("a.store", 0o644);
     mode(".", 0o777);
     let before = dir.read("a.store");

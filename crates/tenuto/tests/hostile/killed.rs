@@ -3,9 +3,7 @@
 
 use crate::program::{TestDir, program};
 use crate::stage::{assert_unchanged, connect, eventually, ffmpeg, holdings};
-use std::fs::Permissions;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -29,8 +27,8 @@ impl Halfway {
         let whole = std::fs::read(whole).unwrap();
         std::fs::create_dir(dir.path("bin")).unwrap();
         dir.write("bin/half.mp4", &whole[..whole.len() / 2]);
-        dir.write("bin/ffmpeg", HANGS);
-        std::fs::set_permissions(dir.path("bin/ffmpeg"), Permissions::from_mode(0o755)).unwrap();
+        dir.write("hangs.sh", HANGS);
+        dir.install(dir.path("hangs.sh"), "bin/ffmpeg");
         Self { dir }
     }
 
