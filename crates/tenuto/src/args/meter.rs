@@ -67,9 +67,9 @@ pub(crate) enum MeterCommand {
     /// The network, access profiles, ramps of clients on one file and on a file for each, caches,
     /// fill level, fragmentation, and one node and several, in the order of the paper's chapters.
     /// Each part has its own directory in --out; the report says of each what was found, and draws
-    /// rates and largest latencies by number of clients. What the target does not allow is left out
-    /// with the reason. Ninety steps of an hour unless --step is given. With --agents or --hosts the
-    /// ramps are made on many machines, and the comparisons are left out.
+    /// rates and largest latencies by number of clients. What the target does not allow is left
+    /// out with the reason. Ninety steps of an hour unless --step is given. With --agents or
+    /// --hosts the ramps are made on many machines, and the comparisons are left out.
     Ebu(Box<EbuArgs>),
     /// Count and plot the late frames of a run again, from its log alone.
     ///
