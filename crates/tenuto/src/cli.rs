@@ -125,7 +125,7 @@ Options:
   -V, --version  The version, as `tenuto version`
 
 First steps:
-  tenuto format film.store --size 10GiB
+  tenuto format film.store --size 2GiB
   tenuto ingest film.store film.mkv
   tenuto serve film.store        then open http://127.0.0.1:8080/console/
 

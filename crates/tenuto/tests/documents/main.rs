@@ -44,7 +44,7 @@ macro_rules! pages {
 }
 
 // A page waits most of its time, for what plays or is measured; so four run at the same time. The
-// stores of 10 GiB are in one lane, and each of the longest pages begins another.
+// largest stores are in one lane, and each of the longest pages begins another.
 pages! {
     readme: 0, "README.md";
     first_film: 0, "docs/guide/first-film.md";

@@ -13,14 +13,14 @@ const BEFORE: &[(&str, &str)] = &[
         "tenuto ingest",
         "clip nosferatu.mkv; clip caligari.mov; clip a.mkv; clip film-1080.mp4 480x270
          clip film-360.mp4; clip metropolis.mkv; cp a.mkv master.mxf; rm film.store
-         for store in film other third archive; do tenuto format $store.store --size 1GiB; done",
+         for store in film other third archive; do tenuto format $store.store --size 256MiB; done",
     ),
     ("tenuto rm", "tenuto ingest other.store a.mkv --title Nosferatu"),
     ("tenuto rename", "tenuto ingest film.store a.mkv --title Nosferatu"),
     (
         "tenuto check",
         "rm film.store other.store
-         for store in film other; do tenuto format $store.store --size 1GiB; done
+         for store in film other; do tenuto format $store.store --size 256MiB; done
          tenuto ingest film.store a.mkv --replica other.store",
     ),
     ("tenuto relabel", "tenuto format copy.store --size 64MiB"),
