@@ -58,7 +58,7 @@ test: ## check format, lints and repository rules, and run all tests
 lint: ## the part of `make test` that runs no test
 	scripts/rust.sh scripts/lint.sh
 
-demo: ## serve more viewers than a disk holds, with and without admission (3 min)
+demo: ## serve more viewers than a disk holds, with and without admission (4 min)
 	@scripts/deps.sh build demo
 	$(CARGO) build --release --locked --package tenuto --package demo
 	$(CARGO) run --release --locked --quiet --package demo

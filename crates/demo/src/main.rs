@@ -3,6 +3,7 @@
 //! ```text
 //!   footage ─ format ─ ingest ─ calibrate ─┬─ serve ── play N viewers ──┬─ summary.json
 //!                                          │         └─ play an evening └─ report.html
+//!                                          ├─ nginx ── play that evening (where it can run)
 //!                                          └─ serve --admission none
 //!                                             └─ play the same N
 //! ```
@@ -15,6 +16,7 @@
 
 mod children;
 mod media;
+mod nginx;
 mod page;
 mod server;
 mod summary;
@@ -38,7 +40,7 @@ given), and writes target/demo/report.html and summary.json there.
 
 Environment:
   MEDIA=PATH...      your own footage beside the generated titles
-  DEMO_SECONDS=N     playing time of all three rounds together, 10 to 3600 (default 60)
+  DEMO_SECONDS=N     playing time of Tenuto's three rounds together, 10 to 3600 (default 60)
   AS_DISK=MODEL      the disk model that reads are slowed down to; none: the disk as it is
   KEEP=1             leave the server running at the end
   TENUTO=PATH        another program than target/release/tenuto
@@ -70,13 +72,15 @@ fn run(root: &Path) -> Result<(), Problem> {
     let calibration = demo.calibrate()?;
     let disk = demo.choose_disk(&calibration);
     let server = demo.serve(&disk, None, "serve.log")?;
-    let capacity = Capacity::of(&server.opened()?, &server.get("/titles")?, MEMORY_MIB << 20);
+    let titles = server.get("/titles")?;
+    let capacity = Capacity::of(&server.opened()?, &titles, MEMORY_MIB << 20);
     let crowd = Crowd::for_capacity(&capacity, demo.seconds);
     println!("\nDisk: {}.\n{}\n", disk.words, capacity.sentence());
     let with = demo.play(&server, &crowd, "with admission")?;
     // The first crowd has left: its places are free at once for those who come now.
     let evening = demo.play(&server, &crowd.of_an_evening(), "popular evening")?;
     drop(server);
+    let nginx = demo.evening_of_nginx(&footage.files, &titles, &disk, &crowd.of_an_evening())?;
     let server = demo.serve(&disk, Some("none"), "serve-none.log")?;
     // The first server is stopped by now, so that each round has the disk to itself.
     let without = demo.play(&server, &crowd, "without admission")?;
@@ -89,6 +93,7 @@ fn run(root: &Path) -> Result<(), Problem> {
         capacity,
         with,
         evening,
+        nginx,
         without,
         commands,
     };
@@ -299,9 +304,25 @@ impl Demo {
 
     /// Plays one round and samples the server's status meanwhile.
     fn play(&self, server: &Server, crowd: &Crowd, name: &str) -> Result<Round, Problem> {
+        let before = server.get("/status")?;
+        let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::from(&before)));
+        let report = std::thread::scope(|scope| {
+            scope.spawn(|| server.watch(&done, &watch));
+            let report = self.report(&[server.url()], crowd, name);
+            done.store(true, Ordering::Relaxed);
+            report
+        })?;
+        let watch = watch.into_inner().expect("no thread panics while it holds this");
+        let round = Round { name: name.to_owned(), report, watch };
+        println!("{}\n", round.sentence());
+        Ok(round)
+    }
+
+    /// The report of the viewers of `urls`.
+    fn report(&self, urls: &[String], crowd: &Crowd, name: &str) -> Result<PlayReport, Problem> {
         let mut call = self
             .call("play")
-            .arg(server.url())
+            .args(urls)
             .args(["--viewers", &crowd.viewers.to_string()])
             // With one seed the same viewers arrive at the same times in all rounds.
             .args(["--arrivals", &format!("poisson:{}ms", crowd.gap_ms)])
@@ -312,29 +333,43 @@ impl Demo {
         }
         self.print_command(&call);
         let log = self.log();
-        let before = server.get("/status")?;
-        let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::from(&before)));
         println!("playing for {} s", crowd.seconds);
-        let played = std::thread::scope(|scope| {
-            scope.spawn(|| server.watch(&done, &watch));
-            let result = call.run(&log, &self.stop);
-            done.store(true, Ordering::Relaxed);
-            result
-        });
         // Refused and failed viewers are results; the demo goes on.
-        let (text, code) = played?;
+        let (text, code) = call.run(&log, &self.stop)?;
         if text.is_empty() {
             return Err(call.failure(code, &log));
         }
         // Saved before it is parsed, so that a report that does not parse can be read.
         let saved = self.folder.join(format!("play-{}.json", name.replace(' ', "-")));
         children::write(&saved, &text)?;
-        let report: PlayReport = serde_json::from_str(&text)
-            .map_err(|error| format!("'{}' printed no report: {error}", call.typed()))?;
-        let watch = watch.into_inner().expect("no thread panics while it holds this");
-        let round = Round { name: name.to_owned(), report, watch };
-        println!("{}\n", round.sentence());
-        Ok(round)
+        serde_json::from_str(&text)
+            .map_err(|error| format!("'{}' printed no report: {error}", call.typed()))
+    }
+
+    /// Plays an evening with nginx; `None` where it cannot run: it is a comparison, without which
+    /// the demo is complete.
+    fn evening_of_nginx(
+        &self,
+        files: &[PathBuf],
+        titles: &Value,
+        disk: &Disk,
+        crowd: &Crowd,
+    ) -> Result<Option<Round>, Problem> {
+        let name = "evening with nginx";
+        let played = nginx::prepare(self, files, titles, disk.as_disk.as_deref())
+            .and_then(|peer| self.report(peer.urls(), crowd, name));
+        match played {
+            Ok(report) => {
+                let round = Round { name: name.to_owned(), report, watch: Watch::default() };
+                println!("{}\n", round.sentence());
+                Ok(Some(round))
+            }
+            Err(problem) => {
+                check(&self.stop)?;
+                println!("nginx is left out: {problem}\n");
+                Ok(None)
+            }
+        }
     }
 
     /// Writes the files of results, and prints the table.

@@ -2,13 +2,14 @@
 
 use super::summary::{Results, Round, rate};
 use meter::report::{Block, LineShape, Page, Plot, PlotError, Series, shares};
+use std::fmt::Write as _;
 use units::show::count;
 
 /// The content of `report.html`.
 pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
-    let [with, evening, without] = results.rounds();
+    let Results { with, evening, nginx, without, .. } = results;
     let totals = &with.report.totals;
-    let summary = format!(
+    let mut summary = format!(
         "{} arrived at a disk with a predicted capacity of {}. With admission control {} were \
          admitted and had {}. Without it, {} of the same viewers had {} in all. When they choose \
          popular titles, {} of {} are admitted.",
@@ -21,27 +22,43 @@ pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
         evening.report.totals.admitted,
         evening.report.totals.arrived,
     );
-    let rows = results.rows().into_iter().map(Vec::from).collect();
-    let head = results.head().to_vec();
+    if let Some(nginx) = nginx {
+        let totals = &nginx.report.totals;
+        let _ = write!(
+            summary,
+            " With nginx on a disk of the same model, with the same memory, {} of {} viewers of \
+             that evening stall.",
+            totals.viewers_with_stalls, totals.arrived,
+        );
+    }
+    let (rows, head) = (results.rows(), results.head());
     // The plots of the rounds are compared with each other.
-    let viewers = Plot::with_same_axis([
+    let mut captions = vec![WITH_ADMISSION, EVENING, WITHOUT_ADMISSION];
+    let mut viewers = vec![
         viewers_plot(with, "With admission"),
         viewers_plot(evening, "A popular evening"),
         viewers_plot(without, "Without admission"),
-    ]);
-    let reads = Plot::with_same_axis([
+    ];
+    if let Some(nginx) = nginx {
+        viewers.insert(2, viewers_plot(nginx, "The same evening with nginx"));
+        captions.insert(2, NGINX);
+    }
+    let viewers = Plot::with_same_axis(viewers);
+    let reads = Plot::with_same_axis(vec![
         reads_plot(with, "Reads with admission"),
         reads_plot(evening, "Reads of a popular evening"),
         reads_plot(without, "Reads without admission"),
     ]);
-    let blocks = vec![
+    let mut blocks = vec![
         Block::Text(format!("Footage: {}. Disk: {}.", results.origin, results.disk)),
         Block::Text(results.capacity.sentence()),
         Block::Table { head, rows },
         Block::Heading("Viewers".to_owned()),
-        block(&viewers[0], WITH_ADMISSION)?,
-        block(&viewers[1], EVENING)?,
-        block(&viewers[2], WITHOUT_ADMISSION)?,
+    ];
+    for (plot, caption) in viewers.iter().zip(captions) {
+        blocks.push(block(plot, caption)?);
+    }
+    blocks.extend([
         Block::Heading("Disk".to_owned()),
         block(&reads[0], READS)?,
         block(&reads[1], READS_EVENING)?,
@@ -67,7 +84,7 @@ pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
         )?,
         Block::Heading("Commands".to_owned()),
         Block::Code(results.commands.join("\n")),
-    ];
+    ]);
     let title = "Tenuto: streams that do not stall".to_owned();
     Ok(Page { title, summary, blocks }.html())
 }
@@ -114,19 +131,18 @@ fn distribution(
     results: &Results,
 ) -> Result<Block, PlotError> {
     let rounds = results.rounds();
-    let seconds = rounds.map(|round| -> Vec<f64> {
-        millis(round).into_iter().map(|millis| millis / 1e3).collect()
-    });
+    let seconds: Vec<Vec<f64>> = rounds
+        .iter()
+        .map(|round| millis(round).into_iter().map(|millis| millis / 1e3).collect())
+        .collect();
     let most = seconds.iter().flatten().copied().fold(0.0, f64::max);
-    let mut points = seconds.map(shares);
-    for points in points.iter_mut().filter(|points| !points.is_empty()) {
-        // Both lines continue to the right edge, so that the last step is visible.
-        points.push((most, 100.0));
-    }
-    let series = rounds.into_iter().zip(points).map(|(round, points)| Series {
-        name: round.name.clone(),
-        shape: LineShape::Step,
-        points,
+    let series = rounds.into_iter().zip(seconds).map(|(round, seconds)| {
+        let mut points = shares(seconds);
+        if !points.is_empty() {
+            // All lines continue to the right edge, so that the last step is visible.
+            points.push((most, 100.0));
+        }
+        Series { name: round.name.clone(), shape: LineShape::Step, points }
     });
     block(&Plot::new(title, x_label, "% of viewers", series.collect()), explanation)
 }
@@ -147,6 +163,10 @@ const WITH_ADMISSION: &str = "Admitted viewers play without a stall. Once the di
 const EVENING: &str = "As many viewers, with admission, after the first have left: most choose the \
     popular titles (by Zipf's law), and each stays for a while. Viewers of one title share its \
     reads, and admission counts them once.";
+
+const NGINX: &str = "The same viewers and titles with nginx, which admits everybody: HLS files on ext4, \
+    on a disk of the same model, and as much memory for its page cache as Tenuto has for buffers. It \
+    keeps popular titles in memory, and reads the others from a disk that knows no deadlines.";
 
 const WITHOUT_ADMISSION: &str = "The same viewers, all admitted. As soon as their demand exceeds \
     what the disk delivers, playback stalls, also for viewers that came early.";

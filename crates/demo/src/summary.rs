@@ -16,11 +16,13 @@ pub(crate) struct Results {
     pub(crate) capacity: Capacity,
     pub(crate) with: Round,
     pub(crate) evening: Round,
+    /// The popular evening with nginx instead, where it could run.
+    pub(crate) nginx: Option<Round>,
     pub(crate) without: Round,
     pub(crate) commands: Vec<String>,
 }
 
-/// One round: the players' report and what the server's status showed meanwhile.
+/// One round: the players' report and what the server's status showed meanwhile (nothing of nginx).
 pub(crate) struct Round {
     pub(crate) name: String,
     pub(crate) report: PlayReport,
@@ -104,8 +106,9 @@ impl Round {
         self.report.samples.iter().map(|s| s.playing + s.stalled).max().unwrap_or_default()
     }
 
-    /// Reads completed as a share of the guaranteed ones, over busy slots: mean and maximum.
-    pub(crate) fn disk_use(&self) -> (f64, f64) {
+    /// Reads completed as a share of the guaranteed ones, over busy slots: mean and maximum; `None`
+    /// without a busy slot.
+    pub(crate) fn disk_use(&self) -> Option<(f64, f64)> {
         let shares: Vec<f64> = self
             .watch
             .busy()
@@ -113,8 +116,9 @@ impl Round {
             .filter(|(_, _, min_read)| *min_read > 0)
             .map(|(_, reads, min_read)| *reads as f64 / *min_read as f64)
             .collect();
-        let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
-        (mean, shares.iter().copied().fold(0.0, f64::max))
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let most = shares.iter().copied().fold(0.0, f64::max);
+        (!shares.is_empty()).then_some((mean, most))
     }
 
     fn json(&self) -> Value {
@@ -126,7 +130,7 @@ impl Round {
                 json!({ "slot": slot, "reads": reads, "min_read": min_read })
             })
             .collect();
-        let (mean, most) = self.disk_use();
+        let (mean, most) = self.disk_use().unwrap_or_default();
         let first = self.report.viewers.iter().find_map(|viewer| viewer.refusal.as_ref());
         json!({
             "parameters": self.report.parameters,
@@ -164,21 +168,22 @@ impl Results {
             },
             "with_admission": self.with.json(),
             "popular_evening": self.evening.json(),
+            "evening_with_nginx": self.nginx.as_ref().map(Round::json),
             "without_admission": self.without.json(),
             "commands": self.commands,
         })
     }
 
     /// All rounds, in the order of the table.
-    pub(crate) fn rounds(&self) -> [&Round; 3] {
-        [&self.with, &self.evening, &self.without]
+    pub(crate) fn rounds(&self) -> Vec<&Round> {
+        let tenuto = [&self.with, &self.evening];
+        tenuto.into_iter().chain(&self.nginx).chain([&self.without]).collect()
     }
 
     /// The table of all rounds: measure, then a column for each round.
-    pub(crate) fn rows(&self) -> Vec<[String; 4]> {
+    pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let row = |name: &str, value: &dyn Fn(&Round) -> String| {
-            let [with, evening, without] = self.rounds().map(value);
-            [name.to_owned(), with, evening, without]
+            std::iter::once(name.to_owned()).chain(self.rounds().into_iter().map(value)).collect()
         };
         vec![
             row("viewers arrived", &|r| r.report.totals.arrived.to_string()),
@@ -196,23 +201,25 @@ impl Results {
             row("start-up, half within", &|r| seconds(r.report.startup_ms.p50)),
             row("start-up, 95 % within", &|r| seconds(r.report.startup_ms.p95)),
             row("start-up, all within", &|r| seconds(r.report.startup_ms.max)),
-            row("reads to guaranteed reads", &|r| format!("{:.0} %", r.disk_use().0 * 100.0)),
+            row("reads to guaranteed reads", &|r| {
+                r.disk_use().map_or("-".to_owned(), |(mean, _)| format!("{:.0} %", mean * 100.0))
+            }),
             row("delivered", &|r| rate(r.report.totals.bits_per_s)),
         ]
     }
 
     /// The head of the table.
-    pub(crate) fn head(&self) -> [String; 4] {
-        let [with, evening, without] = self.rounds().map(|round| round.name.clone());
-        [String::new(), with, evening, without]
+    pub(crate) fn head(&self) -> Vec<String> {
+        let names = self.rounds().into_iter().map(|round| round.name.clone());
+        std::iter::once(String::new()).chain(names).collect()
     }
 
     /// The table as text for a terminal.
     pub(crate) fn text(&self) -> String {
         let mut out = String::new();
-        for [name, with, evening, without] in std::iter::once(self.head()).chain(self.rows()) {
-            let line = format!("{name:<28}{with:<24}{evening:<24}{without}");
-            let _ = writeln!(out, "{}", line.trim_end());
+        for row in std::iter::once(self.head()).chain(self.rows()) {
+            let line: String = row[1..].iter().map(|cell| format!("{cell:<22}")).collect();
+            let _ = writeln!(out, "{}", format!("{:<28}{line}", row[0]).trim_end());
         }
         out
     }
@@ -306,6 +313,7 @@ pub(crate) mod tests {
             capacity: Capacity::of(&Value::Null, &Value::Null, 1 << 26),
             with: round("with admission", with, &[300.0, 500.0, 700.0]),
             evening: round("popular evening", evening, &[200.0]),
+            nginx: None,
             without: round("without admission", without, &[4000.0]),
             commands: vec!["tenuto serve a.store".to_owned()],
         }
@@ -327,6 +335,18 @@ pub(crate) mod tests {
         let json = results().json();
         assert_eq!(json["with_admission"]["totals"]["refused_by"]["disk"], 6);
         assert_eq!(json["without_admission"]["disk_use"]["slots"][0]["reads"], 6);
+        assert!(json["evening_with_nginx"].is_null());
+    }
+
+    #[test]
+    fn nginx_has_a_column_where_it_could_run() {
+        let mut results = results();
+        let peer = Round { watch: Watch::default(), ..self::results().evening };
+        results.nginx = Some(Round { name: "evening with nginx".to_owned(), ..peer });
+        let columns = results.head();
+        assert_eq!(columns[1..4], ["with admission", "popular evening", "evening with nginx"]);
+        let reads = results.rows().into_iter().find(|row| row[0].starts_with("reads to"));
+        assert_eq!(reads.unwrap()[2..4], ["150 %", "-"]);
     }
 
     #[test]

@@ -100,9 +100,9 @@ impl Plot {
 
     /// Gives these plots, which are compared with each other, the same vertical axis.
     #[must_use]
-    pub fn with_same_axis<const N: usize>(plots: [Self; N]) -> [Self; N] {
+    pub fn with_same_axis(plots: Vec<Self>) -> Vec<Self> {
         let top = plots.iter().map(|plot| plot.extent().1).fold(0.0, f64::max);
-        plots.map(|plot| Self { least_top: top, ..plot })
+        plots.into_iter().map(|plot| Self { least_top: top, ..plot }).collect()
     }
 
     /// A plot over the seconds of a run.
@@ -305,7 +305,8 @@ mod tests {
     #[test]
     fn plots_that_are_compared_have_the_same_axis() {
         let plot = |top| Plot::new("", "", "", vec![series(LineShape::Dots, &[(1.0, top)])]);
-        let [low, high] = Plot::with_same_axis([plot(20.0), plot(100.0)]);
+        let plots = Plot::with_same_axis(vec![plot(20.0), plot(100.0)]);
+        let [low, high] = &plots[..] else { panic!("as many plots as before") };
         assert_eq!((low.extent().1, high.extent().1), (108.0, 108.0));
     }
 
