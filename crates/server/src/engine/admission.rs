@@ -109,7 +109,51 @@ impl Engine {
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
         }
+        // After a crowd has left, the next starts are full of the crowd that comes, and what is
+        // booked behind them is of those who have left.
+        let mut later_in_place = None;
+        if max_wait > 0 {
+            later_in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
+                engine.choose_later(now, request, max_wait)
+            });
+        }
+        if let Some(choice) = later_in_place {
+            for Rejected { candidate, .. } in rejected {
+                self.streams.bookings.put_demand(candidate.demand);
+            }
+            return Ok(choice);
+        }
         Err(self.refusal_of_all(now, request.max_wait, rejected))
+    }
+
+    // The best offer that fits with the books as they are, at the first start that is possible
+    // within `max_wait` slots.
+    fn choose_later(
+        &mut self,
+        now: Moment,
+        request: &AdmitRequest,
+        max_wait: u32,
+    ) -> Option<Choice> {
+        let session = SessionId(self.next_session);
+        let rejected = match self.streams.choose_placement(now, request, session, false) {
+            Ok(choice) => return Some(choice),
+            Err(Rejection::Unusable(_)) => return None,
+            Err(Rejection::Short(rejected)) => rejected,
+        };
+        let mut chosen = None;
+        for Rejected { offer, mut candidate, .. } in rejected {
+            let later = match chosen {
+                None => self.start_later(&mut candidate, max_wait),
+                Some(_) => None,
+            };
+            match later {
+                Some((slots, approval)) => {
+                    chosen = Some(Choice { offer, accepted: candidate.accepted(approval), slots });
+                }
+                None => self.streams.bookings.put_demand(candidate.demand),
+            }
+        }
+        chosen
     }
 
     // The offer that fits if the sockets of these sessions are given one piece of each track at a

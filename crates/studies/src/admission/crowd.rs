@@ -30,10 +30,12 @@ use disk::{Costs, DiskModel, Head};
 use meter::report::cell;
 use scheduler::{CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, sending_reserve};
 use server::engine::{
-    Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackLayout,
+    Action, AdmissionDecision, AdmitRequest, Disconnection, DiskGuarantee, DiskNumber, Engine,
+    EngineConfig, Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
+    TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment, align_up};
@@ -131,23 +133,43 @@ impl CrowdStudy {
 
     /// What becomes of `viewers` who come within this time, at random.
     pub fn run(&self, viewers: u64, within: Duration) -> CrowdRun {
-        let mut random = RandomSource::new(self.seed, ARRIVALS);
-        let mut arrivals: Vec<Moment> =
-            (0..viewers).map(|_| Moment::ZERO + within.mul_f64(random.part())).collect();
-        arrivals.sort_unstable();
         let mut evening = Evening::new(self);
-        for (number, at) in (1..).zip(&arrivals) {
-            evening.pass_until(*at);
-            let layout = Arc::new(self.layout(number));
-            evening.arrive(*at, layout, self.wait);
-        }
-        evening.pass_until(Moment::ZERO + within + self.wait + FOLLOWED);
+        evening.receive(self, 1..=viewers, within);
+        evening.pass_until(evening.now + self.wait + FOLLOWED);
         CrowdRun {
             within,
             came: viewers,
             bound: self.bound(within).min(viewers),
             result: evening.end(),
         }
+    }
+
+    /// What becomes of `viewers` who come at random times within this time, right after as many
+    /// have left who had come within a minute. Those close their connections, or (`says_so`) end
+    /// their sessions.
+    pub fn run_after_departure(
+        &self,
+        viewers: u64,
+        within: Duration,
+        says_so: bool,
+    ) -> CrowdResult {
+        let mut evening = Evening::new(self);
+        let minute = Duration::from_secs(60);
+        evening.receive(self, 1..=viewers, minute);
+        evening.pass_until(evening.now + self.wait + FOLLOWED);
+        for session in std::mem::take(&mut evening.sessions) {
+            if says_so {
+                evening.engine.end(evening.now, session);
+            } else {
+                evening.engine.disconnected(evening.now, session, Disconnection::Left);
+            }
+        }
+        evening.take_actions();
+        // Late reads of those who have left count, their starts do not.
+        evening.result = CrowdResult { late: evening.result.late, ..CrowdResult::default() };
+        evening.receive(self, viewers + 1..=2 * viewers, within);
+        evening.pass_until(evening.now + self.wait + FOLLOWED);
+        evening.end()
     }
 
     // The title of one viewer, at a place of its own.
@@ -279,6 +301,19 @@ impl Evening {
             starting: BTreeMap::new(),
             result: CrowdResult::default(),
         }
+    }
+
+    /// These viewers come at random times within this time from now, which then has passed.
+    fn receive(&mut self, study: &CrowdStudy, numbers: RangeInclusive<u64>, within: Duration) {
+        let (from, mut random) = (self.now, RandomSource::new(study.seed, ARRIVALS));
+        let mut arrivals: Vec<Moment> =
+            numbers.clone().map(|_| from + within.mul_f64(random.part())).collect();
+        arrivals.sort_unstable();
+        for (number, at) in numbers.zip(arrivals) {
+            self.pass_until(at);
+            self.arrive(at, Arc::new(study.layout(number)), study.wait);
+        }
+        self.pass_until(from + within);
     }
 
     fn arrive(&mut self, now: Moment, layout: Arc<Layout>, max_wait: Duration) {
@@ -524,6 +559,24 @@ mod tests {
                 assert_eq!(admitted + run.result.refused.len() as u64, came, "{said}");
                 let latest = run.result.starts.last().copied().unwrap_or_default();
                 assert!(latest <= study.startup + study.wait, "{said}: {latest:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn after_all_have_left_as_many_are_admitted_as_by_an_empty_server() {
+        let within = Duration::from_secs(2);
+        for (disk, read) in [("hdd-20tb", 4096), ("st39183w", 1024)] {
+            let study = study(disk, ByteCount(read << 10), 5);
+            let came = study.capacity();
+            let empty = study.run(came, within).result.starts.len();
+            for says_so in [true, false] {
+                let again = study.run_after_departure(came, within, says_so);
+                let said = format!("{disk}, says so: {says_so}: {} of {empty}", again.starts.len());
+                assert_eq!(again.late, 0, "{said}");
+                // Their titles are at other places than those of the empty server's viewers, which
+                // makes a difference of a few.
+                assert!((again.starts.len() + 1) * 100 >= empty * 95, "{said}");
             }
         }
     }
