@@ -154,3 +154,6 @@ fn failure(outcome: &StreamsOutcome) -> Option<MeterError> {
     let first = outcome.first_failure.clone()?;
     Some(MeterError::of(&first.about(format!("{failed} not read or written, the first"))))
 }
+
+#[cfg(test)]
+mod injected_faults;

@@ -138,6 +138,9 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    /// A URL or its path, the signed headers, and the signature.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
     /// The signature of a request without a payload, at `time`.
     fn signature(signer: &Signer, url: &str, headers: &[(&str, &str)], time: &str) -> String {
         let (url, service) = match url.contains(".s3.") {
@@ -164,7 +167,7 @@ mod tests {
         let host = ("host", "examplebucket.s3.amazonaws.com");
         let standard = [(PAYLOAD_HASH, EMPTY_PAYLOAD), ("x-amz-date", time)];
         let [hash, date] = standard;
-        let cases: [(&str, &[(&str, &str)], &str); 3] = [
+        let cases: [Case<'_>; 3] = [
             (
                 "test.txt",
                 &[host, ("range", "bytes=0-9"), hash, date],
@@ -199,7 +202,7 @@ mod tests {
             ("host", "iam.amazonaws.com"),
             ("x-amz-date", time),
         ];
-        let cases: [(&str, &[(&str, &str)], &str); 3] = [
+        let cases: [Case<'_>; 3] = [
             (
                 "https://example.amazonaws.com/",
                 &vanilla,
