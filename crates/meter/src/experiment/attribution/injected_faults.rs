@@ -357,6 +357,7 @@ fn names_the_fault(scenario: &Scenario, truth: &Blamed, attribution: &Attributio
 }
 
 /// Runs `count` scenarios and compares them with the truth.
+#[expect(clippy::print_stdout, reason = "with --nocapture, the counts")]
 fn compare(count: u64) {
     let mut wrong: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut late_by_fault: BTreeMap<Injected, u64> = BTreeMap::new();
@@ -388,9 +389,9 @@ fn compare(count: u64) {
         let valid = own * 1000 <= outcome.frames || truth.storage >= 10 * own;
         check("valid", outcome.valid() == valid, outcome.valid().to_string());
     }
-    eprintln!("late frames by fault, in {count} runs: {late_by_fault:?}");
+    println!("late frames by fault, in {count} runs: {late_by_fault:?}");
     for (what, wrong) in &wrong {
-        eprintln!("{what}: {} wrong\n  {}", wrong.len(), wrong.join("\n  "));
+        println!("{what}: {} wrong\n  {}", wrong.len(), wrong.join("\n  "));
     }
     let wrong = |what| wrong.get(what).map_or(0, Vec::len) as u64;
     assert_eq!(wrong("late"), 0, "late frames within one of the truth");
