@@ -145,7 +145,7 @@ pub(super) fn save(
     // An address is no path on this machine; looking it up finds no device and does no harm.
     let target = scenario["target"].as_str().filter(|_| local).map(Path::new);
     let environment = Environment::of(target);
-    page.blocks.extend(environment.blocks());
+    page.blocks.extend(environment.blocks(!local));
     let pretty = |value: &Value| format!("{value:#}\n");
     let files = [
         ("scenario.json", pretty(scenario)),

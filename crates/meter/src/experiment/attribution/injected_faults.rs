@@ -352,6 +352,9 @@ fn names_the_fault(scenario: &Scenario, truth: &Blamed, attribution: &Attributio
             }
         };
     }
+    if matches!(scenario.injected, Injected::ReadErrors | Injected::FullDisk) {
+        return first.sentence.contains(" failed: reading");
+    }
     let frozen = has_device && !scenario.frozen.is_empty();
     first.resource == if frozen { Resource::Device } else { Resource::Nothing }
 }
