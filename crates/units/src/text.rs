@@ -40,8 +40,8 @@ impl FromStr for ByteCount {
     }
 }
 
-/// Parses `1500000`, `800kbps`, `8.5Mbps`, `10Gb/s`; plain numbers are bits per second. A capital `B`
-/// means bytes: `100MB/s` and `100MBps` are 800 Mb/s.
+/// Parses `1500000`, `800kbps`, `8.5Mbps`, `10Gb/s`; plain numbers are bits per second. A capital
+/// `B` means bytes: `100MB/s` and `100MBps` are 800 Mb/s.
 impl FromStr for BitRate {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
