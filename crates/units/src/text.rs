@@ -40,7 +40,8 @@ impl FromStr for ByteCount {
     }
 }
 
-/// Parses `1500000`, `800kbps`, `8.5Mbps`, `10Gb/s`; plain numbers are bits per second.
+/// Parses `1500000`, `800kbps`, `8.5Mbps`, `10Gb/s`; plain numbers are bits per second. A capital
+/// `B` means bytes: `100MB/s` and `100MBps` are 800 Mb/s.
 impl FromStr for BitRate {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -55,7 +56,15 @@ impl FromStr for BitRate {
             ("gbps", 1e9),
             ("gb/s", 1e9),
         ];
-        parse(text, UNITS, "a bit rate such as 800kbps, 8.5Mbps or 10Gbps").map(Self)
+        let wanted = "a bit rate such as 800kbps, 8.5Mbps or 10Gbps, or with bytes 100MB/s";
+        let bits = parse(text, UNITS, wanted)?;
+        if !text.contains('B') {
+            return Ok(Self(bits));
+        }
+        // All capitals may mean bits or bytes.
+        let bytes = (!text.contains('S')).then_some(bits);
+        let error = ParseQuantityError { given: text.to_owned(), wanted };
+        bytes.and_then(|bytes| bytes.checked_mul(8)).map(Self).ok_or(error)
     }
 }
 
@@ -125,6 +134,9 @@ mod tests {
         assert_eq!("4096".parse(), Ok(ByteCount(4096)));
         assert_eq!("8.5Mbps".parse(), Ok(BitRate(8_500_000)));
         assert_eq!("10Gb/s".parse(), Ok(BitRate(10_000_000_000)));
+        assert_eq!("100MB/s".parse(), Ok(BitRate(800_000_000)));
+        assert_eq!("1.5GBps".parse(), Ok(BitRate(12_000_000_000)));
+        assert!("100MBPS".parse::<BitRate>().is_err(), "bits or bytes");
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("1.5min"), Ok(Duration::from_secs(90)));
     }

@@ -54,6 +54,11 @@ impl First {
         Self { resource: Resource::Nothing, name: None, second, sentence: sentence.to_owned() }
     }
 
+    /// The storage failed to read or write what was late, which no full resource explains.
+    pub(crate) fn failed(second: Option<usize>, sentence: &str) -> Self {
+        Self::nothing(second, sentence)
+    }
+
     /// The resource in one or two words.
     pub(crate) fn short(&self) -> String {
         let what = match self.resource {

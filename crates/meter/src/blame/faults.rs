@@ -3,6 +3,7 @@
 use super::SystemSample;
 use crate::streams::Second;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::time::Duration;
 
 /// The cause of the meter's own lateness.
@@ -41,9 +42,15 @@ impl Faults {
 /// with sample n.
 pub(crate) fn faults(seconds: &[Second], samples: &[SystemSample]) -> Faults {
     let mut all = Faults::default();
+    // The first of the seconds in a row in which the meter delayed frames: frames pass a delay on
+    // to the next ones until their stream has caught up.
+    let mut begun = 0;
     for (at, second) in seconds.iter().enumerate() {
+        if second.late_by_meter == 0 {
+            begun = at + 1;
+        }
         all.storage += second.late - second.late_by_meter;
-        let own = match why(at, second.longest_own, samples) {
+        let own = match why(begun..at, second.longest_own, samples) {
             Fault::AgentCpu => &mut all.agent_cpu,
             Fault::Meter => &mut all.meter,
         };
@@ -52,12 +59,13 @@ pub(crate) fn faults(seconds: &[Second], samples: &[SystemSample]) -> Faults {
     all
 }
 
-/// The cause of a lateness `own` of the meter itself, for a frame due in second `at`. A clock that
-/// was set is none: runs use the monotonic clock.
-fn why(at: usize, own: Duration, samples: &[SystemSample]) -> Fault {
+/// The cause of a lateness `own` of the meter itself, for a frame due in second `late.end`, where
+/// frames have been late without a break since `late.start`. A clock that was set is none: runs use
+/// the monotonic clock.
+fn why(late: Range<usize>, own: Duration, samples: &[SystemSample]) -> Fault {
     // The cause precedes the deadline, and the deadline is later than the request by the buffer.
-    let from = at.saturating_sub(BEFORE);
-    let around = samples.get(from..samples.len().min(at + 1)).unwrap_or_default();
+    let from = late.start.saturating_sub(BEFORE);
+    let around = samples.get(from..samples.len().min(late.end + 1)).unwrap_or_default();
     let waited =
         around.iter().map(|sample| sample.own_wait.max(sample.overslept)).fold(0.0, f64::max);
     let stolen =
@@ -65,7 +73,7 @@ fn why(at: usize, own: Duration, samples: &[SystemSample]) -> Fault {
     if waited >= own.as_secs_f64() / 2.0 || stolen { Fault::AgentCpu } else { Fault::Meter }
 }
 
-/// Seconds before a late frame's own in which its cause may be found.
+/// Seconds before the first late frame's own in which the cause may be found.
 const BEFORE: usize = 2;
 
 /// Share of stolen processor time from which the lateness is put down to the hypervisor.
@@ -108,6 +116,15 @@ mod tests {
             let seconds = [second(0, 0, 0), second(0, 0, 0), second(10, 7, 400)];
             assert_eq!(faults(&seconds, &samples), expected);
         }
+    }
+
+    #[test]
+    fn a_delay_that_frames_pass_on_keeps_its_cause() {
+        let mut samples = vec![sample(); 10];
+        samples[1].overslept = 5.0;
+        let seconds: Vec<_> = (0..10).map(|at| second(3, u64::from(at > 2) * 3, 4000)).collect();
+        let all = faults(&seconds, &samples);
+        assert_eq!((all.storage, all.agent_cpu, all.meter), (9, 21, 0));
     }
 
     #[test]

@@ -25,5 +25,7 @@ pub(crate) use broke::{First, Resource, first_full};
 pub(crate) use counters::SystemCounters;
 pub(crate) use faults::{Faults, faults};
 pub(crate) use sample::SystemSample;
+#[cfg(test)]
+pub(crate) use sample::{Device, Processor};
 pub(crate) use sampler::{Sampler, Watched};
 pub(crate) use stack::{Stack, beneath};

@@ -31,11 +31,14 @@ impl Attribution {
         let by_storage = seconds.iter().position(|second| second.late > second.late_by_meter);
         let late = by_storage.or_else(|| seconds.iter().position(|second| second.late > 0));
         let watched = watched.spun(seconds);
-        Self {
-            faults: faults(seconds, &watched.samples),
-            first: first_full(&watched, late, by_storage.is_some()),
-            watched,
+        let mut first = first_full(&watched, late, by_storage.is_some());
+        let failed = outcome.failed > 0 && outcome.failed == outcome.late_by_storage();
+        // What failed did not take its time.
+        if let (true, Some(failure)) = (failed, &outcome.first_failure) {
+            let operations = count(outcome.failed, "operation");
+            first = First::failed(late, &format!("{operations} failed: {}", failure.message));
         }
+        Self { faults: faults(seconds, &watched.samples), first, watched }
     }
 
     /// The causes on two machines in the same run: all faults, and the machine of this attribution.
@@ -154,3 +157,6 @@ fn failure(outcome: &StreamsOutcome) -> Option<MeterError> {
     let first = outcome.first_failure.clone()?;
     Some(MeterError::of(&first.about(format!("{failed} not read or written, the first"))))
 }
+
+#[cfg(test)]
+mod injected_faults;

@@ -9,7 +9,7 @@ use super::attribution::{Attribution, watch};
 use super::capacity::{self, SearchConfig};
 use super::metrics::MetricsServer;
 use super::record::{self, ExperimentReport, RunLog};
-use super::run_report::{RunFigures, Subject};
+use super::run_report::{RunFigures, Subject, growth_in_words};
 use super::search::{Probe, answer_of};
 use super::streams::INTERRUPTED;
 use crate::capacity::{HoldRule, SearchStep};
@@ -270,6 +270,7 @@ fn text(subject: &Subject, counted: &Counted, attribution: &Attribution) -> Stri
         ("stalls", format!("{stalls}, {stalled} together")),
     ];
     lines.extend(renditions(report));
+    lines.extend(growth_in_words(outcome).map(|growth| ("backlog", growth)));
     lines.extend([
         ("longest outage", time(outcome.longest_outage())),
         ("response", quantiles(&outcome.response)),

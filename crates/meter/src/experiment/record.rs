@@ -10,7 +10,7 @@
 //!   DIR/report.html        everything for people; needs no other file
 //! ```
 
-use super::run_report::grows;
+use super::run_report::growth_in_words;
 use crate::error::MeterError;
 use crate::log::{
     BackgroundWriter, FILE, LogSink, RecordSink, WhenFull, Written, background_writer,
@@ -117,11 +117,9 @@ pub(super) fn check_log(written: Option<&Written>) -> Result<(), MeterError> {
 
 /// Reports a valid run in which the storage did not deliver every frame in time.
 pub(super) fn check_held(outcome: &StreamsOutcome) -> Result<(), MeterError> {
-    match (outcome.missed(), outcome.backlog_growth) {
+    match (outcome.missed(), growth_in_words(outcome)) {
         (0, None) => Ok(()),
-        (0, Some(growth)) => {
-            Err(MeterError::not_held(format!("not held: the backlog {}", grows(growth))))
-        }
+        (0, Some(growth)) => Err(MeterError::not_held(format!("not held: {growth}"))),
         (missed, _) => {
             let frames = outcome.frames;
             Err(MeterError::not_held(format!("not held: {missed} of {frames} frames missed")))
@@ -147,7 +145,7 @@ pub(super) fn save(
     // An address is no path on this machine; looking it up finds no device and does no harm.
     let target = scenario["target"].as_str().filter(|_| local).map(Path::new);
     let environment = Environment::of(target);
-    page.blocks.extend(environment.blocks());
+    page.blocks.extend(environment.blocks(!local));
     let pretty = |value: &Value| format!("{value:#}\n");
     let files = [
         ("scenario.json", pretty(scenario)),

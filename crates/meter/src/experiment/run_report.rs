@@ -114,9 +114,8 @@ impl RunFigures<'_> {
             );
             return (VerdictKind::Unknown, why);
         }
-        if let (0, Some(growth)) = (missed, outcome.backlog_growth) {
-            let text = format!("Not held: {streams} {what}. The backlog {}.", grows(growth));
-            return (VerdictKind::NotHeld, text);
+        if let (0, Some(growth)) = (missed, growth_in_words(outcome)) {
+            return (VerdictKind::NotHeld, format!("Not held: {streams} {what}; {growth}."));
         }
         if missed == 0 {
             return (VerdictKind::Held, format!("Held: {streams} {what}, every frame in time."));
@@ -163,6 +162,20 @@ impl RunFigures<'_> {
         blocks.extend(run_plots(outcome, *demand)?);
         Ok(blocks)
     }
+}
+
+/// A backlog that grows, of streams or of players, in words.
+pub(super) fn growth_in_words(outcome: &StreamsOutcome) -> Option<String> {
+    let growth = outcome.backlog_growth?;
+    // Only streams have rounds.
+    if !outcome.round_times.is_empty() {
+        return Some(format!("the backlog {}", grows(growth)));
+    }
+    let (before, end) = (time(growth.before), time(growth.end));
+    Some(format!(
+        "buffers become emptier: at the end of the run the emptiest always lacks {end} or more, and \
+         lacked only {before} before"
+    ))
 }
 
 /// A backlog that grows, in words.

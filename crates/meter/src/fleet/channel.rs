@@ -29,7 +29,7 @@ impl Hinted for TokenError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     /// The connection failed.
-    #[error("the connection is gone: {0}")]
+    #[error("the connection is gone: {}", why_gone(.0))]
     Io(#[from] io::Error),
     /// The peer does not know the token.
     #[error("{0}")]
@@ -53,6 +53,15 @@ pub(crate) enum WireError {
     /// The peer refused, with its reason.
     #[error("{0}")]
     Refused(Reason),
+}
+
+/// The error of a connection, in words.
+fn why_gone(error: &io::Error) -> String {
+    match error.kind() {
+        // The standard library's words are about a buffer.
+        io::ErrorKind::UnexpectedEof => "the other side closed it, or has ended".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 impl Hinted for WireError {

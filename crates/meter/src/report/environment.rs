@@ -63,10 +63,12 @@ impl Environment {
         }
     }
 
-    /// The last section of a report.
-    pub(crate) fn blocks(&self) -> Vec<Block> {
+    /// The last section of a report. `of_agents`: this machine only controlled the measurement, and
+    /// the machines that measured have a table of their own.
+    pub(crate) fn blocks(&self, of_agents: bool) -> Vec<Block> {
+        let heading = if of_agents { "The controller, and when" } else { "Where and when" };
         let rows = Block::facts(["what", "which"], self.rows());
-        vec![Block::Heading("Where and when".into()), rows]
+        vec![Block::Heading(heading.into()), rows]
     }
 
     fn rows(&self) -> Vec<(&'static str, String)> {

@@ -1,9 +1,10 @@
 //! The address of a bucket, its endpoint, and the credentials.
 
 use super::S3Error;
+use super::signature::Signer;
 use crate::tls::{Identity, Proof, Trust};
 use rustls::crypto::ring;
-use rusty_s3::{Bucket, Credentials, UrlStyle};
+use rusty_s3::{Bucket, UrlStyle};
 use std::sync::Arc;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
@@ -103,11 +104,9 @@ impl Access {
             .build())
     }
 
-    pub(super) fn credentials(&self) -> Option<Credentials> {
-        self.keys.clone().map(|(key, secret, token)| match token {
-            Some(token) => Credentials::new_with_token(key, secret, token),
-            None => Credentials::new(key, secret),
-        })
+    pub(super) fn signer(&self) -> Option<Signer> {
+        let (key, secret, token) = self.keys.clone()?;
+        Some(Signer { key, secret, token, region: self.region.clone() })
     }
 }
 

@@ -1,21 +1,23 @@
 //! Signed requests for objects, made once and waited for.
 
 use super::clocked::{Clocked, Spent};
+use super::signature::Signer;
 use super::{Access, Address};
 use crate::tls::{IdentityError, TrustError, explain, explain_io};
 use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
     PutObject, UploadPart,
 };
-use rusty_s3::{Bucket, Credentials, S3Action};
+use rusty_s3::{Bucket, S3Action};
 use std::io::{ErrorKind, Read};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use units::{Hinted, Reason};
-use ureq::http::Response;
+use ureq::http::{Response, Uri};
 use ureq::tls::TlsConfig;
+use ureq::typestate::{WithBody, WithoutBody};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, RequestBuilder};
 
 /// An error of a request to a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,7 +104,8 @@ impl Hinted for S3Error {
 /// A client of one bucket with its own connection.
 pub(super) struct S3Client {
     bucket: Bucket,
-    credentials: Option<Credentials>,
+    /// `None` without credentials: requests are then not signed.
+    signer: Option<Signer>,
     agent: Agent,
     /// The time spent on opening connections.
     spent: Spent,
@@ -128,7 +131,7 @@ impl S3Client {
         );
         Ok(Self {
             bucket: access.bucket(&address.bucket)?,
-            credentials: access.credentials(),
+            signer: access.signer(),
             agent: Agent::with_parts(config, connector, DefaultResolver::default()),
             spent,
         })
@@ -146,10 +149,9 @@ impl S3Client {
         offset: u64,
         memory: &mut [u8],
     ) -> Result<Instant, S3Error> {
-        let url = GetObject::new(&self.bucket, self.credentials(), key).sign(VALID);
+        let get = self.get(&GetObject::new(&self.bucket, None, key));
         let last = offset + memory.len() as u64 - 1;
-        let range = format!("bytes={offset}-{last}");
-        let asked = self.agent.get(url.as_str()).header("Range", range).call();
+        let asked = get.header("Range", format!("bytes={offset}-{last}")).call();
         let mut answer = self.good("reading", key, asked)?;
         // The head is here: from now on bytes of the object arrive.
         let began = Instant::now();
@@ -173,13 +175,13 @@ impl S3Client {
     }
 
     pub(super) fn put(&self, key: &str, bytes: &[u8]) -> Result<(), S3Error> {
-        let url = PutObject::new(&self.bucket, self.credentials(), key).sign(VALID);
-        self.good("writing", key, self.agent.put(url.as_str()).send(bytes)).map(drop)
+        let put = self.put_request(&PutObject::new(&self.bucket, None, key));
+        self.good("writing", key, put.send(bytes)).map(drop)
     }
 
     pub(super) fn delete(&self, key: &str) -> Result<(), S3Error> {
-        let url = DeleteObject::new(&self.bucket, self.credentials(), key).sign(VALID);
-        self.good("removing", key, self.agent.delete(url.as_str()).call()).map(drop)
+        let delete = self.delete_request(&DeleteObject::new(&self.bucket, None, key));
+        self.good("removing", key, delete.call()).map(drop)
     }
 
     /// Writes an object in parts of at least 5 MiB, except for the last: `next` fills memory with
@@ -189,16 +191,16 @@ impl S3Client {
         key: &str,
         next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, S3Error>,
     ) -> Result<(), S3Error> {
-        let url = CreateMultipartUpload::new(&self.bucket, self.credentials(), key).sign(VALID);
-        let text = self.text(key, self.agent.post(url.as_str()).send_empty())?;
+        let create = self.post(&CreateMultipartUpload::new(&self.bucket, None, key));
+        let text = self.text(key, create.send_empty())?;
         let upload = CreateMultipartUpload::parse_response(&text)
             .map_err(|error| self.unclear(key, &error.to_string()))?;
         let id = upload.upload_id();
         let made = self.parts(key, id, next);
         if made.is_err() {
-            let abort = AbortMultipartUpload::new(&self.bucket, self.credentials(), key, id);
+            let abort = AbortMultipartUpload::new(&self.bucket, None, key, id);
             // The first error is the one to report.
-            let _ = self.agent.delete(abort.sign(VALID).as_str()).call();
+            let _ = self.delete_request(&abort).call();
         }
         made
     }
@@ -212,16 +214,15 @@ impl S3Client {
         let mut tags: Vec<String> = Vec::new();
         while let Some(part) = next()? {
             let number = u16::try_from(tags.len() + 1).expect("no more than the protocol allows");
-            let url = UploadPart::new(&self.bucket, self.credentials(), key, number, id);
-            let sent = self.agent.put(url.sign(VALID).as_str()).send(&part[..]);
-            let answer = self.good("writing", key, sent)?;
+            let put = self.put_request(&UploadPart::new(&self.bucket, None, key, number, id));
+            let answer = self.good("writing", key, put.send(&part[..]))?;
             let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok());
             tags.push(tag.ok_or_else(|| self.unclear(key, "a part without an ETag"))?.to_owned());
         }
         let tags = tags.iter().map(String::as_str);
-        let done = CompleteMultipartUpload::new(&self.bucket, self.credentials(), key, id, tags);
-        let url = done.sign(VALID);
-        let text = self.text(key, self.agent.post(url.as_str()).send(done.body()))?;
+        let done = CompleteMultipartUpload::new(&self.bucket, None, key, id, tags);
+        let complete = self.post(&done);
+        let text = self.text(key, complete.send(done.body()))?;
         // The status may be 200 although the upload failed.
         if text.contains("<Error>") {
             return Err(self.unclear(key, &beginning(&text)));
@@ -229,8 +230,38 @@ impl S3Client {
         Ok(())
     }
 
-    fn credentials(&self) -> Option<&Credentials> {
-        self.credentials.as_ref()
+    fn get<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithoutBody> {
+        self.signed(action, |url| self.agent.get(url))
+    }
+
+    fn delete_request<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithoutBody> {
+        self.signed(action, |url| self.agent.delete(url))
+    }
+
+    fn put_request<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithBody> {
+        self.signed(action, |url| self.agent.put(url))
+    }
+
+    fn post<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithBody> {
+        self.signed(action, |url| self.agent.post(url))
+    }
+
+    /// Makes the request of an action and signs it in its headers.
+    fn signed<'a, A: S3Action<'a>, B>(
+        &self,
+        action: &A,
+        request: impl FnOnce(Uri) -> RequestBuilder<B>,
+    ) -> RequestBuilder<B> {
+        // An action without credentials returns its plain address, and no time is used.
+        let url = action.sign(Duration::ZERO);
+        let url: Uri = url.as_str().parse().expect("a URL of a bucket is a URI");
+        let headers = self
+            .signer
+            .as_ref()
+            .map_or(Vec::new(), |signer| signer.headers(A::METHOD, &url, SystemTime::now()));
+        let add =
+            |request: RequestBuilder<B>, (name, value)| request.header::<&str, _>(name, value);
+        headers.into_iter().fold(request(url), add)
     }
 
     fn text(
@@ -334,10 +365,6 @@ fn beginning(text: &str) -> String {
 
 /// Bytes of an error page that are shown.
 const SHOWN: usize = 200;
-
-/// The time for which a signed address is valid. It is used immediately, but servers write it to
-/// their logs; a quarter of an hour is the difference of clocks that S3 allows.
-const VALID: Duration = Duration::from_secs(15 * 60);
 
 /// The time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,9 +6,10 @@
 //!                                       bucket_port  thread: GET with Range, or PUT a whole frame
 //! ```
 //!
-//! Requests are signed in their address (AWS Signature Version 4, made by `rusty-s3`) and use one
-//! connection for each thread, which is kept open. Only objects that were made for the run are read
-//! or removed.
+//! Requests are signed in a header (AWS Signature Version 4), so that the access logs of proxies
+//! contain no address that works for others. `rusty-s3` makes the addresses and reads the answers;
+//! its own signatures are in the address. Each thread has one connection, which is kept open. Only
+//! objects that were made for the run are read or removed.
 //!
 //! The time of opening a connection, TLS included, is reported with the request that waited for it,
 //! as the time of opening a file is. No request is repeated: the measurement must show what a
@@ -19,6 +20,7 @@ mod address;
 mod client;
 mod clocked;
 mod port;
+mod signature;
 mod test_objects;
 
 pub use address::Access;

@@ -74,19 +74,40 @@ pub(crate) fn growth(
     if delays.len() < planned || quarter == 0 {
         return None;
     }
-    let lowest = |window: &[Duration]| window.iter().copied().min().unwrap_or_default();
-    let equal = allowed / EQUAL;
+    let (before, last) = delays.split_at(delays.len() - quarter);
+    let parts = before[quarter..].chunks_exact(part).map(lowest);
+    let now = lowest(&last[last.len().saturating_sub(part)..]);
+    by_quarters(delays, quarter, allowed)
+        .or_else(|| above(now, parts.max().unwrap_or_default(), allowed))
+}
+
+/// The growth of what players' buffers of length `buffer` lack: `lacks` has the most of any player
+/// for each piece. `None` if it does not grow, or with too few pieces to tell.
+pub(crate) fn growth_of_lack(lacks: &[Duration], buffer: Duration) -> Option<BacklogGrowth> {
+    let quarter = lacks.len() / 4;
+    // The lowest of a single piece would show an accident. Half of the buffer's time, because runs
+    // are short in relation to the buffers of players.
+    if quarter < LEAST_PIECES { None } else { by_quarters(lacks, quarter, buffer / 2) }
+}
+
+/// The growth from the second quarter, and the quarter before the last, to the last one.
+fn by_quarters(delays: &[Duration], quarter: usize, allowed: Duration) -> Option<BacklogGrowth> {
     let (before, last) = delays.split_at(delays.len() - quarter);
     // The first quarter is not compared with: there the storage fills its queues and caches.
     let second = lowest(&before[quarter..2 * quarter]);
-    let above = |end: Duration, before: Duration| {
-        (end > before + equal).then_some(BacklogGrowth { before, end })
-    };
-    let slow = above(lowest(last), second.max(lowest(&before[before.len() - quarter..])));
-    let parts = before[quarter..].chunks_exact(part).map(lowest);
-    let now = lowest(&last[last.len().saturating_sub(part)..]);
-    slow.or_else(|| above(now, parts.max().unwrap_or_default()))
+    above(lowest(last), second.max(lowest(&before[before.len() - quarter..])), allowed)
 }
+
+fn lowest(window: &[Duration]) -> Duration {
+    window.iter().copied().min().unwrap_or_default()
+}
+
+fn above(end: Duration, before: Duration, allowed: Duration) -> Option<BacklogGrowth> {
+    (end > before + allowed / EQUAL).then_some(BacklogGrowth { before, end })
+}
+
+/// Pieces of a quarter of a player's run, at least.
+const LEAST_PIECES: usize = 2;
 
 /// The run's part whose lowest delay is its state at that time: one in this many.
 const PARTS: usize = 32;
@@ -125,6 +146,18 @@ mod tests {
         assert!(!grows(|round| if round < 600 { 5 } else { 100 }), "slower, and no longer growing");
         assert!(grows(|round| 5 + round.saturating_sub(1350)), "since a tenth of the run");
         assert!(!grows(|round| 200_u32.saturating_sub(round)), "a backlog of the start");
+    }
+
+    #[test]
+    fn buffers_that_empty_from_piece_to_piece_are_a_backlog() {
+        let lacks = |lack: fn(u32) -> u32, pieces| {
+            let lacks: Vec<Duration> = (0..pieces).map(|piece| MS * lack(piece)).collect();
+            growth_of_lack(&lacks, MS * 30_000).is_some()
+        };
+        assert!(lacks(|piece| 20_000 + piece * 210, 16), "pieces of 4 s every 4.21 s");
+        assert!(!lacks(|piece| 30_000 - piece * 1000, 16), "buffers that fill");
+        assert!(!lacks(|piece| if piece == 15 { 9_000 } else { 800 }, 16), "a late piece");
+        assert!(!lacks(|piece| 20_000 + piece * 210, 7), "too few pieces");
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod tally;
 mod times;
 
 pub use backlog::BacklogGrowth;
-pub(crate) use backlog::{CONFIRMING, growth, long_enough};
+pub(crate) use backlog::{CONFIRMING, growth, growth_of_lack, long_enough};
 pub(crate) use heat::{Heat, HeatCell};
 pub use outcome::StreamsOutcome;
 pub(crate) use outcome::{CompletedOperation, FrameVerdict};

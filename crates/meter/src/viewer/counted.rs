@@ -25,8 +25,10 @@ use super::rendition_account::shown;
 use super::run::PlayRun;
 use super::session::{Session, SessionState};
 use crate::log::{NONE, OperationKind, Record, RecordSink};
-use crate::streams::{CompletedOperation, FrameVerdict, StreamStats, StreamsOutcome};
-use player::PlayerReport;
+use crate::streams::{
+    CompletedOperation, FrameVerdict, StreamStats, StreamsOutcome, growth_of_lack,
+};
+use player::{PlayerOptions, PlayerReport};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use units::{ByteCount, Moment, nanos};
@@ -52,12 +54,15 @@ struct Rendered {
 
 /// Counts a run of players as paced streams: each segment is a frame with a deadline.
 pub(super) fn outcome(
-    dead_band: Duration,
+    player: &PlayerOptions,
     run: &PlayRun,
     log: &mut dyn RecordSink,
 ) -> StreamsOutcome {
+    let viewers: Vec<Vec<Duration>> =
+        run.sessions.iter().map(|session| leads(session, player.buffer)).collect();
+    let backlog_growth = growth_of_lack(&most_lacking(&viewers, player.buffer), player.buffer);
     let mut tally = ViewersTally {
-        dead_band,
+        dead_band: player.dead_band,
         own: &run.own,
         late_rounds: BTreeSet::new(),
         outcome: StreamsOutcome {
@@ -65,6 +70,8 @@ pub(super) fn outcome(
             took: run.took,
             complete: run.complete,
             method: METHOD.to_owned(),
+            // Of a run that was stopped the end is not known.
+            backlog_growth: backlog_growth.filter(|_| run.complete),
             ..StreamsOutcome::default()
         },
     };
@@ -175,6 +182,37 @@ impl ViewersTally<'_> {
     }
 }
 
+/// How long before its rendering each piece of the first track arrived, at most `buffer`. A piece
+/// that is still in the buffer is expected as late as the last one that was rendered.
+fn leads(session: &Session, buffer: Duration) -> Vec<Duration> {
+    let last = session.last.as_ref();
+    let (Some(timeline), Some(startup)) = (&session.timeline, last.and_then(|last| last.startup))
+    else {
+        return Vec::new();
+    };
+    let drifts = last.map_or(&[][..], |last| last.drift.units());
+    let mut leads = Vec::new();
+    for fetched in session.fetched.iter().filter(|fetched| fetched.track == 0) {
+        // A piece that is fetched again, in another rendition, is not the next one.
+        if fetched.piece == leads.len() {
+            let drift = drifts.get(fetched.piece).or(drifts.last()).copied().unwrap_or(0);
+            let late = Duration::from_nanos(u64::try_from(drift).unwrap_or(0));
+            let due = session.admission_asked + startup + timeline.tracks[0].start(fetched.piece);
+            leads.push((due + late).since(fetched.end).min(buffer));
+        }
+    }
+    leads
+}
+
+/// What the emptiest buffer lacks at each piece that all viewers have. A viewer without any piece
+/// counts as a late frame.
+fn most_lacking(viewers: &[Vec<Duration>], buffer: Duration) -> Vec<Duration> {
+    let played = || viewers.iter().filter(|leads| !leads.is_empty());
+    let pieces = played().map(Vec::len).min().unwrap_or(0);
+    let lacks = |piece| played().map(move |leads| buffer - leads[piece]).max();
+    (0..pieces).filter_map(lacks).collect()
+}
+
 /// The rendered pieces of the first track, from the player's drift. The drift is measured against a
 /// clock that does not stop for stalls, so that the drift of the piece before gives the due time of
 /// the next one.
@@ -195,4 +233,18 @@ fn rendered(session: &Session, last: &PlayerReport) -> Vec<Rendered> {
             Rendered { piece, due, at: ideal + drift }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_emptiest_buffer_counts_at_each_piece_that_all_have() {
+        let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();
+        let viewers: [Vec<Duration>; 3] = [seconds(&[2, 9, 30, 30]), seconds(&[3, 7, 5]), vec![]];
+        let lacks: Vec<Duration> = seconds(&[28, 23, 25]);
+        assert_eq!(most_lacking(&viewers, Duration::from_secs(30)), lacks);
+        assert!(most_lacking(&[], Duration::ZERO).is_empty());
+    }
 }

@@ -68,7 +68,7 @@ pub fn count(
     progress: &mut dyn FnMut(&ViewerSample),
 ) -> Result<Counted, PlayError> {
     let (titles, run) = perform(options, stop, progress)?;
-    let outcome = counted::outcome(options.player.dead_band, &run, log);
+    let outcome = counted::outcome(&options.player, &run, log);
     Ok(Counted { outcome, report: summary::summarize(options, titles, run) })
 }
 

@@ -87,6 +87,7 @@ fn approach_1() -> Build {
         link: gigabit(10),
         client_link: gigabit(1),
         round_trip: Duration::from_micros(300),
+        largest: None,
     }
 }
 

@@ -51,6 +51,9 @@ pub(super) struct Build {
     pub(super) client_link: BitRate,
     /// From asking to the beginning of an answer, where nothing is to be fetched.
     pub(super) round_trip: Duration,
+    /// Bytes of the largest request. A larger block is requested in parts, each as soon as the one
+    /// before it is complete; `None`: all of it at once.
+    pub(super) largest: Option<u64>,
 }
 
 /// Where writes land.
@@ -94,12 +97,15 @@ pub(super) struct Node {
     under_way: BTreeMap<(Moment, u64), Answer>,
 }
 
+/// A part of a client's block on its way.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     tag: u64,
     client: u32,
     bytes: u64,
     open: Duration,
+    /// What remains of the block; nothing is left of the last part.
+    rest: IoRequest,
 }
 
 /// One way of a link: when it is free.
@@ -179,6 +185,27 @@ impl Node {
     /// All of a file is in memory.
     pub(super) fn warm(&mut self, file: u32) {
         self.pages.keep(file, 0, self.each);
+    }
+
+    /// Requests the next part of a block, after `delay`; `open` is what the block's opening took.
+    fn ask(&mut self, client: u32, block: IoRequest, delay: Duration, open: Duration) {
+        let len = self.build.largest.map_or(block.len, |largest| block.len.min(largest));
+        let request = IoRequest { len, ..block };
+        let rest = IoRequest { offset: block.offset + len, len: block.len - len, ..block };
+        let answer = Answer { tag: block.tag, client, bytes: len, open, rest };
+        match block.kind {
+            OperationKind::Read => {
+                let ready = self.read(client, &request) + delay;
+                self.fetching.insert((ready, self.asked), answer);
+            }
+            OperationKind::Write => {
+                let over = self.write(client, &request) + delay;
+                self.under_way.insert((over, self.asked), answer);
+            }
+        }
+        // Part of both keys: answers that are ready at the same moment stay in the order of their
+        // requests.
+        self.asked += 1;
     }
 
     /// When what is asked for is in memory.
@@ -349,20 +376,7 @@ impl Port for Node {
             unreachable!("transfers have handles of their own")
         };
         let open = if open { self.opened(client) } else { Duration::ZERO };
-        let answer = Answer { tag: request.tag, client, bytes: request.len, open };
-        match request.kind {
-            OperationKind::Read => {
-                let ready = self.read(client, &request) + open;
-                self.fetching.insert((ready, self.asked), answer);
-            }
-            OperationKind::Write => {
-                let over = self.write(client, &request) + open;
-                self.under_way.insert((over, self.asked), answer);
-            }
-        }
-        // Part of both keys: answers that are ready at the same moment stay in the order of their
-        // requests.
-        self.asked += 1;
+        self.ask(client, request, open, open);
         Ok(())
     }
 
@@ -387,8 +401,12 @@ impl Port for Node {
         while let Some(entry) = self.under_way.first_entry()
             && entry.key().0 <= self.clock
         {
-            let ((at, _), Answer { tag, open, .. }) = entry.remove_entry();
-            done.push(IoCompletion { open, ..IoCompletion::new(tag, at, Ok(())) });
+            let ((at, _), Answer { tag, client, open, rest, .. }) = entry.remove_entry();
+            if rest.len > 0 {
+                self.ask(client, rest, Duration::ZERO, open);
+            } else {
+                done.push(IoCompletion { open, ..IoCompletion::new(tag, at, Ok(())) });
+            }
         }
         Ok(())
     }

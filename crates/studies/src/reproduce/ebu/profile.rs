@@ -1,9 +1,9 @@
 //! Figures 19 to 22: data length, random access and block size, on approach 1.
 
-use super::super::Report;
-use super::node::Node;
+use super::super::{Report, Table};
+use super::node::{Build, Node};
 use super::{Claims, FILE, approach_1, figure, latency, line, mix, rate, report, step};
-use meter::report::Figure;
+use meter::report::{Figure, cell};
 use meter::transfers::{Length, TransferMix, TransferRow};
 use std::time::Duration;
 
@@ -29,21 +29,29 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let lengths = by_length();
     progress(0.4);
     let shares = by_random_share();
-    progress(0.8);
+    progress(0.7);
     let sizes = by_block_size();
+    progress(0.8);
+    let split = in_parts();
     progress(1.0);
     let mut claims = Claims::of("ebu-profile");
     claim_lengths(&mut claims, &lengths);
     claim_shares(&mut claims, &shares);
     claim_sizes(&mut claims, &sizes);
-    report("ebu-profile", claims, figures(&lengths, &shares, &sizes))
+    let mut report = report("ebu-profile", claims, figures(&lengths, &shares, &sizes));
+    report.tables.push(split);
+    report
 }
 
 /// What ten clients get who read like this, each from a file of its own.
 fn read(change: impl FnOnce(&mut TransferMix)) -> TransferRow {
+    read_from(&approach_1(), change)
+}
+
+fn read_from(build: &Build, change: impl FnOnce(&mut TransferMix)) -> TransferRow {
     let mut mix = mix("ebu3362-read", FILES, true);
     change(&mut mix);
-    let mut node = Node::new(&approach_1(), FILES, FILE);
+    let mut node = Node::new(build, FILES, FILE);
     step(&mut node, &mix, FILES, STEP).sum(|_| true)
 }
 
@@ -83,6 +91,31 @@ fn by_block_size() -> Vec<BySize> {
         BySize { kib, rate: rate(&row), latency, with_filling: latency + kib * FILLING }
     };
     [4, 16, 64, 256, 1024].map(of).into()
+}
+
+/// Both ways in which a block larger than the node's largest request can be split.
+fn in_parts() -> Table {
+    let ways = [("all at once", None), ("one after another", Some(LARGEST))];
+    let rows = ways.map(|(way, largest)| {
+        let build = Build { largest, ..approach_1() };
+        let rate = |kib: u32, random_percent: u8| {
+            rate(&read_from(&build, |mix| {
+                mix.random_percent = random_percent;
+                mix.blocks = vec![kib << 10];
+            }))
+        };
+        let [small, large] = [64, 1024].map(|kib| [0, 100].map(|share| rate(kib, share)));
+        let lost = |[runs, places]: [f64; 2]| format!("{:.0} %", (1.0 - places / runs) * 100.0);
+        let whole = |rate: f64| format!("{rate:.0}");
+        [
+            cell("parts", "parts are requested", way),
+            cell("small", ">64 KiB in order, MB/s", whole(small[0])),
+            cell("small_lost", ">lost at random", lost(small)),
+            cell("large", ">1 MiB in order, MB/s", whole(large[0])),
+            cell("large_lost", ">lost at random", lost(large)),
+        ]
+    });
+    Table::of("split", "Blocks of 1 MiB, split into requests of 64 KiB", rows)
 }
 
 fn claim_lengths(claims: &mut Claims, lengths: &ByBlock) {
@@ -140,6 +173,9 @@ fn figures(lengths: &ByBlock, shares: &ByBlock, sizes: &[BySize]) -> Vec<Figure>
 
 /// Files, and as many clients.
 const FILES: u32 = 10;
+
+/// The largest request of both storages of the paper (section 5.4), in bytes.
+const LARGEST: u64 = 64 << 10;
 
 const STEP: Duration = Duration::from_secs(10);
 
