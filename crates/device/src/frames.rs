@@ -43,6 +43,8 @@ pub(crate) struct Frames {
     count: u32,
     /// Free frames; the last returned is on top, because its memory is warm.
     free: Vec<u32>,
+    /// Free frames whose memory the kernel has again.
+    returned: Vec<u32>,
     /// The first frame that was never lent: the memory from here on was never touched.
     untouched: u32,
     cut: BTreeMap<u32, CutFrame>,
@@ -63,6 +65,7 @@ impl Frames {
             frame_size,
             count,
             free: Vec::new(),
+            returned: Vec::new(),
             untouched: 0,
             cut: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -110,11 +113,44 @@ impl Frames {
 
     /// Number of frames that are lent, whole or in parts.
     pub(crate) fn lent(&self) -> u32 {
-        self.untouched - u32::try_from(self.free.len()).unwrap_or(u32::MAX)
+        self.resident() - u32::try_from(self.free.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Number of frames that have memory: those that are lent, and free ones that were.
+    pub(crate) fn resident(&self) -> u32 {
+        self.untouched - u32::try_from(self.returned.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Groups of `group` consecutive frames that are given up so that no more than `most` frames
+    /// have memory, as far as whole groups are free. The caller returns their memory to the kernel.
+    pub(crate) fn give_up(&mut self, most: u32, group: u32) -> Vec<u32> {
+        let mut over = self.resident().saturating_sub(most);
+        if over == 0 {
+            return Vec::new();
+        }
+        // The lowest frame is taken next, so that groups at the end become free.
+        self.free.sort_unstable_by(|one, other| other.cmp(one));
+        let mut free_of = BTreeMap::<u32, u32>::new();
+        self.free.iter().for_each(|frame| *free_of.entry(frame / group).or_default() += 1);
+        let returned: BTreeSet<u32> = self.returned.iter().copied().collect();
+        let mut groups = Vec::new();
+        for (number, free) in free_of.into_iter().rev() {
+            let frames = number * group..((number + 1) * group).min(self.untouched);
+            let with_memory = frames.filter(|frame| !returned.contains(frame)).count();
+            if over > 0 && index(free) == with_memory {
+                over = over.saturating_sub(free);
+                groups.push(number);
+            }
+        }
+        let is_given_up = |frame: &u32| groups.contains(&(frame / group));
+        let (given_up, kept) = self.free.iter().copied().partition(is_given_up);
+        self.free = kept;
+        self.returned.extend::<Vec<u32>>(given_up);
+        groups
     }
 
     fn take_frame(&mut self) -> Option<u32> {
-        self.free.pop().or_else(|| {
+        self.free.pop().or_else(|| self.returned.pop()).or_else(|| {
             // Only when no used frame is free: new memory costs page faults.
             let frame = (self.untouched < self.count).then_some(self.untouched)?;
             self.untouched += 1;

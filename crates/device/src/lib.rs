@@ -53,7 +53,7 @@ pub use file::FileDevice;
 pub use fragments::fragments;
 pub use identity::FileIdentity;
 pub use lateness::Lateness;
-pub use machine_memory::MachineMemory;
+pub use machine_memory::{MachineMemory, MemoryLimits};
 pub use memory::MemoryDevice;
 pub use method::{Method, UnknownMethod};
 pub use no_links::Links;

@@ -13,29 +13,57 @@ pub struct MachineMemory {
     pub limit: Option<ByteCount>,
 }
 
+/// Where the limits of this process's memory are to be read again and again. A process that is
+/// moved to another control group has other limits, which are not seen.
+#[derive(Clone, Debug)]
+pub struct MemoryLimits {
+    machine: ByteCount,
+    files: Vec<PathBuf>,
+}
+
+impl MemoryLimits {
+    /// Asks the kernel; `None` where it does not tell.
+    pub fn of_this_process() -> Option<Self> {
+        Self::found_by(&read_file)
+    }
+
+    /// The memory at present.
+    pub fn read(&self) -> MachineMemory {
+        self.read_by(&read_file)
+    }
+
+    fn found_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<Self> {
+        let text = read(Path::new("/proc/meminfo"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+        let files = groups.lines().flat_map(files_of);
+        let files = files.filter(|path| read(path).is_some()).collect();
+        Some(Self { machine: ByteCount::kib(kib), files })
+    }
+
+    fn read_by(&self, read: &dyn Fn(&Path) -> Option<String>) -> MachineMemory {
+        let texts = self.files.iter().filter_map(|path| read(path));
+        // "max", and in version 1 a number near 2^63, mean that there is none.
+        let limits = texts.filter_map(|text| text.trim().parse().ok().map(ByteCount));
+        let limit = limits.filter(|limit| *limit < self.machine).min();
+        MachineMemory { machine: self.machine, limit }
+    }
+}
+
+fn read_file(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
 impl MachineMemory {
     /// Asks the kernel; `None` where it does not tell.
     pub fn of_this_process() -> Option<Self> {
-        let read = |path: &Path| fs::read_to_string(path).ok();
-        Self::read_by(&read)
+        MemoryLimits::of_this_process().map(|limits| limits.read())
     }
 
     /// The smaller of the two.
     pub fn usable(self) -> ByteCount {
         self.limit.unwrap_or(self.machine)
-    }
-
-    fn read_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<Self> {
-        let text = read(Path::new("/proc/meminfo"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        let machine = ByteCount::kib(kib);
-        let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-        let texts = groups.lines().flat_map(files_of).filter_map(|path| read(&path));
-        // "max", and in version 1 a number near 2^63, mean that there is none.
-        let limits = texts.filter_map(|text| text.trim().parse().ok().map(ByteCount));
-        let limit = limits.filter(|limit| *limit < machine).min();
-        Some(Self { machine, limit })
     }
 }
 
@@ -44,17 +72,19 @@ impl MachineMemory {
 fn files_of(line: &str) -> Vec<PathBuf> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { return Vec::new() };
-    let (roots, file): (&[&str], _) = match controllers {
-        "" => (&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max"),
+    let (roots, files): (&[&str], &[&str]) = match controllers {
+        // Above `high` the kernel slows a process down, above `max` it ends it.
+        "" => (&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], &["memory.max", "memory.high"]),
         _ if controllers.split(',').any(|name| name == "memory") => {
-            (&["/sys/fs/cgroup/memory"], "memory.limit_in_bytes")
+            (&["/sys/fs/cgroup/memory"], &["memory.limit_in_bytes"])
         }
         _ => return Vec::new(),
     };
     let group = Path::new(group.trim_start_matches('/'));
     let of_root = |root: &&str| {
         let root = PathBuf::from(root);
-        group.ancestors().map(move |group| root.join(group).join(file)).collect::<Vec<_>>()
+        let groups = group.ancestors().map(move |group| root.join(group));
+        groups.flat_map(|group| files.iter().map(move |file| group.join(file))).collect::<Vec<_>>()
     };
     roots.iter().flat_map(of_root).collect()
 }
@@ -64,10 +94,11 @@ mod tests {
     use super::*;
 
     fn memory(files: &[(&str, &str)]) -> Option<MachineMemory> {
-        MachineMemory::read_by(&|path| {
+        let read = |path: &Path| {
             let file = files.iter().find(|(name, _)| Path::new(name) == path);
             file.map(|(_, text)| (*text).to_owned())
-        })
+        };
+        Some(MemoryLimits::found_by(&read)?.read_by(&read))
     }
 
     #[test]
@@ -81,7 +112,8 @@ mod tests {
             machine,
             version_2,
             ("/sys/fs/cgroup/system.slice/tenuto.service/memory.max", "max\n"),
-            ("/sys/fs/cgroup/system.slice/memory.max", "2147483648\n"),
+            ("/sys/fs/cgroup/system.slice/memory.max", "3221225472\n"),
+            ("/sys/fs/cgroup/system.slice/memory.high", "2147483648\n"),
         ]);
         assert_eq!(limited.unwrap().usable(), gib(2));
         let version_1 = ("/proc/self/cgroup", "7:blkio:/b\n5:cpuset,memory:/a/b\n");

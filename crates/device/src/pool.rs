@@ -17,6 +17,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{ByteCount, index};
 
@@ -34,6 +35,10 @@ struct PoolShared {
     region_frames: u32,
     count: u32,
     frames: Mutex<Frames>,
+    /// For each region, how often its memory was returned to the kernel.
+    returns: Vec<AtomicU32>,
+    /// The sum of `returns`.
+    all_returns: AtomicU32,
 }
 
 impl Pool {
@@ -47,14 +52,16 @@ impl Pool {
             usize::try_from(units::align_up(largest.0.max(1), PAGE)).unwrap_or(usize::MAX);
         let count = u32::try_from(limit.0 / frame_size as u64).unwrap_or(u32::MAX);
         let region_frames = u32::try_from(HUGE_PAGE.div_ceil(frame_size)).unwrap_or(u32::MAX);
+        // A region is at least a huge page, and larger where a pool would have too many regions.
+        let region_frames = region_frames.max(count.div_ceil(MOST_REGIONS)).max(1);
         let shared = PoolShared {
             memory: Memory::reserve(index(count) * frame_size),
             frame_size,
-            // A region is at least a huge page, and larger where a pool would have too many
-            // regions.
-            region_frames: region_frames.max(count.div_ceil(MOST_REGIONS)),
+            region_frames,
             count,
             frames: Mutex::new(Frames::new(frame_size, count)),
+            returns: (0..count.div_ceil(region_frames)).map(|_| AtomicU32::new(0)).collect(),
+            all_returns: AtomicU32::new(0),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -81,6 +88,40 @@ impl Pool {
     pub fn used(&self) -> ByteCount {
         let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
         ByteCount(u64::from(frames.lent()) * self.shared.frame_size as u64)
+    }
+
+    /// Returns memory of free buffers to the kernel, so that the pool has at most `limit` bytes, as
+    /// far as whole regions are free. A queue that has registered them with the kernel lets go of
+    /// them at its next transfer.
+    pub fn keep_at_most(&self, limit: ByteCount) {
+        let shared = &self.shared;
+        let most = u32::try_from(limit.0 / shared.frame_size as u64).unwrap_or(u32::MAX);
+        // Held until the memory is returned, so that no buffer is taken from it before.
+        let mut frames = shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        for number in frames.give_up(most, shared.region_frames) {
+            let (start, len) = self.region(number);
+            // SAFETY: within the mapping, and no buffer is in a region whose frames are all free.
+            let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxDontNeed) };
+            shared.returns[index(number)].fetch_add(1, Ordering::Release);
+            shared.all_returns.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Bytes of memory that the kernel has given for buffers and not got back.
+    pub fn resident(&self) -> ByteCount {
+        let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        ByteCount(u64::from(frames.resident()) * self.shared.frame_size as u64)
+    }
+
+    /// How often memory of a region was returned to the kernel. What was registered before is no
+    /// memory of the region any more.
+    pub(crate) fn returns_of(&self, region: u32) -> u32 {
+        self.shared.returns[index(region)].load(Ordering::Acquire)
+    }
+
+    /// How often memory of any region was returned to the kernel.
+    pub(crate) fn returns(&self) -> u32 {
+        self.shared.all_returns.load(Ordering::Acquire)
     }
 
     /// The size of the memory: the limit, rounded down to whole frames.
@@ -259,6 +300,24 @@ mod tests {
             pool.take(2 << 20).is_some()
                 && Pool::new(ByteCount(1), ByteCount::MIB).take(4096).is_none()
         );
+    }
+
+    #[test]
+    fn free_memory_goes_back_to_the_kernel_and_is_lent_again() {
+        let pool = Pool::new(ByteCount::mib(16), ByteCount::MIB);
+        let mut buffers: Vec<Buffer> = (0..16).map(|_| pool.take(1 << 20).unwrap()).collect();
+        buffers.iter_mut().for_each(|buffer| buffer.fill(7));
+        buffers.truncate(5);
+        assert_eq!((pool.used(), pool.resident()), (ByteCount::mib(5), ByteCount::mib(16)));
+        pool.keep_at_most(ByteCount::mib(12));
+        assert_eq!(pool.resident(), ByteCount::mib(12));
+        // A region has two frames here, and one of them is lent of the third.
+        pool.keep_at_most(ByteCount::ZERO);
+        assert_eq!((pool.used(), pool.resident()), (ByteCount::mib(5), ByteCount::mib(6)));
+        assert!(buffers.iter().all(|buffer| buffer.iter().all(|byte| *byte == 7)));
+        let again: Vec<Buffer> = (0..11).map(|_| pool.take(1 << 20).unwrap()).collect();
+        assert!(again[10].iter().all(|byte| *byte == 0), "new memory");
+        assert_eq!(pool.resident(), ByteCount::mib(16));
     }
 
     #[test]

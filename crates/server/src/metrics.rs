@@ -115,6 +115,8 @@ impl Scrape {
         let engine = &self.0.snapshot().engine;
         out.bytes("buffers_used", "Read buffers in use", engine.buffers_used)?;
         out.bytes("buffers_limit", "All read buffers", engine.buffers_total)?;
+        let help = "Read buffers that the memory limit allows";
+        out.bytes("buffers_target", help, engine.buffers_limit)?;
         let (titles, bytes) = self.0.content.held();
         out.gauge("titles_open", "Titles with their index in memory", titles)?;
         out.bytes("title_index", "Memory of the indexes of open titles", bytes)?;

@@ -13,7 +13,7 @@
 //! HTTP threads; the other threads end when the last sender of their queue is dropped.
 
 use crate::ServerConfig;
-use crate::buffer_memory::{BufferMemory, buffer_memory, usable_memory};
+use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
 use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
@@ -32,7 +32,7 @@ use crate::opener::{self, Opener};
 use crate::recalibration::{self, Recalibration};
 use crate::sessions::SessionTable;
 use crate::shared::{ServerInfo, Shared};
-use device::{MachineMemory, Pool};
+use device::{MemoryLimits, Pool};
 use scheduler::PolicyKind;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -57,8 +57,9 @@ pub struct Server {
 impl Server {
     /// Opens the stores, listens and serves. Returns when it accepts connections.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
-        let BufferMemory { size: memory, note: memory_note } =
-            buffer_memory(config.memory, MachineMemory::of_this_process())?;
+        let limits = MemoryLimits::of_this_process();
+        let known = limits.as_ref().map(MemoryLimits::read);
+        let BufferMemory { size: memory, note: memory_note } = buffer_memory(config.memory, known)?;
         check(&config, memory)?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listener = TcpListener::bind(config.listen)
@@ -116,6 +117,7 @@ impl Server {
             disks,
             history_writer,
             pool,
+            memory: MemoryWatch::new(limits, memory, largest_read(&opened)),
             unplayed_limit: ClientLimit::new(config.max_client_unplayed, CLIENT_UNPLAYED),
         });
         // Before the first session, so that index reads need no permits.
@@ -233,7 +235,7 @@ fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
 /// One pool of buffers for all disks, in units of the largest read.
 fn pool(memory: ByteCount, opened: &[PreparedStore]) -> Result<Pool, ServerError> {
     let largest = largest_read(opened);
-    if memory.0 < 8 * largest.0 {
+    if memory.0 < LEAST_READS * largest.0 {
         let why = format!("the memory must be at least 8 reads of {largest}");
         return Err(ServerError::Config(Reason::new(why, "raise --memory")));
     }

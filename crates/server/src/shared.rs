@@ -179,6 +179,7 @@ impl Shared {
             refused_by_cause: wire::RefusedCauses {
                 sessions: counters.refused.of_cause(RefusalCause::Sessions),
                 slow_disk: counters.refused.of_cause(RefusalCause::SlowDisk),
+                less_memory: counters.refused.of_cause(RefusalCause::LessMemory),
                 title: counters.refused.of_cause(RefusalCause::Title),
                 disk_lost: counters.refused.of_cause(RefusalCause::DiskLost),
                 background: counters.refused.of_cause(RefusalCause::Background),
@@ -196,6 +197,7 @@ impl Shared {
             worst_lateness: counters.worst_lateness.as_secs_f64(),
             buffers_used: engine.buffers_used,
             buffers_limit: engine.buffers_total,
+            buffers_target: engine.buffers_limit,
             cache_hits: counters.cache_hits,
             sessions_following: engine.following,
             intervals: engine.intervals,

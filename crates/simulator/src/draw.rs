@@ -36,6 +36,12 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
         scenario.disks.iter_mut().filter(|disk| disk.kind != crate::scenario::SLOW).for_each(paced);
         scenario.policy = PolicyKind::TimeDomain;
     }
+    if MEMORY_AT.contains(&(seed % MEMORY_EVERY)) {
+        let rng = &mut fastrand::Rng::with_seed(seed ^ MEMORY_SALT);
+        let background = &mut scenario.background;
+        background.memory_changes_every = Duration::from_millis(rng.u64(100..20_000));
+        background.least_memory = [0, 20, 60][rng.usize(..3)];
+    }
     // Draws nothing, so that all else in these worlds is as it was without leads.
     scenario.titles.leads = LEADS_AT.contains(&(seed % LEADS_EVERY));
     scenario
@@ -256,6 +262,7 @@ fn background(class: FaultClass, disks: &[DiskSpec], rng: &mut fastrand::Rng) ->
         removals: if rng.u8(..4) == 0 { 2 } else { 0 },
         calibrated_at: Duration::from_secs(if recalibrated { rng.u64(1..30) } else { 0 }),
         new_min_read: rng.u32(least..=before * 2),
+        ..BackgroundWork::default()
     }
 }
 
@@ -285,6 +292,14 @@ const CROWD_AT: u64 = 2;
 const PACED_EVERY: u64 = 10;
 /// Remainder of the seeds with such disks.
 const PACED_AT: u64 = 9;
+
+/// The memory of worlds with these seeds shrinks and grows, modulo the number below; no seed of
+/// `ONCE_BROKEN` is one of them.
+const MEMORY_AT: [u64; 12] = [0, 1, 2, 5, 9, 12, 14, 20, 28, 33, 38, 58];
+const MEMORY_EVERY: u64 = 60;
+
+/// Separates the random stream of memory that changes.
+const MEMORY_SALT: u64 = 0x3e30_3e30;
 
 /// Separates the random stream of crowds.
 const CROWD_SALT: u64 = 0x0c20_3d00;

@@ -62,6 +62,8 @@ pub struct WorldOutcome {
     pub violations_by_scheduler: u64,
     /// Reads that ended after their slot because the disk took longer than it was charged.
     pub violations_by_disk: u64,
+    /// How often the memory for buffers was changed.
+    pub memory_changes: u64,
     /// Largest amount of memory in use.
     pub peak_memory: ByteCount,
     /// The engine's lowest estimate of a disk's reads per slot, as a share of the disk's guarantee.

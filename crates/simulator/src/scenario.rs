@@ -154,6 +154,11 @@ pub struct BackgroundWork {
     pub calibrated_at: Duration,
     /// Reads per slot that the first disk guarantees from `calibrated_at` on.
     pub new_min_read: u32,
+    /// Mean time between two changes of the memory for buffers, to a random part of it; zero: none.
+    #[serde(with = "quantity::time")]
+    pub memory_changes_every: Duration,
+    /// The least part of the memory that there is after a change, in percent.
+    pub least_memory: u64,
 }
 
 /// A disk: its guarantee, its actual behaviour and its faults.
@@ -389,6 +394,8 @@ impl Default for BackgroundWork {
             removals: 0,
             calibrated_at: Duration::ZERO,
             new_min_read: 1,
+            memory_changes_every: Duration::ZERO,
+            least_memory: 0,
         }
     }
 }

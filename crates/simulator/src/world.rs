@@ -74,6 +74,8 @@ enum Event {
     RemoveTitle,
     /// The first disk gets a new calibration.
     Recalibrate,
+    /// The memory for buffers shrinks or grows.
+    ChangeMemory,
     /// A lost disk is probed; `pause` is the time since the previous probe.
     Probe { disk: usize, pause: Duration },
     /// A deadline has come.
@@ -309,6 +311,7 @@ impl<'a> World<'a> {
             Event::AbandonPermit(permit) => self.abandon_permit(permit),
             Event::RemoveTitle => self.remove_title(),
             Event::Recalibrate => self.recalibrate(),
+            Event::ChangeMemory => self.change_memory(),
             Event::Probe { disk, pause } => self.probe(disk, pause),
             Event::CheckDeadline(check) => self.check_deadline(check),
         }
@@ -343,6 +346,7 @@ impl<'a> World<'a> {
             "the engine counts its memory correctly",
             || format!("{} counted, {used} in use", status.buffers_used),
         );
+        self.memory.has_limits(status.buffers_total, status.buffers_limit, violations);
         violations.require(status.active <= sessions, "only sessions hold reservations", || {
             format!("{status:?}")
         });
@@ -414,7 +418,15 @@ impl<'a> World<'a> {
     fn finish(mut self) -> WorldOutcome {
         // The audit also copies the last counters of the engine into the outcome, which is returned
         // below.
+        // Memory that is still to be given back is when the next slot begins.
+        self.engine.tick(self.now + self.scenario.slot);
+        self.execute_actions();
         let status = self.audit();
+        self.violations.require(
+            status.buffers_total == status.buffers_limit,
+            "no more memory is kept than there is to be when nobody needs it",
+            || format!("{status:?}"),
+        );
         self.violations.require(
             status.active == 0,
             "no session is active after all viewers have left",

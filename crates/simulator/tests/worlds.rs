@@ -15,12 +15,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
     let (mut pieces, mut admitted, mut refused, mut guaranteed) = (0, 0, 0, 0);
     let (mut for_ever, mut exact) = (0, 0);
-    let (mut waited, mut replaced) = (0, 0);
+    let (mut waited, mut replaced, mut memory_changes) = (0, 0, 0);
     for outcome in all_seeds(FaultClass::FaultFree, FAULT_FREE_SEEDS) {
         pieces += outcome.checked_on_time;
         admitted += outcome.admitted;
         waited += outcome.waited;
         replaced += outcome.replaced;
+        memory_changes += outcome.memory_changes;
         guaranteed += outcome.with_guarantee;
         refused += outcome.refused.iter().sum::<u64>();
         for_ever += outcome.refused_for_ever;
@@ -33,6 +34,7 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         assert!(admitted > 5_000 && refused > 5_000, "{admitted} admitted, {refused} refused");
         assert!(for_ever > 1_000 && exact > 10, "{for_ever} refused for ever, {exact} came back");
         assert!(waited > 50 && replaced > 50, "{waited} waited, {replaced} replaced");
+        assert!(memory_changes > 1_000, "the memory changed {memory_changes} times");
         assert!(guaranteed > 1_000, "only {guaranteed} sessions had a guaranteed slack");
     }
 }

@@ -53,6 +53,8 @@ pub(super) struct Uring {
     polled: bool,
     /// The pool's regions in order; empty if no memory is registered.
     regions: Vec<BufferRegion>,
+    /// How often the pool had returned memory to the kernel when `regions` was last looked at.
+    returns: u32,
 }
 
 /// A setup that worked in a test read.
@@ -68,7 +70,8 @@ struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BufferRegion {
     Unseen,
-    Registered,
+    /// The pool had returned its memory to the kernel so often.
+    Registered(u32),
     Refused,
 }
 
@@ -92,7 +95,8 @@ impl Uring {
         let regions = if setup.registered { pool.regions() } else { 0 };
         let ring = setup.ring(file, depth, regions)?;
         let regions = vec![BufferRegion::Unseen; index(regions)];
-        Ok(Self { pool: pool.clone(), ring, started: false, polled: setup.polled, regions })
+        let (pool, returns) = (pool.clone(), pool.returns());
+        Ok(Self { pool, ring, started: false, polled: setup.polled, regions, returns })
     }
 
     fn start(&mut self) -> io::Result<()> {
@@ -116,16 +120,37 @@ impl Uring {
         if self.regions.is_empty() {
             return None;
         }
+        self.let_go_of_returned();
         let number = self.pool.region_of(buffer)?;
         let region = &mut self.regions[index(number)];
         // A refusal is remembered: asking the kernel again for each read would cost a call.
         if *region == BufferRegion::Unseen {
             *region = match register(&self.ring, &self.pool, number) {
-                Ok(()) => BufferRegion::Registered,
+                Ok(()) => BufferRegion::Registered(self.pool.returns_of(number)),
                 Err(_) => BufferRegion::Refused,
             };
         }
-        (*region == BufferRegion::Registered).then(|| u16::try_from(number).expect("few regions"))
+        let known = matches!(region, BufferRegion::Registered(_));
+        known.then(|| u16::try_from(number).expect("few regions"))
+    }
+
+    // Memory that the pool has returned stays with the kernel as long as it is registered, and the
+    // region has other memory now.
+    fn let_go_of_returned(&mut self) {
+        let returns = self.pool.returns();
+        if std::mem::replace(&mut self.returns, returns) == returns {
+            return;
+        }
+        for (number, region) in (0..).zip(&mut self.regions) {
+            if let BufferRegion::Registered(before) = *region
+                && before != self.pool.returns_of(number)
+            {
+                *region = match unregister(&self.ring, number) {
+                    Ok(()) => BufferRegion::Unseen,
+                    Err(_) => BufferRegion::Refused,
+                };
+            }
+        }
     }
 }
 
@@ -230,7 +255,7 @@ impl Setup {
             // A refusal here would repeat later: read without registration then.
             let number = pool.region_of(&buffer).expect("taken from it above");
             register(&kernel.ring, &pool, number)?;
-            kernel.regions[index(number)] = BufferRegion::Registered;
+            kernel.regions[index(number)] = BufferRegion::Registered(pool.returns_of(number));
         }
         probe(file, kernel, buffer)
     }
@@ -288,6 +313,12 @@ fn register(ring: &IoUring, pool: &Pool, number: u32) -> io::Result<()> {
     // SAFETY: the region is mapped as long as the pool lives; the queue holds the pool, and the
     // kernel holds the pages.
     unsafe { ring.submitter().register_buffers_update(number, &[region], None) }
+}
+
+fn unregister(ring: &IoUring, number: u32) -> io::Result<()> {
+    let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    // SAFETY: names no memory.
+    unsafe { ring.submitter().register_buffers_update(number, &[nothing], None) }
 }
 
 /// The rest of a transfer as the ring wants it.

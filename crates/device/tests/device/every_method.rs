@@ -58,6 +58,25 @@ fn a_queue_reads_written_bytes_at_any_depth() {
     });
 }
 
+/// Memory that was registered with the kernel and returned to it is registered anew: a read would
+/// otherwise go into pages that the pool no longer has.
+#[test]
+fn reads_are_right_after_memory_was_returned_to_the_kernel() {
+    on_every_device("memory returned", |device| {
+        fill(&**device);
+        let pool = pool();
+        let mut queue = device.queue(2, &pool).unwrap();
+        for offset in [0, 4096, 12288] {
+            queue.submit(1, offset, pool.take(8192).unwrap()).unwrap();
+            let done = all(&mut *queue);
+            assert!(done[0].buffer[..] == pattern(offset, 8192), "at {offset}");
+            drop(done);
+            pool.keep_at_most(ByteCount::ZERO);
+            assert_eq!(pool.resident(), ByteCount::ZERO);
+        }
+    });
+}
+
 #[test]
 fn a_queue_can_move_to_the_thread_that_uses_it() {
     on_every_device("handed over", |device| {

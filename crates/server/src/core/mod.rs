@@ -15,6 +15,7 @@ mod actions;
 mod requests;
 mod sessions;
 
+use crate::buffer_memory::MemoryWatch;
 use crate::clients::{ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::disk_history_writer::{self, HistoryRecord};
@@ -53,6 +54,8 @@ pub(crate) struct Core {
     workers: Vec<WorkerHandle>,
     disks: Vec<DiskThread>,
     pool: Pool,
+    memory: MemoryWatch,
+    memory_looked_at: Moment,
     sessions: HashMap<SessionId, OpenSession>,
     requests: HashMap<RequestId, PendingRequest>,
     buffers: HashMap<ReadId, SharedBuffer>,
@@ -86,6 +89,7 @@ pub(crate) struct CoreParts {
     pub(crate) disks: Vec<DiskThread>,
     pub(crate) history_writer: Sender<HistoryRecord>,
     pub(crate) pool: Pool,
+    pub(crate) memory: MemoryWatch,
     /// The most sessions of one client that have delivered nothing.
     pub(crate) unplayed_limit: ClientLimit,
 }
@@ -102,6 +106,8 @@ impl Core {
             workers: parts.workers,
             disks: parts.disks,
             pool: parts.pool,
+            memory: parts.memory,
+            memory_looked_at: Moment::ZERO,
             sessions: HashMap::new(),
             requests: HashMap::new(),
             buffers: HashMap::new(),
@@ -235,14 +241,35 @@ impl Core {
         if now.since(self.history_saved_at) >= disk_history_writer::INTERVAL {
             self.save_disk_history(now);
         }
+        self.follow_memory_limit(now);
         let sessions_of = |playing: &PlayingTitle| TitleSessions {
             title: playing.name.clone(),
             sessions: playing.sessions,
         };
         let playing = self.titles.values().map(sessions_of).collect();
         let status = self.engine.status(now);
+        if let Some(kept) = self.memory.kept_for(status.buffers_total) {
+            self.pool.keep_at_most(kept);
+        }
         self.log_disk_health(&status);
         self.shared.publish(slot, status, playing);
+    }
+
+    /// Gives the engine less memory or more when a limit of the process has changed.
+    fn follow_memory_limit(&mut self, now: Moment) {
+        if now.since(self.memory_looked_at) < MEMORY_LOOK {
+            return;
+        }
+        self.memory_looked_at = now;
+        let Some(limit) = self.memory.look() else { return };
+        let buffers = self.memory.usable();
+        self.engine.set_memory(now, buffers);
+        // Pieces that it has forgotten take memory until their buffers are dropped.
+        self.execute_actions();
+        let needed = self.engine.status(now).buffers_total;
+        self.shared.log.line(|| {
+            json!({ "event": "memory-limit", "limit": limit.0, "buffers_target": buffers.0, "buffers_limit": needed })
+        });
     }
 
     /// Sends what the engine has observed of each disk to the history writer.
@@ -305,6 +332,8 @@ impl Drop for Core {
     }
 }
 
+/// Time between two looks at the memory limits of the process: some small files of the kernel.
+const MEMORY_LOOK: Duration = Duration::from_secs(1);
 /// Events handled before the time is read again.
 const BURST: usize = 256;
 /// The longest wait for an event, so that a clock that jumps does not stop the server for long.

@@ -207,6 +207,8 @@ pub enum RefusalCause {
     Sessions,
     /// A disk is slower than its calibration. The request fits at the calibrated speed.
     SlowDisk,
+    /// There is less memory than at the start. The request fits with as much as then.
+    LessMemory,
     /// The title needs more than the server has at its best.
     Title,
     /// The title, or its place after a loss, is on a disk that is lost.
@@ -220,9 +222,10 @@ pub enum RefusalCause {
 
 impl RefusalCause {
     /// All causes, in the order of their declaration.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Sessions,
         Self::SlowDisk,
+        Self::LessMemory,
         Self::Title,
         Self::DiskLost,
         Self::Background,
@@ -234,6 +237,7 @@ impl RefusalCause {
         match self {
             Self::Sessions => "sessions",
             Self::SlowDisk => "slow-disk",
+            Self::LessMemory => "less-memory",
             Self::Title => "title",
             Self::DiskLost => "disk-lost",
             Self::Background => "background",

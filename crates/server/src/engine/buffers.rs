@@ -73,7 +73,7 @@ impl Buffer {
 #[derive(Debug)]
 pub(super) struct Buffers {
     total: u64,
-    // Sum of the lengths of all buffers; never above `total`.
+    // Sum of the lengths of all buffers; above `total` only between `set_total` and `make_room`.
     used: u64,
     by_read: BTreeMap<ReadId, Buffer>,
     by_piece: BTreeMap<PieceKey, ReadId>,
@@ -101,6 +101,11 @@ impl Buffers {
 
     pub(super) fn total(&self) -> u64 {
         self.total
+    }
+
+    /// Changes the memory. Where it is less than before, [`Buffers::make_room`] must follow.
+    pub(super) fn set_total(&mut self, total: u64) {
+        self.total = total;
     }
 
     pub(super) fn used(&self) -> u64 {

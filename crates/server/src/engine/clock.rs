@@ -21,6 +21,8 @@ impl Engine {
         self.sessions.is_empty()
             && self.requests.is_empty()
             && self.streams.bookings.disks.iter().all(idle)
+            // What nobody needs any more is given back when the next slot begins.
+            && !self.streams.bookings.owes_memory()
     }
 
     /// Takes over the disks' new timings where no session or request is open.
@@ -50,6 +52,7 @@ impl Engine {
         self.streams.open_due(now);
         // A later schedule is decided, as all else, on the slots after this one: so only now.
         self.extend_late_streams(now);
+        self.streams.give_back_memory(now);
         // A single disk has no other copies for its sessions and no memory to share.
         if self.streams.bookings.disks.len() > 1 {
             self.fail_hung_disks(now);

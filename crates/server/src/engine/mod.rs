@@ -356,6 +356,14 @@ impl Engine {
         self.input(now, |engine| engine.streams.withdraw(title))
     }
 
+    /// Memory for pieces is `buffers` from now on, less than before or more. Admitted sessions keep
+    /// what they have reserved: where that is more, it is given back as they need it no longer, and
+    /// until then no session is admitted that would need it, and no more of it is reserved but for
+    /// seeks. Pieces that nobody holds, and reads far ahead, are given up at once.
+    pub fn set_memory(&mut self, now: Moment, buffers: ByteCount) {
+        self.input(now, |engine| engine.streams.set_memory(now, buffers.0));
+    }
+
     /// The server is stopping: no session is admitted any more. Running sessions go on.
     pub fn stop_admitting(&mut self) {
         self.admitting = false;

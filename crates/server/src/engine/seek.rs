@@ -121,7 +121,8 @@ impl Engine {
         let reserve = if session.reserve < before { least_reserve(wide) } else { wide };
         let reserve = reserve.max(session.unsent);
         let demand = self.streams.bookings.demand_of(&mut streams, reserve);
-        let candidate = Candidate { layout, replica, copies, streams, demand, sent: None };
+        let (sent, is_new) = (None, false);
+        let candidate = Candidate { layout, replica, copies, streams, demand, sent, is_new };
         let wait = self.replace_booking(now, id, all, candidate)?;
         let number = self.requests[&request].number;
         let session = &mut self.sessions[&id];

@@ -27,6 +27,9 @@ pub struct Status {
     pub buffers_used: u64,
     /// Bytes of buffers there are.
     pub buffers_total: u64,
+    /// Bytes of buffers that there are to be, by [`Engine::set_memory`]; less than there are while
+    /// admitted sessions need more.
+    pub buffers_limit: u64,
     /// The state of each disk.
     pub disks: Vec<DiskStatus>,
 }
@@ -190,6 +193,7 @@ impl Engine {
             counters: self.streams.accounts.counters,
             buffers_used: self.streams.buffers_used(),
             buffers_total: self.streams.buffers.total(),
+            buffers_limit: self.streams.bookings.memory_limit(),
             disks: (0..self.streams.bookings.disks.len())
                 .map(|disk| self.disk_status(now, disk))
                 .collect(),

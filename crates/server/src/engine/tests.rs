@@ -6,6 +6,7 @@
 mod departures;
 mod history;
 mod losses;
+mod memory;
 mod refusals;
 mod seeks;
 mod sharing;

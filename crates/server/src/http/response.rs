@@ -174,6 +174,9 @@ fn refusal_message(refusal: &Refusal) -> String {
             "the disk is slower than its calibration, and too slow for this title at present"
                 .to_owned()
         }
+        RefusalCause::LessMemory => {
+            "the server has less memory than at its start, and too little for this title".to_owned()
+        }
         RefusalCause::Title if refusal.resource.is_none() => {
             format!("this title cannot be served: {}", refusal.detail)
         }
@@ -195,6 +198,9 @@ fn refusal_message(refusal: &Refusal) -> String {
         }
         (RetryAfter::Unknown, _) if refusal.cause == RefusalCause::Sessions => {
             "it fits when a session ends".to_owned()
+        }
+        (RetryAfter::Unknown, _) if refusal.cause == RefusalCause::LessMemory => {
+            "raise the memory limit of the server's cgroup again".to_owned()
         }
         (RetryAfter::Unknown | RetryAfter::Never, Some(resource))
             if refusal.cause == RefusalCause::Title =>
@@ -281,6 +287,7 @@ mod tests {
             (Cause::Sessions, memory, soon, "the memory is fully reserved", "try again in 4 s"),
             (Cause::Sessions, disk, unknown, "the disk is fully reserved", "when a session ends"),
             (Cause::SlowDisk, disk, soon, "slower than its calibration", "try again in 4 s"),
+            (Cause::LessMemory, memory, unknown, "less memory than at its start", "memory limit"),
             (Cause::Title, disk, never, "also without other sessions", "a longer --startup"),
             (Cause::Title, memory, never, "more of the memory", "a larger --memory"),
             (Cause::Title, network, never, "more of the network", "a higher --network rate"),

@@ -58,6 +58,10 @@ pub struct ServerStatus {
     pub buffers_used: u64,
     /// Bytes of all read buffers.
     pub buffers_limit: u64,
+    /// Bytes of read buffers that the memory limit allows at present. Less than `buffers_limit`
+    /// while admitted sessions need more; nobody is admitted to the difference.
+    #[serde(default)]
+    pub buffers_target: u64,
     /// Pieces found in memory when their read was due.
     pub cache_hits: u64,
     /// Sessions of which a track follows a viewer ahead.
@@ -94,6 +98,9 @@ pub struct RefusedCauses {
     pub sessions: u64,
     /// A disk is slower than its calibration.
     pub slow_disk: u64,
+    /// There is less memory than at the start.
+    #[serde(default)]
+    pub less_memory: u64,
     /// The title needs more than the server has without other sessions.
     pub title: u64,
     /// A disk with the title is lost.

@@ -39,7 +39,10 @@ struct Buffer {
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
+    /// All buffers that the engine says there are.
     budget: u64,
+    /// All buffers that there are to be. What streams were admitted with may be more.
+    limit: u64,
     used: u64,
     pub(crate) peak: u64,
     buffers: BTreeMap<ReadId, Buffer>,
@@ -55,7 +58,24 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(budget: u64) -> Self {
-        Self { budget, ..Self::default() }
+        Self { budget, limit: budget, ..Self::default() }
+    }
+
+    /// The memory is to be so much from now on.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        self.budget = self.budget.max(limit);
+    }
+
+    /// The engine says that there are `total` bytes of buffers, and are to be `limit`: never more
+    /// than before, unless the limit is, and never less than the limit.
+    pub(crate) fn has_limits(&mut self, total: u64, limit: u64, violations: &mut ViolationLog) {
+        let (budget, known, used) = (self.budget, self.limit, self.used);
+        let is_right = limit == known && (known..=budget).contains(&total) && used <= total;
+        violations.require(is_right, "memory shrinks and grows with its limit", || {
+            format!("{total} of {budget} bytes, {used} in use, limit {limit} and not {known}")
+        });
+        self.budget = total;
     }
 
     pub(crate) fn read_issued(

@@ -18,6 +18,9 @@ impl World<'_> {
             let at = Moment::ZERO + arrivals.mul_f64(self.rng.f64());
             self.schedule(at, Event::RemoveTitle);
         }
+        if !background.memory_changes_every.is_zero() {
+            self.schedule(Moment::ZERO + self.scenario.slot, Event::ChangeMemory);
+        }
         if !background.calibrated_at.is_zero() {
             self.schedule(Moment::ZERO + background.calibrated_at, Event::Recalibrate);
         }
@@ -87,6 +90,31 @@ impl World<'_> {
         let in_use = self.engine.withdraw_title(self.now, key);
         self.liveness.title_withdrawn(key, in_use, &mut self.violations);
         self.note("withdrawn: title, in use", [key.0, in_use.into(), 0, 0]);
+    }
+
+    pub(super) fn change_memory(&mut self) {
+        // Without this end the world would never come to rest.
+        if self.present == 0 {
+            return;
+        }
+        let background = &self.scenario.background;
+        let (every, least) = (background.memory_changes_every, background.least_memory);
+        let pause = self.exponential(every);
+        self.schedule(self.now + pause, Event::ChangeMemory);
+        let all = self.scenario.memory.0;
+        let bytes = match self.rng.u8(..3) {
+            0 => all,
+            _ => self.rng.u64(all / 100 * least.min(100)..=all),
+        };
+        // What is held is in use before it is taken away.
+        self.audit();
+        self.engine.set_memory(self.now, ByteCount(bytes));
+        self.memory.set_limit(bytes);
+        self.refusals.changed();
+        self.outcome.memory_changes += 1;
+        self.note("memory: bytes", [bytes, 0, 0, 0]);
+        self.execute_actions();
+        self.audit();
     }
 
     pub(super) fn recalibrate(&mut self) {

@@ -34,6 +34,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) memory: u64,
     /// Its share of the buffers while no disk is lost, in bytes.
     pub(in crate::engine) fair_memory: u64,
+    /// Its share at the start.
+    pub(in crate::engine) first_memory: u64,
     pub(in crate::engine) slot: Duration,
     pub(in crate::engine) timings: DiskTimings,
     /// Timings to be used once no stream is booked by the present ones.
@@ -87,6 +89,7 @@ impl Disk {
             dispatcher: Dispatcher::default(),
             memory,
             fair_memory: memory,
+            first_memory: memory,
             slot,
             timings: DiskTimings::default(),
             pending_timings: None,

@@ -39,6 +39,8 @@ pub(in crate::engine) struct Candidate {
     pub(in crate::engine) demand: Demand,
     /// Where streams follow others, what the streams ask of the network.
     pub(in crate::engine) sent: Option<Demand>,
+    /// Whether it is a new session: of memory that a disk is to give back it gets nothing.
+    pub(in crate::engine) is_new: bool,
 }
 
 /// A positive evaluation of a demand on one disk. It is valid until the next change to the books.
@@ -90,6 +92,8 @@ pub(in crate::engine) struct Terms {
     pub(in crate::engine) work: u64,
     /// Whether the loss of any one disk must be survived.
     pub(in crate::engine) survive_loss: bool,
+    /// Whether the memory that disks are to give back counts as gone already.
+    pub(in crate::engine) within_limit: bool,
 }
 
 impl Candidate {
@@ -188,7 +192,7 @@ impl Bookings {
     /// The terms of the configured policy.
     pub(in crate::engine) fn terms(&self) -> Terms {
         let policy = self.policy.policy();
-        Terms { policy, work: 0, survive_loss: self.survives_loss() }
+        Terms { policy, work: 0, survive_loss: self.survives_loss(), within_limit: false }
     }
 
     /// Whether a demand fits on the disks, by the terms given.
@@ -208,7 +212,7 @@ impl Bookings {
         if terms.survive_loss {
             return self.evaluate_losses(placement, demand, terms, unissued);
         }
-        let verdict = self.with_unissued_unread(disk, terms.work, unissued, |books, supply| {
+        let verdict = self.with_unissued_unread(disk, terms, unissued, |books, supply| {
             terms.policy.verdict(books, supply, demand)
         });
         match verdict {
@@ -226,11 +230,11 @@ impl Bookings {
         disk: usize,
         demand: &Demand,
         refused: Shortage,
+        terms: Terms,
         unissued: &Unissued,
     ) -> u64 {
-        let policy = self.policy.policy();
-        self.with_unissued_unread(disk, 0, unissued, |books, supply| {
-            policy.ruled_out(books, supply, demand, refused)
+        self.with_unissued_unread(disk, terms, unissued, |books, supply| {
+            terms.policy.ruled_out(books, supply, demand, refused)
         })
     }
 
@@ -238,18 +242,20 @@ impl Bookings {
     fn with_unissued_unread<T>(
         &mut self,
         disk: usize,
-        work: u64,
+        terms: Terms,
         unissued: &Unissued,
         ask: impl FnOnce(&DiskBooks, &Supply<'_>) -> T,
     ) -> T {
         // If the demand is accepted these reads become unread, so their time and memory are free
         // for it.
         let unread = unissued.of(disk);
+        let memory = self.memory_within(disk, terms.within_limit);
         let state = &mut self.disks[disk];
         unread.iter().for_each(|chosen| state.dispatcher.books.undo_read(chosen.piece));
         // Other work goes into the device first, and the next sweep begins after it.
-        let free_at = Moment(state.busy_until(self.now, unread).0.saturating_add(work));
-        let answer = ask(&state.dispatcher.books, &state.supply(free_at));
+        let free_at = Moment(state.busy_until(self.now, unread).0.saturating_add(terms.work));
+        let supply = Supply { memory, ..state.supply(free_at) };
+        let answer = ask(&state.dispatcher.books, &supply);
         unread.iter().for_each(|chosen| state.dispatcher.books.start_read(chosen.piece));
         answer
     }
@@ -284,7 +290,9 @@ impl Bookings {
             let work = if number == disk { terms.work } else { 0 };
             let busy_until = state.busy_until(self.now, unissued.of(number));
             let free_at = Moment(busy_until.0.saturating_add(work));
-            let (books, supply) = (&state.dispatcher.books, state.supply(free_at));
+            let memory = self.memory_within(number, terms.within_limit);
+            let supply = Supply { memory, ..state.supply(free_at) };
+            let books = &state.dispatcher.books;
             DiskState { books, supply, lost: state.lost }
         });
         let standing: Vec<DiskState<'_>> = standing.collect();
@@ -317,8 +325,19 @@ impl Bookings {
 
     /// Whether a demand fits on a disk on which nothing is booked, from now on.
     pub(in crate::engine) fn fits_alone(&self, disk: usize, demand: &Demand, speed: Speed) -> bool {
+        let memory = self.memory_within(disk, true);
+        self.fits_alone_in(memory, disk, demand, speed)
+    }
+
+    /// [`Bookings::fits_alone`] with the disk's memory at the start, where that was more.
+    pub(in crate::engine) fn fitted_alone(&self, disk: usize, demand: &Demand) -> bool {
+        let memory = self.memory_within(disk, true).max(self.disks[disk].first_memory);
+        self.fits_alone_in(memory, disk, demand, Speed::Now)
+    }
+
+    fn fits_alone_in(&self, memory: u64, disk: usize, demand: &Demand, speed: Speed) -> bool {
         let state = &self.disks[disk];
-        let supply = state.supply(self.now);
+        let supply = Supply { memory, ..state.supply(self.now) };
         self.alone(state, supply, demand, speed)
     }
 
@@ -378,9 +397,10 @@ impl Bookings {
         books.into_iter().any(|books| (books.held(), books.reserved()) != (0, 0))
     }
 
-    /// Memory for buffers, in bytes.
-    pub(in crate::engine) fn all_memory(&self) -> u64 {
-        self.disks.iter().map(|disk| disk.fair_memory).sum()
+    /// The most memory for buffers that there was or is to be, in bytes.
+    pub(in crate::engine) fn most_memory(&self) -> u64 {
+        let first = self.disks.iter().map(|disk| disk.first_memory).sum();
+        self.memory_limit().max(first)
     }
 
     /// Whether the network has room for a demand that is booked when slot `current` runs.

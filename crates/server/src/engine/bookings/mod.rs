@@ -67,7 +67,7 @@ impl Bookings {
             |disk: &super::DiskGuarantee| u64::from(disk.min_read).saturating_mul(disk.read_size.0);
         let weights: Vec<u64> = config.disks.iter().map(rate).collect();
         // A disk that reads more in a slot needs more buffers for these reads.
-        let memory = shares(config.buffers.0, &weights);
+        let memory = whole_shares(config.buffers.0, &weights);
         let disks = config.disks.iter().zip(memory);
         Self {
             policy: config.policy,
@@ -207,6 +207,67 @@ impl Bookings {
             return None;
         }
         Some(times(track, costs))
+    }
+
+    /// All memory is to be `bytes` from now on. The disks get at once what is more than before, and
+    /// what is less they are to give back ([`Bookings::owed_by`]).
+    pub(super) fn set_memory_limit(&mut self, bytes: u64) {
+        let weights: Vec<u64> = self.disks.iter().map(|disk| disk.first_memory).collect();
+        let fair = whole_shares(bytes, &weights);
+        self.disks.iter_mut().zip(fair).for_each(|(disk, fair)| disk.fair_memory = fair);
+        let mut more = bytes.saturating_sub(self.memory());
+        for disk in 0..self.disks.len() {
+            let lacks = self.share_of_memory(disk).saturating_sub(self.disks[disk].memory);
+            let given = lacks.min(more);
+            self.disks[disk].memory += given;
+            more -= given;
+        }
+        // The rest of the division among the disks that are there.
+        if let Some(disk) = self.disks.iter_mut().find(|disk| !disk.lost) {
+            disk.memory += more;
+        } else if let Some(disk) = self.disks.first_mut() {
+            disk.memory += more;
+        }
+    }
+
+    /// All memory that streams may have by what was set last.
+    pub(super) fn memory_limit(&self) -> u64 {
+        self.disks.iter().map(|disk| disk.fair_memory).sum()
+    }
+
+    /// All memory that the disks have: more than [`Bookings::memory_limit`] as long as admitted
+    /// streams need it.
+    pub(super) fn memory(&self) -> u64 {
+        self.disks.iter().map(|disk| disk.memory).sum()
+    }
+
+    /// The part of the memory that a disk is to have. That of lost disks is divided among the
+    /// others.
+    pub(super) fn share_of_memory(&self, disk: usize) -> u64 {
+        let lost = self.disks.iter().filter(|disk| disk.lost);
+        let (without, ownerless) =
+            lost.fold((0, 0), |(disks, bytes), disk| (disks + 1, bytes + disk.fair_memory));
+        let part = ownerless / (self.disks.len() as u64 - without).max(1);
+        let disk = &self.disks[disk];
+        if disk.lost { 0 } else { disk.fair_memory + part }
+    }
+
+    /// Whether the disks are to give back memory.
+    pub(super) fn owes_memory(&self) -> bool {
+        self.memory() > self.memory_limit()
+    }
+
+    /// The bytes of a disk's memory that it is to give back.
+    pub(super) fn owed_by(&self, disk: usize) -> u64 {
+        let owed = self.memory().saturating_sub(self.memory_limit());
+        // All that is owed is more than somebody's share.
+        owed.min(self.disks[disk].memory.saturating_sub(self.share_of_memory(disk)))
+    }
+
+    /// A disk's memory; `within_limit`: without what it is to give back.
+    pub(super) fn memory_within(&self, disk: usize, within_limit: bool) -> u64 {
+        let owed = if within_limit { self.owed_by(disk) } else { 0 };
+        self.disks[disk].memory - owed
     }
 
     /// Shares out the memory of the lost disk; returns the part that each disk gets.
@@ -372,4 +433,12 @@ impl Bookings {
         }
         self.failover.differs(&mut failover, self.disks.len()).map_or(Ok(()), Err)
     }
+}
+
+// Shares of which the first has the rest of the division.
+fn whole_shares(total: u64, weights: &[u64]) -> Vec<u64> {
+    let mut parts = shares(total, weights);
+    let rest = total - parts.iter().sum::<u64>();
+    parts.iter_mut().take(1).for_each(|first| *first += rest);
+    parts
 }

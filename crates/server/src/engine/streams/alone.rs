@@ -39,9 +39,12 @@ impl Streams {
         if alone(Speed::Now) {
             return self.cause_beside_it(candidate);
         }
-        match alone(Speed::Calibrated) {
-            true => RefusalCause::SlowDisk,
-            false => RefusalCause::Title,
+        if alone(Speed::Calibrated) {
+            RefusalCause::SlowDisk
+        } else if resource == Resource::Memory && bookings.fitted_alone(disk, &candidate.demand) {
+            RefusalCause::LessMemory
+        } else {
+            RefusalCause::Title
         }
     }
 
@@ -87,7 +90,7 @@ impl Streams {
         let tracks: Vec<_> = candidate.streams.iter().map(|stream| stream.track).collect();
         let sockets = least_reserve(reserve_for(&candidate.layout, &tracks));
         let least = sockets + largest;
-        if least > self.bookings.all_memory() {
+        if least > self.bookings.most_memory() {
             return Some(false);
         }
         // The longest wait has every read due latest.

@@ -30,8 +30,16 @@ impl Streams {
     ) -> Result<Approval, Shortfall> {
         match candidate.sent {
             Some(_) => self.evaluate_following(candidate),
-            None => self.evaluate_demand(candidate.placement(), &candidate.demand),
+            None => {
+                let terms = self.terms_for(candidate);
+                self.evaluate_on(candidate.placement(), &candidate.demand, terms)
+            }
         }
+    }
+
+    /// The terms of the configured policy for a candidate.
+    pub(super) fn terms_for(&self, candidate: &Candidate) -> Terms {
+        Terms { within_limit: candidate.is_new, ..self.bookings.terms() }
     }
 
     /// [`Streams::evaluate`] of streams that are booked by the caller.
@@ -40,7 +48,16 @@ impl Streams {
         placement: Placement,
         demand: &Demand,
     ) -> Result<Approval, Shortfall> {
-        let approval = self.evaluate_disks(placement, demand, self.bookings.terms())?;
+        self.evaluate_on(placement, demand, self.bookings.terms())
+    }
+
+    fn evaluate_on(
+        &mut self,
+        placement: Placement,
+        demand: &Demand,
+        terms: Terms,
+    ) -> Result<Approval, Shortfall> {
+        let approval = self.evaluate_disks(placement, demand, terms)?;
         self.bookings.check_network(demand)?;
         Ok(approval)
     }
@@ -68,9 +85,10 @@ impl Streams {
 
     /// Slots for which a refused demand cannot begin for certain, at least one. Dearer than the
     /// evaluation.
-    pub(super) fn ruled_out(&mut self, disk: usize, demand: &Demand, refused: Shortage) -> u64 {
+    pub(super) fn ruled_out(&mut self, candidate: &Candidate, refused: Shortage) -> u64 {
+        let (disk, terms) = (candidate.disk(), self.terms_for(candidate));
         let unissued = self.unissued(disk, false);
-        self.bookings.ruled_out(disk, demand, refused, &unissued)
+        self.bookings.ruled_out(disk, &candidate.demand, refused, terms, &unissued)
     }
 
     // The reads of `disk`, or of all disks, that an evaluation takes for unread.

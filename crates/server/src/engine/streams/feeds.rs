@@ -99,8 +99,8 @@ impl Streams {
         let reserve = streams.iter().map(send_window).sum();
         let demand = self.bookings.demand_of(&mut streams, reserve);
         let (layout, copies) = (Arc::clone(&candidate.layout), Arc::clone(&candidate.copies));
-        let (replica, sent) = (None, Some(sent));
-        Some(Candidate { layout, replica, copies, streams, demand, sent })
+        let (replica, sent, is_new) = (None, Some(sent), candidate.is_new);
+        Some(Candidate { layout, replica, copies, streams, demand, sent, is_new })
     }
 
     // The stream or feed that reads a track for a viewer ahead of this one, with the least interval
@@ -153,7 +153,7 @@ impl Streams {
             changed.booked_held().for_each(|piece| demand.add_held(piece));
             off.push(self.take_off(feed));
         }
-        let terms = self.bookings.terms();
+        let terms = self.terms_for(candidate);
         let approval = self.evaluate_disks(candidate.placement(), &demand, terms);
         off.into_iter().for_each(|off| self.put_on(off));
         approval

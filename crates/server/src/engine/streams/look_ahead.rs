@@ -74,7 +74,7 @@ impl Streams {
                 Resource::Network => 1,
                 // The failover books are not followed into the future.
                 _ if self.bookings.survives_loss() => 1,
-                _ => self.ruled_out(candidate.disk(), &candidate.demand, shortage),
+                _ => self.ruled_out(candidate, shortage),
             }
         });
         candidate.demand.unshift(slots);
@@ -115,7 +115,9 @@ impl Streams {
         let state = &self.bookings.disks[disk];
         let (policy, counts_time) = (self.bookings.policy().policy(), self.bookings.plans(disk));
         let mut forecast = self.forecast(disk);
-        let supply = state.supply(self.bookings.now());
+        // At that time the memory that the disk is to give back may be gone.
+        let memory = self.bookings.memory_within(disk, true);
+        let supply = Supply { memory, ..state.supply(self.bookings.now()) };
         for ahead in 1..from.saturating_add(STARTS_TRIED) {
             if forecast.reads >= MOST_READS {
                 break;

@@ -1,5 +1,5 @@
 //! Memory that streams hold: read-ahead that is dropped for others, shares that move between disks,
-//! and streams that move to another copy.
+//! memory that shrinks and grows, and streams that move to another copy.
 //!
 //! ```text
 //!   drop_readahead ── buffers become cache, reads are booked again ──▶ memory for a newcomer
@@ -9,13 +9,15 @@
 //!   its share gets the difference from the others' parts (balance_memory)
 //!   the disk is back ─▶ disks with more than their share return what they can spare, once a slot
 //!   (rebalance_memory)
+//!
+//!   memory shrinks ─▶ disks give back what their streams are on time without, once a slot
+//!   (give_back_memory)
 //! ```
 
 use super::Streams;
 use super::evaluate::KEEP_SLOTS;
 use super::feeds::Feed;
 use crate::engine::bookings::Placement;
-use crate::engine::bookings::disk::Disk;
 use crate::engine::bookings::evaluate::Approval;
 use crate::engine::buffers::BufferState;
 use crate::engine::stream::{Stream, StreamId};
@@ -151,22 +153,16 @@ impl Streams {
     /// Disks with more than their share of the memory give to those with less what they can spare.
     /// The share of a lost disk is divided among the others.
     pub(in crate::engine) fn rebalance_memory(&mut self) {
-        let disks = &self.bookings.disks;
-        let lost = disks.iter().filter(|disk| disk.lost);
-        let (without, ownerless) =
-            lost.fold((0, 0), |(disks, bytes), disk| (disks + 1, bytes + disk.fair_memory));
-        let part = ownerless / (disks.len() as u64 - without).max(1);
-        let share = |disk: &Disk| if disk.lost { 0 } else { disk.fair_memory + part };
-        let disks = disks.len();
+        let disks = self.bookings.disks.len();
+        let share: Vec<u64> = (0..disks).map(|disk| self.bookings.share_of_memory(disk)).collect();
         for poor in 0..disks {
             for rich in 0..disks {
-                let state = &self.bookings.disks[poor];
-                let wanted = share(state).saturating_sub(state.memory);
+                let wanted = share[poor].saturating_sub(self.bookings.disks[poor].memory);
                 if wanted == 0 {
                     break;
                 }
-                let state = &self.bookings.disks[rich];
-                let most = wanted.min(state.memory.saturating_sub(share(state)));
+                let has = self.bookings.disks[rich].memory;
+                let most = wanted.min(has.saturating_sub(share[rich]));
                 // A disk that cannot give all may give a part; each attempt is an evaluation, so
                 // they are few.
                 let parts = [most, most / 4, most / 16];
@@ -179,26 +175,116 @@ impl Streams {
 
     // Takes so much memory from a disk, if all its streams are on time with the rest.
     fn take_memory_from(&mut self, disk: usize, bytes: u64) -> bool {
+        if self.bookings.disks[disk].lost {
+            // Nothing is read into its memory any more, but sockets may hold some of it.
+            let state = &mut self.bookings.disks[disk];
+            let has = state.room() >= bytes;
+            state.memory -= if has { bytes } else { 0 };
+            return has;
+        }
+        let approval = self.fits_with_less(disk, bytes);
+        let fits = approval.is_some();
+        approval.into_iter().for_each(|approval| self.adopt(approval));
+        fits
+    }
+
+    // Takes so much memory from a disk that is there, if all its streams are on time with the rest
+    // by the plan that is returned.
+    fn fits_with_less(&mut self, disk: usize, bytes: u64) -> Option<Approval> {
         let state = &mut self.bookings.disks[disk];
         if state.room() < bytes {
-            return false;
+            return None;
         }
         // Before the evaluation, which must count with the rest only.
         state.memory -= bytes;
-        // Nothing is read into a lost disk's memory any more, but sockets may hold some of it.
-        if state.lost {
-            return true;
-        }
         let demand = self.bookings.empty_demand();
         let placement = Placement { disk, replica: None };
         let approval = self.evaluate_disks(placement, &demand, self.bookings.terms()).ok();
         self.bookings.put_demand(demand);
-        let fits = approval.is_some();
-        match approval {
-            Some(approval) => self.adopt(approval),
-            None => self.bookings.disks[disk].memory += bytes,
+        if approval.is_none() {
+            self.bookings.disks[disk].memory += bytes;
         }
-        fits
+        approval
+    }
+}
+
+/// Memory that is to shrink or grow.
+///
+/// ```text
+///   set_memory ── more ─▶ the disks have it at once
+///              └─ less ─▶ newcomers are evaluated with what is to be left; what all streams are on
+///                         time without is given back at once, and each time a slot begins
+/// ```
+///
+/// Admitted reservations are kept, whatever they need: memory is given back by the evaluation that
+/// decides on newcomers, with less memory instead of more streams. Idle buffers go first, then
+/// read-ahead, then what ends with the streams that have it.
+impl Streams {
+    /// All memory for buffers is to be `bytes` from now on.
+    pub(in crate::engine) fn set_memory(&mut self, now: Moment, bytes: u64) {
+        self.bookings.set_memory_limit(bytes);
+        self.buffers.set_total(self.bookings.memory());
+        self.give_back_memory(now);
+    }
+
+    /// The disks give back what they have beyond the limit, as far as their streams are on time
+    /// without.
+    pub(in crate::engine) fn give_back_memory(&mut self, now: Moment) {
+        for disk in 0..self.bookings.disks.len() {
+            let owed = self.bookings.owed_by(disk);
+            // Each attempt is an evaluation, so they are few.
+            for part in [owed, owed / 4, owed / 16] {
+                if part > 0 && self.give_back(now, disk, part) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn give_back(&mut self, now: Moment, disk: usize, bytes: u64) -> bool {
+        if !self.survives_with_less(disk, bytes) {
+            return false;
+        }
+        let mut given = self.is_free(bytes) && self.take_memory_from(disk, bytes);
+        if !given && !self.bookings.disks[disk].lost {
+            let fits = |streams: &mut Self| {
+                if streams.is_free(bytes) { streams.fits_with_less(disk, bytes) } else { None }
+            };
+            let approval = self.drop_readahead_until(now, disk, fits);
+            given = approval.is_some();
+            approval.into_iter().for_each(|approval| self.adopt(approval));
+        }
+        if given {
+            self.buffers.set_total(self.bookings.memory());
+            self.make_room(0);
+        }
+        given
+    }
+
+    // Whether buffers of so much can be taken back now: reads that nobody needs any more have
+    // theirs until they end.
+    fn is_free(&self, bytes: u64) -> bool {
+        self.buffers.room() >= bytes
+    }
+
+    // Whether the others still survive the loss of a disk, of whose memory they would then get
+    // less. Without that rule: yes.
+    fn survives_with_less(&mut self, disk: usize, bytes: u64) -> bool {
+        if !self.bookings.survives_loss() || self.bookings.disks[disk].lost {
+            return true;
+        }
+        self.bookings.disks[disk].memory -= bytes;
+        let demand = self.bookings.empty_demand();
+        let others = (0..self.bookings.disks.len())
+            .filter(|other| *other != disk && !self.bookings.disks[*other].lost);
+        let others: Vec<usize> = others.collect();
+        let survive = others.into_iter().all(|other| {
+            let placement = Placement { disk: other, replica: None };
+            self.evaluate_disks(placement, &demand, self.bookings.terms()).is_ok()
+        });
+        self.bookings.put_demand(demand);
+        self.bookings.disks[disk].memory += bytes;
+        survive
     }
 }
 

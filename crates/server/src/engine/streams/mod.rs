@@ -400,6 +400,9 @@ impl Streams {
                 return Err(format!("{chosen:?} is not booked in this slot"));
             }
         }
+        if self.buffers.total() != self.bookings.memory() {
+            return Err(format!("{} bytes of buffers are not shared out", self.buffers.total()));
+        }
         if self.buffers.used() > self.buffers.total() {
             return Err(format!("{} bytes of buffers in use", self.buffers.used()));
         }

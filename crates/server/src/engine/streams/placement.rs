@@ -246,7 +246,8 @@ impl Streams {
         }
         let (layout, copies) = (layout.clone(), Arc::clone(copies));
         let demand = self.bookings.demand_of(&mut streams, reserve_for(&layout, tracks));
-        Ok(Candidate { layout, replica: *replica, copies, streams, demand, sent: None })
+        let (replica, sent, is_new) = (*replica, None, true);
+        Ok(Candidate { layout, replica, copies, streams, demand, sent, is_new })
     }
 }
 
