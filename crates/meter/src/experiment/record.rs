@@ -7,6 +7,7 @@
 //!   DIR/operations.parquet every operation (of `meter run`)
 //!   DIR/seconds.csv        the figures of each second (of `meter run`)
 //!   DIR/runs/003-64/       both of these of each run of a search: its number, its streams
+//!   DIR/runs/002-ingest/   of each group of a job: its number, its name
 //!   DIR/report.html        everything for people; needs no other file
 //! ```
 
@@ -19,6 +20,7 @@ use crate::observer::Observer;
 use crate::report::{Environment, Page, time};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -164,14 +166,15 @@ pub(super) fn save(
     Ok(())
 }
 
-/// Makes the directory of a run of a search; runs are numbered from 1.
+/// Makes the directory of a run of a search, or of a group of a job; they are numbered from 1.
+/// `name` is the number of streams, or the group's name.
 pub(super) fn run_directory(
     dir: Option<&Path>,
-    number: u32,
-    streams: u32,
+    number: impl Display,
+    name: impl Display,
 ) -> Result<Option<PathBuf>, MeterError> {
     let Some(dir) = dir else { return Ok(None) };
-    let path = dir.join(RUNS).join(format!("{number:03}-{streams}"));
+    let path = dir.join(RUNS).join(format!("{number:0>3}-{name}"));
     std::fs::create_dir_all(&path).map_err(|error| MeterError::cannot("write", &path, &error))?;
     Ok(Some(path))
 }

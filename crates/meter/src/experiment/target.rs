@@ -184,6 +184,18 @@ impl TargetSpec {
         writes: bool,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
+        self.open_set(shape, 0, writes, observer)
+    }
+
+    /// Opens the target as [`TargetSpec::open`] does; its files are set number `set` of those that
+    /// this program makes there.
+    pub(super) fn open_set(
+        &self,
+        shape: FileSet,
+        set: u32,
+        writes: bool,
+        observer: &dyn Observer,
+    ) -> Result<OpenTarget, MeterError> {
         if let Some(model) = disk_model(&self.target)? {
             return Ok(OpenTarget::Simulated { model: Box::new(model), shape });
         }
@@ -204,7 +216,7 @@ impl TargetSpec {
             (true, false) => WriteAccess::OwnFiles,
             (true, true) => WriteAccess::Destructive,
         };
-        let wanted = TargetNeeds { shape, direct: !self.buffered, writing };
+        let wanted = TargetNeeds { shape, set, direct: !self.buffered, writing };
         let place = TargetStorage::at(path, &wanted, &mut filling(shape.size(), observer))?;
         if !self.buffered && !place.is_direct() {
             observer.note(&format!(
@@ -384,6 +396,22 @@ impl OpenTarget {
         summary["why_not"] = json!(why_not);
         summary["agents"] = agents.last().iter().map(AgentFigures::json).collect();
         summary["scenario"]["connected_in_ms"] = json!(agents.connected().as_millis());
+    }
+
+    /// This target for streams beside those that use its file or device already; `None` for files
+    /// that are made for one use.
+    pub(super) fn shared(&self, method: Method) -> Option<Self> {
+        let Self::Local { path, place, drop_caches, verifier, .. } = self else { return None };
+        let TargetStorage::One { device, layout, made: false } = &**place else { return None };
+        let (device, layout, made) = (Arc::clone(device), *layout, false);
+        Some(Self::Local {
+            path: path.clone(),
+            place: Box::new(TargetStorage::One { device, layout, made }),
+            method,
+            ballast: None,
+            drop_caches: *drop_caches,
+            verifier: verifier.clone(),
+        })
     }
 
     pub(super) fn shape(&self) -> FileSet {

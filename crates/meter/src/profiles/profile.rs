@@ -217,6 +217,19 @@ impl Profile {
         Some(BitRate(u64::try_from(bits / u128::from(seconds)).unwrap_or(u64::MAX)))
     }
 
+    /// The profile of `streams` streams that have this rate together: their frames are as large,
+    /// and due at other intervals. Operations without a frame rate get one.
+    pub fn at_rate(&self, all: BitRate, streams: u32) -> Result<Self, ProfileError> {
+        let bits = u128::from(self.bytes) * 8 * u128::from(streams.max(1));
+        let fps = Fps::reduced(all.0.into(), bits).ok_or_else(|| {
+            let text = format!("{all} for {}", units::show::count(streams, "stream"));
+            ProfileError::Impossible(Reason::new(text, "no frame would ever be due: take more"))
+        })?;
+        let profile = Self { fps: Some(fps), ..self.clone() };
+        profile.check()?;
+        Ok(profile)
+    }
+
     /// The space of a frame in a file: whole pages.
     pub fn slot(&self) -> u64 {
         crate::target::slot(ByteCount(self.bytes))
@@ -278,6 +291,20 @@ impl FromStr for Profile {
 }
 
 impl Fps {
+    /// The rate of `frames` in `seconds`, within a billionth; `None` if it is too small or too
+    /// large.
+    fn reduced(frames: u128, seconds: u128) -> Option<Self> {
+        let (mut larger, mut smaller) = (frames, seconds);
+        while smaller > 0 {
+            (larger, smaller) = (smaller, larger % smaller);
+        }
+        let (frames, seconds) = (frames / larger.max(1), seconds / larger.max(1));
+        let widest = 128 - (frames | seconds).leading_zeros();
+        let shift = widest.saturating_sub(u32::BITS);
+        let fit = |number: u128| u32::try_from(number >> shift).ok().filter(|fit| *fit > 0);
+        Some(Self { frames: fit(frames)?, seconds: fit(seconds)? })
+    }
+
     /// The time from a stream's first frame to this one. Exact over years.
     pub fn moment(self, frame: u64) -> Duration {
         let nanos = u128::from(frame) * u128::from(self.seconds) * 1_000_000_000;
@@ -361,6 +388,20 @@ mod tests {
         assert!(wrong("= 1000", "= 0").starts_with("bytes = 0; take 1 to"));
         assert!(wrong("= 1000", "= 200000000\nread_percent = 101").contains("percent"));
         assert!(wrong("\"25\"", "\"4000000000\"").contains("a stream; take"));
+    }
+
+    #[test]
+    fn a_rate_for_all_streams_sets_the_frame_rate() {
+        let profile: Profile = GOOD.parse().unwrap();
+        let fps = |bits, streams| {
+            profile.at_rate(BitRate(bits), streams).map(|paced| paced.fps.unwrap().to_string())
+        };
+        assert_eq!(fps(800_000, 4).unwrap(), "25");
+        assert_eq!(fps(100_000, 1).unwrap(), "25/2");
+        assert_eq!(fps(1, 100).unwrap(), "1/800000", "a frame in nine days");
+        let paced = profile.at_rate(BitRate(999_999_999_937), 1000).unwrap();
+        assert_eq!(paced.rate(), Some(BitRate(999_999_999)));
+        assert!(fps(0, 1).is_err());
     }
 
     #[test]

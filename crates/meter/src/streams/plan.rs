@@ -173,6 +173,12 @@ impl StreamsPlan {
         Self { phases, ..self }
     }
 
+    /// The plan of streams in the part of a single file that begins at `base`.
+    #[must_use]
+    pub(crate) fn from(self, base: u64) -> Self {
+        Self { places: self.places.from(base), ..self }
+    }
+
     /// The bytes that a frame takes on storage, padding included.
     pub fn stride(&self) -> u64 {
         slot(self.frame)

@@ -43,6 +43,8 @@ pub(crate) enum TargetStorage {
 pub(crate) struct TargetNeeds {
     /// The files and their size, if they are made.
     pub shape: FileSet,
+    /// The number of the set of files, of those that this program makes in one directory.
+    pub set: u32,
     /// Use direct I/O where the file system allows it.
     pub direct: bool,
     /// Whether the run writes.
@@ -119,14 +121,14 @@ impl TargetStorage {
         wanted: &TargetNeeds,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, TargetError> {
-        let TargetNeeds { shape, direct, writing } = *wanted;
+        let TargetNeeds { shape, set, direct, writing } = *wanted;
         let layout = shape.layout;
         if path.is_dir() {
             return Ok(if layout.is_single() {
                 let device = Arc::new(make(path, wanted, go_on)?);
                 Self::One { device, layout, made: true }
             } else {
-                let files = Arc::new(TestFiles::make(path, 0, shape.files, shape.each, go_on)?);
+                let files = Arc::new(TestFiles::make(path, set, shape.files, shape.each, go_on)?);
                 Self::Many { files, layout, direct }
             });
         }

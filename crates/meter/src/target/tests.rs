@@ -72,7 +72,7 @@ impl Drop for Dir {
 
 fn wanted(layout: Layout, writing: WriteAccess) -> TargetNeeds {
     let shape = FileSet::of(layout, ByteCount::mib(1), 4, 1 << 18);
-    TargetNeeds { shape, direct: true, writing }
+    TargetNeeds { shape, set: 0, direct: true, writing }
 }
 
 /// Files that are opened for each write and written in place.
