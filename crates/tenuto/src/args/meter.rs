@@ -47,6 +47,9 @@ pub(crate) enum MeterCommand {
     /// Frames that are late because of this machine are counted separately; a run with more than
     /// one such frame in a thousand is not valid (exit code 5). Ends with exit code 3 when a frame
     /// is late because of the storage.
+    ///
+    /// With a JOB file several groups of streams run at the same time, each with its own profile,
+    /// target, direction and rate. docs/guide/measure-storage.md describes the file.
     Run(Box<RunArgs>),
     /// Move data at full speed: rate and latency as EBU TECH 3362 defines them.
     ///
@@ -292,6 +295,12 @@ pub(crate) struct StreamsArgs {
     /// Takes up to one processor; with too few processors the meter sleeps. Not with --realtime.
     #[arg(long)]
     pub(crate) busy_poll: bool,
+    /// Show figures and a heat map of responses during runs.
+    ///
+    /// Streams, late frames, rate, response, queue, and the responses of each of the last 60
+    /// seconds by length, late ones in red. On a terminal; elsewhere nothing is shown.
+    #[arg(long)]
+    pub(crate) live: bool,
 }
 
 /// Streams, the storage that they read or write, and the place of the figures.
@@ -405,9 +414,22 @@ pub(crate) struct VariantsArgs {
 /// Arguments of `tenuto meter run`.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// Number of streams.
-    #[arg(long = "streams", default_value = "1", value_parser = whole::<u32>(1, 100_000))]
-    pub(crate) count: u32,
+    /// A job file: several groups of streams at the same time.
+    ///
+    /// The file says what --target, --profile, --streams and their like say otherwise. --duration,
+    /// --destroy, --realtime, --busy-poll, the options of buckets and those of the output are for
+    /// all its groups.
+    #[arg(value_name = "JOB")]
+    pub(crate) job: Option<PathBuf>,
+    /// Number of streams (1).
+    #[arg(long = "streams", value_parser = whole::<u32>(1, 100_000))]
+    pub(crate) count: Option<u32>,
+    /// Rate of all streams together, instead of the profile's.
+    ///
+    /// Frames are as large as in the profile, and due at other intervals. A profile without frame
+    /// rate is paced by it.
+    #[arg(long)]
+    pub(crate) rate: Option<BitRate>,
     /// Length of the run (60s).
     ///
     /// Without it 60 s, or 11 times as long as a client buffers if that is more. In less time a

@@ -97,7 +97,7 @@ pub(super) fn first_given(options: &[Given]) -> Option<&'static str> {
 }
 
 /// How buckets are reached: by the command line, and where it has no value by the environment.
-fn access(args: &TargetArgs, tls: &TlsArgs) -> Result<Access, Failure> {
+pub(super) fn access(args: &TargetArgs, tls: &TlsArgs) -> Result<Access, Failure> {
     let mut access = Access::from_variables(&|name| std::env::var(name).ok());
     if let Some(endpoint) = &args.endpoint {
         access.endpoint.clone_from(endpoint);
