@@ -205,7 +205,10 @@ impl Worker<'_> {
         let mut runs = StreamRuns::new(&config, self.observer)?;
         (runs.within, runs.null, runs.warm) = (within.map(ByteCount), null, warm);
         // A plan of the shortest run shows that the files have room for streams.
-        runs.length = config.profile.fps.map_or(Duration::ZERO, |fps| fps.moment(1));
+        runs.length = config
+            .profile
+            .fps
+            .map_or(Duration::ZERO, |fps| config.profile.reads_per_second(fps).moment(1));
         let target = runs.open(within_bounds(most, MAX_STREAMS)?, self.observer)?;
         self.ready(&target, &path);
         while let Some(step) = self.orders.next() {

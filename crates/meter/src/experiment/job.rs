@@ -21,7 +21,7 @@ use super::target::{OpenTarget, TargetPath, TargetSpec};
 use crate::error::MeterError;
 use crate::live::{Live, Metered};
 use crate::observer::Observer;
-use crate::profiles::Profile;
+use crate::profiles::{Profile, ProfileError};
 use crate::progress::RunProgress;
 use crate::s3::Access;
 use crate::streams::{LiveFigures, LiveSample, StreamGroup, StreamsPlan};
@@ -184,8 +184,12 @@ fn profile_of(spec: &GroupSpec, streams: u32) -> Result<Profile, MeterError> {
         Some(Direction::Write) => profile.read_percent = 0,
         None => {}
     }
+    let wrong = |error| MeterError::of(&error).into_usage();
+    if let Some(frames) = spec.keys.read_frames {
+        profile = profile.in_reads_of(frames).map_err(|error: ProfileError| wrong(error))?;
+    }
     let Some(rate) = spec.keys.rate else { return Ok(profile) };
-    profile.at_rate(rate, streams).map_err(|error| MeterError::of(&error).into_usage())
+    profile.at_rate(rate, streams).map_err(wrong)
 }
 
 fn target_of(config: &JobConfig, spec: &GroupSpec) -> TargetSpec {

@@ -10,7 +10,7 @@
 //!   streams = 20               1 by default
 //!   direction = "read"         or "write"; the profile's share of reads by default
 //!   rate = "800Mbps"           of all streams of the group, instead of the profile's
-//!   buffer_frames, layout, method, size, fill_level, buffered, drop_caches, verify
+//!   read_frames, buffer_frames, layout, method, size, fill_level, buffered, drop_caches, verify
 //!                              as the options of `meter run`
 //! ```
 //!
@@ -52,6 +52,8 @@ pub(super) struct GroupKeys {
     pub(super) direction: Option<Direction>,
     #[serde(default, deserialize_with = "parsed")]
     pub(super) rate: Option<BitRate>,
+    #[serde(default, deserialize_with = "group")]
+    pub(super) read_frames: Option<u32>,
     #[serde(default, deserialize_with = "frames")]
     pub(super) buffer_frames: Option<u32>,
     #[serde(default, deserialize_with = "parsed")]
@@ -126,6 +128,7 @@ impl GroupKeys {
             streams: self.streams.or(defaults.streams),
             direction: self.direction.or(defaults.direction),
             rate: self.rate.or(defaults.rate),
+            read_frames: self.read_frames.or(defaults.read_frames),
             buffer_frames: self.buffer_frames.or(defaults.buffer_frames),
             layout: self.layout.or(defaults.layout),
             method: self.method.or(defaults.method),
@@ -193,6 +196,10 @@ fn streams<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> 
 
 fn frames<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     Ok(whole(from, 10_000)?.and_then(|number| u32::try_from(number).ok()))
+}
+
+fn group<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    Ok(whole(from, 1000)?.and_then(|number| u32::try_from(number).ok()))
 }
 
 fn percent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {

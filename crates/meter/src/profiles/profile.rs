@@ -4,6 +4,7 @@
 //!   name = "prores-hq-uhd"          title = "..."
 //!   bytes = 3_753_750               of a frame; without fps, of an operation
 //!   fps = "24000/1001"              whole or a fraction; omitted: not paced
+//!   read_frames = 12                frames in one read, as a group of pictures (default 1)
 //!   read_percent = 100              the rest is written (default 100)
 //!   random_percent = 0              operations at a random position (default 0)
 //!   pattern = "sequential"          or file-per-frame, runs, mixed
@@ -34,6 +35,9 @@ pub struct Profile {
     pub bytes: u64,
     /// The frame rate; `None` for as fast as possible.
     pub fps: Option<Fps>,
+    /// Frames in one read or write: a whole group of pictures. In time is as for the first of them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub read_frames: u32,
     /// Percentage of operations that read.
     #[serde(default = "all")]
     pub read_percent: u8,
@@ -189,6 +193,16 @@ impl Profile {
             let hint = format!("take 1 to {MOST_BYTES} ({most})");
             return impossible(Reason::new(format!("bytes = {}", self.bytes), hint));
         }
+        if self.read_frames == 0 || self.read().0 > MOST_BYTES || self.read_frames > MOST_FRAMES {
+            let most = (MOST_BYTES / self.bytes).min(MOST_FRAMES.into());
+            let hint = format!("take 1 to {most}, {} together at most", ByteCount(MOST_BYTES));
+            let text = format!("{} frames in one read", self.read_frames);
+            return impossible(Reason::new(text, hint));
+        }
+        if self.read_frames > 1 && self.pattern == Pattern::FilePerFrame {
+            let text = format!("{} frames in one read, and each in its file", self.read_frames);
+            return impossible(Reason::new(text, "a read does not go beyond a file: take 1"));
+        }
         if self.read_percent > 100 || self.random_percent > 100 {
             return impossible(Reason::new("more than 100 percent", "take 0 to 100"));
         }
@@ -230,9 +244,27 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The space of a frame in a file: whole pages.
+    /// This profile with `frames` frames in each read or write.
+    pub fn in_reads_of(&self, frames: u32) -> Result<Self, ProfileError> {
+        let profile = Self { read_frames: frames, ..self.clone() };
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// The size of one read or write.
+    pub fn read(&self) -> ByteCount {
+        ByteCount(self.bytes.saturating_mul(self.read_frames.into()))
+    }
+
+    /// The rate of reads and writes, in which `fps` is that of their frames.
+    pub fn reads_per_second(&self, fps: Fps) -> Fps {
+        let seconds = fps.seconds.saturating_mul(self.read_frames);
+        Fps { seconds, ..fps }
+    }
+
+    /// The space of a read in a file: whole pages.
     pub fn slot(&self) -> u64 {
-        crate::target::slot(ByteCount(self.bytes))
+        crate::target::slot(self.read())
     }
 
     /// Why streams of this profile cannot be run, and the remedy; `None` if they can.
@@ -359,6 +391,18 @@ fn all() -> u8 {
     100
 }
 
+/// The largest number of frames in one read: groups of pictures are far shorter.
+const MOST_FRAMES: u32 = 1000;
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(frames: &u32) -> bool {
+    *frames == 1
+}
+
 /// The largest frame: it must fit in the memory of one read.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -402,6 +446,22 @@ mod tests {
         let paced = profile.at_rate(BitRate(999_999_999_937), 1000).unwrap();
         assert_eq!(paced.rate(), Some(BitRate(999_999_999)));
         assert!(fps(0, 1).is_err());
+    }
+
+    #[test]
+    fn a_group_of_frames_is_one_read() {
+        let text = GOOD.replace("bytes = 1000", "bytes = 1000\nread_frames = 12");
+        let profile: Profile = text.parse().unwrap();
+        let reads = profile.reads_per_second(profile.fps.unwrap());
+        assert_eq!((profile.read(), reads.to_string()), (ByteCount(12_000), "25/12".into()));
+        assert_eq!(profile.rate(), Some(BitRate(200_000)), "that of the frames");
+        let wrong = |from: &str, to: &str| {
+            let parsed = text.replace(from, to).parse::<Profile>();
+            parsed.unwrap_err().one_line()
+        };
+        assert!(wrong("= 12", "= 0").starts_with("0 frames in one read; take 1 to 1000"));
+        assert!(wrong("= 1000\n", "= 200000000\n").contains("12 frames in one read; take 1 to 1,"));
+        assert!(wrong("sequential", "file-per-frame").contains("each in its file"));
     }
 
     #[test]

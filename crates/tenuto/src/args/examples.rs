@@ -120,6 +120,10 @@ mod tests {
         ("meter run evening.toml --hosts a", "--hosts is not for jobs"),
         ("meter run nothing.toml", "cannot read nothing.toml"),
         ("meter run --target . --profile xdcam422 --rate 0bps", "0 b/s for 1 stream"),
+        (
+            "meter run --target . --profile dpx10-hd --read-frames 2",
+            "2 frames in one read, and each in its file",
+        ),
         ("meter run --target http://a --rate 1Mbps", "--rate is not for players"),
         ("meter run --target . --switching hls.js", "--switching is for players"),
         ("meter run --target http://a --profile xdcam422", "a title has its own rate"),
@@ -138,6 +142,10 @@ mod tests {
             "--method: the command tries all methods",
         ),
         ("meter transfers --target .", "--profile is missing"),
+        (
+            "meter transfers --profile ebu3362-read --target sim:ssd-sata --rate 0bps",
+            "at 0 b/s no block is ever due",
+        ),
         ("meter study writes", "--target is missing"),
         ("meter agent .", "--token-file is missing"),
         ("meter profiles --toml", "--toml needs the name of a profile"),

@@ -271,6 +271,12 @@ pub(crate) struct StreamsArgs {
     /// Without it as in the profile: a file for each frame, or one file.
     #[arg(long, value_parser = layouts())]
     pub(crate) layout: Option<Layout>,
+    /// Frames in one read or write, instead of the profile's (1).
+    ///
+    /// As programs read formats with groups of pictures. In time is as for the first frame of a
+    /// group.
+    #[arg(long, value_parser = whole::<u32>(1, 1000))]
+    pub(crate) read_frames: Option<u32>,
     /// Frames that a client buffers (8).
     ///
     /// A frame is late when it arrives this number of frames after its request was due.
@@ -494,6 +500,13 @@ pub(crate) struct TransfersArgs {
     /// Wait up to this time before each transfer.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) think: Option<Duration>,
+    /// Rate of all clients together.
+    ///
+    /// Blocks are due by the clock at this rate, and a client that is free takes the next one.
+    /// After a delay of the storage those that were due meanwhile follow at full speed; the
+    /// response of a block counts from when it was due. Without it as fast as the storage allows.
+    #[arg(long)]
+    pub(crate) rate: Option<BitRate>,
     /// Transfer no byte twice before all have been transferred.
     ///
     /// For storage whose caches cannot be switched off.

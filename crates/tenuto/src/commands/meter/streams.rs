@@ -8,6 +8,7 @@ use crate::args::shared::SwitchingArgs;
 use crate::failure::Failure;
 use crate::limits;
 use device::Method;
+use meter::profiles::ProfileError;
 use meter::{
     JobConfig, MeterError, MeterErrorKind, PlayersConfig, RunLength, StreamRunConfig,
     StreamsConfig, Variants, compare_variants, load_profile, run_job, run_players, run_streams,
@@ -39,11 +40,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let mut streams = streams_config(on, *duration, RUN)?;
     if let Some(rate) = args.rate {
-        let paced = streams.profile.at_rate(rate, count);
-        streams.profile = paced.map_err(|error| MeterError {
-            kind: MeterErrorKind::Usage,
-            ..MeterError::of(&error)
-        })?;
+        streams.profile = streams.profile.at_rate(rate, count).map_err(usage)?;
     }
     if args.hold && streams.target.agents.is_some() {
         return Err(not_for_agents("hold"));
@@ -67,6 +64,7 @@ fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
         ("rate", args.rate.is_some()),
         ("profile", streams.profile.is_some()),
         ("layout", streams.layout.is_some()),
+        ("read-frames", streams.read_frames.is_some()),
         ("buffer-frames", streams.buffer_frames.is_some()),
         ("method", streams.method.is_some()),
         ("target", target.target.is_some()),
@@ -155,7 +153,10 @@ fn streams_config(
     usual: Duration,
 ) -> Result<StreamsConfig, Failure> {
     let streams = &on.streams;
-    let profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
+    let mut profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
+    if let Some(frames) = streams.read_frames {
+        profile = profile.in_reads_of(frames).map_err(usage)?;
+    }
     let target = target(&on.target, streams.method.unwrap_or(Method::Best))?;
     if streams.live && target.agents.is_some() {
         return Err(not_for_agents("live"));
@@ -174,6 +175,11 @@ fn streams_config(
         spin: streams.busy_poll,
         metrics: on.output.metrics,
     })
+}
+
+/// The error of an option that does not fit the profile.
+fn usage(error: ProfileError) -> Failure {
+    MeterError { kind: MeterErrorKind::Usage, ..MeterError::of(&error) }.into()
 }
 
 /// Whether the target is a title's address.
@@ -215,6 +221,7 @@ fn players_config(
     // Refused rather than ignored: a figure measured without them would be taken for one with them.
     let of_storage = [
         ("layout", streams.layout.is_some()),
+        ("read-frames", streams.read_frames.is_some()),
         ("buffer-frames", streams.buffer_frames.is_some()),
         ("method", streams.method.is_some()),
         ("realtime", streams.realtime),
