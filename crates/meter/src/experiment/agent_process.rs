@@ -154,6 +154,8 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
         path: TargetPath::Resolved,
         size: ByteCount(size),
         fill_level: fill_level.map(|percent| percent.clamp(1, 99)),
+        names: None,
+        existing: false,
         buffered,
         // A controller can never order an agent to overwrite what is there.
         destructive: false,

@@ -199,6 +199,8 @@ fn target_of(config: &JobConfig, spec: &GroupSpec) -> TargetSpec {
         path: TargetPath::Typed,
         size: keys.size.unwrap_or(config.size),
         fill_level: keys.fill_level,
+        names: keys.names.clone(),
+        existing: keys.existing.unwrap_or(false),
         buffered: keys.buffered.unwrap_or(false),
         // Of the others only those that write could overwrite anything.
         destructive: config.destructive && Path::new(&spec.target).exists(),

@@ -17,7 +17,7 @@
 //! The module reads no file: what is named in a job is opened by `job.rs`.
 
 use crate::profiles::with_line;
-use crate::target::Layout;
+use crate::target::{FrameNames, Layout};
 use device::Method;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -64,6 +64,9 @@ pub(super) struct GroupKeys {
     pub(super) size: Option<ByteCount>,
     #[serde(default, deserialize_with = "percent")]
     pub(super) fill_level: Option<u64>,
+    #[serde(default, deserialize_with = "names")]
+    pub(super) names: Option<FrameNames>,
+    pub(super) existing: Option<bool>,
     pub(super) buffered: Option<bool>,
     pub(super) drop_caches: Option<bool>,
     pub(super) verify: Option<bool>,
@@ -134,6 +137,8 @@ impl GroupKeys {
             method: self.method.or(defaults.method),
             size: self.size.or(defaults.size),
             fill_level: self.fill_level.or(defaults.fill_level),
+            names: self.names.or(defaults.names),
+            existing: self.existing.or(defaults.existing),
             buffered: self.buffered.or(defaults.buffered),
             drop_caches: self.drop_caches.or(defaults.drop_caches),
             verify: self.verify.or(defaults.verify),
@@ -196,6 +201,11 @@ fn streams<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> 
 
 fn frames<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     Ok(whole(from, 10_000)?.and_then(|number| u32::try_from(number).ok()))
+}
+
+fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<FrameNames>, D::Error> {
+    let parsed = FrameNames::parse(&String::deserialize(from)?);
+    parsed.map(Some).map_err(|reason| Error::custom(reason.message))
 }
 
 fn group<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {

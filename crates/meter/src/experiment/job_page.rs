@@ -137,9 +137,7 @@ impl JobReport<'_> {
         {
             let Some(dir) = &group.dir else { continue };
             record::write_seconds(Some(dir), &group.outcome)?;
-            let path = dir.join("summary.json");
-            std::fs::write(&path, format!("{summary:#}\n"))
-                .map_err(|error| MeterError::cannot("write", &path, &error))?;
+            record::write_summary(dir, summary)?;
         }
         record::save(dir, summary, || self.page(), observer)
     }

@@ -18,7 +18,7 @@ use super::record::{self, ExperimentReport, RunLog};
 use super::run_report::{RunFigures, Subject, grows, outcome_json};
 use super::search::{Probe, judge_run};
 use super::start_barrier::StartBarrier;
-use super::target::{OpenTarget, TargetSpec};
+use super::target::{FileNeeds, OpenTarget, TargetSpec};
 use crate::blame::{Sampler, beneath};
 use crate::capacity::{HoldRule, SearchStep};
 use crate::error::MeterError;
@@ -33,7 +33,7 @@ use crate::streams::{
     self, CONFIRMING, LiveSample, PlanError, StreamGroup, StreamStats, StreamsOutcome, StreamsPlan,
     long_enough,
 };
-use crate::target::{FileSet, Layout, Port};
+use crate::target::{FileSet, FrameNames, Layout, Port};
 use device::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -354,6 +354,8 @@ impl StreamRuns {
             "target": target.target,
             "layout": self.layout.name(),
             "size": target.size.0,
+            "names": target.names.as_ref().map(FrameNames::text),
+            "existing": target.existing,
             "fill_level": target.fill_level,
             "buffer_frames": buffer,
             "duration": self.length.as_secs_f64(),
@@ -420,7 +422,8 @@ impl StreamRuns {
             StreamsPlan::new(profile, 1, *buffer, self.length, shape)?;
         }
         let writes = profile.read_percent < 100;
-        let target = target.open_set(shape, self.set, writes, observer)?;
+        let files = FileNeeds { set: self.set, clips: streams, frame: ByteCount(profile.bytes) };
+        let target = target.open_set(shape, files, writes, observer)?;
         if self.warm {
             // So that no run waits for the device.
             observer.status("reading it into memory");

@@ -124,6 +124,13 @@ mod tests {
             "meter run --target . --profile dpx10-hd --read-frames 2",
             "2 frames in one read, and each in its file",
         ),
+        ("meter run --target . --names frame.dpx", "%d, the number of the frame, is once"),
+        ("meter run --target . --profile xdcam422 --names %d", "--names is for a file per frame"),
+        ("meter run --target . --profile dpx10-hd --existing", "--existing needs --names"),
+        (
+            "meter run --target . --profile dpx10-hd --names none_%07d.dpx --existing",
+            "no file is named",
+        ),
         ("meter run --target http://a --rate 1Mbps", "--rate is not for players"),
         ("meter run --target . --switching hls.js", "--switching is for players"),
         ("meter run --target http://a --profile xdcam422", "a title has its own rate"),

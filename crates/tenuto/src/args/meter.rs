@@ -1,17 +1,17 @@
 //! Arguments of the commands of `tenuto meter`.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
-use super::values::{CommaList, Words, described, text, whole};
+use super::values::{BadValue, CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
 use meter::rounds::Order;
 use meter::study::{self, Study};
-use meter::{HoldRule, Layout, RoundsConfig, SearchConfig};
+use meter::{FrameNames, HoldRule, Layout, RoundsConfig, SearchConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tenuto_agent::{AgentArgs, address};
-use units::{BitRate, ByteCount, parse_duration};
+use units::{BitRate, ByteCount, Reason, parse_duration};
 
 /// The subcommands of `tenuto meter`.
 #[derive(clap::Subcommand)]
@@ -162,6 +162,19 @@ pub(crate) struct TargetArgs {
     /// The space is reserved, and freed afterwards; nothing is written to it.
     #[arg(long, value_name = "PERCENT", value_parser = whole::<u64>(1, 99))]
     pub(crate) fill_level: Option<u64>,
+    /// Names of files that each hold a frame, as cameras write them.
+    ///
+    /// A path below --target with %07d for the frame, in seven digits, and %03c for the clip, one
+    /// for each stream: A001C%03c/A001C%03c_%07d.dpx. For profiles and layouts with a file per
+    /// frame.
+    #[arg(long, value_name = "PATTERN", value_parser = names)]
+    pub(crate) names: Option<FrameNames>,
+    /// Read the files with these --names that are there.
+    ///
+    /// None is made, changed or removed. They are read in the order of clips and frames, divided
+    /// among the streams.
+    #[arg(long)]
+    pub(crate) existing: bool,
     /// Use the page cache.
     ///
     /// As most programs read. Data that was read before may come from memory.
@@ -257,6 +270,17 @@ pub(crate) struct OutputArgs {
     pub(crate) report: ReportArgs,
 }
 
+/// Where the figures of a command without a report go.
+#[derive(clap::Args)]
+pub(crate) struct TablesArgs {
+    /// A new directory for all figures: JSON, CSV and Parquet.
+    ///
+    /// summary.json, and each of its lists as a table. docs/guide/measure-storage.md explains the
+    /// files.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+}
+
 /// How streams are read and written.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Stream options")]
@@ -271,7 +295,7 @@ pub(crate) struct StreamsArgs {
     /// Without it as in the profile: a file for each frame, or one file.
     #[arg(long, value_parser = layouts())]
     pub(crate) layout: Option<Layout>,
-    /// Frames in one read or write, instead of the profile's (1).
+    /// Frames in one read or write, instead of the profile's.
     ///
     /// As programs read formats with groups of pictures. In time is as for the first frame of a
     /// group.
@@ -318,6 +342,13 @@ pub(crate) struct StreamsOnTarget {
     pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+fn names(text: &str) -> Result<FrameNames, BadValue> {
+    FrameNames::parse(text).map_err(|Reason { message, hint }| BadValue {
+        sentence: message,
+        hint: hint.unwrap_or_default(),
+    })
 }
 
 fn layouts() -> Words<Layout> {
@@ -427,7 +458,7 @@ pub(crate) struct RunArgs {
     /// all its groups.
     #[arg(value_name = "JOB")]
     pub(crate) job: Option<PathBuf>,
-    /// Number of streams (1).
+    /// Number of streams; one unless it is given.
     #[arg(long = "streams", value_parser = whole::<u32>(1, 100_000))]
     pub(crate) count: Option<u32>,
     /// Rate of all streams together, instead of the profile's.
@@ -644,6 +675,8 @@ pub(crate) struct RoundsArgs {
     #[arg(long)]
     pub(crate) alone: bool,
     #[command(flatten)]
+    pub(crate) tables: TablesArgs,
+    #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
 
@@ -667,6 +700,8 @@ pub(crate) struct CompareArgs {
     pub(crate) confidence: u32,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
@@ -797,6 +832,8 @@ pub(crate) struct NetworkArgs {
     /// Length of each of the six runs.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -32,6 +32,8 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
         path: TargetPath::Typed,
         size: args.size.unwrap_or(SIZE),
         fill_level: args.fill_level,
+        names: args.names.clone(),
+        existing: args.existing,
         buffered: args.buffered,
         destructive: args.overwrite.destroy,
         method,
@@ -51,6 +53,7 @@ fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure> {
     // Options that agents do not have would otherwise be ignored in silence.
     let refused = first_given(&[
         ("destroy", args.overwrite.destroy),
+        ("names", args.names.is_some()),
         ("endpoint", args.endpoint.is_some()),
         ("region", args.region.is_some()),
         ("ca-file", args.tls.ca_file.is_some()),

@@ -5,9 +5,10 @@ use crate::args::shared::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use meter::report::LiveFigures;
-use meter::{ExperimentReport, MeterError, MeterErrorKind, Observer};
+use meter::{ExperimentReport, MeterError, MeterErrorKind, Observer, new_directory, save_summary};
 use serde_json::Value;
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tenuto_agent::stop_on_signals;
@@ -18,6 +19,24 @@ pub(super) fn show(
     experiment: impl FnOnce(&dyn Observer) -> Result<ExperimentReport, MeterError>,
 ) -> Result<(), Failure> {
     show_live(report, false, experiment)
+}
+
+/// Runs an experiment as [`show`] does, and saves its summary in a new directory, if there is one.
+pub(super) fn show_saved(
+    report: &ReportArgs,
+    out: Option<&Path>,
+    experiment: impl FnOnce(&dyn Observer) -> Result<ExperimentReport, MeterError>,
+) -> Result<(), Failure> {
+    // Before the experiment, which may take long.
+    out.map_or(Ok(()), new_directory)?;
+    show(report, |observer| {
+        let mut report = experiment(observer)?;
+        let save = |dir| save_summary(dir, &report.summary, observer);
+        let saved = out.map_or(Ok(()), save);
+        // A report that cannot be saved is still shown; the verdict contains the error.
+        report.verdict = saved.and(report.verdict);
+        Ok(report)
+    })
 }
 
 /// Runs an experiment as [`show`] does; `live`: with its figures while it is in progress, where
