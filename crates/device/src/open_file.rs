@@ -105,13 +105,28 @@ pub(crate) fn read_whole(
     offset: u64,
     into: &mut [u8],
 ) -> Result<(), DeviceError> {
+    let least = into.len();
+    read_at_least(file, path, offset, into, least)
+}
+
+/// Reads until `into` is full, or the file ends after at least `least` bytes.
+pub(crate) fn read_at_least(
+    file: &File,
+    path: &Path,
+    offset: u64,
+    into: &mut [u8],
+    least: usize,
+) -> Result<(), DeviceError> {
     let place = ByteSpan::new(offset, into.len());
     let mut got = 0;
     while got < into.len() {
         match file.read_at(&mut into[got..], offset + got as u64) {
             // The length was checked when the file was opened; it was cut short since.
+            Ok(0) if got >= least => return Ok(()),
             Ok(0) => return Err(DeviceError::ends_early(Direction::Read, path, place, got)),
             Ok(more) => got += more,
+            // After the unaligned end of a file the kernel refuses the rest of a direct read.
+            Err(_) if got >= least => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
                 return Err(DeviceError::io(Direction::Read.action(), path, place, error));

@@ -6,7 +6,7 @@ use crate::DeviceError;
 use crate::block::ByteSpan;
 use crate::file::forget;
 use crate::no_links::{self, Links};
-use crate::open_file::read_whole;
+use crate::open_file::{read_at_least, read_whole};
 use crate::refusal::cannot_open;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -55,6 +55,17 @@ impl RawFile {
     /// memory are whole blocks.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         read_whole(&self.file, &self.path, offset, into)
+    }
+
+    /// Reads into `into` from `offset` until it is full or the file ends, and at least `least`
+    /// bytes: a file may end within the last block of a direct read.
+    pub fn read_at_least(
+        &self,
+        offset: u64,
+        into: &mut [u8],
+        least: usize,
+    ) -> Result<(), DeviceError> {
+        read_at_least(&self.file, &self.path, offset, into, least)
     }
 
     /// Writes all of `from` at `offset`. With direct I/O, offset, length and memory are whole

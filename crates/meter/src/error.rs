@@ -135,7 +135,10 @@ impl From<S3Error> for MeterError {
 impl From<TargetError> for MeterError {
     fn from(error: TargetError) -> Self {
         let kind = match error {
-            TargetError::WouldDestroy(_) | TargetError::OneFile { .. } => MeterErrorKind::Usage,
+            TargetError::WouldDestroy(_)
+            | TargetError::OneFile { .. }
+            | TargetError::NoFrames(_)
+            | TargetError::ShortFrame { .. } => MeterErrorKind::Usage,
             _ => MeterErrorKind::Failed,
         };
         Self { kind, ..Self::of(&error) }

@@ -58,16 +58,17 @@ mod wire;
 pub use capacity::{HoldRule, StorageKind};
 pub use error::{MeterError, MeterErrorKind};
 pub use experiment::{
-    CapacityScore, ComparisonConfig, EbuConfig, ExperimentReport, NetworkConfig, PlayersConfig,
-    RampConfig, RateAlarmConfig, RoundsConfig, RunLength, SearchConfig, StreamRunConfig,
-    StreamsConfig, StudyConfig, TargetPath, TargetSpec, TransfersConfig, Variants, builtin_script,
-    capacity_score, compare_runs, compare_variants, load_profile, load_script, profile_from,
-    recount_runs, run_ebu, run_players, run_ramp, run_rounds, run_streams, run_study,
-    run_transfers, search_players, search_streams, study_network,
+    CapacityScore, ComparisonConfig, EbuConfig, ExperimentReport, JobConfig, NetworkConfig,
+    PlayersConfig, RampConfig, RateAlarmConfig, RoundsConfig, RunLength, SearchConfig,
+    StreamRunConfig, StreamsConfig, StudyConfig, TargetPath, TargetSpec, TransfersConfig, Variants,
+    builtin_script, capacity_score, compare_runs, compare_variants, load_profile, load_script,
+    new_directory, profile_from, recount_runs, run_ebu, run_job, run_players, run_ramp, run_rounds,
+    run_streams, run_study, run_transfers, save_summary, search_players, search_streams,
+    study_network,
 };
 pub use observer::Observer;
 pub use s3::Access;
-pub use target::Layout;
+pub use target::{FrameNames, Layout};
 pub use tls::{Identity, Trust};
 
 /// Runs on many machines: the controller, and the agents and workers that it directs.

@@ -1,5 +1,6 @@
 //! The interface of a running experiment to the program that started it.
 
+use crate::streams::LiveFigures;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,15 @@ pub trait Observer {
     /// The current state in one line, which replaces the line before; called up to some hundred
     /// times a second.
     fn status(&self, _line: &str) {}
+
+    /// Whether [`Observer::figures`] shows anything. The figures take some of the meter's time.
+    fn wants_figures(&self) -> bool {
+        false
+    }
+
+    /// The figures of a run of streams while it is in progress, some times a second: one entry, or
+    /// one for each group of a job.
+    fn figures(&self, _groups: &[LiveFigures]) {}
 
     /// Bytes done of `total` while files are filled; `stage` names the work.
     fn bytes(&self, _stage: &str, _done: u64, _total: u64) {}

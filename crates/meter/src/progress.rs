@@ -18,3 +18,14 @@ pub struct RunProgress {
     /// Bytes of transfers, read and written.
     pub bytes: ByteCount,
 }
+
+impl RunProgress {
+    /// Adds the progress of other streams of the same run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.judged += other.judged;
+        self.late += other.late;
+        self.late_rounds += other.late_rounds;
+        self.bytes += other.bytes;
+    }
+}

@@ -51,6 +51,8 @@ impl Host {
                     path: TargetPath::Typed,
                     size: ByteCount(16 << 20),
                     fill_level: None,
+                    names: None,
+                    existing: false,
                     buffered: false,
                     destructive: false,
                     method: "best".parse().unwrap(),

@@ -83,6 +83,32 @@ pub(crate) fn live(text: &str) {
     }
 }
 
+/// The width of the terminal of standard error, in characters.
+pub(crate) fn width() -> usize {
+    let (_, columns) = console::Term::stderr().size();
+    usize::from(columns).clamp(40, 400)
+}
+
+/// Whether standard error is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Writes lines on standard error in place of the last `above` lines.
+pub(crate) fn redraw(above: usize, lines: &[String]) {
+    let mut text = String::new();
+    if above > 0 {
+        // Up to the first of them, and clear from there.
+        text = format!("\x1b[{above}A\x1b[J");
+    }
+    for line in lines {
+        text += line;
+        text.push('\n');
+    }
+    // A closed standard error is no reason to stop.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// A progress bar on standard error where that is a terminal; nothing elsewhere.
 pub(crate) struct Bar(ProgressBar);
 

@@ -154,6 +154,8 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
         path: TargetPath::Resolved,
         size: ByteCount(size),
         fill_level: fill_level.map(|percent| percent.clamp(1, 99)),
+        names: None,
+        existing: false,
         buffered,
         // A controller can never order an agent to overwrite what is there.
         destructive: false,
@@ -205,7 +207,10 @@ impl Worker<'_> {
         let mut runs = StreamRuns::new(&config, self.observer)?;
         (runs.within, runs.null, runs.warm) = (within.map(ByteCount), null, warm);
         // A plan of the shortest run shows that the files have room for streams.
-        runs.length = config.profile.fps.map_or(Duration::ZERO, |fps| fps.moment(1));
+        runs.length = config
+            .profile
+            .fps
+            .map_or(Duration::ZERO, |fps| config.profile.reads_per_second(fps).moment(1));
         let target = runs.open(within_bounds(most, MAX_STREAMS)?, self.observer)?;
         self.ready(&target, &path);
         while let Some(step) = self.orders.next() {

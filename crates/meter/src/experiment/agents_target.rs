@@ -28,7 +28,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
-use units::Hinted;
+use units::{BitRate, Hinted};
 
 /// Time for a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -174,8 +174,13 @@ impl AgentsTarget {
         let steps = (0u64..).zip(self.shares(plan.clients)).map(|(worker, clients)| {
             // Otherwise all workers would draw the same transfers at the same time.
             let seed = plan.seed ^ worker << 48;
-            Some(WorkerStep::Transfers(Box::new(TransfersPlan { clients, seed, ..plan.clone() })))
-                .filter(|_| clients > 0)
+            let part = |rate: BitRate| {
+                let bits = u128::from(rate.0) * u128::from(clients);
+                BitRate(u64::try_from(bits / u128::from(plan.clients.max(1))).unwrap_or(u64::MAX))
+            };
+            let rate = plan.rate.map(part);
+            let plan = TransfersPlan { clients, seed, rate, ..plan.clone() };
+            Some(WorkerStep::Transfers(Box::new(plan))).filter(|_| clients > 0)
         });
         self.run(steps.collect(), live, go_on, observer)
     }

@@ -75,7 +75,8 @@ impl OpenTarget {
             Self::Local { path, place, method, verifier, .. } => match &**place {
                 TargetStorage::One { device, made: false, .. } if traffic.opens => {
                     // A queue keeps its one file open; only threads open and close it for each use.
-                    threads(vec![path.clone()], device.is_direct(), false, traffic, verifier)
+                    let (paths, how) = (vec![path.clone()], FileUse::default());
+                    threads(paths, FileUse { direct: device.is_direct(), ..how }, traffic, verifier)
                 }
                 TargetStorage::One { device, .. } => {
                     let port = queued(device, *method, traffic)?;
@@ -84,7 +85,8 @@ impl OpenTarget {
                 TargetStorage::Many { files, layout, direct } => {
                     let paths = (0..files.files()).map(|number| files.path(number)).collect();
                     let anew = *layout == Layout::FilePerFrame;
-                    threads(paths, *direct, anew, traffic, verifier)
+                    let how = FileUse { direct: *direct, anew, ragged: files.stay() };
+                    threads(paths, how, traffic, verifier)
                 }
             },
         }
@@ -130,11 +132,20 @@ fn queued(
     Ok(QueuedPort::new(&**device, queue, pool, Instant::now()))
 }
 
-/// A port that reads and writes files by threads. `anew`: a write creates its file each time.
+/// How the files of a port are used.
+#[derive(Clone, Copy, Default)]
+struct FileUse {
+    direct: bool,
+    /// A write creates its file each time.
+    anew: bool,
+    /// As in [`Use::ragged`].
+    ragged: bool,
+}
+
+/// A port that reads and writes files by threads.
 fn threads(
     paths: Vec<PathBuf>,
-    direct: bool,
-    anew: bool,
+    FileUse { direct, anew, ragged }: FileUse,
     traffic: &Traffic,
     verifier: &Option<Arc<Verifier>>,
 ) -> Result<Box<dyn Port>, DeviceError> {
@@ -146,6 +157,7 @@ fn threads(
         (false, false) => Anew::No,
     };
     let verifier = verifier.clone();
-    let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest, verifier };
+    let keep = !opens;
+    let how = Use { paths, direct, write: writes, keep, anew, ragged, at_once, largest, verifier };
     Ok(Box::new(files_port(how, Instant::now())?))
 }

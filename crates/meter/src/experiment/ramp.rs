@@ -141,7 +141,8 @@ impl Ramp<'_> {
         observer: &dyn Observer,
     ) -> Result<TransfersOutcome, MeterError> {
         let RampStep { clients, length: duration, seed } = step;
-        let wanted = TransfersPlan { mix: self.mix.clone(), clients, duration, most: None, seed };
+        let (mix, most, rate) = (self.mix.clone(), None, None);
+        let wanted = TransfersPlan { mix, clients, duration, most, seed, rate };
         // Files that exist may have another size than those that would be made.
         let plan = fit(&self.target, &wanted)?;
         let out = self.config.out.as_ref();

@@ -4,13 +4,16 @@
 //!   DIR/scenario.json      the configuration
 //!   DIR/environment.json   the machine
 //!   DIR/summary.json       the results: as --json
+//!   DIR/tables/            its lists, each as CSV and as Parquet
 //!   DIR/operations.parquet every operation (of `meter run`)
 //!   DIR/seconds.csv        the figures of each second (of `meter run`)
 //!   DIR/runs/003-64/       both of these of each run of a search: its number, its streams
+//!   DIR/runs/002-ingest/   of each group of a job: its number, its name
 //!   DIR/report.html        everything for people; needs no other file
 //! ```
 
 use super::run_report::growth_in_words;
+use super::tables::save_tables;
 use crate::error::MeterError;
 use crate::log::{
     BackgroundWriter, FILE, LogSink, RecordSink, WhenFull, Written, background_writer,
@@ -19,6 +22,7 @@ use crate::observer::Observer;
 use crate::report::{Environment, Page, time};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,9 +40,13 @@ pub struct ExperimentReport {
 /// The subdirectory in which a search keeps its runs.
 pub(super) const RUNS: &str = "runs";
 
-/// Makes the directory of an experiment; refuses one that is not empty.
+/// Makes the directory of an experiment, if it has one; refuses one that is not empty.
 pub(super) fn prepare(dir: Option<&Path>) -> Result<(), MeterError> {
-    let Some(dir) = dir else { return Ok(()) };
+    dir.map_or(Ok(()), new_directory)
+}
+
+/// Makes a directory for the results of one command; refuses one that is not empty.
+pub fn new_directory(dir: &Path) -> Result<(), MeterError> {
     let failed = |error| MeterError::cannot("make", dir, &error);
     std::fs::create_dir_all(dir).map_err(failed)?;
     let mut inside = std::fs::read_dir(dir).map_err(failed)?;
@@ -130,6 +138,28 @@ pub(super) fn check_held(outcome: &StreamsOutcome) -> Result<(), MeterError> {
 /// The number of blocks, of 16 Ki operations each: at most 200 MB of memory.
 const BLOCKS: usize = 128;
 
+/// Writes a summary into the directory of its command: as JSON, and its lists as tables.
+pub fn save_summary(
+    dir: &Path,
+    summary: &Value,
+    observer: &dyn Observer,
+) -> Result<(), MeterError> {
+    write_summary(dir, summary)?;
+    observer.note(&format!("wrote {}", dir.join(SUMMARY).display()));
+    Ok(())
+}
+
+/// Writes `summary.json` and the tables beside it.
+pub(super) fn write_summary(dir: &Path, summary: &Value) -> Result<(), MeterError> {
+    let path = dir.join(SUMMARY);
+    std::fs::write(&path, format!("{summary:#}\n"))
+        .map_err(|error| MeterError::cannot("write", &path, &error))?;
+    save_tables(dir, summary)
+}
+
+/// The name of the summary's file.
+const SUMMARY: &str = "summary.json";
+
 /// Writes the files of an experiment into its directory, if it has one.
 pub(super) fn save(
     dir: Option<&Path>,
@@ -150,26 +180,27 @@ pub(super) fn save(
     let files = [
         ("scenario.json", pretty(scenario)),
         ("environment.json", pretty(&json!(environment))),
-        ("summary.json", pretty(summary)),
         ("report.html", page.html()),
     ];
     for (name, text) in files {
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(|error| MeterError::cannot("write", &path, &error))?;
     }
+    write_summary(dir, summary)?;
     // Last: the note promises that all files are there.
     observer.note(&format!("wrote {}", dir.join("report.html").display()));
     Ok(())
 }
 
-/// Makes the directory of a run of a search; runs are numbered from 1.
+/// Makes the directory of a run of a search, or of a group of a job; they are numbered from 1.
+/// `name` is the number of streams, or the group's name.
 pub(super) fn run_directory(
     dir: Option<&Path>,
-    number: u32,
-    streams: u32,
+    number: impl Display,
+    name: impl Display,
 ) -> Result<Option<PathBuf>, MeterError> {
     let Some(dir) = dir else { return Ok(None) };
-    let path = dir.join(RUNS).join(format!("{number:03}-{streams}"));
+    let path = dir.join(RUNS).join(format!("{number:0>3}-{name}"));
     std::fs::create_dir_all(&path).map_err(|error| MeterError::cannot("write", &path, &error))?;
     Ok(Some(path))
 }

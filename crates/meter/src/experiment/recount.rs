@@ -71,8 +71,9 @@ fn counted(dir: &Path) -> Result<Vec<RecountedRun>, MeterError> {
         .hint("name what --out of meter run, capacity, transfers or ramp made"));
     }
     let of = |at: usize| {
-        // A search lists its runs and a ramp its steps, in the order of the directories' names.
-        let steps = said.as_ref().map(|said| [&said["runs"], &said["steps"]]);
+        // A search lists its runs, a ramp its steps and a job its groups, in the order of the
+        // directories' names.
+        let steps = said.as_ref().map(|said| [&said["runs"], &said["steps"], &said["groups"]]);
         steps.into_iter().flatten().find_map(|steps| steps.get(at))
     };
     let runs = names.into_iter().enumerate();

@@ -18,8 +18,8 @@ use super::record::{self, ExperimentReport, RunLog};
 use super::run_report::{RunFigures, Subject, grows, outcome_json};
 use super::search::{Probe, judge_run};
 use super::start_barrier::StartBarrier;
-use super::target::{OpenTarget, TargetSpec};
-use crate::blame::beneath;
+use super::target::{FileNeeds, OpenTarget, TargetSpec};
+use crate::blame::{Sampler, beneath};
 use crate::capacity::{HoldRule, SearchStep};
 use crate::error::MeterError;
 use crate::fleet::{StreamsWork, WorkerWork};
@@ -30,17 +30,20 @@ use crate::profiles::{Pattern, Profile};
 use crate::progress::RunProgress;
 use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
 use crate::streams::{
-    self, CONFIRMING, PlanError, StreamStats, StreamsOutcome, StreamsPlan, long_enough,
+    self, CONFIRMING, LiveSample, PlanError, StreamGroup, StreamStats, StreamsOutcome, StreamsPlan,
+    long_enough,
 };
-use crate::target::{FileSet, Layout};
+use crate::target::{FileSet, FrameNames, Layout, Port};
 use device::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use units::{BitRate, ByteCount, show};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, OnceLock};
+use std::time::{Duration, Instant};
+use units::{BitRate, ByteCount, Moment, nanos, show};
 
 /// The settings of paced streams on a target that a run and a search share.
 #[derive(Clone)]
@@ -168,6 +171,9 @@ pub fn run_streams(
 /// The message of a run that the user interrupted.
 pub(super) const INTERRUPTED: &str = "interrupted: this is what there was until then";
 
+/// The message of a run that another one of the same job keeps from beginning.
+const NOT_BEGUN: &str = "not begun: another group could not begin";
+
 /// Searches the largest number of streams that the target holds.
 pub fn search_streams(
     config: &StreamsConfig,
@@ -217,7 +223,47 @@ pub(super) struct StreamRuns {
     pub(super) null: bool,
     /// All that is used is read once when the target is opened.
     pub(super) warm: bool,
+    /// The number of the set of files, of those that this program makes in one directory.
+    pub(super) set: u32,
     metrics: MetricsServer,
+}
+
+/// The common start of several measurements in threads of their own.
+pub(super) struct StartGate {
+    ready: Barrier,
+    /// Whether one of them cannot begin.
+    off: AtomicBool,
+    at: OnceLock<Instant>,
+}
+
+impl StartGate {
+    /// A gate for this number of threads.
+    pub(super) fn new(threads: usize) -> Self {
+        Self { ready: Barrier::new(threads), off: AtomicBool::new(false), at: OnceLock::new() }
+    }
+
+    /// Waits until all threads are here; `prepared` says whether this one can begin. Returns the
+    /// common start, or `None` if one of them cannot. Every thread calls this once.
+    fn pass(&self, prepared: bool) -> Option<Instant> {
+        self.off.fetch_or(!prepared, Ordering::Relaxed);
+        self.ready.wait();
+        let start = *self.at.get_or_init(|| Instant::now() + AFTER_THE_GATE);
+        (!self.off.load(Ordering::Relaxed)).then_some(start)
+    }
+}
+
+/// The time from the last preparation to the common start: long enough for every thread to wake up
+/// and to start its samplers.
+const AFTER_THE_GATE: Duration = Duration::from_millis(100);
+
+/// The moment of `start` on the clock of a port. A moment that has passed stays in the past, so
+/// that the delay counts as the meter's.
+fn moment_of(start: Instant, port: &dyn Port) -> Moment {
+    let (now, at) = (Instant::now(), port.now());
+    Moment(
+        (at.0 + nanos(start.saturating_duration_since(now)))
+            .saturating_sub(nanos(now.saturating_duration_since(start))),
+    )
 }
 
 impl StreamRuns {
@@ -253,6 +299,7 @@ impl StreamRuns {
             within: None,
             null: false,
             warm: false,
+            set: 0,
             metrics,
         })
     }
@@ -264,7 +311,7 @@ impl StreamRuns {
 
     /// Notes the length of the longest run if it is not the one that users of ordinary formats
     /// expect, or if it is too short to show that streams are held.
-    fn note_length(&self, longest: Duration, observer: &dyn Observer) {
+    pub(super) fn note_length(&self, longest: Duration, observer: &dyn Observer) {
         let (needed, buffer) = (long_enough(self.allowed), time(self.allowed));
         if longest < needed {
             observer.note(&format!(
@@ -307,6 +354,8 @@ impl StreamRuns {
             "target": target.target,
             "layout": self.layout.name(),
             "size": target.size.0,
+            "names": target.names.as_ref().map(FrameNames::text),
+            "existing": target.existing,
             "fill_level": target.fill_level,
             "buffer_frames": buffer,
             "duration": self.length.as_secs_f64(),
@@ -372,7 +421,9 @@ impl StreamRuns {
             // A plan that is impossible fails before anything is written.
             StreamsPlan::new(profile, 1, *buffer, self.length, shape)?;
         }
-        let target = target.open(shape, profile.read_percent < 100, observer)?;
+        let writes = profile.read_percent < 100;
+        let files = FileNeeds { set: self.set, clips: streams, frame: ByteCount(profile.bytes) };
+        let target = target.open_set(shape, files, writes, observer)?;
         if self.warm {
             // So that no run waits for the device.
             observer.status("reading it into memory");
@@ -395,13 +446,44 @@ impl StreamRuns {
         if let Some(agents) = target.agents() {
             return agents.streams(plan, live, go_on, observer);
         }
-        let mut port = target.port(&Traffic {
-            at_once: plan.at_once,
-            largest: plan.frame,
-            writes: plan.writes(),
-            opens: plan.shape.layout == Layout::FilePerFrame,
+        let sample = observer.wants_figures().then(LiveSample::default);
+        let mut log = Metered { log, live };
+        let mut groups = [StreamGroup { plan, log: &mut log, sample: sample.as_ref() }];
+        let mut shown = |progress: RunProgress| {
+            if let Some(figures) = sample.as_ref().and_then(LiveSample::figures) {
+                observer.figures(&[figures]);
+            }
+            go_on(progress)
+        };
+        let mut measured = self.measure(target, &mut groups, None, &mut shown, observer)?;
+        Ok(measured.pop().expect("one group was measured"))
+    }
+
+    /// Runs groups of streams on one open target, whose port they share. `gate` is the start that
+    /// other threads share.
+    pub(super) fn measure(
+        &self,
+        target: &OpenTarget,
+        groups: &mut [StreamGroup<'_>],
+        gate: Option<&StartGate>,
+        go_on: &mut dyn FnMut(RunProgress) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<Vec<Measured>, MeterError> {
+        let plans = || groups.iter().map(|group| group.plan);
+        let port = target.port(&Traffic {
+            at_once: plans().map(|plan| plan.at_once).sum(),
+            largest: plans().map(|plan| plan.frame).max().unwrap_or_default(),
+            writes: plans().any(StreamsPlan::writes),
+            opens: plans().any(|plan| plan.shape.layout == Layout::FilePerFrame),
             replaces: false,
-        })?;
+        });
+        // Before an error is returned: the other threads wait for this one.
+        let start = gate.map(|gate| gate.pass(port.is_ok()));
+        let mut port = port?;
+        if start == Some(None) {
+            close_port(port, observer.stop());
+            return Err(MeterError::interrupted(NOT_BEGUN));
+        }
         // The default timer slack of 50 us would count as lateness of the meter.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         // As late as possible, so that sample n belongs to second n of the run. A simulated disk is
@@ -410,7 +492,10 @@ impl StreamRuns {
         let real = !spec.is_simulated();
         let sampler = real.then(|| attribution::watch(Path::new(&spec.target))).transpose()?;
         let realtime = self.config.realtime && enter_realtime_class(observer);
-        let outcome = streams::run(plan, &mut *port, &mut Metered { log, live }, go_on);
+        // Virtual time begins when it is looked at.
+        let start = start.flatten().filter(|_| real);
+        let origin = start.map_or_else(|| port.now(), |start| moment_of(start, &*port));
+        let outcomes = streams::run_groups(groups, &mut *port, origin, go_on);
         if realtime {
             // The report is drawn by this thread and must not go before everything else on the
             // machine.
@@ -418,9 +503,14 @@ impl StreamRuns {
         }
         // Operations that never return must not keep the report from being written.
         let stuck = close_port(port, observer.stop());
-        let outcome = StreamsOutcome { stuck, ..outcome? };
-        let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
-        Ok(Measured { outcome, attribution })
+        let watched = sampler.map(Sampler::end);
+        let measured = outcomes?.into_iter().map(|outcome| {
+            let outcome = StreamsOutcome { stuck, ..outcome };
+            let watched = watched.clone();
+            let attribution = watched.map(|watched| Attribution::of(&outcome, watched));
+            Measured { outcome, attribution }
+        });
+        Ok(measured.collect())
     }
 
     /// A run of a search. A frame that could not be read or written ends the search.
@@ -528,7 +618,7 @@ impl Part for Measured {
 }
 
 /// The report of a run for a terminal.
-fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
+pub(super) fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
     let RunFigures { subject, outcome, attribution, .. } = figures;
     let drift = |stream: &StreamStats| stream.aggregate_drift;
     let worst = outcome.streams.iter().copied().max_by_key(drift).unwrap_or_default();

@@ -17,7 +17,8 @@ use crate::observer::Observer;
 use crate::report::{Block, Page, VerdictKind};
 use crate::s3::{Access, Address, TestObjects};
 use crate::target::{
-    FileSet, FillLevel, Layout, TargetNeeds, TargetStorage, Verifier, VerifyReport, WriteAccess,
+    FileSet, FillLevel, FrameNames, Layout, NamedFiles, TargetNeeds, TargetStorage, Verifier,
+    VerifyReport, WriteAccess,
 };
 use device::Method;
 use disk::DiskModel;
@@ -39,6 +40,10 @@ pub struct TargetSpec {
     pub size: ByteCount,
     /// Fill the target's file system to this percentage first.
     pub fill_level: Option<u64>,
+    /// The names of files that each hold a frame; `None` for numbers.
+    pub names: Option<FrameNames>,
+    /// Read the files with these names that are there, instead of making any.
+    pub existing: bool,
     /// Read and write through the page cache.
     pub buffered: bool,
     /// Overwrite an existing file or device.
@@ -64,6 +69,17 @@ pub enum TargetPath {
     /// Resolved and checked before: a link that is there now is refused, because it was put there
     /// after the check and may lead anywhere.
     Resolved,
+}
+
+/// What the files of a target have to be, beyond their number and size.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FileNeeds {
+    /// The number of the set of files, of those that this program makes in one directory.
+    pub(super) set: u32,
+    /// The largest number of clips of a sequence.
+    pub(super) clips: u32,
+    /// The size of a frame.
+    pub(super) frame: ByteCount,
 }
 
 /// A target that is made, filled and open.
@@ -122,6 +138,18 @@ impl TargetSpec {
         if self.verify && !makes_files {
             return Err(MeterError::usage("--verify is for files that the meter makes")
                 .hint("name a directory as --target"));
+        }
+        if self.existing && self.names.is_none() {
+            return Err(MeterError::usage("--existing needs --names")
+                .hint("write the pattern of the files' names, such as A001C003_%07d.dpx"));
+        }
+        if self.names.is_some() && !makes_files {
+            return Err(MeterError::usage("--names is for files in a directory")
+                .hint("name a directory as --target"));
+        }
+        if self.existing && self.verify {
+            return Err(MeterError::usage("--verify is for files that the meter makes")
+                .hint("leave out --existing, or --verify"));
         }
         let local = self.method != Method::Best
             || self.buffered
@@ -184,6 +212,17 @@ impl TargetSpec {
         writes: bool,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
+        self.open_set(shape, FileNeeds::default(), writes, observer)
+    }
+
+    /// Opens the target as [`TargetSpec::open`] does, with further needs of its files.
+    pub(super) fn open_set(
+        &self,
+        shape: FileSet,
+        files: FileNeeds,
+        writes: bool,
+        observer: &dyn Observer,
+    ) -> Result<OpenTarget, MeterError> {
         if let Some(model) = disk_model(&self.target)? {
             return Ok(OpenTarget::Simulated { model: Box::new(model), shape });
         }
@@ -204,7 +243,8 @@ impl TargetSpec {
             (true, false) => WriteAccess::OwnFiles,
             (true, true) => WriteAccess::Destructive,
         };
-        let wanted = TargetNeeds { shape, direct: !self.buffered, writing };
+        let (set, named) = (files.set, self.named(shape, files, writes)?);
+        let wanted = TargetNeeds { shape, set, named, direct: !self.buffered, writing };
         let place = TargetStorage::at(path, &wanted, &mut filling(shape.size(), observer))?;
         if !self.buffered && !place.is_direct() {
             observer.note(&format!(
@@ -217,6 +257,27 @@ impl TargetSpec {
         let (path, place, drop_caches) = (path.to_owned(), Box::new(place), self.drop_caches);
         let verifier = self.verify.then(Arc::default);
         Ok(OpenTarget::Local { path, place, method, ballast, drop_caches, verifier })
+    }
+
+    /// The names of the files, if they are not numbers.
+    fn named(
+        &self,
+        shape: FileSet,
+        files: FileNeeds,
+        writes: bool,
+    ) -> Result<Option<NamedFiles>, MeterError> {
+        let Some(names) = &self.names else { return Ok(None) };
+        if shape.layout != Layout::FilePerFrame {
+            return Err(MeterError::usage("--names is for a file per frame")
+                .hint("`meter run --profile dpx10-2k` or --layout file-per-frame has one"));
+        }
+        if self.existing && writes {
+            return Err(MeterError::usage("frames that are there are only read")
+                .hint("leave out --existing: the meter then makes frames of its own"));
+        }
+        let (names, clips) = (names.clone(), files.clips);
+        let existing = self.existing.then_some(files.frame);
+        Ok(Some(NamedFiles { names, clips, existing }))
     }
 
     /// The path without symbolic links.
@@ -384,6 +445,22 @@ impl OpenTarget {
         summary["why_not"] = json!(why_not);
         summary["agents"] = agents.last().iter().map(AgentFigures::json).collect();
         summary["scenario"]["connected_in_ms"] = json!(agents.connected().as_millis());
+    }
+
+    /// This target for streams beside those that use its file or device already; `None` for files
+    /// that are made for one use.
+    pub(super) fn shared(&self, method: Method) -> Option<Self> {
+        let Self::Local { path, place, drop_caches, verifier, .. } = self else { return None };
+        let TargetStorage::One { device, layout, made: false } = &**place else { return None };
+        let (device, layout, made) = (Arc::clone(device), *layout, false);
+        Some(Self::Local {
+            path: path.clone(),
+            place: Box::new(TargetStorage::One { device, layout, made }),
+            method,
+            ballast: None,
+            drop_caches: *drop_caches,
+            verifier: verifier.clone(),
+        })
     }
 
     pub(super) fn shape(&self) -> FileSet {

@@ -58,6 +58,8 @@ pub struct TransfersConfig {
     pub duration: Duration,
     /// Largest number of transfers of each client.
     pub max_transfers: Option<u64>,
+    /// The rate of all clients together, at which blocks are due by the clock.
+    pub rate: Option<BitRate>,
     /// Seed of all random choices.
     pub seed: u64,
     /// The rate below which an alarm is raised.
@@ -169,10 +171,13 @@ fn plan(config: &TransfersConfig) -> Result<TransfersPlan, MeterError> {
             return Err(MeterError::usage(format!("profile {} has no frames", profile.name))
                 .hint("`tenuto meter profiles` lists those that have"));
         }
-        mix.length = Length::Frames(profile.bytes, frames);
+        mix.length = Length::Frames(profile.read().0, frames);
     }
-    let TransfersConfig { duration, max_transfers: most, seed, .. } = *config;
-    Ok(TransfersPlan { mix, clients: *clients, duration, most, seed })
+    let TransfersConfig { duration, max_transfers: most, seed, rate, .. } = *config;
+    if rate == Some(BitRate(0)) {
+        return Err(MeterError::usage("at 0 b/s no block is ever due").hint("take more"));
+    }
+    Ok(TransfersPlan { mix, clients: *clients, duration, most, seed, rate })
 }
 
 /// The size of each of `files` files that together take `size`.
@@ -295,6 +300,7 @@ pub(super) fn figures(outcome: &TransfersOutcome) -> Value {
         "unfinished": outcome.unfinished,
         "stuck": outcome.stuck,
         "total_bits_per_s": outcome.total_rate().0,
+        "response": times_json(&outcome.response),
         "all": of_row(&outcome.sum(|_| true)),
         "rows": rows.collect::<Vec<_>>(),
     })
@@ -318,7 +324,7 @@ fn of_row(row: &TransferRow) -> Value {
 
 fn scenario(runs: &TransferRuns<'_>) -> Value {
     let TransferRuns { config: TransfersConfig { profile, target, .. }, plan, .. } = runs;
-    let TransfersPlan { mix, clients, duration, most, seed } = plan;
+    let TransfersPlan { mix, clients, duration, most, seed, rate } = plan;
     json!({
         "profile": profile,
         "target": target.target,
@@ -326,6 +332,7 @@ fn scenario(runs: &TransferRuns<'_>) -> Value {
         "duration": duration.as_secs_f64(),
         "transfers": most,
         "seed": seed,
+        "rate_bits_per_s": rate.map(|rate| rate.0),
         "size": target.size.0,
         "files": mix.files,
         "file_per_client": mix.own_file,

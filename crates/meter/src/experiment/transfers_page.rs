@@ -3,7 +3,9 @@
 use super::transfers::{TransferRuns, words};
 use crate::error::MeterError;
 use crate::log::OperationKind;
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, heat_block, time};
+use crate::report::{
+    Block, LineShape, Page, Plot, Series, TextTable, facts, heat_block, quantiles, time,
+};
 use crate::transfers::{PerSecond, TransferRow, TransfersOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 use units::show::count;
@@ -54,6 +56,10 @@ fn about(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Vec<(&'static s
             ),
         ),
     ];
+    if let Some(rate) = runs.plan.rate {
+        lines.insert(3, ("asked", rate.to_string()));
+        lines.push(("response", quantiles(&outcome.response)));
+    }
     if outcome.failed > 0 {
         lines.push(("failed", count(outcome.failed, "transfer")));
     }

@@ -4,6 +4,7 @@
 //!   name = "prores-hq-uhd"          title = "..."
 //!   bytes = 3_753_750               of a frame; without fps, of an operation
 //!   fps = "24000/1001"              whole or a fraction; omitted: not paced
+//!   read_frames = 12                frames in one read, as a group of pictures (default 1)
 //!   read_percent = 100              the rest is written (default 100)
 //!   random_percent = 0              operations at a random position (default 0)
 //!   pattern = "sequential"          or file-per-frame, runs, mixed
@@ -34,6 +35,9 @@ pub struct Profile {
     pub bytes: u64,
     /// The frame rate; `None` for as fast as possible.
     pub fps: Option<Fps>,
+    /// Frames in one read or write: a whole group of pictures. In time is as for the first of them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub read_frames: u32,
     /// Percentage of operations that read.
     #[serde(default = "all")]
     pub read_percent: u8,
@@ -189,6 +193,16 @@ impl Profile {
             let hint = format!("take 1 to {MOST_BYTES} ({most})");
             return impossible(Reason::new(format!("bytes = {}", self.bytes), hint));
         }
+        if self.read_frames == 0 || self.read().0 > MOST_BYTES || self.read_frames > MOST_FRAMES {
+            let most = (MOST_BYTES / self.bytes).min(MOST_FRAMES.into());
+            let hint = format!("take 1 to {most}, {} together at most", ByteCount(MOST_BYTES));
+            let text = format!("{} frames in one read", self.read_frames);
+            return impossible(Reason::new(text, hint));
+        }
+        if self.read_frames > 1 && self.pattern == Pattern::FilePerFrame {
+            let text = format!("{} frames in one read, and each in its file", self.read_frames);
+            return impossible(Reason::new(text, "a read does not go beyond a file: take 1"));
+        }
         if self.read_percent > 100 || self.random_percent > 100 {
             return impossible(Reason::new("more than 100 percent", "take 0 to 100"));
         }
@@ -217,9 +231,40 @@ impl Profile {
         Some(BitRate(u64::try_from(bits / u128::from(seconds)).unwrap_or(u64::MAX)))
     }
 
-    /// The space of a frame in a file: whole pages.
+    /// The profile of `streams` streams that have this rate together: their frames are as large,
+    /// and due at other intervals. Operations without a frame rate get one.
+    pub fn at_rate(&self, all: BitRate, streams: u32) -> Result<Self, ProfileError> {
+        let bits = u128::from(self.bytes) * 8 * u128::from(streams.max(1));
+        let fps = Fps::reduced(all.0.into(), bits).ok_or_else(|| {
+            let text = format!("{all} for {}", units::show::count(streams, "stream"));
+            ProfileError::Impossible(Reason::new(text, "no frame would ever be due: take more"))
+        })?;
+        let profile = Self { fps: Some(fps), ..self.clone() };
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// This profile with `frames` frames in each read or write.
+    pub fn in_reads_of(&self, frames: u32) -> Result<Self, ProfileError> {
+        let profile = Self { read_frames: frames, ..self.clone() };
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// The size of one read or write.
+    pub fn read(&self) -> ByteCount {
+        ByteCount(self.bytes.saturating_mul(self.read_frames.into()))
+    }
+
+    /// The rate of reads and writes, in which `fps` is that of their frames.
+    pub fn reads_per_second(&self, fps: Fps) -> Fps {
+        let seconds = fps.seconds.saturating_mul(self.read_frames);
+        Fps { seconds, ..fps }
+    }
+
+    /// The space of a read in a file: whole pages.
     pub fn slot(&self) -> u64 {
-        crate::target::slot(ByteCount(self.bytes))
+        crate::target::slot(self.read())
     }
 
     /// Why streams of this profile cannot be run, and the remedy; `None` if they can.
@@ -278,6 +323,20 @@ impl FromStr for Profile {
 }
 
 impl Fps {
+    /// The rate of `frames` in `seconds`, within a billionth; `None` if it is too small or too
+    /// large.
+    fn reduced(frames: u128, seconds: u128) -> Option<Self> {
+        let (mut larger, mut smaller) = (frames, seconds);
+        while smaller > 0 {
+            (larger, smaller) = (smaller, larger % smaller);
+        }
+        let (frames, seconds) = (frames / larger.max(1), seconds / larger.max(1));
+        let widest = 128 - (frames | seconds).leading_zeros();
+        let shift = widest.saturating_sub(u32::BITS);
+        let fit = |number: u128| u32::try_from(number >> shift).ok().filter(|fit| *fit > 0);
+        Some(Self { frames: fit(frames)?, seconds: fit(seconds)? })
+    }
+
     /// The time from a stream's first frame to this one. Exact over years.
     pub fn moment(self, frame: u64) -> Duration {
         let nanos = u128::from(frame) * u128::from(self.seconds) * 1_000_000_000;
@@ -332,6 +391,18 @@ fn all() -> u8 {
     100
 }
 
+/// The largest number of frames in one read: groups of pictures are far shorter.
+const MOST_FRAMES: u32 = 1000;
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(frames: &u32) -> bool {
+    *frames == 1
+}
+
 /// The largest frame: it must fit in the memory of one read.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -361,6 +432,36 @@ mod tests {
         assert!(wrong("= 1000", "= 0").starts_with("bytes = 0; take 1 to"));
         assert!(wrong("= 1000", "= 200000000\nread_percent = 101").contains("percent"));
         assert!(wrong("\"25\"", "\"4000000000\"").contains("a stream; take"));
+    }
+
+    #[test]
+    fn a_rate_for_all_streams_sets_the_frame_rate() {
+        let profile: Profile = GOOD.parse().unwrap();
+        let fps = |bits, streams| {
+            profile.at_rate(BitRate(bits), streams).map(|paced| paced.fps.unwrap().to_string())
+        };
+        assert_eq!(fps(800_000, 4).unwrap(), "25");
+        assert_eq!(fps(100_000, 1).unwrap(), "25/2");
+        assert_eq!(fps(1, 100).unwrap(), "1/800000", "a frame in nine days");
+        let paced = profile.at_rate(BitRate(999_999_999_937), 1000).unwrap();
+        assert_eq!(paced.rate(), Some(BitRate(999_999_999)));
+        assert!(fps(0, 1).is_err());
+    }
+
+    #[test]
+    fn a_group_of_frames_is_one_read() {
+        let text = GOOD.replace("bytes = 1000", "bytes = 1000\nread_frames = 12");
+        let profile: Profile = text.parse().unwrap();
+        let reads = profile.reads_per_second(profile.fps.unwrap());
+        assert_eq!((profile.read(), reads.to_string()), (ByteCount(12_000), "25/12".into()));
+        assert_eq!(profile.rate(), Some(BitRate(200_000)), "that of the frames");
+        let wrong = |from: &str, to: &str| {
+            let parsed = text.replace(from, to).parse::<Profile>();
+            parsed.unwrap_err().one_line()
+        };
+        assert!(wrong("= 12", "= 0").starts_with("0 frames in one read; take 1 to 1000"));
+        assert!(wrong("= 1000\n", "= 200000000\n").contains("12 frames in one read; take 1 to 1,"));
+        assert!(wrong("sequential", "file-per-frame").contains("each in its file"));
     }
 
     #[test]

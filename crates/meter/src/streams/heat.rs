@@ -72,6 +72,17 @@ impl Heat {
         *seen = seen.saturating_add(1);
     }
 
+    /// The counts of the last `seconds` seconds before and in second `now`, by band; seconds
+    /// before the first are empty.
+    pub(crate) fn last(&self, now: usize, seconds: usize) -> Vec<Vec<u32>> {
+        let from = (now + 1).checked_sub(seconds);
+        let empty = || vec![0; BANDS];
+        let before = if from.is_none() { seconds - now - 1 } else { 0 };
+        let ran = (from.unwrap_or(0)..=now)
+            .map(|second| self.seconds.get(second).map_or_else(empty, |bands| bands.to_vec()));
+        std::iter::repeat_with(empty).take(before).chain(ran).collect()
+    }
+
     /// The cells with at least one time, in at most `columns` columns of whole seconds.
     pub fn warm(&self, columns: usize) -> Vec<HeatCell> {
         // Whole seconds to a column, so that no count has to be divided between two columns.
@@ -90,6 +101,16 @@ impl Heat {
         }
         all
     }
+}
+
+/// The band of a time in the columns of [`Heat::last`].
+pub fn heat_band(time: Duration) -> usize {
+    band(units::nanos(time))
+}
+
+/// The shortest time in this band.
+pub fn heat_band_begins(band: usize) -> Duration {
+    begins(band)
 }
 
 fn band(nanos: u64) -> usize {
@@ -129,6 +150,19 @@ mod tests {
             assert_eq!((from, until, count), (3, 4, 1));
             assert!(least <= time && time < below, "{least:?} <= {time:?} < {below:?}");
         }
+    }
+
+    #[test]
+    fn the_last_seconds_are_columns_of_which_the_last_is_the_present() {
+        let mut heat = Heat::default();
+        [0, 2, 3].into_iter().for_each(|second| heat.count(second, 5_000_000));
+        let columns = |now, seconds| {
+            let all = heat.last(now, seconds).into_iter();
+            all.map(|bands| bands.iter().sum::<u32>()).collect::<Vec<_>>()
+        };
+        assert_eq!(columns(3, 3), [0, 1, 1]);
+        assert_eq!(columns(1, 4), [0, 0, 1, 0], "nothing before the first second");
+        assert_eq!(columns(5, 3), [1, 0, 0]);
     }
 
     #[test]

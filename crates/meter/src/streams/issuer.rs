@@ -14,6 +14,8 @@ use units::{Moment, index};
 /// The operations of a run that are due, in flight, or waiting for room.
 pub(super) struct Issuer<'a> {
     plan: &'a StreamsPlan,
+    /// The group's number in the high half of every tag.
+    lane: u64,
     origin: Moment,
     /// Streams in the order of their phases.
     order: Vec<u32>,
@@ -74,12 +76,14 @@ struct ClockCache {
 }
 
 impl<'a> Issuer<'a> {
-    pub(super) fn new(plan: &'a StreamsPlan, origin: Moment) -> Self {
+    /// The operations of group number `lane` of a run that begins at `origin`.
+    pub(super) fn new(plan: &'a StreamsPlan, lane: usize, origin: Moment) -> Self {
         let mut order: Vec<u32> = (0..plan.streams).collect();
         // In the order of their phases: the next frame due is then found without a search.
         order.sort_by_key(|stream| plan.phase(*stream));
         Self {
             plan,
+            lane: (lane as u64) << LANE,
             origin,
             order,
             next: 0,
@@ -95,6 +99,11 @@ impl<'a> Issuer<'a> {
             watch: ClockCache { at: origin, good_for: 1, left: 1 },
             unable_until: Moment::ZERO,
         }
+    }
+
+    /// The number of the group whose operation has this tag.
+    pub(super) fn lane_of(tag: u64) -> usize {
+        usize::try_from(tag >> LANE).expect("the number of a group")
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -123,6 +132,11 @@ impl<'a> Issuer<'a> {
     pub(super) fn end_with_this_round(&mut self) {
         // A round that has begun is completed, so that all streams have as many frames.
         self.frames = self.frames.min(self.round + u64::from(self.next > 0));
+    }
+
+    /// The numbers of operations in flight and of frames that wait for room.
+    pub(super) fn queue(&self) -> (usize, usize) {
+        (self.under_way.len() - self.free.len(), self.ready.len())
     }
 
     /// The frames that were requested and have not arrived.
@@ -173,7 +187,7 @@ impl<'a> Issuer<'a> {
         // Before the submission: what the submission itself takes is the storage's time.
         let start = self.watch.time(port);
         port.begin(IoRequest {
-            tag: slot as u64,
+            tag: self.lane | slot as u64,
             kind: ask.kind,
             file: ask.file,
             offset: ask.offset,
@@ -208,7 +222,7 @@ impl<'a> Issuer<'a> {
         if self.free.is_empty() {
             self.unable_until = self.unable_until.max(at);
         }
-        let slot = usize::try_from(tag).expect("a tag is an index");
+        let slot = usize::try_from(tag & !(u64::MAX << LANE)).expect("an index");
         let asked = self.under_way[slot].take().expect("an arrival belongs to a request");
         self.free.push(slot);
         self.streams[index(asked.stream)].under_way -= 1;
@@ -240,6 +254,9 @@ impl ClockCache {
         self.at
     }
 }
+
+/// The lowest bit of a tag's group number: a queue is far shorter.
+const LANE: u32 = 32;
 
 /// The largest error of a logged start time, always too early: it counts as the storage's time, not
 /// the meter's, and is a hundredth of what the fastest storage takes.

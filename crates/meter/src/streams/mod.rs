@@ -28,6 +28,7 @@ mod backlog;
 mod heat;
 mod in_order;
 mod issuer;
+mod live_sample;
 mod outcome;
 mod pacer;
 mod plan;
@@ -37,6 +38,9 @@ mod times;
 pub use backlog::BacklogGrowth;
 pub(crate) use backlog::{CONFIRMING, growth, growth_of_lack, long_enough};
 pub(crate) use heat::{Heat, HeatCell};
+pub use heat::{heat_band, heat_band_begins};
+pub use live_sample::LiveFigures;
+pub(crate) use live_sample::LiveSample;
 pub use outcome::StreamsOutcome;
 pub(crate) use outcome::{CompletedOperation, FrameVerdict};
 pub(crate) use outcome::{Second, StreamStats};
@@ -52,6 +56,7 @@ use issuer::Issuer;
 use pacer::Pacer;
 use std::time::Duration;
 use tally::StreamsTally;
+use units::Moment;
 
 /// Reads and writes as planned. `go_on` is called a few hundred times a second; if it returns
 /// false, the outcome ends there and is not complete. Every judged frame goes to `log`. An
@@ -62,58 +67,141 @@ pub fn run(
     log: &mut dyn RecordSink,
     go_on: &mut dyn FnMut(RunProgress) -> bool,
 ) -> Result<StreamsOutcome, DeviceError> {
-    let origin = port.now();
-    let mut issuer = Issuer::new(plan, origin);
-    let mut tally = StreamsTally::new(plan, origin, log);
-    let mut pace = Pacer::new(plan.spin);
-    let mut end = plan.end(origin, issuer.frames());
+    let (origin, sample) = (port.now(), None);
+    let mut outcomes = run_groups(&mut [StreamGroup { plan, log, sample }], port, origin, go_on)?;
+    Ok(outcomes.pop().expect("an outcome for the one group"))
+}
+
+/// A group of streams with one plan, in a run that other groups may share.
+pub(crate) struct StreamGroup<'a> {
+    /// What is read or written, and when.
+    pub(crate) plan: &'a StreamsPlan,
+    /// Receives every judged frame.
+    pub(crate) log: &'a mut dyn RecordSink,
+    /// Receives figures while the run is in progress.
+    pub(crate) sample: Option<&'a LiveSample>,
+}
+
+/// Runs groups of streams together on one port, as [`run`] runs one. All begin at `origin`, which
+/// may be in the future; a group ends at its own last deadline. Returns the outcomes in the order
+/// of the groups. Polling and blocking are as in the first plan.
+pub(crate) fn run_groups(
+    groups: &mut [StreamGroup<'_>],
+    port: &mut dyn Port,
+    origin: Moment,
+    go_on: &mut dyn FnMut(RunProgress) -> bool,
+) -> Result<Vec<StreamsOutcome>, DeviceError> {
+    let first = groups.first().map(|group| group.plan);
+    let (spin, blocking) = first.map_or((false, false), |plan| (plan.spin, plan.blocking));
+    let numbered = groups.iter_mut().enumerate();
+    let mut lanes: Vec<StreamLane<'_>> =
+        numbered.map(|(number, group)| StreamLane::new(number, group, origin)).collect();
+    let mut pace = Pacer::new(spin);
     let mut done = Vec::new();
     let mut complete = true;
     let mut told = origin;
     loop {
         // Submit first: time spent before would be lateness of the meter.
-        issuer.ask(port)?;
+        for lane in lanes.iter_mut().filter(|lane| !lane.over) {
+            lane.issuer.ask(port)?;
+        }
         let now = port.now();
-        // The end is the last deadline: what has not arrived by then is late, however long it is
-        // waited for.
-        if issuer.is_done() || now >= end {
+        let (mut due, mut end) = (None, Moment::MAX);
+        for lane in lanes.iter_mut().filter(|lane| !lane.over) {
+            // The end is the last deadline: what has not arrived by then is late, however long it
+            // is waited for.
+            if lane.issuer.is_done() || now >= lane.end {
+                (lane.over, lane.ended) = (true, now);
+                continue;
+            }
+            end = end.min(lane.end);
+            // Without room for another operation a due frame is no reason to wake up.
+            if lane.issuer.has_room()
+                && let Some(next) = lane.issuer.next_due()
+            {
+                due = Some(due.map_or(next, |due: Moment| due.min(next)));
+            }
+        }
+        if end == Moment::MAX {
             break;
         }
-        // Without room for another operation a due frame is no reason to wake up.
-        let due = if issuer.has_room() { issuer.next_due() } else { None };
         let wake = due.unwrap_or(end).min(end).min(now + HEARTBEAT);
         let until = pace.wait(port, now, wake, due, &mut done)?;
         let back = port.now();
-        tally.watched(back, pace.take_watched());
+        lanes[0].tally.watched(back, pace.take_watched());
         // A blocking read method returns when its read is complete, which is not the meter's delay.
         // Without a read it has only slept.
-        let busy = plan.blocking && !done.is_empty();
+        let busy = blocking && !done.is_empty();
         // A target without room blocks the issuing thread, which is not the meter's delay.
         let held = port.held_until();
         let overslept = if busy { 0 } else { back.0.saturating_sub(until.max(held).0) };
-        issuer.unable_until = issuer.unable_until.max(held);
-        if busy {
-            issuer.unable_until = back;
+        for lane in &mut lanes {
+            lane.issuer.unable_until = lane.issuer.unable_until.max(held);
+            if busy {
+                lane.issuer.unable_until = back;
+            }
         }
         for arrival in done.drain(..) {
-            let asked = issuer.arrived(arrival.tag, arrival.at);
-            tally.arrived(&asked, &arrival, overslept);
+            let lane = &mut lanes[Issuer::lane_of(arrival.tag)];
+            // After the end of its group it has been judged as a frame that never came.
+            if !lane.over {
+                let asked = lane.issuer.arrived(arrival.tag, arrival.at);
+                lane.tally.arrived(&asked, &arrival, overslept);
+            }
         }
-        if plan.continues && tally.is_settled() {
-            issuer.end_with_this_round();
-            end = plan.end(origin, issuer.frames());
+        for lane in &mut lanes {
+            if lane.plan.continues && lane.tally.is_settled() {
+                lane.issuer.end_with_this_round();
+                lane.end = lane.plan.end(origin, lane.issuer.frames());
+            }
         }
         // The caller's decision takes time, so it is not asked after every completion.
         if back.since(told) >= TELLS {
             told = back;
-            if !go_on(tally.progress(back)) {
+            let mut progress = RunProgress::default();
+            for lane in &lanes {
+                progress.add(&lane.tally.progress(back));
+                if let Some(sample) = lane.sample.filter(|sample| sample.is_due(back)) {
+                    sample.take(back, lane.tally.figures(back, &lane.issuer));
+                }
+            }
+            if !go_on(progress) {
                 complete = false;
                 break;
             }
         }
     }
     let now = port.now();
-    Ok(tally.outcome(now, complete, port.method(), &issuer))
+    let method = port.method();
+    Ok(lanes.iter_mut().map(|lane| lane.outcome(now, complete, &method)).collect())
+}
+
+/// A group of streams in its run.
+struct StreamLane<'a> {
+    plan: &'a StreamsPlan,
+    issuer: Issuer<'a>,
+    tally: StreamsTally<'a>,
+    sample: Option<&'a LiveSample>,
+    /// The last deadline of the group.
+    end: Moment,
+    over: bool,
+    /// The time at which the group was over.
+    ended: Moment,
+}
+
+impl<'a> StreamLane<'a> {
+    fn new(number: usize, group: &'a mut StreamGroup<'_>, origin: Moment) -> Self {
+        let StreamGroup { plan, log, sample } = group;
+        let issuer = Issuer::new(plan, number, origin);
+        let end = plan.end(origin, issuer.frames());
+        let tally = StreamsTally::new(plan, origin, *log);
+        Self { plan, issuer, tally, sample: *sample, end, over: false, ended: origin }
+    }
+
+    fn outcome(&mut self, now: Moment, complete: bool, method: &str) -> StreamsOutcome {
+        let (now, complete) = if self.over { (self.ended, true) } else { (now, complete) };
+        self.tally.outcome(now, complete, method.to_owned(), &self.issuer)
+    }
 }
 
 /// The longest wait: short enough to notice arrivals, long enough to cost nothing.

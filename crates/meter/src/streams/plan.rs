@@ -12,12 +12,12 @@ use units::{BitRate, ByteCount, Hinted, Moment, Reason, nanos};
 pub struct StreamsPlan {
     /// The number of streams.
     pub streams: u32,
-    /// The size of each frame.
+    /// The size of each frame, or of the group of frames that one operation moves.
     pub frame: ByteCount,
-    /// The frame rate of each stream.
+    /// The rate of each stream's frames, or of such groups.
     pub fps: Fps,
-    /// Frames that a client buffers (B): the time by which a frame may be late, and the largest
-    /// number of a stream's operations in flight.
+    /// The largest number of a stream's operations in flight: as many as hold the frames that a
+    /// client buffers.
     pub buffer: u32,
     /// The time in which frames become due.
     pub duration: Duration,
@@ -108,7 +108,9 @@ impl Hinted for PlanError {
 }
 
 impl StreamsPlan {
-    /// A plan for `streams` streams of one profile. `buffer` is at least one frame.
+    /// A plan for `streams` streams of one profile. `buffer` is the number of frames that a client
+    /// buffers (B), at least one: a frame, or the first of a group, is late when it arrives B
+    /// frames after its request was due.
     pub fn new(
         profile: &Profile,
         streams: u32,
@@ -120,13 +122,16 @@ impl StreamsPlan {
         if let Some(why) = profile.cannot_run() {
             return Err(refused(why));
         }
-        let fps = profile.fps.ok_or_else(|| refused("it has no fps".into()))?;
+        let shown = profile.fps.ok_or_else(|| refused("it has no fps".into()))?;
+        let allowed = shown.moment(buffer.into());
+        // From here on a group of frames is as one large frame.
+        let (fps, buffer) = (profile.reads_per_second(shown), buffer.div_ceil(profile.read_frames));
         // Checked before the files are made, which may take minutes.
         let needed = fps.moment(1);
         if duration < needed {
             return Err(PlanError::TooShort { duration, needed });
         }
-        let frame = ByteCount(profile.bytes);
+        let frame = profile.read();
         let slot = slot(frame);
         if shape.most_streams(slot) < streams {
             // With a file per stream the number of files is the limit, otherwise their size.
@@ -159,7 +164,7 @@ impl StreamsPlan {
             random_percent: profile.random_percent,
             places: shape.places(streams, slot),
             frames: fps.frames_before(duration),
-            allowed: fps.moment(buffer.into()),
+            allowed,
             period: whole.then_some(period),
             phases: phases(period, 0, streams),
         })
@@ -171,6 +176,12 @@ impl StreamsPlan {
     pub(crate) fn after(self, before: u32) -> Self {
         let phases = phases(nanos(self.fps.moment(1)), before, self.streams);
         Self { phases, ..self }
+    }
+
+    /// The plan of streams in the part of a single file that begins at `base`.
+    #[must_use]
+    pub(crate) fn from(self, base: u64) -> Self {
+        Self { places: self.places.from(base), ..self }
     }
 
     /// The bytes that a frame takes on storage, padding included.

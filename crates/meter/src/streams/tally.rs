@@ -6,6 +6,7 @@
 use super::backlog::{growth, tested_every};
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
+use super::live_sample::LiveFigures;
 use super::{BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan};
 use crate::grown;
 use crate::log::{NONE, Record, RecordSink, errno};
@@ -13,7 +14,7 @@ use crate::progress::RunProgress;
 use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{Hinted, Moment, index, nanos};
+use units::{BitRate, ByteCount, Hinted, Moment, index, nanos};
 
 pub(super) struct StreamsTally<'a> {
     plan: &'a StreamsPlan,
@@ -185,9 +186,37 @@ impl<'a> StreamsTally<'a> {
         }
     }
 
+    /// The figures of the run so far.
+    pub(super) fn figures(&self, now: Moment, desk: &Issuer<'_>) -> LiveFigures {
+        let (outcome, (in_flight, waiting)) = (&self.outcome, desk.queue());
+        let second = second_of(self.nanos(now));
+        let last = second.checked_sub(1).and_then(|second| outcome.seconds.get(second));
+        let rate = last.map_or(BitRate(0), |last| {
+            BitRate::of(ByteCount(last.bytes()), Duration::from_secs(1))
+        });
+        let [p50, p99] = outcome.response.two_quantiles([0.5, 0.99]);
+        LiveFigures {
+            name: String::new(),
+            streams: self.plan.streams,
+            asked: self.plan.rate(),
+            elapsed: now.since(self.origin),
+            duration: self.plan.duration,
+            allowed: self.plan.allowed(),
+            frames: outcome.frames,
+            late: outcome.late_by_storage(),
+            late_by_meter: outcome.late_by_meter,
+            failed: outcome.failed,
+            rate,
+            response: [p50, p99, outcome.response.max()],
+            in_flight,
+            waiting,
+            heat: outcome.heat.last(second, LiveFigures::SECONDS),
+        }
+    }
+
     /// Ends the run: frames that were due by now and have not arrived are late.
     pub(super) fn outcome(
-        mut self,
+        &mut self,
         now: Moment,
         complete: bool,
         method: String,
@@ -236,7 +265,7 @@ impl<'a> StreamsTally<'a> {
             took: now.since(self.origin),
             complete,
             method,
-            ..self.outcome
+            ..std::mem::take(&mut self.outcome)
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::progress::RunProgress;
 use crate::target::{FileSet, IoCompletion, IoRequest, Port, SimulatedPort, TickingPort};
 use device::{Access, Fault, FaultRule, SimulatedDisk};
 use disk::DiskModel;
-use units::{ByteCount, Hinted, Moment};
+use units::{BitRate, ByteCount, Hinted, Moment};
 
 fn ssd() -> SimulatedDisk {
     SimulatedDisk::new(&DiskModel::preset("ssd-nvme").unwrap())
@@ -238,6 +238,24 @@ fn streams_of_several_processes_begin_as_those_of_one() {
     let phases = |plan: &StreamsPlan| (0..plan.streams).map(|s| plan.phase(s)).collect::<Vec<_>>();
     let (together, first, second) = (plan(6, 1), plan(2, 1).after(0), plan(4, 1).after(2));
     assert_eq!([phases(&first), phases(&second)].concat(), phases(&together));
+}
+
+/// Groups of 12 frames, one in 480 ms; the first of them is shown 8 frames after its request.
+#[test]
+fn a_group_of_pictures_is_one_read_with_the_deadline_of_its_first_frame() {
+    let profile = Profile { read_frames: 12, ..profile() };
+    let shape = FileSet::one(ByteCount(16 << 30));
+    let plan = StreamsPlan::new(&profile, 5, 8, Duration::from_secs(48), shape).unwrap();
+    assert_eq!((plan.frame, plan.buffer), (ByteCount(3_000_000), 1));
+    assert_eq!(plan.rate(), BitRate(250_000_000));
+    let (outcome, log) = ran(&plan, &mut SimulatedPort::new(ssd()));
+    assert_eq!((outcome.frames, outcome.late), (5 * 100, 0));
+    let first: Vec<&Record> = log.iter().filter(|read| read.stream == 0).collect();
+    assert!(first.iter().all(|read| read.deadline - read.intended == 320_000_000));
+    assert_eq!(first[1].intended - first[0].intended, 480_000_000);
+    assert_eq!(first[1].offset - first[0].offset, plan.stride());
+    let deep = StreamsPlan::new(&profile, 5, 30, Duration::from_secs(48), shape).unwrap();
+    assert_eq!((deep.buffer, deep.allowed()), (3, Duration::from_millis(1200)));
 }
 
 #[test]

@@ -90,6 +90,24 @@ impl Times {
         Duration::from_nanos(reached.map_or(0, end).min(self.longest))
     }
 
+    /// Two quantiles, the smaller share first, in one pass over the buckets.
+    #[expect(clippy::cast_precision_loss, reason = "a share of a count")]
+    pub(crate) fn two_quantiles(&self, shares: [f64; 2]) -> [Duration; 2] {
+        let all = self.count() as f64;
+        let (mut found, mut next, mut so_far) = ([Duration::ZERO; 2], 0, 0);
+        for (place, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            so_far += count;
+            while next < 2 && so_far as f64 >= shares[next] * all {
+                found[next] = Duration::from_nanos(end(place).min(self.longest));
+                next += 1;
+            }
+            if next == 2 {
+                break;
+            }
+        }
+        found
+    }
+
     /// The longest time.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.longest)
@@ -149,6 +167,8 @@ mod tests {
             let found = units::nanos(times.quantile(f64::from(percent) / 100.0));
             assert!((exact..=exact + exact / 1000 + 1).contains(&found), "{percent} %: {found}");
         }
+        let two = [0.5, 0.99];
+        assert_eq!(times.two_quantiles(two), two.map(|share| times.quantile(share)));
         assert_eq!((times.count(), times.max()), (1001, Duration::from_nanos(all[1000])));
         assert_eq!(Times::default().quantile(0.5), Duration::ZERO);
         let text = serde_json::to_string(&times).unwrap();

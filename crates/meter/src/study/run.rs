@@ -181,6 +181,7 @@ pub fn run(
                 duration: length,
                 most: setting.most,
                 seed: seed.wrapping_add(repeat.into()),
+                rate: None,
             };
             let trouble = match one(&mut files, setting, &plan, &mut say) {
                 Ok(Some(measured)) => {

@@ -5,7 +5,7 @@
 //! ```
 
 use super::{Cache, FileLayout, Setting, StudyError, StudyTarget};
-use crate::target::{Anew, FillLevel, Port, SimulatedPort, TestFiles, Use, files_port};
+use crate::target::{Anew, FileNames, FillLevel, Port, SimulatedPort, TestFiles, Use, files_port};
 use device::{DeviceError, OpenMode, Pool, RawFile, SimulatedDisk};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,7 @@ impl<'a> StudyFiles<'a> {
             write: setting.mix.writes(),
             keep: false,
             anew: Anew::No,
+            ragged: false,
             at_once: self.clients,
             largest: ByteCount(setting.mix.largest_block().into()),
             verifier: None,
@@ -133,7 +134,7 @@ impl<'a> StudyFiles<'a> {
                     TestFiles::make_in_pieces(dir, which, count, each, ByteCount(piece), &mut show)?
                 }
                 FileLayout::InOneGo | FileLayout::FilledTo(_) => {
-                    TestFiles::make(dir, which, count, each, &mut show)?
+                    TestFiles::make(dir, which, count, each, FileNames::Numbers, &mut show)?
                 }
             });
         }

@@ -29,6 +29,8 @@ pub(crate) struct Use {
     pub keep: bool,
     /// The treatment of a file that is opened for writing.
     pub anew: Anew,
+    /// Files may end within the last page of a read, which is then complete.
+    pub ragged: bool,
     /// The largest number of operations in flight.
     pub at_once: u32,
     /// The largest operation in bytes.
@@ -226,6 +228,10 @@ impl SharedFiles {
         let (from, len) = self.span(request);
         let memory = &mut memory[..len];
         match request.kind {
+            OperationKind::Read if self.files.ragged => {
+                let least = usize::try_from(request.offset + request.len - from);
+                file.read_at_least(from, memory, least.expect("it is within the largest"))
+            }
             OperationKind::Read => file.read_at(from, memory),
             OperationKind::Write => {
                 if self.files.verifier.is_none() {

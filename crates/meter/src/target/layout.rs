@@ -118,7 +118,7 @@ impl FileSet {
             Layout::SharedFile | Layout::FilePerStream => self.each.0 / slot,
             Layout::FilePerFrame => u64::from(self.files / streams),
         };
-        FilePositions { layout: self.layout, streams: streams.into(), slots, slot }
+        FilePositions { layout: self.layout, streams: streams.into(), slots, slot, base: 0 }
     }
 }
 
@@ -130,9 +130,16 @@ pub struct FilePositions {
     /// The number of slots of each stream.
     slots: u64,
     slot: u64,
+    /// The offset in a single file at which the streams' part of it begins.
+    base: u64,
 }
 
 impl FilePositions {
+    /// These positions in the part of a single file that begins at `base`.
+    pub fn from(self, base: u64) -> Self {
+        Self { base, ..self }
+    }
+
     /// The number of slots of each stream.
     pub fn slots(&self) -> u64 {
         self.slots
@@ -143,10 +150,10 @@ impl FilePositions {
         let number = if number < self.slots { number } else { number % self.slots };
         let before = u64::from(stream);
         match self.layout {
-            Layout::OneFile => (0, (before * self.slots + number) * self.slot),
+            Layout::OneFile => (0, self.base + (before * self.slots + number) * self.slot),
             Layout::SharedFile => {
                 let begins = self.slots * before / self.streams;
-                (0, (begins + number) % self.slots * self.slot)
+                (0, self.base + (begins + number) % self.slots * self.slot)
             }
             Layout::FilePerStream => (stream, number * self.slot),
             Layout::FilePerFrame => {

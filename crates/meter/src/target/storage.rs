@@ -6,7 +6,7 @@
 
 use super::test_files::{TestFiles, name};
 use super::verify;
-use super::{FileSet, Layout};
+use super::{FileNames, FileSet, FrameNames, Layout};
 use device::{
     BlockDevice, DeviceError, FileDevice, Links, OpenMode, OpenOptions, RawFile, describe, no_links,
 };
@@ -38,11 +38,26 @@ pub(crate) enum TargetStorage {
     },
 }
 
+/// A sequence of frames with names of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedFiles {
+    /// The names.
+    pub names: FrameNames,
+    /// The largest number of clips that is used.
+    pub clips: u32,
+    /// The size of each existing frame, at least; `None` to make the frames.
+    pub existing: Option<ByteCount>,
+}
+
 /// The requirements of a run on its target.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TargetNeeds {
     /// The files and their size, if they are made.
     pub shape: FileSet,
+    /// The number of the set of files, of those that this program makes in one directory.
+    pub set: u32,
+    /// The names of files; `None` for numbers.
+    pub named: Option<NamedFiles>,
     /// Use direct I/O where the file system allows it.
     pub direct: bool,
     /// Whether the run writes.
@@ -88,6 +103,27 @@ pub enum TargetError {
         /// The name of the layout.
         layout: &'static str,
     },
+    /// No frame of an existing sequence has the names that were given.
+    #[error("no file is named {}", .0.display())]
+    NoFrames(PathBuf),
+    /// A frame of an existing sequence is shorter than those of the profile.
+    #[error("{} has {has}, and a frame of the profile {least}", path.display())]
+    ShortFrame {
+        /// The path of the frame.
+        path: PathBuf,
+        /// Its size.
+        has: ByteCount,
+        /// The size of the profile's frames.
+        least: ByteCount,
+    },
+    /// A directory cannot be read.
+    #[error("cannot read {}: {source}", dir.display())]
+    Search {
+        /// The directory.
+        dir: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// The caller stopped it.
     #[error("interrupted: the files that were being filled are gone")]
     Interrupted,
@@ -103,6 +139,9 @@ impl Hinted for TargetError {
             Self::Sparse(_) => "fill the file first",
             Self::WouldDestroy(_) => "name a directory to work in, or allow it with --destroy",
             Self::OneFile { .. } => "name a directory, or another --layout",
+            Self::NoFrames(_) => "write the names as they are: %07d is a number of seven digits",
+            Self::ShortFrame { .. } => "choose the profile of these frames, or make one",
+            Self::Search { .. } => "name a directory that you may read",
             Self::Interrupted => return None,
             Self::Device(error) => return error.hint(),
         };
@@ -119,14 +158,26 @@ impl TargetStorage {
         wanted: &TargetNeeds,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, TargetError> {
-        let TargetNeeds { shape, direct, writing } = *wanted;
+        let TargetNeeds { shape, set, direct, writing, .. } = *wanted;
         let layout = shape.layout;
+        if let Some(NamedFiles { names, existing: Some(least), .. }) = &wanted.named {
+            let files = Arc::new(TestFiles::existing(path, names, *least)?);
+            return Ok(Self::Many { files, layout, direct });
+        }
         if path.is_dir() {
             return Ok(if layout.is_single() {
                 let device = Arc::new(make(path, wanted, go_on)?);
                 Self::One { device, layout, made: true }
             } else {
-                let files = Arc::new(TestFiles::make(path, 0, shape.files, shape.each, go_on)?);
+                let names = match &wanted.named {
+                    None => FileNames::Numbers,
+                    Some(NamedFiles { names, clips, .. }) => {
+                        let per_clip = (shape.files / clips.max(&1)).max(1);
+                        FileNames::Frames { names: names.clone(), per_clip }
+                    }
+                };
+                let (count, each) = (shape.files, shape.each);
+                let files = Arc::new(TestFiles::make(path, set, count, each, names, go_on)?);
                 Self::Many { files, layout, direct }
             });
         }
@@ -180,6 +231,10 @@ impl TargetStorage {
 }
 
 impl TargetError {
+    pub(super) fn searching(dir: &Path, source: io::Error) -> Self {
+        Self::Search { dir: dir.to_owned(), source }
+    }
+
     pub(super) fn making(dir: &Path, source: io::Error) -> Self {
         let hint = match source.kind() {
             io::ErrorKind::PermissionDenied => Some("name a directory that you may write to"),

@@ -3,6 +3,8 @@
 //! ```text
 //!   DIR/.tenuto-meter-PID/00000000 00000001 00000002 ...      further sets: PID-1, PID-2 ...
 //!
+//!   DIR/.tenuto-meter-PID/A001C001/A001C001_0000000.dpx ...   with names as cameras write them
+//!
 //!   in one go      │ 0 0 0 0 │ 1 1 1 1 │ 2 2 2 2 │       each is allocated before it is written
 //!   in pieces      │ 2 │ 0 │ 1 │ 0 │ 2 │ 1 │ ...         as on an aged file system: space is
 //!                                                       allocated in pieces in random order
@@ -12,20 +14,57 @@
 //! when the value is dropped, which happens at the end of the run however it ends, except when the
 //! program is killed: then the next run names what to remove.
 
+use super::FrameNames;
 use super::files::BESIDE;
+use super::layout::PAGE;
 use super::storage::{TargetError, fill};
 use device::{FileDevice, Links, OpenOptions, fragments, no_links, preallocate_part};
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 use units::ByteCount;
 
-/// Test files that are created and filled for a run, and removed afterwards.
+/// Test files that are created and filled for a run, and removed afterwards; or the frames of an
+/// existing sequence, which stay.
 #[derive(Debug)]
 pub(crate) struct TestFiles {
     dir: PathBuf,
     files: u32,
     each: ByteCount,
+    names: FileNames,
+}
+
+/// The names of files by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum FileNames {
+    /// Eight digits.
+    #[default]
+    Numbers,
+    /// As cameras write them: so many frames in each clip.
+    Frames {
+        /// The pattern.
+        names: FrameNames,
+        /// The number of frames of a clip.
+        per_clip: u32,
+    },
+    /// Existing files, in the order of their clips and frames.
+    Existing(Vec<PathBuf>),
+}
+
+impl FileNames {
+    fn path(&self, dir: &Path, number: u32) -> PathBuf {
+        match self {
+            Self::Numbers => dir.join(format!("{number:08}")),
+            Self::Frames { names, per_clip } if names.has_clips() => {
+                let clip = number / per_clip + 1;
+                dir.join(names.path(clip, (number % per_clip).into()))
+            }
+            Self::Frames { names, .. } => dir.join(names.path(0, number.into())),
+            Self::Existing(paths) => paths[units::index(number)].clone(),
+        }
+    }
 }
 
 impl TestFiles {
@@ -37,10 +76,13 @@ impl TestFiles {
         which: u32,
         files: u32,
         each: ByteCount,
+        names: FileNames,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, TargetError> {
         let mut made = Self::begin(dir, which, each)?;
+        made.names = names;
         for number in 0..files {
+            made.make_directories(number)?;
             made.files = number + 1;
             no_links::preallocate(&made.path(number), each)?;
             made.fill(number, go_on)?;
@@ -79,6 +121,43 @@ impl TestFiles {
         Ok(made)
     }
 
+    /// The frames of an existing sequence below `dir` with these names, each of at least `least`
+    /// bytes.
+    pub(crate) fn existing(
+        dir: &Path,
+        names: &FrameNames,
+        least: ByteCount,
+    ) -> Result<Self, TargetError> {
+        let mut found = Vec::new();
+        search(dir, "", names.depth(), names, &mut found)
+            .map_err(|source| TargetError::searching(dir, source))?;
+        // In the order in which a player shows them, whatever the order of the directory.
+        found.sort();
+        let Some(shortest) = found.iter().map(|(_, len, _)| *len).min() else {
+            return Err(TargetError::NoFrames(dir.join(names.text())));
+        };
+        if let Some((_, len, path)) = found.iter().find(|(_, len, _)| *len < least.0) {
+            let (path, has) = (path.clone(), ByteCount(*len));
+            return Err(TargetError::ShortFrame { path, has, least });
+        }
+        let files = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        let paths = found.into_iter().map(|(_, _, path)| path).collect();
+        let (dir, each) = (dir.to_owned(), ByteCount(units::align_up(shortest, PAGE)));
+        Ok(Self { dir, files, each, names: FileNames::Existing(paths) })
+    }
+
+    /// Makes the directories of file `number`, if no earlier file has made them.
+    fn make_directories(&self, number: u32) -> Result<(), TargetError> {
+        let FileNames::Frames { .. } = self.names else { return Ok(()) };
+        let path = self.path(number);
+        let below: Vec<&Path> =
+            path.ancestors().skip(1).take_while(|above| *above != self.dir).collect();
+        for dir in below.into_iter().rev().filter(|dir| !dir.exists()) {
+            no_links::create_dir(dir).map_err(|source| TargetError::making(dir, source))?;
+        }
+        Ok(())
+    }
+
     fn begin(dir: &Path, which: u32, each: ByteCount) -> Result<Self, TargetError> {
         let dir = dir.join(match which {
             0 => name(),
@@ -86,7 +165,7 @@ impl TestFiles {
         });
         no_links::create_dir(&dir).map_err(|source| TargetError::making(&dir, source))?;
         // From here on dropping the value removes the directory.
-        Ok(Self { dir, files: 0, each })
+        Ok(Self { dir, files: 0, each, names: FileNames::Numbers })
     }
 
     fn fill(&self, number: u32, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), TargetError> {
@@ -108,7 +187,12 @@ impl TestFiles {
 
     /// The path of file `number`.
     pub(crate) fn path(&self, number: u32) -> PathBuf {
-        path(&self.dir, number)
+        self.names.path(&self.dir, number)
+    }
+
+    /// Whether the files were there before, and stay.
+    pub(crate) fn stay(&self) -> bool {
+        matches!(self.names, FileNames::Existing(_))
     }
 
     /// The number of files.
@@ -126,9 +210,12 @@ impl Drop for TestFiles {
     /// Removes the files. A file that cannot be removed stays, because drop cannot report it, and
     /// the next run names it. A storage that hangs is not waited for.
     fn drop(&mut self) {
-        let (dir, files) = (self.dir.clone(), self.files);
+        if self.stay() {
+            return;
+        }
+        let (dir, files, names) = (self.dir.clone(), self.files, self.names.clone());
         let (tell, gone) = mpsc::channel();
-        let work = move || remove(&dir, files, &tell);
+        let work = move || remove(&dir, files, &names, &tell);
         if std::thread::Builder::new().name("meter-remove".to_owned()).spawn(work).is_ok() {
             // Until the thread is through, or no file was removed for the length of the patience.
             while gone.recv_timeout(PATIENCE).is_ok() {}
@@ -137,12 +224,21 @@ impl Drop for TestFiles {
 }
 
 /// Removes all files, and sends a message for each.
-fn remove(dir: &Path, files: u32, tell: &mpsc::Sender<()>) {
+fn remove(dir: &Path, files: u32, names: &FileNames, tell: &mpsc::Sender<()>) {
     let one = |path: PathBuf| {
         let _ = no_links::remove_file(&path);
         let _ = tell.send(());
     };
-    (0..files).for_each(|number| one(path(dir, number)));
+    // The directories of clips, the innermost first.
+    let mut clips = BTreeSet::new();
+    for path in (0..files).map(|number| names.path(dir, number)) {
+        let above = path.ancestors().skip(1).take_while(|above| *above != dir);
+        clips.extend(above.map(Path::to_owned));
+        one(path);
+    }
+    for clip in clips.iter().rev() {
+        let _ = no_links::remove_dir(clip);
+    }
     // Files that were to replace one of them and did not get so far.
     let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let beside = |path: &PathBuf| {
@@ -153,8 +249,29 @@ fn remove(dir: &Path, files: u32, tell: &mpsc::Sender<()>) {
     let _ = no_links::remove_dir(dir);
 }
 
-fn path(dir: &Path, number: u32) -> PathBuf {
-    dir.join(format!("{number:08}"))
+/// A frame that was found: its clip and frame, its size, and its path.
+type FoundFrame = ((u64, u64), u64, PathBuf);
+
+/// Collects the files with these names below `dir`, which is `below` below the target, and in its
+/// directories down to `depth`. Symbolic links are no frames.
+fn search(
+    dir: &Path,
+    below: &str,
+    depth: usize,
+    names: &FrameNames,
+    found: &mut Vec<FoundFrame>,
+) -> io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let (path, kind) = (format!("{below}{name}"), entry.file_type()?);
+        if kind.is_dir() && depth > 0 {
+            search(&entry.path(), &format!("{path}/"), depth - 1, names, found)?;
+        } else if let (true, Some(numbers)) = (kind.is_file(), names.numbers(&path)) {
+            found.push((numbers, entry.metadata()?.len(), entry.path()));
+        }
+    }
+    Ok(())
 }
 
 /// The longest wait for the removal of one file: a large one takes seconds on some file systems.

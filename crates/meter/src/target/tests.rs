@@ -72,7 +72,7 @@ impl Drop for Dir {
 
 fn wanted(layout: Layout, writing: WriteAccess) -> TargetNeeds {
     let shape = FileSet::of(layout, ByteCount::mib(1), 4, 1 << 18);
-    TargetNeeds { shape, direct: true, writing }
+    TargetNeeds { shape, set: 0, named: None, direct: true, writing }
 }
 
 /// Files that are opened for each write and written in place.
@@ -83,10 +83,80 @@ fn written(paths: Vec<PathBuf>) -> Use {
         write: true,
         keep: false,
         anew: Anew::InPlace,
+        ragged: false,
         at_once: 1,
         largest: ByteCount(1000),
         verifier: None,
     }
+}
+
+#[test]
+fn frames_have_the_names_of_their_clips_and_existing_ones_stay() {
+    let dir = Dir::new("clips");
+    let names = FrameNames::parse("A%03c/A%03c_%04d.dpx").unwrap();
+    let made = NamedFiles { names: names.clone(), clips: 2, existing: None };
+    let want =
+        TargetNeeds { named: Some(made), ..wanted(Layout::FilePerFrame, WriteAccess::OwnFiles) };
+    let place = TargetStorage::at(&dir.0, &want, &mut |_| true).unwrap();
+    let TargetStorage::Many { files, .. } = &place else { panic!("{place:?}") };
+    let ends: Vec<String> = (0..files.files())
+        .map(|number| {
+            let path = files.path(number);
+            assert_eq!(path.metadata().unwrap().len(), 1 << 18);
+            path.components().rev().take(2).map(|part| part.as_os_str().to_str().unwrap()).collect()
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        ["A001_0000.dpxA001", "A001_0001.dpxA001", "A002_0000.dpxA002", "A002_0001.dpxA002"]
+    );
+    drop(place);
+    assert_eq!(dir.holds(), 0, "all are removed with their directories");
+
+    // Numbers begin anywhere and have gaps, and sizes are no whole pages.
+    std::fs::create_dir(dir.0.join("A007")).unwrap();
+    for (name, bytes) in [
+        ("A007_0100.dpx", 5000),
+        ("A007_0086.dpx", 5000),
+        ("A007_0087.dpx", 6000),
+        ("notes.txt", 1),
+    ] {
+        std::fs::write(dir.0.join("A007").join(name), vec![1; bytes]).unwrap();
+    }
+    let there = |least| TargetNeeds {
+        named: Some(NamedFiles {
+            names: names.clone(),
+            clips: 1,
+            existing: Some(ByteCount(least)),
+        }),
+        ..wanted(Layout::FilePerFrame, WriteAccess::No)
+    };
+    let place = TargetStorage::at(&dir.0, &there(5000), &mut |_| true).unwrap();
+    assert_eq!((place.shape().files, place.shape().each), (3, ByteCount(8192)));
+    let TargetStorage::Many { files, .. } = &place else { panic!("{place:?}") };
+    let paths: Vec<PathBuf> = (0..3).map(|number| files.path(number)).collect();
+    assert!(paths.is_sorted(), "{paths:?}");
+    let how = Use {
+        ragged: true,
+        write: false,
+        anew: Anew::No,
+        largest: ByteCount(5000),
+        ..written(paths)
+    };
+    let mut port = files_port(Use { direct: true, ..how }, Instant::now()).unwrap();
+    let handle = Handle::Own { client: 0, open: true, close: true };
+    let mut done = Vec::new();
+    for (file, len, ok) in [(0, 5000, true), (1, 5000, true), (0, 5001, false)] {
+        port.begin(IoRequest { file, handle, ..IoRequest::read(0, 0, len) }).unwrap();
+        while done.is_empty() {
+            port.wait(Moment::MAX, &mut done).unwrap();
+        }
+        assert_eq!(done.pop().unwrap().result.is_ok(), ok, "{len} of file {file}");
+    }
+    drop((port, place));
+    assert_eq!(dir.holds(), 1, "existing frames stay");
+    let short = TargetStorage::at(&dir.0, &there(5001), &mut |_| true).unwrap_err();
+    assert!(matches!(short, TargetError::ShortFrame { has: ByteCount(5000), .. }), "{short:?}");
 }
 
 #[test]

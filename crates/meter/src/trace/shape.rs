@@ -44,6 +44,7 @@ pub(crate) fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
         title: format!("As in a trace of {} operations", shape.operations),
         bytes: drawn.mean_bytes().max(1),
         fps: drawn.operations_per_1000_s.map(|rate| fraction(rate, 1000)),
+        read_frames: 1,
         read_percent: percent(reads.into()),
         random_percent: random,
         pattern: if random == 0 { Pattern::Sequential } else { Pattern::Mixed },

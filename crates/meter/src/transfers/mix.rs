@@ -96,7 +96,7 @@ impl TransferMix {
             length: match (drawn, transfers) {
                 (Some(drawn), _) => Length::UpTo(drawn.sizes().last().copied().unwrap_or(0)),
                 (None, Some(transfers)) => Length::UpTo(transfers.length),
-                (None, None) => Length::Frames(profile.bytes, 1),
+                (None, None) => Length::Frames(profile.read().0, 1),
             },
             blocks: match (drawn, transfers) {
                 (Some(drawn), _) => {
@@ -104,7 +104,7 @@ impl TransferMix {
                     drawn.sizes().into_iter().map(block).collect()
                 }
                 (None, Some(transfers)) => transfers.blocks.clone(),
-                (None, None) => vec![u32::try_from(profile.bytes).unwrap_or(u32::MAX)],
+                (None, None) => vec![u32::try_from(profile.read().0).unwrap_or(u32::MAX)],
             },
             delay: Duration::ZERO,
             unrepeated: false,

@@ -21,6 +21,9 @@ pub struct TransfersOutcome {
     pub seconds: Vec<PerSecond>,
     /// Block times by second of their end.
     pub heat: Heat,
+    /// Times of blocks from when they were due, of runs with a rate; without one from their
+    /// request.
+    pub response: Times,
     /// Transfers that ended with an error.
     pub failed: u64,
     /// The first error of a failed transfer, in words.
@@ -170,6 +173,7 @@ impl TransfersOutcome {
             second.longest = second.longest.max(more.longest);
         }
         self.heat.add(&other.heat);
+        self.response.add(&other.response);
         self.failed += other.failed;
         self.first_failure = self.first_failure.take().or(other.first_failure);
         self.unfinished += other.unfinished;

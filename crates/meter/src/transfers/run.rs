@@ -24,6 +24,9 @@ pub struct TransfersPlan {
     pub most: Option<u64>,
     /// The random seed: the same seed gives the same transfers.
     pub seed: u64,
+    /// The rate of all clients together; `None` for as fast as the storage allows. Blocks are due
+    /// by the clock, however late the storage is with those before.
+    pub rate: Option<BitRate>,
 }
 
 /// The state of a client.
@@ -31,6 +34,8 @@ pub struct TransfersPlan {
 enum TransferClient {
     /// It waits until a moment and then begins this transfer.
     Waits(Moment, Transfer),
+    /// Its next block is due at a moment.
+    Paced(Moment, Moving),
     /// A block of a transfer is in flight.
     Moves(Moving),
     /// It has made all its transfers.
@@ -49,6 +54,10 @@ struct Moving {
     block: u32,
     offset: u64,
     asked: Moment,
+    /// The moment at which the block was due; without a rate that of its request.
+    due: Moment,
+    /// The time in which the next block was not due yet.
+    paced: Duration,
     /// The total time of the completed blocks.
     data: Duration,
     open: Duration,
@@ -68,6 +77,8 @@ struct TransfersRun<'a> {
     begun: Vec<u64>,
     outcome: TransfersOutcome,
     progress: RunProgress,
+    /// Bytes of all blocks that have become due.
+    came_due: u64,
     /// The time that msMeter takes to fill a byte; zero where it is not imitated.
     fill: f64,
 }
@@ -98,6 +109,7 @@ pub fn run(
             ..TransfersOutcome::default()
         },
         progress: RunProgress::default(),
+        came_due: 0,
         fill,
     };
     let complete = run.all(go_on)?;
@@ -116,17 +128,29 @@ impl TransfersRun<'_> {
             let now = self.port.now();
             // Before the end of the duration clients may pause for as long as the plan says.
             let silent = now.since(heard.max(self.origin + self.plan.duration));
-            if silent >= PATIENCE {
+            let moves = |client: &TransferClient| matches!(client, TransferClient::Moves(_));
+            if silent >= PATIENCE && self.clients.iter().any(moves) {
                 return Ok(false);
             }
             let mut soonest = Moment::MAX;
             for client in 0..self.plan.clients {
-                if let TransferClient::Waits(until, transfer) = self.clients[index(client)] {
-                    if until <= now {
-                        self.begin(client, transfer)?;
-                    } else {
-                        soonest = soonest.min(until);
+                match &self.clients[index(client)] {
+                    TransferClient::Waits(until, _) | TransferClient::Paced(until, _)
+                        if *until > now =>
+                    {
+                        soonest = soonest.min(*until);
                     }
+                    TransferClient::Waits(_, transfer) => {
+                        let transfer = *transfer;
+                        soonest = soonest.min(self.begin(client, transfer)?);
+                    }
+                    TransferClient::Paced(due, moving) => {
+                        let (due, moving) = (*due, moving.clone());
+                        // The storage was not asked for anything meanwhile.
+                        heard = heard.max(now);
+                        self.released(client, due, moving)?;
+                    }
+                    TransferClient::Moves(_) | TransferClient::Done => {}
                 }
             }
             if self.clients.iter().all(|client| matches!(client, TransferClient::Done)) {
@@ -157,7 +181,8 @@ impl TransfersRun<'_> {
         };
     }
 
-    fn begin(&mut self, client: u32, transfer: Transfer) -> Result<(), DeviceError> {
+    /// Begins a transfer. Returns the moment at which its first block is due, if that is later.
+    fn begin(&mut self, client: u32, transfer: Transfer) -> Result<Moment, DeviceError> {
         let began = self.port.now();
         let number = self.begun[index(client)];
         self.begun[index(client)] += 1;
@@ -171,6 +196,8 @@ impl TransfersRun<'_> {
                 block: 0,
                 offset: 0,
                 asked: began,
+                due: began,
+                paced: zero,
                 data: zero,
                 open: zero,
                 meter: zero,
@@ -179,8 +206,50 @@ impl TransfersRun<'_> {
         )
     }
 
-    /// Submits the current block of `moving`.
-    fn ask(&mut self, client: u32, mut moving: Moving) -> Result<(), DeviceError> {
+    /// Submits the current block of `moving` when it is due. Returns that moment, if it is later.
+    fn ask(&mut self, client: u32, mut moving: Moving) -> Result<Moment, DeviceError> {
+        let Some(rate) = self.plan.rate else {
+            moving.due = self.port.now();
+            self.submit(client, moving)?;
+            return Ok(Moment::MAX);
+        };
+        let bits = u128::from(self.came_due) * 8_000_000_000;
+        let after = u64::try_from(bits / u128::from(rate.0.max(1))).unwrap_or(u64::MAX);
+        // From the origin each time, so that rounding does not add up; and not from the present,
+        // so that storage that was late has to catch up.
+        let due = Moment(self.origin.0.saturating_add(after));
+        self.came_due += u64::from(moving.transfer.bytes_of(moving.block));
+        moving.due = due;
+        if due <= self.port.now() {
+            self.submit(client, moving)?;
+            return Ok(Moment::MAX);
+        }
+        self.clients[index(client)] = TransferClient::Paced(due, moving);
+        Ok(due)
+    }
+
+    /// Submits a block that has become due.
+    fn released(
+        &mut self,
+        client: u32,
+        due: Moment,
+        mut moving: Moving,
+    ) -> Result<(), DeviceError> {
+        if moving.block > 0 {
+            moving.paced += due.since(moving.over);
+        } else if due.since(self.origin) >= self.plan.duration {
+            // The transfer would begin after the end.
+            self.clients[index(client)] = TransferClient::Done;
+            return Ok(());
+        } else {
+            moving.began = due;
+        }
+        // From here on waiting is the meter's.
+        moving.over = due;
+        self.submit(client, moving)
+    }
+
+    fn submit(&mut self, client: u32, mut moving: Moving) -> Result<(), DeviceError> {
         let transfer = moving.transfer;
         moving.offset = match transfer.random {
             true => self.draw.place(client, &transfer),
@@ -232,9 +301,11 @@ impl TransfersRun<'_> {
         row.service.record(took);
         self.count_second(arrived.at, transfer.kind, bytes, took);
         self.progress.bytes += bytes;
+        self.outcome.response.record(arrived.at.since(moving.due).saturating_sub(extra));
         moving.block += 1;
         if moving.block < transfer.blocks() {
-            return self.ask(client, moving);
+            self.ask(client, moving)?;
+            return Ok(());
         }
         self.over(client, &moving);
         self.next(client, arrived.at);
@@ -243,10 +314,11 @@ impl TransfersRun<'_> {
 
     /// Counts a completed transfer.
     fn over(&mut self, client: u32, moving: &Moving) {
-        let Moving { transfer, data, open, meter, .. } = *moving;
+        let Moving { transfer, data, open, meter, paced, .. } = *moving;
         let bytes = ByteCount(transfer.length);
-        // All the time that was not spent on data: opening, closing and waiting between blocks.
-        let latency = moving.over.since(moving.began).saturating_sub(data);
+        // All the time that was not spent on data or on waiting until a block was due: opening,
+        // closing and waiting between blocks.
+        let latency = moving.over.since(moving.began).saturating_sub(data + paced);
         let row = self.outcome.rows.entry(key(&transfer)).or_default();
         row.transfers += 1;
         row.bytes += bytes;
@@ -291,7 +363,7 @@ impl TransfersRun<'_> {
             block: moving.block,
             bytes: moving.transfer.bytes_of(moving.block),
             offset: moving.offset,
-            intended: asked,
+            intended: nanos(moving.due),
             start: asked,
             meter: units::nanos(moving.asked.since(moving.over)),
             kind: moving.transfer.kind,

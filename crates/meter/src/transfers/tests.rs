@@ -90,7 +90,7 @@ fn disk() -> SimulatedDisk {
 
 fn plan(name: &str, clients: u32, most: u64) -> TransfersPlan {
     let duration = Duration::from_secs(3600);
-    TransfersPlan { mix: mix(name), clients, duration, most: Some(most), seed: 1 }
+    TransfersPlan { mix: mix(name), clients, duration, most: Some(most), seed: 1, rate: None }
 }
 
 #[test]
@@ -119,6 +119,44 @@ fn rate_and_latency_follow_from_the_log_by_the_formulas() {
         let of = |block: &&Record| block.kind == key.kind && block.random == key.random;
         assert!(log.iter().filter(of).count() as u64 >= row.blocks);
     }
+}
+
+/// 80 Mb/s of 1 MB blocks: one is due every 100 ms, whichever client takes it.
+#[test]
+fn a_rate_is_kept_by_the_clock_and_waiting_for_it_is_no_latency() {
+    let mut plan = plan("ebu3362-read", 3, 40);
+    (plan.mix.blocks, plan.rate) = (vec![1_000_000], Some(BitRate(80_000_000)));
+    plan.mix.length = Length::UpTo(1_000_000);
+    let (outcome, mut log) = ran(&plan, &disk());
+    log.sort_by_key(|block| block.intended);
+    let mut due = 0;
+    for block in &log {
+        assert_eq!((block.intended, block.start), (due, due), "{block:?}");
+        due += u64::from(block.bytes) * 100;
+    }
+    let all = outcome.sum(|_| true);
+    assert_eq!((all.latency, all.meter), (Duration::ZERO, Duration::ZERO));
+    assert_eq!((all.transfers, outcome.response.count()), (120, log.len() as u64));
+}
+
+/// A freeze of 3 s: afterwards the blocks that were due meanwhile are made at full speed, and their
+/// responses count from when they were due.
+#[test]
+fn a_freeze_is_caught_up_with_and_seen_in_the_responses() {
+    let mut plan = plan("ebu3362-read", 2, 1000);
+    (plan.mix.blocks, plan.rate) = (vec![1 << 20], Some(BitRate(80_000_000)));
+    plan.mix.length = Length::UpTo(1 << 20);
+    plan.duration = Duration::from_secs(10);
+    let (frozen, fault) = (disk(), Fault::Stall(Duration::from_secs(3)));
+    frozen.add(FaultRule { access: Access::Read, area: 0..u64::MAX, times: 2, fault });
+    let (outcome, log) = ran(&plan, &frozen);
+    assert!(outcome.complete);
+    let asked = outcome.total_rate().0;
+    assert!((78_000_000..82_000_000).contains(&asked), "{asked}");
+    assert!(outcome.response.max() >= Duration::from_millis(2900));
+    let late = log.iter().filter(|block| block.start > block.intended + 100_000_000).count();
+    assert!(late > 0, "blocks wait for a client");
+    assert!(log.iter().all(|block| block.intended < 10_000_000_000), "none begins after the end");
 }
 
 #[test]

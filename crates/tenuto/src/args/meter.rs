@@ -1,17 +1,17 @@
 //! Arguments of the commands of `tenuto meter`.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
-use super::values::{CommaList, Words, described, text, whole};
+use super::values::{BadValue, CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
 use meter::rounds::Order;
 use meter::study::{self, Study};
-use meter::{HoldRule, Layout, RoundsConfig, SearchConfig};
+use meter::{FrameNames, HoldRule, Layout, RoundsConfig, SearchConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tenuto_agent::{AgentArgs, address};
-use units::{BitRate, ByteCount, parse_duration};
+use units::{BitRate, ByteCount, Reason, parse_duration};
 
 /// The subcommands of `tenuto meter`.
 #[derive(clap::Subcommand)]
@@ -47,6 +47,9 @@ pub(crate) enum MeterCommand {
     /// Frames that are late because of this machine are counted separately; a run with more than
     /// one such frame in a thousand is not valid (exit code 5). Ends with exit code 3 when a frame
     /// is late because of the storage.
+    ///
+    /// With a JOB file several groups of streams run at the same time, each with its own profile,
+    /// target, direction and rate. docs/guide/measure-storage.md describes the file.
     Run(Box<RunArgs>),
     /// Move data at full speed: rate and latency as EBU TECH 3362 defines them.
     ///
@@ -159,6 +162,19 @@ pub(crate) struct TargetArgs {
     /// The space is reserved, and freed afterwards; nothing is written to it.
     #[arg(long, value_name = "PERCENT", value_parser = whole::<u64>(1, 99))]
     pub(crate) fill_level: Option<u64>,
+    /// Names of files that each hold a frame, as cameras write them.
+    ///
+    /// A path below --target with %07d for the frame, in seven digits, and %03c for the clip, one
+    /// for each stream: A001C%03c/A001C%03c_%07d.dpx. For profiles and layouts with a file per
+    /// frame.
+    #[arg(long, value_name = "PATTERN", value_parser = names)]
+    pub(crate) names: Option<FrameNames>,
+    /// Read the files with these --names that are there.
+    ///
+    /// None is made, changed or removed. They are read in the order of clips and frames, divided
+    /// among the streams.
+    #[arg(long)]
+    pub(crate) existing: bool,
     /// Use the page cache.
     ///
     /// As most programs read. Data that was read before may come from memory.
@@ -254,6 +270,17 @@ pub(crate) struct OutputArgs {
     pub(crate) report: ReportArgs,
 }
 
+/// Where the figures of a command without a report go.
+#[derive(clap::Args)]
+pub(crate) struct TablesArgs {
+    /// A new directory for all figures: JSON, CSV and Parquet.
+    ///
+    /// summary.json, and each of its lists as a table. docs/guide/measure-storage.md explains the
+    /// files.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+}
+
 /// How streams are read and written.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Stream options")]
@@ -268,6 +295,12 @@ pub(crate) struct StreamsArgs {
     /// Without it as in the profile: a file for each frame, or one file.
     #[arg(long, value_parser = layouts())]
     pub(crate) layout: Option<Layout>,
+    /// Frames in one read or write, instead of the profile's.
+    ///
+    /// As programs read formats with groups of pictures. In time is as for the first frame of a
+    /// group.
+    #[arg(long, value_parser = whole::<u32>(1, 1000))]
+    pub(crate) read_frames: Option<u32>,
     /// Frames that a client buffers (8).
     ///
     /// A frame is late when it arrives this number of frames after its request was due.
@@ -292,6 +325,12 @@ pub(crate) struct StreamsArgs {
     /// Takes up to one processor; with too few processors the meter sleeps. Not with --realtime.
     #[arg(long)]
     pub(crate) busy_poll: bool,
+    /// Show figures and a heat map of responses during runs.
+    ///
+    /// Streams, late frames, rate, response, queue, and the responses of each of the last 60
+    /// seconds by length, late ones in red. On a terminal; elsewhere nothing is shown.
+    #[arg(long)]
+    pub(crate) live: bool,
 }
 
 /// Streams, the storage that they read or write, and the place of the figures.
@@ -303,6 +342,13 @@ pub(crate) struct StreamsOnTarget {
     pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+fn names(text: &str) -> Result<FrameNames, BadValue> {
+    FrameNames::parse(text).map_err(|Reason { message, hint }| BadValue {
+        sentence: message,
+        hint: hint.unwrap_or_default(),
+    })
 }
 
 fn layouts() -> Words<Layout> {
@@ -405,9 +451,22 @@ pub(crate) struct VariantsArgs {
 /// Arguments of `tenuto meter run`.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// Number of streams.
-    #[arg(long = "streams", default_value = "1", value_parser = whole::<u32>(1, 100_000))]
-    pub(crate) count: u32,
+    /// A job file: several groups of streams at the same time.
+    ///
+    /// The file says what --target, --profile, --streams and their like say otherwise. --duration,
+    /// --destroy, --realtime, --busy-poll, the options of buckets and those of the output are for
+    /// all its groups.
+    #[arg(value_name = "JOB")]
+    pub(crate) job: Option<PathBuf>,
+    /// Number of streams; one unless it is given.
+    #[arg(long = "streams", value_parser = whole::<u32>(1, 100_000))]
+    pub(crate) count: Option<u32>,
+    /// Rate of all streams together, instead of the profile's.
+    ///
+    /// Frames are as large as in the profile, and due at other intervals. A profile without frame
+    /// rate is paced by it.
+    #[arg(long)]
+    pub(crate) rate: Option<BitRate>,
     /// Length of the run (60s).
     ///
     /// Without it 60 s, or 11 times as long as a client buffers if that is more. In less time a
@@ -472,6 +531,13 @@ pub(crate) struct TransfersArgs {
     /// Wait up to this time before each transfer.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) think: Option<Duration>,
+    /// Rate of all clients together.
+    ///
+    /// Blocks are due by the clock at this rate, and a client that is free takes the next one.
+    /// After a delay of the storage those that were due meanwhile follow at full speed; the
+    /// response of a block counts from when it was due. Without it as fast as the storage allows.
+    #[arg(long)]
+    pub(crate) rate: Option<BitRate>,
     /// Transfer no byte twice before all have been transferred.
     ///
     /// For storage whose caches cannot be switched off.
@@ -609,6 +675,8 @@ pub(crate) struct RoundsArgs {
     #[arg(long)]
     pub(crate) alone: bool,
     #[command(flatten)]
+    pub(crate) tables: TablesArgs,
+    #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
 
@@ -632,6 +700,8 @@ pub(crate) struct CompareArgs {
     pub(crate) confidence: u32,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
@@ -762,6 +832,8 @@ pub(crate) struct NetworkArgs {
     /// Length of each of the six runs.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -35,6 +35,11 @@ const BEFORE: &[(&str, &str)] = &[
         "mkdir /mnt/films /mnt/one /mnt/two; background tenuto serve film.store",
     ),
     (
+        "tenuto meter run",
+        "printf '[[group]]\\nname = \"play-out\"\\nprofile = \"xdcam422\"\\ntarget = \"sim:ssd-sata\"\\n' \\
+             > evening.toml",
+    ),
+    (
         "tenuto meter report",
         "tenuto meter run --profile xdcam422 --target sim:ssd-sata --streams 8 --duration 1min \\
              --out monday
@@ -57,6 +62,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("meter ebu --target /mnt/films", "hours"),
     ("--duration 5min", "minutes"),
     ("--threshold", "minutes"),
+    ("--rate 800Mbps --target", "minutes"),
+    ("--existing", "part, a clip of the reader's"),
     ("--max-streams", "minutes"),
     ("meter bottleneck", "minutes"),
     ("--profile ebu3362-edit --target", "minutes"),

@@ -143,6 +143,7 @@ fn step(node: &mut Node, mix: &TransferMix, clients: u32, length: Duration) -> T
         duration: length,
         most: None,
         seed: clients.into(),
+        rate: None,
     };
     mix.check(clients).expect("files are large enough");
     transfers::run(&plan, node, &mut LogSink::none(), &mut |_| true).expect("nothing fails")

@@ -1,5 +1,6 @@
 //! The commands of `tenuto meter`: typed arguments in, one call of the meter, its report out.
 
+mod live;
 mod options;
 mod profiles;
 mod runs;

@@ -32,6 +32,8 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
         path: TargetPath::Typed,
         size: args.size.unwrap_or(SIZE),
         fill_level: args.fill_level,
+        names: args.names.clone(),
+        existing: args.existing,
         buffered: args.buffered,
         destructive: args.overwrite.destroy,
         method,
@@ -51,6 +53,7 @@ fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure> {
     // Options that agents do not have would otherwise be ignored in silence.
     let refused = first_given(&[
         ("destroy", args.overwrite.destroy),
+        ("names", args.names.is_some()),
         ("endpoint", args.endpoint.is_some()),
         ("region", args.region.is_some()),
         ("ca-file", args.tls.ca_file.is_some()),
@@ -97,7 +100,7 @@ pub(super) fn first_given(options: &[Given]) -> Option<&'static str> {
 }
 
 /// How buckets are reached: by the command line, and where it has no value by the environment.
-fn access(args: &TargetArgs, tls: &TlsArgs) -> Result<Access, Failure> {
+pub(super) fn access(args: &TargetArgs, tls: &TlsArgs) -> Result<Access, Failure> {
     let mut access = Access::from_variables(&|name| std::env::var(name).ok());
     if let Some(endpoint) = &args.endpoint {
         access.endpoint.clone_from(endpoint);

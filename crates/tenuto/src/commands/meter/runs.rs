@@ -3,7 +3,7 @@
 //! network`.
 
 use super::options::required;
-use super::terminal::show;
+use super::terminal::{show, show_saved};
 use crate::args::meter::{
     CompareArgs, NetworkArgs, ProfileFromArgs, RecountArgs, RoundsArgs, StudyArgs,
 };
@@ -25,7 +25,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<(), Failure> {
         confidence_percent: args.confidence,
         seed: args.random.seed,
     };
-    show(&args.report, |observer| compare_runs(&config, observer))
+    show_saved(&args.report, args.tables.out.as_deref(), |observer| compare_runs(&config, observer))
 }
 
 pub(super) fn profile_from(args: &ProfileFromArgs) -> Result<(), Failure> {
@@ -48,7 +48,7 @@ pub(super) fn rounds(args: &RoundsArgs) -> Result<(), Failure> {
         unpaced: args.unpaced,
         alone: args.alone,
     };
-    show(&args.report, |observer| run_rounds(&config, observer))
+    show_saved(&args.report, args.tables.out.as_deref(), |observer| run_rounds(&config, observer))
 }
 
 pub(super) fn study(study: &'static Study, args: &StudyArgs) -> Result<(), Failure> {
@@ -74,5 +74,6 @@ pub(super) fn study(study: &'static Study, args: &StudyArgs) -> Result<(), Failu
 
 pub(super) fn network(args: &NetworkArgs) -> Result<(), Failure> {
     let config = NetworkConfig { link: args.link, clients: args.clients, duration: args.duration };
-    show(&args.report, |observer| study_network(&config, observer))
+    let out = args.tables.out.as_deref();
+    show_saved(&args.report, out, |observer| study_network(&config, observer))
 }

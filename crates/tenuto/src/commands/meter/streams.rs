@@ -1,22 +1,32 @@
 //! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
 //! target.
 
-use super::options::{Given, alarm, first_given, not_for_agents, required, target};
-use super::terminal::show;
+use super::options::{Given, SIZE, access, alarm, first_given, not_for_agents, required, target};
+use super::terminal::{show, show_live};
 use crate::args::meter::{CapacityArgs, RunArgs, StreamsOnTarget, TargetArgs, VariantsArgs};
 use crate::args::shared::SwitchingArgs;
 use crate::failure::Failure;
 use crate::limits;
 use device::Method;
+use meter::profiles::ProfileError;
 use meter::{
-    PlayersConfig, RunLength, StreamRunConfig, StreamsConfig, Variants, compare_variants,
-    load_profile, run_players, run_streams, search_players, search_streams,
+    JobConfig, MeterError, MeterErrorKind, PlayersConfig, RunLength, StreamRunConfig,
+    StreamsConfig, Variants, compare_variants, load_profile, run_job, run_players, run_streams,
+    search_players, search_streams,
 };
 use player::AbrRule;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let RunArgs { on, switching, duration, .. } = args;
+    if let Some(file) = &args.job {
+        let config = job_config(file.clone(), args)?;
+        return show_live(&on.output.report, on.streams.live, |observer| {
+            run_job(&config, observer)
+        });
+    }
+    let count = args.count.unwrap_or(1);
     // The address decides, because a title's rate and frames come from the server.
     let players = are_players(&on.target);
     if !players {
@@ -26,20 +36,74 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     if players {
         let length = duration.unwrap_or(RUN);
         let config = players_config(on, switching, length, &given_for_run(args))?;
-        return show(&on.output.report, |observer| run_players(&config, args.count, out, observer));
+        return show(&on.output.report, |observer| run_players(&config, count, out, observer));
     }
-    let streams = streams_config(on, *duration, RUN)?;
+    let mut streams = streams_config(on, *duration, RUN)?;
+    if let Some(rate) = args.rate {
+        streams.profile = streams.profile.at_rate(rate, count).map_err(usage)?;
+    }
     if args.hold && streams.target.agents.is_some() {
         return Err(not_for_agents("hold"));
     }
     let config = StreamRunConfig {
         alarm: alarm(&args.threshold, &streams.target)?,
         streams,
-        count: args.count,
+        count,
         hold: args.hold,
         out,
     };
-    show(&on.output.report, |observer| run_streams(&config, observer))
+    show_live(&on.output.report, on.streams.live, |observer| run_streams(&config, observer))
+}
+
+/// The job and what the command line says for all its groups. An option that a group has is refused
+/// rather than ignored.
+fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
+    let StreamsOnTarget { streams, target, output } = &args.on;
+    let of_groups = [
+        ("streams", args.count.is_some()),
+        ("rate", args.rate.is_some()),
+        ("profile", streams.profile.is_some()),
+        ("layout", streams.layout.is_some()),
+        ("read-frames", streams.read_frames.is_some()),
+        ("buffer-frames", streams.buffer_frames.is_some()),
+        ("method", streams.method.is_some()),
+        ("target", target.target.is_some()),
+        ("size", target.size.is_some()),
+        ("fill-level", target.fill_level.is_some()),
+        ("names", target.names.is_some()),
+        ("existing", target.existing),
+        ("buffered", target.buffered),
+        ("drop-caches", target.drop_caches),
+        ("verify", target.verify),
+    ];
+    if let Some(name) = first_given(&of_groups) {
+        let key = name.replace('-', "_");
+        return Err(Failure::usage(format!("--{name} is for runs without a job file"))
+            .hint(format!("write `{key} = ...` into the job, under [global] or [[group]]")));
+    }
+    let of_one = [
+        ("switching", args.switching.switching != AbrRule::Never),
+        ("agents", target.fleet.agents.is_some()),
+        ("hosts", target.fleet.hosts.is_some()),
+    ];
+    let of_one = first_given(&of_one).or_else(|| first_given(&given_for_run(args)));
+    if let Some(name) = of_one {
+        return Err(Failure::usage(format!("--{name} is not for jobs"))
+            .hint("leave it out, or run one group without a job file"));
+    }
+    Ok(JobConfig {
+        file,
+        duration: args.duration,
+        usual: RUN,
+        buffer: BUFFER_FRAMES,
+        size: SIZE,
+        destructive: target.overwrite.destroy,
+        access: access(target, &target.tls)?,
+        realtime: streams.realtime,
+        spin: streams.busy_poll,
+        metrics: output.metrics,
+        out: output.out.clone(),
+    })
 }
 
 pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
@@ -51,7 +115,9 @@ pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
     }
     no_switching(switching)?;
     let config = streams_config(on, *duration, SEARCH)?;
-    show(&on.output.report, |observer| search_streams(&config, &search, observer))
+    show_live(&on.output.report, on.streams.live, |observer| {
+        search_streams(&config, &search, observer)
+    })
 }
 
 pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Failure> {
@@ -62,7 +128,9 @@ pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Fai
     }
     let config = streams_config(on, args.duration, VARIANTS)?;
     let search = args.search.config(on.output.out.clone());
-    show(&on.output.report, |observer| compare_variants(&config, variants, &search, observer))
+    show_live(&on.output.report, on.streams.live, |observer| {
+        compare_variants(&config, variants, &search, observer)
+    })
 }
 
 /// The hint where a profile is missing.
@@ -87,8 +155,14 @@ fn streams_config(
     usual: Duration,
 ) -> Result<StreamsConfig, Failure> {
     let streams = &on.streams;
-    let profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
+    let mut profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
+    if let Some(frames) = streams.read_frames {
+        profile = profile.in_reads_of(frames).map_err(usage)?;
+    }
     let target = target(&on.target, streams.method.unwrap_or(Method::Best))?;
+    if streams.live && target.agents.is_some() {
+        return Err(not_for_agents("live"));
+    }
     if streams.realtime && target.agents.is_some() {
         return Err(Failure::usage("--realtime is not for agents")
             .hint("start the agents with `chrt -f 20`"));
@@ -103,6 +177,11 @@ fn streams_config(
         spin: streams.busy_poll,
         metrics: on.output.metrics,
     })
+}
+
+/// The error of an option that does not fit the profile.
+fn usage(error: ProfileError) -> Failure {
+    MeterError { kind: MeterErrorKind::Usage, ..MeterError::of(&error) }.into()
 }
 
 /// Whether the target is a title's address.
@@ -121,8 +200,9 @@ fn no_switching(switching: &SwitchingArgs) -> Result<(), Failure> {
 }
 
 /// Options of `meter run` alone that players do not have.
-fn given_for_run(args: &RunArgs) -> [Given; 4] {
+fn given_for_run(args: &RunArgs) -> [Given; 5] {
     [
+        ("rate", args.rate.is_some()),
         ("threshold", args.threshold.threshold.is_some()),
         ("threshold-window", args.threshold.threshold_window.is_some()),
         ("threshold-each", args.threshold.threshold_each),
@@ -143,12 +223,16 @@ fn players_config(
     // Refused rather than ignored: a figure measured without them would be taken for one with them.
     let of_storage = [
         ("layout", streams.layout.is_some()),
+        ("read-frames", streams.read_frames.is_some()),
         ("buffer-frames", streams.buffer_frames.is_some()),
         ("method", streams.method.is_some()),
         ("realtime", streams.realtime),
         ("busy-poll", streams.busy_poll),
+        ("live", streams.live),
         ("size", target.size.is_some()),
         ("fill-level", target.fill_level.is_some()),
+        ("names", target.names.is_some()),
+        ("existing", target.existing),
         ("buffered", target.buffered),
         ("drop-caches", target.drop_caches),
         ("verify", target.verify),

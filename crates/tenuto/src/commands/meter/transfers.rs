@@ -30,6 +30,7 @@ pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
         frames: args.frames,
         duration: args.duration,
         max_transfers: args.transfers,
+        rate: args.rate,
         seed: args.random.seed,
         metrics: args.output.metrics,
         out: args.output.out.clone(),

@@ -1,0 +1,417 @@
+//! Jobs: groups of streams of several profiles, on one or several targets, in one run with a common
+//! start (`meter run JOB.toml`).
+//!
+//! ```text
+//!   JobFile ── prepare: open, share, plan ──▶ JobUnit, JobUnit ...
+//!                                               │ a thread each, released together
+//!     file, directory, bucket    one group      ├─ StreamRuns::measure ──▶ Measured
+//!     sim:MODEL                  all its groups └─ one disk in virtual time ──▶ Measured, ...
+//! ```
+//!
+//! Groups that name the same file, device or simulated disk get equal parts of it, so that none
+//! reads what another has brought into a cache.
+
+use super::inputs::load_profile;
+use super::job_file::{Direction, GroupSpec, JobFile};
+use super::job_page::{GroupResult, JobReport};
+use super::metrics::MetricsServer;
+use super::record::{self, ExperimentReport, RunLog};
+use super::streams::{Measured, RunLength, StartGate, StreamRuns, StreamsConfig};
+use super::target::{OpenTarget, TargetPath, TargetSpec};
+use crate::error::MeterError;
+use crate::live::{Live, Metered};
+use crate::observer::Observer;
+use crate::profiles::{Profile, ProfileError};
+use crate::progress::RunProgress;
+use crate::s3::Access;
+use crate::streams::{LiveFigures, LiveSample, StreamGroup, StreamsPlan};
+use device::Method;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use units::{ByteCount, align_down, show};
+
+/// A job file and the settings that all its groups share.
+#[derive(Clone)]
+pub struct JobConfig {
+    /// The job file.
+    pub file: PathBuf,
+    /// The length of the run, instead of the job's.
+    pub duration: Option<Duration>,
+    /// Length of a run if neither the user nor the job says it.
+    pub usual: Duration,
+    /// Frames that a client buffers, of groups that do not say it.
+    pub buffer: u32,
+    /// The total size of the files of a group that does not say it.
+    pub size: ByteCount,
+    /// Overwrite existing files and devices.
+    pub destructive: bool,
+    /// Endpoint, keys and certificates of buckets.
+    pub access: Access,
+    /// As in [`StreamsConfig::realtime`].
+    pub realtime: bool,
+    /// As in [`StreamsConfig::spin`].
+    pub spin: bool,
+    /// Address at which counters are served during the run.
+    pub metrics: Option<SocketAddr>,
+    /// New directory for the report and all figures.
+    pub out: Option<PathBuf>,
+}
+
+/// Groups that share a port, and the storage behind it.
+struct JobUnit {
+    groups: Vec<JobGroup>,
+    target: OpenTarget,
+}
+
+/// A group that is ready to run.
+struct JobGroup {
+    /// Its number in the job, from 0.
+    number: usize,
+    name: String,
+    runs: StreamRuns,
+    plan: StreamsPlan,
+    log: RunLog,
+    dir: Option<PathBuf>,
+    sample: Arc<LiveSample>,
+}
+
+/// What the threads of a job share with the thread that started them.
+struct JobThread {
+    stop: Arc<AtomicBool>,
+    /// One group cannot go on, and the run ends.
+    failed: Arc<AtomicBool>,
+    progress: Arc<Mutex<RunProgress>>,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Observer for JobThread {
+    fn note(&self, text: &str) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+
+    fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+}
+
+/// Runs all groups of a job file once, at the same time, and reports on each.
+pub fn run_job(
+    config: &JobConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let name = config.file.display().to_string();
+    let text = std::fs::read_to_string(&config.file).map_err(|error| {
+        MeterError::cannot("read", &config.file, &error)
+            .into_usage()
+            .hint("name a job file; docs/guide/measure-storage.md describes it")
+    })?;
+    let about = |reason: units::Reason| MeterError::of(&reason.about(&name)).into_usage();
+    let job = JobFile::read(&text).map_err(about)?;
+    let specs = job.groups().map_err(about)?;
+    let dir = config.out.as_deref();
+    let all = runs_of(config, &job, &specs, observer)?;
+    let metrics = MetricsServer::open(config.metrics, observer)?;
+    record::prepare(dir)?;
+    let units = prepare(all, &specs, dir, observer)?;
+    let plans = units.iter().flat_map(|unit| &unit.groups).map(|group| &group.plan);
+    let streams = plans.clone().map(|plan| plan.streams).sum();
+    let duration = plans.map(|plan| plan.duration).max().unwrap_or_default();
+    let live = metrics.live();
+    live.into_iter().for_each(|live| live.begin(streams));
+    let done = run_units(units, duration, live, observer)?;
+    JobReport { job: &name, groups: done }.finish(dir, observer)
+}
+
+/// The experiment of each group, all with the same length.
+fn runs_of(
+    config: &JobConfig,
+    job: &JobFile,
+    specs: &[GroupSpec],
+    observer: &dyn Observer,
+) -> Result<Vec<(StreamRuns, u32)>, MeterError> {
+    let given = config.duration.or(job.duration);
+    let duration = given.map_or(RunLength::AtLeast(config.usual), RunLength::Exactly);
+    let mut all = Vec::new();
+    for spec in specs {
+        let of = |error| about_group(&spec.name, error);
+        let streams = spec.keys.streams.unwrap_or(1);
+        let profile = profile_of(spec, streams).map_err(of)?;
+        let target = target_of(config, spec);
+        let simulated = target.is_simulated();
+        let streams_config = StreamsConfig {
+            profile,
+            target,
+            layout: match spec.keys.layout {
+                // A model of a disk has no files: their positions are those of parts of one file.
+                layout if simulated => {
+                    Some(layout.filter(|layout| layout.is_single()).unwrap_or_default())
+                }
+                layout => layout,
+            },
+            buffer: spec.keys.buffer_frames.unwrap_or(config.buffer),
+            duration,
+            realtime: config.realtime,
+            spin: config.spin,
+            metrics: None,
+        };
+        all.push((StreamRuns::new(&streams_config, observer).map_err(of)?, streams));
+    }
+    // All groups run for as long as the one with the longest buffers needs.
+    let length = all.iter().map(|(runs, _)| runs.length).max().unwrap_or_default();
+    for (number, (runs, _)) in (0..).zip(&mut all) {
+        (runs.length, runs.set) = (length, number);
+    }
+    if let Some((runs, _)) = all.iter().max_by_key(|(runs, _)| runs.confirming()) {
+        runs.note_length(length, observer);
+    }
+    Ok(all)
+}
+
+/// The error of one of several groups.
+pub(super) fn about_group(name: &str, error: MeterError) -> MeterError {
+    MeterError { message: format!("group {name}: {}", error.message), ..error }
+}
+
+fn profile_of(spec: &GroupSpec, streams: u32) -> Result<Profile, MeterError> {
+    let mut profile = load_profile(&spec.profile).map_err(MeterError::into_usage)?;
+    match spec.keys.direction {
+        Some(Direction::Read) => profile.read_percent = 100,
+        Some(Direction::Write) => profile.read_percent = 0,
+        None => {}
+    }
+    let wrong = |error| MeterError::of(&error).into_usage();
+    if let Some(frames) = spec.keys.read_frames {
+        profile = profile.in_reads_of(frames).map_err(|error: ProfileError| wrong(error))?;
+    }
+    let Some(rate) = spec.keys.rate else { return Ok(profile) };
+    profile.at_rate(rate, streams).map_err(wrong)
+}
+
+fn target_of(config: &JobConfig, spec: &GroupSpec) -> TargetSpec {
+    let keys = &spec.keys;
+    TargetSpec {
+        target: spec.target.clone(),
+        path: TargetPath::Typed,
+        size: keys.size.unwrap_or(config.size),
+        fill_level: keys.fill_level,
+        names: keys.names.clone(),
+        existing: keys.existing.unwrap_or(false),
+        buffered: keys.buffered.unwrap_or(false),
+        // Of the others only those that write could overwrite anything.
+        destructive: config.destructive && Path::new(&spec.target).exists(),
+        method: keys.method.unwrap_or(Method::Best),
+        drop_caches: keys.drop_caches.unwrap_or(false),
+        verify: keys.verify.unwrap_or(false),
+        access: config.access.clone(),
+        agents: None,
+    }
+}
+
+/// Opens the targets and plans the groups, those of one simulated disk together.
+fn prepare(
+    all: Vec<(StreamRuns, u32)>,
+    specs: &[GroupSpec],
+    dir: Option<&Path>,
+    observer: &dyn Observer,
+) -> Result<Vec<JobUnit>, MeterError> {
+    let mut users: BTreeMap<&str, u64> = BTreeMap::new();
+    specs.iter().for_each(|spec| *users.entry(&spec.target).or_default() += 1);
+    let mut begun: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut order: Vec<(usize, (StreamRuns, u32))> = all.into_iter().enumerate().collect();
+    // A device that is written is opened for writing, and only once: by its first group.
+    order.sort_by_key(|(_, (runs, _))| runs.config.profile.read_percent == 100);
+    let mut units: Vec<JobUnit> = Vec::new();
+    for (number, (mut runs, streams)) in order {
+        let GroupSpec { name, target: at, .. } = &specs[number];
+        let of = |error| about_group(name, error);
+        let spec = runs.config.target.clone();
+        let same = units.iter().position(|unit| {
+            unit.groups.first().is_some_and(|group| group.runs.config.target.target == *at)
+        });
+        let joined = same.filter(|_| spec.is_simulated());
+        let target = match same {
+            Some(same) if !spec.is_simulated() => units[same].target.shared(spec.method),
+            _ => None,
+        };
+        let target = match (target, joined) {
+            (_, Some(_)) => None,
+            (Some(target), None) => Some(target),
+            (None, None) => Some(runs.open(streams, observer).map_err(of)?),
+        };
+        let opened = target.as_ref().or(joined.map(|same| &units[same].target));
+        let opened = opened.expect("a target of its own, or of the unit that it joins");
+        let (users, before) = (users[&**at], begun.entry(at).or_default());
+        let part = align_down(opened.shape().each.0 / users, PAGE);
+        let base = *before * part;
+        *before += 1;
+        let shared = users > 1 && spec.is_one() && !spec.is_null();
+        if shared {
+            runs.within = Some(ByteCount(part));
+        }
+        let mut plan =
+            runs.plan(streams, runs.length, opened).map_err(|error| about_group(name, error))?;
+        if shared {
+            plan = plan.from(base);
+        }
+        let dir = record::run_directory(dir, number + 1, name)?;
+        let log = RunLog::open(dir.as_deref(), spec.is_simulated())?;
+        let sample = Arc::default();
+        let group = JobGroup { number, name: name.clone(), runs, plan, log, dir, sample };
+        match (target, joined) {
+            (Some(target), _) => units.push(JobUnit { groups: vec![group], target }),
+            (None, Some(same)) => units[same].groups.push(group),
+            (None, None) => unreachable!("a group without target joins another"),
+        }
+    }
+    Ok(units)
+}
+
+/// The page size: parts of a file begin at whole pages.
+const PAGE: u64 = 4096;
+
+/// Runs all units from one start, and returns their groups in the order of the job.
+fn run_units(
+    units: Vec<JobUnit>,
+    duration: Duration,
+    live: Option<&Live>,
+    observer: &dyn Observer,
+) -> Result<Vec<GroupResult>, MeterError> {
+    let gate = StartGate::new(units.len());
+    let failed = Arc::new(AtomicBool::new(false));
+    let wants = observer.wants_figures();
+    let mut samples: Vec<(usize, String, Arc<LiveSample>)> = units
+        .iter()
+        .flat_map(|unit| &unit.groups)
+        .map(|group| (group.number, group.name.clone(), Arc::clone(&group.sample)))
+        .collect();
+    samples.sort_by_key(|(number, ..)| *number);
+    let mut latest = vec![LiveFigures::default(); samples.len()];
+    let results = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for unit in units {
+            let mine = JobThread {
+                stop: Arc::clone(observer.stop()),
+                failed: Arc::clone(&failed),
+                progress: Arc::default(),
+                notes: Mutex::default(),
+            };
+            let (gate, progress) = (&gate, Arc::clone(&mine.progress));
+            threads.push((progress, scope.spawn(move || run_unit(unit, gate, live, wants, mine))));
+        }
+        // The measuring threads never wait for what is shown.
+        while threads.iter().any(|(_, thread)| !thread.is_finished()) {
+            thread::sleep(SHOWN_EVERY);
+            let mut all = RunProgress::default();
+            for (progress, _) in &threads {
+                all.add(&progress.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            observer.status(&format!(
+                "{} of {}: {} {}, {} late",
+                show::length(all.elapsed.as_secs_f64()),
+                show::length(duration.as_secs_f64()),
+                show::thousands(all.judged),
+                show::plural(&all.judged, "frame"),
+                all.late
+            ));
+            let mut new = false;
+            for ((_, name, sample), latest) in samples.iter().zip(&mut latest) {
+                if let Some(figures) = sample.figures() {
+                    *latest = LiveFigures { name: name.clone(), ..figures };
+                    new = true;
+                }
+            }
+            if new {
+                observer.figures(&latest);
+            }
+        }
+        let results = threads.into_iter().map(|(_, thread)| thread.join());
+        results.map(|result| result.expect("a measuring thread does not panic")).collect::<Vec<_>>()
+    });
+    let (mut done, mut first) = (Vec::new(), None);
+    for (notes, result) in results {
+        notes.iter().for_each(|note| observer.note(note));
+        match result {
+            Ok(groups) => done.extend(groups),
+            // Those that stopped because of another group are no cause.
+            Err(error) => {
+                let cause = error.kind != crate::error::MeterErrorKind::Interrupted;
+                if first.is_none() || cause {
+                    first = Some(error);
+                }
+            }
+        }
+    }
+    done.sort_by_key(|group: &GroupResult| group.number);
+    first.map_or(Ok(done), Err)
+}
+
+/// The interval at which progress is shown.
+const SHOWN_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs the groups of a unit. Returns what there is to note, and the results.
+fn run_unit(
+    unit: JobUnit,
+    gate: &StartGate,
+    live: Option<&Live>,
+    wants: bool,
+    thread: JobThread,
+) -> (Vec<String>, Result<Vec<GroupResult>, MeterError>) {
+    let JobUnit { mut groups, target } = unit;
+    let measured = {
+        let runs = groups[0].runs.clone();
+        let mut logs: Vec<(&StreamsPlan, Option<&LiveSample>, Metered<'_>)> = groups
+            .iter_mut()
+            .map(|group| {
+                let sample = wants.then_some(&*group.sample);
+                (&group.plan, sample, Metered { log: group.log.sink(), live })
+            })
+            .collect();
+        let mut together: Vec<StreamGroup<'_>> = logs
+            .iter_mut()
+            .map(|(plan, sample, log)| StreamGroup { plan, log, sample: *sample })
+            .collect();
+        let mut go_on = |progress: RunProgress| {
+            *thread.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+            !thread.is_stopped() && !thread.failed.load(Ordering::Relaxed)
+        };
+        runs.measure(&target, &mut together, Some(gate), &mut go_on, &thread)
+    };
+    let results = measured.map_err(|error| {
+        thread.failed.store(true, Ordering::Relaxed);
+        about_group(&groups[0].name, error)
+    });
+    let results = results.map(|measured| {
+        let pairs = groups.into_iter().zip(measured);
+        pairs.map(|(group, measured)| group.result(measured, &target)).collect()
+    });
+    (thread.notes.into_inner().unwrap_or_else(PoisonError::into_inner), results)
+}
+
+impl JobGroup {
+    fn result(
+        self,
+        Measured { outcome, attribution }: Measured,
+        target: &OpenTarget,
+    ) -> GroupResult {
+        GroupResult {
+            number: self.number,
+            name: self.name,
+            subject: self.runs.subject(target),
+            written: self.log.finish(),
+            verified: target.verified(),
+            whole: target.check_whole(),
+            plan: self.plan,
+            dir: self.dir,
+            outcome,
+            attribution,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

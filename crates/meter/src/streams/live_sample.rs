@@ -1,0 +1,83 @@
+//! Figures of a run while it is in progress, sampled from its tallies.
+//!
+//! Nothing is counted for them: a few times a second the measuring thread copies what it has
+//! counted anyway, which takes it some ten microseconds.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use units::{BitRate, Moment};
+
+/// The figures of streams whose run is in progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveFigures {
+    /// The group's name in a run of several; empty in other runs.
+    pub name: String,
+    /// The number of streams.
+    pub streams: u32,
+    /// The rate that they demand together.
+    pub asked: BitRate,
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// The time in which frames become due.
+    pub duration: Duration,
+    /// The time within which a frame is not late.
+    pub allowed: Duration,
+    /// Frames whose verdict is known.
+    pub frames: u64,
+    /// Late frames, not counting those that the meter delayed.
+    pub late: u64,
+    /// Late frames because of the meter.
+    pub late_by_meter: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// The rate of the last full second.
+    pub rate: BitRate,
+    /// Response times until now: the median, the 99th percentile, and the longest.
+    pub response: [Duration; 3],
+    /// Operations in flight.
+    pub in_flight: usize,
+    /// Frames that are due and wait for room in the queue.
+    pub waiting: usize,
+    /// The numbers of responses in each of the last seconds, by length; the present second is
+    /// last. [`heat_band`](crate::report::heat_band) is the index of a length.
+    pub heat: Vec<Vec<u32>>,
+}
+
+impl LiveFigures {
+    /// The number of seconds in `heat`.
+    pub const SECONDS: usize = 60;
+}
+
+/// The place where a run leaves its latest figures for another thread or for its caller.
+#[derive(Debug, Default)]
+pub(crate) struct LiveSample(Mutex<Latest>);
+
+#[derive(Debug, Default)]
+struct Latest {
+    next: Option<Moment>,
+    figures: Option<LiveFigures>,
+}
+
+impl LiveSample {
+    /// Whether figures are to be left at `now`.
+    pub(super) fn is_due(&self, now: Moment) -> bool {
+        self.latest().next.is_none_or(|next| now >= next)
+    }
+
+    /// Leaves figures that were taken at `now`.
+    pub(super) fn take(&self, now: Moment, figures: LiveFigures) {
+        *self.latest() = Latest { next: Some(now + EVERY), figures: Some(figures) };
+    }
+
+    /// The figures that were left since the last call.
+    pub(crate) fn figures(&self) -> Option<LiveFigures> {
+        self.latest().figures.take()
+    }
+
+    fn latest(&self) -> std::sync::MutexGuard<'_, Latest> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The interval of samples: a reader follows no more, and the run notices nothing.
+const EVERY: Duration = Duration::from_millis(200);
