@@ -121,32 +121,18 @@ impl Frames {
         self.untouched - u32::try_from(self.returned.len()).unwrap_or(u32::MAX)
     }
 
-    /// Groups of `group` consecutive frames that are given up so that no more than `most` frames
-    /// have memory, as far as whole groups are free. The caller returns their memory to the kernel.
-    pub(crate) fn give_up(&mut self, most: u32, group: u32) -> Vec<u32> {
-        let mut over = self.resident().saturating_sub(most);
+    /// Free frames that are given up so that no more than `most` frames have memory, the last ones
+    /// first. The caller returns their memory to the kernel.
+    pub(crate) fn give_up(&mut self, most: u32) -> Vec<u32> {
+        let over = index(self.resident().saturating_sub(most)).min(self.free.len());
         if over == 0 {
             return Vec::new();
         }
-        // The lowest frame is taken next, so that groups at the end become free.
+        // The lowest frame is taken next.
         self.free.sort_unstable_by(|one, other| other.cmp(one));
-        let mut free_of = BTreeMap::<u32, u32>::new();
-        self.free.iter().for_each(|frame| *free_of.entry(frame / group).or_default() += 1);
-        let returned: BTreeSet<u32> = self.returned.iter().copied().collect();
-        let mut groups = Vec::new();
-        for (number, free) in free_of.into_iter().rev() {
-            let frames = number * group..((number + 1) * group).min(self.untouched);
-            let with_memory = frames.filter(|frame| !returned.contains(frame)).count();
-            if over > 0 && index(free) == with_memory {
-                over = over.saturating_sub(free);
-                groups.push(number);
-            }
-        }
-        let is_given_up = |frame: &u32| groups.contains(&(frame / group));
-        let (given_up, kept) = self.free.iter().copied().partition(is_given_up);
-        self.free = kept;
-        self.returned.extend::<Vec<u32>>(given_up);
-        groups
+        let given_up: Vec<u32> = self.free.drain(..over).collect();
+        self.returned.extend(&given_up);
+        given_up
     }
 
     fn take_frame(&mut self) -> Option<u32> {

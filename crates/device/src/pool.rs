@@ -91,18 +91,21 @@ impl Pool {
     }
 
     /// Returns memory of free buffers to the kernel, so that the pool has at most `limit` bytes, as
-    /// far as whole regions are free. A queue that has registered them with the kernel lets go of
-    /// them at its next transfer.
+    /// far as it is free. A queue that has registered it with the kernel lets go of it at its next
+    /// transfer.
     pub fn keep_at_most(&self, limit: ByteCount) {
         let shared = &self.shared;
         let most = u32::try_from(limit.0 / shared.frame_size as u64).unwrap_or(u32::MAX);
         // Held until the memory is returned, so that no buffer is taken from it before.
         let mut frames = shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
-        for number in frames.give_up(most, shared.region_frames) {
-            let (start, len) = self.region(number);
-            // SAFETY: within the mapping, and no buffer is in a region whose frames are all free.
+        for frame in frames.give_up(most) {
+            let (offset, len) = (index(frame) * shared.frame_size, shared.frame_size);
+            debug_assert!(offset + len <= shared.memory.len);
+            // SAFETY: within the mapping, and no buffer is in a frame that is free.
+            let start = unsafe { shared.memory.start.add(offset) };
+            // SAFETY: as above.
             let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxDontNeed) };
-            shared.returns[index(number)].fetch_add(1, Ordering::Release);
+            shared.returns[index(frame / shared.region_frames)].fetch_add(1, Ordering::Release);
             shared.all_returns.fetch_add(1, Ordering::Release);
         }
     }
@@ -311,9 +314,8 @@ mod tests {
         assert_eq!((pool.used(), pool.resident()), (ByteCount::mib(5), ByteCount::mib(16)));
         pool.keep_at_most(ByteCount::mib(12));
         assert_eq!(pool.resident(), ByteCount::mib(12));
-        // A region has two frames here, and one of them is lent of the third.
         pool.keep_at_most(ByteCount::ZERO);
-        assert_eq!((pool.used(), pool.resident()), (ByteCount::mib(5), ByteCount::mib(6)));
+        assert_eq!((pool.used(), pool.resident()), (ByteCount::mib(5), ByteCount::mib(5)));
         assert!(buffers.iter().all(|buffer| buffer.iter().all(|byte| *byte == 7)));
         let again: Vec<Buffer> = (0..11).map(|_| pool.take(1 << 20).unwrap()).collect();
         assert!(again[10].iter().all(|byte| *byte == 0), "new memory");

@@ -73,6 +73,9 @@ enum BufferRegion {
     /// The pool had returned its memory to the kernel so often.
     Registered(u32),
     Refused,
+    /// The pool has returned a part of its memory to the kernel. To register it again would take
+    /// that memory again.
+    Returned,
 }
 
 impl Uring {
@@ -125,8 +128,10 @@ impl Uring {
         let region = &mut self.regions[index(number)];
         // A refusal is remembered: asking the kernel again for each read would cost a call.
         if *region == BufferRegion::Unseen {
+            // Before it is registered: what is returned from here on is seen as returned.
+            let returns = self.pool.returns_of(number);
             *region = match register(&self.ring, &self.pool, number) {
-                Ok(()) => BufferRegion::Registered(self.pool.returns_of(number)),
+                Ok(()) => BufferRegion::Registered(returns),
                 Err(_) => BufferRegion::Refused,
             };
         }
@@ -134,8 +139,8 @@ impl Uring {
         known.then(|| u16::try_from(number).expect("few regions"))
     }
 
-    // Memory that the pool has returned stays with the kernel as long as it is registered, and the
-    // region has other memory now.
+    // Memory that the pool has returned stays in use as long as it is registered, and where it was
+    // the region gets other memory.
     fn let_go_of_returned(&mut self) {
         let returns = self.pool.returns();
         if std::mem::replace(&mut self.returns, returns) == returns {
@@ -145,10 +150,9 @@ impl Uring {
             if let BufferRegion::Registered(before) = *region
                 && before != self.pool.returns_of(number)
             {
-                *region = match unregister(&self.ring, number) {
-                    Ok(()) => BufferRegion::Unseen,
-                    Err(_) => BufferRegion::Refused,
-                };
+                // Where the kernel refuses that, the memory is not used as registered either.
+                let _ = unregister(&self.ring, number);
+                *region = BufferRegion::Returned;
             }
         }
     }

@@ -58,8 +58,8 @@ fn a_queue_reads_written_bytes_at_any_depth() {
     });
 }
 
-/// Memory that was registered with the kernel and returned to it is registered anew: a read would
-/// otherwise go into pages that the pool no longer has.
+/// Memory that was registered with the kernel and returned to it does not count as registered: a
+/// read would go into pages that the pool no longer has.
 #[test]
 fn reads_are_right_after_memory_was_returned_to_the_kernel() {
     on_every_device("memory returned", |device| {
