@@ -145,6 +145,7 @@ impl<'a> Issuer<'a> {
     }
 
     /// Submits all operations that are due and have room.
+    #[inline]
     pub(super) fn ask(&mut self, port: &mut dyn Port) -> Result<(), DeviceError> {
         let now = self.watch.look(port);
         while let Some(moment) = self.next_due()
@@ -217,6 +218,7 @@ impl<'a> Issuer<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn arrived(&mut self, tag: u64, at: Moment) -> IssuedRead {
         // Until now there was no room, so that the meter could not have submitted anything.
         if self.free.is_empty() {

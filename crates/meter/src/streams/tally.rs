@@ -50,6 +50,7 @@ impl<'a> StreamsTally<'a> {
 
     /// Counts a completed operation. `overslept` is the time by which the meter may have noticed it
     /// late.
+    #[inline]
     pub(super) fn arrived(&mut self, asked: &IssuedRead, arrival: &IoCompletion, overslept: u64) {
         let (at, ok) = (arrival.at, arrival.result.is_ok());
         let deadline = Moment(asked.intended.0 + self.allowed);
