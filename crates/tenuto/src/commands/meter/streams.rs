@@ -55,6 +55,23 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     show_live(&on.output.report, on.streams.live, |observer| run_streams(&config, observer))
 }
 
+/// The options on files and on the way of reading them.
+fn of_files(StreamsOnTarget { streams, target, .. }: &StreamsOnTarget) -> [Given; 11] {
+    [
+        ("layout", streams.layout.is_some()),
+        ("read-frames", streams.read_frames.is_some()),
+        ("buffer-frames", streams.buffer_frames.is_some()),
+        ("method", streams.method.is_some()),
+        ("size", target.size.is_some()),
+        ("fill-level", target.fill_level.is_some()),
+        ("names", target.names.is_some()),
+        ("existing", target.existing),
+        ("buffered", target.buffered),
+        ("drop-caches", target.drop_caches),
+        ("verify", target.verify),
+    ]
+}
+
 /// The job and what the command line says for all its groups. An option that a group has is refused
 /// rather than ignored.
 fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
@@ -63,20 +80,9 @@ fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
         ("streams", args.count.is_some()),
         ("rate", args.rate.is_some()),
         ("profile", streams.profile.is_some()),
-        ("layout", streams.layout.is_some()),
-        ("read-frames", streams.read_frames.is_some()),
-        ("buffer-frames", streams.buffer_frames.is_some()),
-        ("method", streams.method.is_some()),
         ("target", target.target.is_some()),
-        ("size", target.size.is_some()),
-        ("fill-level", target.fill_level.is_some()),
-        ("names", target.names.is_some()),
-        ("existing", target.existing),
-        ("buffered", target.buffered),
-        ("drop-caches", target.drop_caches),
-        ("verify", target.verify),
     ];
-    if let Some(name) = first_given(&of_groups) {
+    if let Some(name) = first_given(&of_groups).or_else(|| first_given(&of_files(&args.on))) {
         let key = name.replace('-', "_");
         return Err(Failure::usage(format!("--{name} is for runs without a job file"))
             .hint(format!("write `{key} = ...` into the job, under [global] or [[group]]")));
@@ -222,27 +228,19 @@ fn players_config(
     }
     // Refused rather than ignored: a figure measured without them would be taken for one with them.
     let of_storage = [
-        ("layout", streams.layout.is_some()),
-        ("read-frames", streams.read_frames.is_some()),
-        ("buffer-frames", streams.buffer_frames.is_some()),
-        ("method", streams.method.is_some()),
         ("realtime", streams.realtime),
         ("busy-poll", streams.busy_poll),
         ("live", streams.live),
-        ("size", target.size.is_some()),
-        ("fill-level", target.fill_level.is_some()),
-        ("names", target.names.is_some()),
-        ("existing", target.existing),
-        ("buffered", target.buffered),
-        ("drop-caches", target.drop_caches),
-        ("verify", target.verify),
         ("endpoint", target.endpoint.is_some()),
         ("region", target.region.is_some()),
         ("destroy", target.overwrite.destroy),
         ("agents", target.fleet.agents.is_some()),
         ("hosts", target.fleet.hosts.is_some()),
     ];
-    if let Some(name) = first_given(of_run).or_else(|| first_given(&of_storage)) {
+    let given = first_given(of_run)
+        .or_else(|| first_given(&of_files(on)))
+        .or_else(|| first_given(&of_storage));
+    if let Some(name) = given {
         return Err(Failure::usage(format!("--{name} is not for players"))
             .hint("leave it out: titles are fetched as by `tenuto play`"));
     }
