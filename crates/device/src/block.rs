@@ -333,6 +333,11 @@ pub trait Queue: Send {
         Ok(())
     }
 
+    /// Unregisters memory that the pool has returned to the kernel ([`Pool::keep_at_most`]): until
+    /// then it stays pinned, and in use for everybody else. A queue does that with its next
+    /// transfer too; this is for queues that may have none for long.
+    fn release_returned(&mut self) {}
+
     /// Number of transfers that were submitted and not yet returned by `wait`.
     fn in_flight(&self) -> u32;
 

@@ -14,6 +14,7 @@
 //! that needs it must return other buffers first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use units::index;
 
 /// A part of the memory that is lent.
@@ -44,7 +45,7 @@ pub(crate) struct Frames {
     /// Free frames; the last returned is on top, because its memory is warm.
     free: Vec<u32>,
     /// Free frames whose memory the kernel has again.
-    returned: Vec<u32>,
+    returned: BTreeSet<u32>,
     /// The first frame that was never lent: the memory from here on was never touched.
     untouched: u32,
     cut: BTreeMap<u32, CutFrame>,
@@ -65,7 +66,7 @@ impl Frames {
             frame_size,
             count,
             free: Vec::new(),
-            returned: Vec::new(),
+            returned: BTreeSet::new(),
             untouched: 0,
             cut: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -135,8 +136,14 @@ impl Frames {
         given_up
     }
 
+    /// Whether the kernel has the memory of none of these frames back.
+    pub(crate) fn none_returned(&self, frames: Range<u32>) -> bool {
+        self.returned.range(frames).next().is_none()
+    }
+
     fn take_frame(&mut self) -> Option<u32> {
-        self.free.pop().or_else(|| self.returned.pop()).or_else(|| {
+        // The lowest returned frame, so that whole stretches of memory stay returned.
+        self.free.pop().or_else(|| self.returned.pop_first()).or_else(|| {
             // Only when no used frame is free: new memory costs page faults.
             let frame = (self.untouched < self.count).then_some(self.untouched)?;
             self.untouched += 1;

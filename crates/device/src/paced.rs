@@ -236,6 +236,10 @@ impl Queue for PacedQueue {
         self.inner.cancel()
     }
 
+    fn release_returned(&mut self) {
+        self.inner.release_returned();
+    }
+
     fn in_flight(&self) -> u32 {
         u32::try_from(self.under_way.len() + self.held.len()).unwrap_or(u32::MAX)
     }

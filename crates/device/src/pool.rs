@@ -91,14 +91,17 @@ impl Pool {
     }
 
     /// Returns memory of free buffers to the kernel, so that the pool has at most `limit` bytes, as
-    /// far as it is free. A queue that has registered it with the kernel lets go of it at its next
-    /// transfer.
-    pub fn keep_at_most(&self, limit: ByteCount) {
+    /// far as it is free; returns whether there was any. A queue that has registered it with the
+    /// kernel keeps it in use until its next transfer or
+    /// [`Queue::release_returned`](crate::Queue::release_returned).
+    pub fn keep_at_most(&self, limit: ByteCount) -> bool {
         let shared = &self.shared;
         let most = u32::try_from(limit.0 / shared.frame_size as u64).unwrap_or(u32::MAX);
         // Held until the memory is returned, so that no buffer is taken from it before.
         let mut frames = shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
-        for frame in frames.give_up(most) {
+        let given_up = frames.give_up(most);
+        for frame in &given_up {
+            let frame = *frame;
             let (offset, len) = (index(frame) * shared.frame_size, shared.frame_size);
             debug_assert!(offset + len <= shared.memory.len);
             // SAFETY: within the mapping, and no buffer is in a frame that is free.
@@ -108,6 +111,7 @@ impl Pool {
             shared.returns[index(frame / shared.region_frames)].fetch_add(1, Ordering::Release);
             shared.all_returns.fetch_add(1, Ordering::Release);
         }
+        !given_up.is_empty()
     }
 
     /// Bytes of memory that the kernel has given for buffers and not got back.
@@ -120,6 +124,13 @@ impl Pool {
     /// memory of the region any more.
     pub(crate) fn returns_of(&self, region: u32) -> u32 {
         self.shared.returns[index(region)].load(Ordering::Acquire)
+    }
+
+    /// Whether the kernel has none of a region's memory back at present.
+    pub(crate) fn region_is_whole(&self, region: u32) -> bool {
+        let first = region * self.shared.region_frames;
+        let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        frames.none_returned(first..first + self.shared.region_frames)
     }
 
     /// How often memory of any region was returned to the kernel.

@@ -46,13 +46,28 @@ pub(crate) struct ReadJob {
 #[derive(Debug)]
 pub(crate) struct DiskThread {
     // Unbounded: the engine bounds the reads under way.
-    jobs: Sender<(ReadJob, Buffer)>,
+    orders: Sender<DiskOrder>,
+}
+
+/// What the core wants of a disk's thread.
+enum DiskOrder {
+    Read(ReadJob, Buffer),
+    ReleaseReturned,
 }
 
 impl DiskThread {
     /// Queues a read into `buffer`, which has the job's length. Never waits.
     pub(crate) fn start(&self, job: ReadJob, buffer: Buffer) {
-        self.jobs.send((job, buffer)).expect("the thread ends only after this handle");
+        self.send(DiskOrder::Read(job, buffer));
+    }
+
+    /// Unregisters memory that the pool has returned to the kernel, also if no read follows.
+    pub(crate) fn release_returned(&self) {
+        self.send(DiskOrder::ReleaseReturned);
+    }
+
+    fn send(&self, order: DiskOrder) {
+        self.orders.send(order).expect("the thread ends only after this handle");
     }
 
     /// Starts the thread of a device's queue.
@@ -64,7 +79,7 @@ impl DiskThread {
         clock: Clock,
         log: Log,
     ) -> io::Result<(Self, JoinHandle<()>)> {
-        let (jobs, incoming) = unbounded();
+        let (orders, incoming) = unbounded();
         let reader = Reader {
             queue,
             depth,
@@ -77,7 +92,7 @@ impl DiskThread {
             done: Vec::new(),
         };
         let thread = thread::Builder::new().name(name).spawn(move || reader.run(&incoming))?;
-        Ok((Self { jobs }, thread))
+        Ok((Self { orders }, thread))
     }
 }
 
@@ -96,7 +111,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn run(mut self, incoming: &Receiver<(ReadJob, Buffer)>) {
+    fn run(mut self, incoming: &Receiver<DiskOrder>) {
         let run_delay = RunDelay::of_this_thread();
         loop {
             if !self.fetch(incoming) {
@@ -106,7 +121,8 @@ impl Reader {
             let full = self.queue.in_flight() >= self.depth;
             let wait = if full { WHILE_FULL } else { WHILE_ROOM };
             if self.queue.in_flight() == 0 {
-                // All submitted jobs failed at once and have been reported.
+                // There was only another order, or all submitted jobs failed at once and have been
+                // reported.
                 continue;
             }
             let (called_at, delayed) = (self.clock.now(), run_delay.total());
@@ -124,22 +140,29 @@ impl Reader {
         }
     }
 
-    /// Takes new jobs from the channel; waits for one if no read is pending. False: the channel is
-    /// closed and all jobs are finished.
-    fn fetch(&mut self, incoming: &Receiver<(ReadJob, Buffer)>) -> bool {
+    /// Takes new orders from the channel; waits for one if no read is pending. False: the channel
+    /// is closed and all jobs are finished.
+    fn fetch(&mut self, incoming: &Receiver<DiskOrder>) -> bool {
         if self.waiting.is_empty() && self.reading.is_empty() {
             match incoming.recv_timeout(FOR_EVER) {
-                Ok(job) => self.waiting.push_back(job),
+                Ok(order) => self.take(order),
                 Err(RecvTimeoutError::Timeout) => return self.fetch(incoming),
                 Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
         loop {
             match incoming.try_recv() {
-                Ok(job) => self.waiting.push_back(job),
+                Ok(order) => self.take(order),
                 // After a disconnect, the remaining jobs are finished first.
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return true,
             }
+        }
+    }
+
+    fn take(&mut self, order: DiskOrder) {
+        match order {
+            DiskOrder::Read(job, buffer) => self.waiting.push_back((job, buffer)),
+            DiskOrder::ReleaseReturned => self.queue.release_returned(),
         }
     }
 

@@ -35,6 +35,9 @@ pub(super) trait AsyncInterface: Send {
         Ok(())
     }
 
+    /// See [`Queue::release_returned`].
+    fn release_returned(&mut self) {}
+
     /// The description for [`Queue::method`].
     fn method(&self, file: &OpenFile) -> String;
 }
@@ -140,6 +143,10 @@ impl<K: AsyncInterface> Queue for AsyncQueue<K> {
             return Ok(());
         }
         self.kernel.cancel(&self.file).map_err(|e| self.failed("calling off", e))
+    }
+
+    fn release_returned(&mut self) {
+        self.kernel.release_returned();
     }
 
     fn in_flight(&self) -> u32 {

@@ -69,13 +69,11 @@ struct Setup {
 /// Whether a region of the pool is registered with the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BufferRegion {
-    Unseen,
+    /// Not yet, or no more because the pool has returned a part of its memory to the kernel.
+    Not,
     /// The pool had returned its memory to the kernel so often.
     Registered(u32),
     Refused,
-    /// The pool has returned a part of its memory to the kernel. To register it again would take
-    /// that memory again.
-    Returned,
 }
 
 impl Uring {
@@ -97,7 +95,7 @@ impl Uring {
     fn new(setup: Setup, file: &OpenFile, depth: u32, pool: &Pool) -> io::Result<Self> {
         let regions = if setup.registered { pool.regions() } else { 0 };
         let ring = setup.ring(file, depth, regions)?;
-        let regions = vec![BufferRegion::Unseen; index(regions)];
+        let regions = vec![BufferRegion::Not; index(regions)];
         let (pool, returns) = (pool.clone(), pool.returns());
         Ok(Self { pool, ring, started: false, polled: setup.polled, regions, returns })
     }
@@ -123,13 +121,14 @@ impl Uring {
         if self.regions.is_empty() {
             return None;
         }
-        self.let_go_of_returned();
+        self.unregister_returned();
         let number = self.pool.region_of(buffer)?;
         let region = &mut self.regions[index(number)];
-        // A refusal is remembered: asking the kernel again for each read would cost a call.
-        if *region == BufferRegion::Unseen {
-            // Before it is registered: what is returned from here on is seen as returned.
-            let returns = self.pool.returns_of(number);
+        // Before it is registered: what is returned from here on is seen as returned.
+        let returns = self.pool.returns_of(number);
+        // A refusal is remembered: asking the kernel again for each read would cost a call. A
+        // region without all of its memory would get the rest by being registered.
+        if *region == BufferRegion::Not && self.pool.region_is_whole(number) {
             *region = match register(&self.ring, &self.pool, number) {
                 Ok(()) => BufferRegion::Registered(returns),
                 Err(_) => BufferRegion::Refused,
@@ -141,7 +140,7 @@ impl Uring {
 
     // Memory that the pool has returned stays in use as long as it is registered, and where it was
     // the region gets other memory.
-    fn let_go_of_returned(&mut self) {
+    fn unregister_returned(&mut self) {
         let returns = self.pool.returns();
         if std::mem::replace(&mut self.returns, returns) == returns {
             return;
@@ -152,7 +151,7 @@ impl Uring {
             {
                 // Where the kernel refuses that, the memory is not used as registered either.
                 let _ = unregister(&self.ring, number);
-                *region = BufferRegion::Returned;
+                *region = BufferRegion::Not;
             }
         }
     }
@@ -219,6 +218,13 @@ impl AsyncInterface for Uring {
             enter(&self.ring, false, Duration::ZERO)?;
         }
         Ok(())
+    }
+
+    fn release_returned(&mut self) {
+        // A ring that is not enabled yet has no memory of the pool.
+        if self.started {
+            self.unregister_returned();
+        }
     }
 
     fn method(&self, file: &OpenFile) -> String {
@@ -372,3 +378,49 @@ const CALLED_OFF: u64 = u64::MAX;
 
 /// The largest number of entries: rings have at most 32,768, and no disk needs a tenth of that.
 const MOST_IN_FLIGHT: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceKind, Geometry};
+    use testkit::Need;
+
+    const FRAME: usize = 64 << 10;
+
+    /// Memory that the kernel has back is not pinned any more, although no read follows; where the
+    /// pool uses all of it again, it is registered again.
+    #[test]
+    fn returned_memory_is_unregistered_without_a_read_and_registered_when_whole_again() {
+        let pool = Pool::new(ByteCount(8 * FRAME as u64), ByteCount(FRAME as u64));
+        let size = ByteCount::mib(1);
+        let geometry = Geometry { size, block: 4096, rotational: false, kind: DeviceKind::File };
+        let file = Arc::new(OpenFile {
+            file: std::fs::File::open("/dev/zero").unwrap(),
+            path: "/dev/zero".into(),
+            geometry,
+            direct: false,
+            writable: false,
+            number: 0,
+        });
+        let setup = Setup { deferred: false, registered: true, polled: false };
+        let mut ring = match Uring::new(setup, &file, 1, &pool) {
+            Ok(ring) => ring,
+            Err(error) => return testkit::skip(Need::IoUring, &error.to_string()),
+        };
+        ring.start().unwrap();
+        let buffers = || [pool.take(FRAME).unwrap(), pool.take(FRAME).unwrap()];
+        let both = buffers();
+        assert_eq!(both.each_ref().map(|buffer| ring.registered(buffer)), [Some(0), Some(0)]);
+        drop(both);
+        assert!(pool.keep_at_most(ByteCount::ZERO), "two frames were free");
+        assert!(!pool.keep_at_most(ByteCount::ZERO), "none is left");
+        assert!(matches!(ring.regions[..], [BufferRegion::Registered(_)]));
+        ring.release_returned();
+        assert_eq!(ring.regions, [BufferRegion::Not]);
+        let one = pool.take(FRAME).unwrap();
+        assert_eq!(ring.registered(&one), None, "the kernel has the other frame");
+        let other = pool.take(FRAME).unwrap();
+        assert_eq!(ring.registered(&one), Some(0));
+        assert_eq!(ring.registered(&other), Some(0));
+    }
+}

@@ -248,8 +248,10 @@ impl Core {
         };
         let playing = self.titles.values().map(sessions_of).collect();
         let status = self.engine.status(now);
-        if let Some(kept) = self.memory.kept_for(status.buffers_total) {
-            self.pool.keep_at_most(kept);
+        if let Some(kept) = self.memory.kept_for(status.buffers_total)
+            && self.pool.keep_at_most(kept)
+        {
+            self.disks.iter().for_each(DiskThread::release_returned);
         }
         self.log_disk_health(&status);
         self.shared.publish(slot, status, playing);
