@@ -14,10 +14,11 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
     let reserved = books.reserved() + demand.reserve;
     let memory = supply.memory.saturating_sub(reserved);
     let slots = Merged::new(books, demand);
-    // Reads that are overdue or due in the running slot take their buffers now.
-    let mut used = books.held() + demand.held() + books.overdue().bytes + slots.at(0).bytes;
-    used = used.saturating_sub(slots.at(0).freed);
-    for ahead in 1..slots.len() {
+    // Reads that are overdue or due in the running slot take their buffers now, before the slot
+    // frees any: a sweep that was chosen may have been taken back for the candidate, whose reserve
+    // counts from now on.
+    let mut used = books.held() + demand.held() + books.overdue().bytes;
+    for ahead in 0..slots.len() {
         let load = slots.at(ahead);
         used += load.bytes;
         if used > memory {

@@ -418,3 +418,29 @@ fn a_curve_of_one_number_is_vbr_sim() {
     }
     assert_eq!(differ, 0);
 }
+
+/// What is due in the running slot and was not read yet needs its buffer before anything is freed:
+/// a newcomer's reserve must leave it.
+#[test]
+fn rounds_leave_memory_for_what_is_due_in_the_running_slot() {
+    let piece = |due, release, len| PieceDue {
+        piece: 0,
+        due: SlotIndex(due),
+        release: SlotIndex(release),
+        len,
+        transfer: len,
+        followed_after: None,
+    };
+    for (reserve, admits) in [(4, true), (5, false)] {
+        for kind in [PolicyKind::Average, PolicyKind::InstantaneousMaximum, PolicyKind::Scan] {
+            let supply = Given { min_read: 9, read_size: 4, memory: 12 };
+            let now = vec![piece(0, 2, 4)];
+            let fixture =
+                Fixture { supply, held: vec![piece(0, 0, 4)], booked: now, candidate: Vec::new() };
+            let mut demand = fixture.demand();
+            demand.reserve = reserve;
+            let verdict = kind.policy().verdict(&fixture.books(), &supply.supply(), &demand);
+            assert_eq!(verdict.is_admit(), admits, "{kind:?}, {reserve}");
+        }
+    }
+}
