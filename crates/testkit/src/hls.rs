@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct CheckedTrack {
     /// The URI of its media playlist, as the multivariant playlist states it.
     pub uri: String,
-    /// Its part of the `CODECS` attribute.
+    /// The track's part of the `CODECS` attribute.
     pub codec: String,
     /// Whether it has pictures.
     pub video: bool,
-    /// Its initialization segment.
+    /// The track's initialization segment.
     pub init: Vec<u8>,
-    /// Its first media segment.
+    /// The track's first media segment.
     pub first: Vec<u8>,
 }
 

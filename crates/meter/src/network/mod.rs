@@ -68,7 +68,7 @@ pub(crate) enum NetworkError {
     Tool {
         /// The command line.
         command: String,
-        /// Its message, and the remedy.
+        /// The message, and the remedy.
         reason: Reason,
     },
     /// The kernel refused an operation.

@@ -47,7 +47,7 @@ pub enum Block {
 pub enum VerdictKind {
     /// What was asked of the storage was held.
     Held,
-    /// It was not held.
+    /// The load was not held.
     NotHeld,
     /// The measurement does not tell.
     Unknown,

@@ -38,7 +38,7 @@ enum TransferClient {
     Paced(Moment, Moving),
     /// A block of a transfer is in flight.
     Moves(Moving),
-    /// It has made all its transfers.
+    /// The client has made all its transfers.
     Done,
 }
 

@@ -44,7 +44,7 @@ pub struct StoreInfo {
 /// The file or device that a server has a store on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedFile {
-    /// Its path, as the server was given it.
+    /// The store's path, as the server was given it.
     pub path: String,
     /// The kernel's identity of it, as text to be compared.
     pub file: String,

@@ -29,7 +29,7 @@ pub enum Preset {
 /// A preset, with whatever is to be different.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Which.
+    /// The preset.
     pub preset: Preset,
     /// Instead of its disk.
     pub disk: Option<DiskModel>,

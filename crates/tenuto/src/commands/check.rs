@@ -69,7 +69,7 @@ struct Unlike {
     copies: Vec<Held>,
 }
 
-/// A copy of a title. Copies with equal [`wire::Title::content`] hold the same.
+/// A copy of a title. Copies with equal [`wire::ListedTitle::content`] hold the same.
 #[derive(Serialize)]
 struct Held {
     store: PathBuf,

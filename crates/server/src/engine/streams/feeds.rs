@@ -66,7 +66,7 @@ use units::{Moment, SlotIndex};
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) stream: Stream,
-    /// Its followers. One that is off the books during a decision is in the list.
+    /// The feed's followers. One that is off the books during a decision is in the list.
     followers: Vec<StreamId>,
 }
 

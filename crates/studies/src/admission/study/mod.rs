@@ -38,7 +38,7 @@ use training::blocks_a_slot;
 pub struct PolicyUnderTest {
     /// For tables.
     pub name: String,
-    /// Who is let in.
+    /// The policy that decides on admission.
     pub policy: PolicyKind,
     /// Reads of one block, so many in a slot: the paper's server. Otherwise long reads, and the
     /// reads that the model guarantees.
@@ -67,7 +67,7 @@ pub struct Study {
     pub startup: Duration,
     /// Bytes of buffers.
     pub memory: u64,
-    /// Who is compared.
+    /// The policies that are compared.
     pub tested: Vec<PolicyUnderTest>,
     /// BA as it is in the mean, to aim scenarios at bands: blocks a slot.
     pub expected: f64,
@@ -84,7 +84,7 @@ pub struct Study {
 pub enum Titles {
     /// Synthetic clips.
     Clips(ClipKind),
-    /// These.
+    /// Titles from this source.
     Given(Arc<dyn TitleSource + Send>),
 }
 
