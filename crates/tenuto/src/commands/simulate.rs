@@ -273,7 +273,7 @@ fn titles_of(path: &Path) -> Result<(StoredTitles, ByteCount), Failure> {
     for record in store.titles() {
         let index = store.index(record.id)?;
         let runs = |track: u16| store.runs(record.id, track).unwrap_or_default();
-        titles.extend(super::simulate_titles::title(&index, runs));
+        titles.extend(studies::admission::stored_title(&index, runs));
     }
     if titles.is_empty() {
         let sentence = format!("no title in {} can be played", path.display());
