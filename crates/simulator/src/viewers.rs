@@ -247,7 +247,7 @@ pub(crate) struct UnsentBuffer {
 
 /// A request as a server's connection has it: what was delivered, and what the socket has taken.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct ViewerRequest {
     pub(crate) viewer: usize,
     pub(crate) session: SessionId,
     pub(crate) fetches: FetchRange,
@@ -270,7 +270,7 @@ pub(crate) struct Request {
     pub(crate) guaranteed_by: Option<Moment>,
 }
 
-impl Request {
+impl ViewerRequest {
     pub(crate) fn new(viewer: usize, session: SessionId, fetches: FetchRange, now: Moment) -> Self {
         Self {
             viewer,

@@ -87,7 +87,7 @@ impl Drop for Helpers {
 }
 
 /// A part of a result: that of one worker. Parts of a step are added up.
-pub(super) trait Part: DeserializeOwned {
+pub(super) trait WorkerResult: DeserializeOwned {
     /// Adds what another worker has measured in the same step.
     fn add(&mut self, other: Self);
     /// States which agent measured this part, where it is not clear from the figures.
@@ -144,7 +144,7 @@ impl AgentsTarget {
     }
 
     /// Runs the streams of a plan, divided among the workers as evenly as possible.
-    pub(super) fn streams<P: Part>(
+    pub(super) fn streams<P: WorkerResult>(
         &self,
         plan: &StreamsPlan,
         live: Option<&Live>,
@@ -190,7 +190,7 @@ impl AgentsTarget {
         (0..workers).map(move |number| count / workers + u32::from(number < count % workers))
     }
 
-    fn run<P: Part>(
+    fn run<P: WorkerResult>(
         &self,
         steps: Vec<Option<WorkerStep>>,
         live: Option<&Live>,

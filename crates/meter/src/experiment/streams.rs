@@ -8,7 +8,7 @@
 //! ```
 
 use super::agents_page::AgentFigures;
-use super::agents_target::{AgentsConfig, Part};
+use super::agents_target::{AgentsConfig, WorkerResult};
 use super::attribution::{self, Attribution, check_complete, check_valid};
 use super::capacity::{self, SearchConfig};
 use super::metrics::MetricsServer;
@@ -574,7 +574,7 @@ pub(super) struct Measured {
     pub(super) attribution: Option<Attribution>,
 }
 
-impl Part for Measured {
+impl WorkerResult for Measured {
     fn add(&mut self, other: Self) {
         // The machine that was late first shows what was full.
         let first = |one: &StreamsOutcome| one.first_late().unwrap_or(usize::MAX);

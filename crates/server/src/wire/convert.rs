@@ -30,7 +30,7 @@ impl StoreInfo {
     }
 }
 
-impl From<&store::TitleRecord> for Title {
+impl From<&store::TitleRecord> for ListedTitle {
     fn from(record: &store::TitleRecord) -> Self {
         Self {
             name: record.name.clone(),
@@ -55,7 +55,7 @@ impl TitleDetail {
         let tracks = record.tracks.iter().zip(&index.tracks).enumerate();
         let track_list = tracks.map(|(number, (place, track))| {
             let description = &track.description;
-            Track {
+            ListedTrack {
                 number,
                 kind: match description.kind {
                     TrackKind::Video => "video",
@@ -80,7 +80,7 @@ impl TitleDetail {
             }
         });
         Self {
-            title: Title::from(record),
+            title: ListedTitle::from(record),
             track_list: track_list.collect(),
             index_bytes: record.index_bytes,
         }
@@ -93,7 +93,7 @@ impl From<&store::FileOutcome> for IngestedFile {
         match &outcome.result {
             Ok(report) => Self {
                 file,
-                title: Some(Title::from(&report.title)),
+                title: Some(ListedTitle::from(&report.title)),
                 left_out: report.left_out.clone(),
                 notes: report.notes.clone(),
                 error: None,

@@ -55,7 +55,7 @@ pub const MEDIA_KIND: &str = "media";
 
 /// A title in a list (`ls`, `/titles`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Title {
+pub struct ListedTitle {
     /// The title's name, unique in its store.
     pub name: String,
     /// `media` or `file`.
@@ -88,16 +88,16 @@ pub struct Title {
 pub struct TitleDetail {
     /// The title as in lists.
     #[serde(flatten)]
-    pub title: Title,
+    pub title: ListedTitle,
     /// The tracks in the order of their numbers.
-    pub track_list: Vec<Track>,
+    pub track_list: Vec<ListedTrack>,
     /// Bytes of the encoded index.
     pub index_bytes: u64,
 }
 
 /// One track.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Track {
+pub struct ListedTrack {
     /// The track's number, as in URLs.
     pub number: usize,
     /// `video`, `audio` or `file`.
@@ -146,7 +146,7 @@ pub struct IngestedFile {
     /// The file's path as given.
     pub file: PathBuf,
     /// The new title.
-    pub title: Option<Title>,
+    pub title: Option<ListedTitle>,
     /// Parts of the file that are not in the title, in words.
     pub left_out: Vec<String>,
     /// Further notes for people.
