@@ -116,9 +116,10 @@ impl AgentsTarget {
             !observer.is_stopped()
         };
         fleet.prepare(task, workers, &mut watch)?;
-        let facts = fleet.agents.iter().flat_map(|agent| &agent.workers);
-        let facts = facts.filter_map(|worker| worker.facts.clone()).next();
-        let facts = facts.ok_or_else(|| MeterError::usage("no agent is named"))?;
+        let mut workers_of_all = fleet.agents.iter().flat_map(|agent| &agent.workers);
+        let facts = workers_of_all
+            .find_map(|worker| worker.facts.clone())
+            .ok_or_else(|| MeterError::usage("no agent is named"))?;
         Ok(Self {
             fleet: RefCell::new(fleet),
             workers: config.all_workers(),
