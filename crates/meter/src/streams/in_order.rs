@@ -52,7 +52,7 @@ impl OrderedStream {
         }
         let drift = came.at.since(due);
         stats.late += 1;
-        stats.aggregate_drift += drift;
+        stats.accumulated_drift += drift;
         self.run += drift;
         stats.consecutive_drift = stats.consecutive_drift.max(self.run);
         let (from, until) = match self.outage {
