@@ -74,7 +74,7 @@ fn execute_on_store(
         }
         Request::Index { title } => {
             let (_, index) = read_index(store, title, io)?;
-            Reply::Index(wire::to_hex(&index.encode()))
+            Reply::Index(units::to_hex(&index.encode()))
         }
         Request::Ingest { files, as_file, title, allow_damaged, renditions, program } => {
             let options = IngestOptions {

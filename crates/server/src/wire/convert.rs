@@ -280,19 +280,6 @@ impl From<&Calibration> for disk::Calibration {
     }
 }
 
-/// Bytes as text: two hexadecimal digits for each byte.
-pub fn to_hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte");
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-/// Decodes the text of [`to_hex`]; `None` where it is not such text.
-pub fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|half| u8::try_from(half).ok());
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
-}
-
 impl Progress {
     /// Progress of work that is not counted in bytes: `part` from 0 to 1, kept in thousandths.
     pub fn of_part(stage: &str, part: f64) -> Self {

@@ -8,7 +8,6 @@
 mod convert;
 mod status;
 
-pub use convert::{from_hex, to_hex};
 pub use status::*;
 
 use serde::{Deserialize, Serialize};

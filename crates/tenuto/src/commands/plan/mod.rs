@@ -75,7 +75,7 @@ fn viewers_of(typed: &str) -> Result<Audience, Failure> {
     let Reply::Index(index) = ask(Path::new(path), &request)? else { super::stores::mismatched() };
     let failed =
         |error: &dyn Display| Failure::new(format!("'{name}' cannot be planned for: {error}"));
-    let index = wire::from_hex(&index)
+    let index = units::from_hex(&index)
         .ok_or(IndexError::NotAnIndex)
         .and_then(|bytes| TitleIndex::decode(&bytes))
         .map_err(|error| failed(&error))?;
