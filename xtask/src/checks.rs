@@ -3,7 +3,8 @@
 //! A rule is a function from a file, or from a crate's files, to complaints; each complaint says
 //! what to do. Only files that git tracks or would add are read.
 
-use crate::{circles, crate_table, item_docs, names};
+use crate::names::TypeNames;
+use crate::{circles, crate_table, item_docs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -24,10 +25,14 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
             files.push((below_src.to_owned(), text));
         }
     }
+    let mut all_types = TypeNames::default();
     for (name, files) in &crates {
-        let found = circles::check(files).into_iter().chain(names::check(files));
+        let types = TypeNames::of_crate(files);
+        let found = circles::check(files).into_iter().chain(types.complaints(1));
         complaints.extend(found.map(|what| format!("{name}: {what}")));
+        all_types.add(name, types);
     }
+    complaints.extend(all_types.complaints(MOST_TYPES_OF_ONE_NAME));
     if complaints.is_empty() {
         println!("all repository checks pass");
         return Ok(());
@@ -85,6 +90,9 @@ fn of_file(name: &str, text: &str) -> Vec<String> {
     complaints.extend(machine_paths(text));
     complaints
 }
+
+/// A name in a third crate would have to be looked up each time.
+const MOST_TYPES_OF_ONE_NAME: usize = 2;
 
 /// The page that lists all pages of the documentation.
 const PAGE_LIST: &str = "docs/README.md";

@@ -27,9 +27,13 @@ pub(crate) fn check(text: &str) -> Vec<String> {
 }
 
 /// Beginnings that refer to something outside the item.
-const OPENINGS: [&str; 9] = [
+const OPENINGS: [&str; 14] = [
+    "It ",
+    "Its ",
     "Of ",
     "That ",
+    "Their ",
+    "They ",
     "Those ",
     "The same",
     "So many",
@@ -37,6 +41,7 @@ const OPENINGS: [&str; 9] = [
     "See the top",
     "As above",
     "Likewise",
+    "Whom ",
 ];
 
 /// As rustfmt wraps code.

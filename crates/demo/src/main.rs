@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use summary::{Capacity, Results, Round};
+use summary::{Capacity, DemoRound, Results};
 use units::show::count;
 
 const HELP: &str = "\
@@ -125,7 +125,7 @@ struct Demo {
 }
 
 /// The disk that the server reads from, perhaps slowed down to a model.
-struct Disk {
+struct ServedDisk {
     as_disk: Option<String>,
     words: String,
 }
@@ -269,7 +269,7 @@ impl Demo {
 
     /// The disk of this machine, slowed down to a model if it holds more viewers than one machine
     /// can play.
-    fn choose_disk(&self, calibration: &Value) -> Disk {
+    fn choose_disk(&self, calibration: &Value) -> ServedDisk {
         let own = summary::guaranteed_rate(calibration);
         let own_words = format!("this machine's disk, which guarantees {}", summary::rate(own));
         let model = match self.as_disk.as_deref() {
@@ -279,15 +279,15 @@ impl Demo {
             None => None,
         };
         match model {
-            None => Disk { as_disk: None, words: own_words },
-            Some(model) => Disk {
+            None => ServedDisk { as_disk: None, words: own_words },
+            Some(model) => ServedDisk {
                 as_disk: Some(model.to_owned()),
                 words: format!("{own_words}, slowed down to the disk model {model}"),
             },
         }
     }
 
-    fn serve(&self, disk: &Disk, policy: Option<&str>, log: &str) -> Result<Server, Problem> {
+    fn serve(&self, disk: &ServedDisk, policy: Option<&str>, log: &str) -> Result<Server, Problem> {
         // Any free port: another server may run on this machine.
         let mut call = self.call("serve").arg(self.store()).args(["--listen", "127.0.0.1:0"]);
         call = call.args(["--memory", &format!("{MEMORY_MIB}MiB"), "--grace", "1s"]);
@@ -303,7 +303,7 @@ impl Demo {
     }
 
     /// Plays one round and samples the server's status meanwhile.
-    fn play(&self, server: &Server, crowd: &Crowd, name: &str) -> Result<Round, Problem> {
+    fn play(&self, server: &Server, crowd: &Crowd, name: &str) -> Result<DemoRound, Problem> {
         let before = server.get("/status")?;
         let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::from(&before)));
         let report = std::thread::scope(|scope| {
@@ -313,7 +313,7 @@ impl Demo {
             report
         })?;
         let watch = watch.into_inner().expect("no thread panics while it holds this");
-        let round = Round { name: name.to_owned(), report, watch };
+        let round = DemoRound { name: name.to_owned(), report, watch };
         println!("{}\n", round.sentence());
         Ok(round)
     }
@@ -352,15 +352,15 @@ impl Demo {
         &self,
         files: &[PathBuf],
         titles: &Value,
-        disk: &Disk,
+        disk: &ServedDisk,
         crowd: &Crowd,
-    ) -> Result<Option<Round>, Problem> {
+    ) -> Result<Option<DemoRound>, Problem> {
         let name = "evening with nginx";
         let played = nginx::prepare(self, files, titles, disk.as_disk.as_deref())
             .and_then(|peer| self.report(peer.urls(), crowd, name));
         match played {
             Ok(report) => {
-                let round = Round { name: name.to_owned(), report, watch: Watch::default() };
+                let round = DemoRound { name: name.to_owned(), report, watch: Watch::default() };
                 println!("{}\n", round.sentence());
                 Ok(Some(round))
             }
@@ -384,7 +384,7 @@ impl Demo {
     }
 
     /// KEEP=1: starts a server that runs after the demo has ended, for a browser.
-    fn start_kept_server(&self, disk: &Disk) -> Result<(), Problem> {
+    fn start_kept_server(&self, disk: &ServedDisk) -> Result<(), Problem> {
         // Ctrl-C during the report means that nothing is kept running.
         check(&self.stop)?;
         let server = self.serve(disk, None, "serve-kept.log")?;

@@ -124,13 +124,15 @@ impl EmulatedDisk {
         let image = Image(folder.join("disk.img"));
         // One of another size may be left of a demo that was killed.
         let _ = std::fs::remove_file(&image.0);
-        let call = demo.call("disk").args(["emulate", model, "--size", &size]).arg("--backing");
-        let call = call.arg(&image.0).args(["--attach", "--no-delay"]);
+        let call = demo
+            .call("disk")
+            .args(["emulate", model, "--size", &size, "--attach", "--no-delay", "--backing"])
+            .arg(&image.0);
         let log = folder.join("disk.log");
         let mut running = call.start(&log)?;
         let mut lines = BufReader::new(running.stdout()).lines().map_while(Result::ok);
-        let device = lines.find(|line| line.starts_with("block device"));
-        let device = device.and_then(|line| line.split_whitespace().next_back().map(str::to_owned));
+        let line = lines.find(|line| line.starts_with("block device"));
+        let device = line.and_then(|line| line.split_whitespace().next_back().map(str::to_owned));
         // A disk that could not be made has ended, with the reason in its log.
         let Some(device) = device else { return Err(call.failure(None, &log)) };
         // Reads to the end: an emulated disk reports when it ends.
@@ -152,11 +154,12 @@ impl Drop for Image {
 fn hls(file: &Path, folder: &Path) -> Result<Call, Problem> {
     std::fs::create_dir_all(folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    let call = Call::new("ffmpeg").args(["-nostdin", "-v", "error", "-i"]).arg(file);
-    let call = call.args(["-map", "0:v:0", "-map", "0:a:0?", "-c", "copy", "-f", "hls"]);
-    let call = call.args(["-hls_time", "4", "-hls_playlist_type", "vod"]);
-    let call = call.args(["-hls_segment_type", "fmp4"]);
-    Ok(call.arg(folder.join("index.m3u8")))
+    Ok(Call::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-i"])
+        .arg(file)
+        .args(["-map", "0:v:0", "-map", "0:a:0?", "-c", "copy", "-f", "hls"])
+        .args(["-hls_time", "4", "-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"])
+        .arg(folder.join("index.m3u8")))
 }
 
 fn configuration(folder: &Path, port: u16) -> String {

@@ -1,6 +1,6 @@
 //! The report of the demo: one page with a table and plots, each with a sentence of explanation.
 
-use super::summary::{Results, Round, rate};
+use super::summary::{DemoRound, Results, rate};
 use meter::report::{Block, LineShape, Page, Plot, PlotError, Series, shares};
 use std::fmt::Write as _;
 use units::show::count;
@@ -93,7 +93,7 @@ fn block(plot: &Plot, explanation: &str) -> Result<Block, PlotError> {
     Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
 }
 
-fn viewers_plot(round: &Round, title: &str) -> Plot {
+fn viewers_plot(round: &DemoRound, title: &str) -> Plot {
     let line = |name: &str, shape, count: fn(&meter::viewer::ViewerSample) -> u32| Series {
         name: name.to_owned(),
         shape,
@@ -109,7 +109,7 @@ fn viewers_plot(round: &Round, title: &str) -> Plot {
     Plot::new(title, "seconds", "viewers", lines)
 }
 
-fn reads_plot(round: &Round, title: &str) -> Plot {
+fn reads_plot(round: &DemoRound, title: &str) -> Plot {
     let slots = round.watch.busy();
     // Slots count from the start of the server; the plot begins with the round.
     let first = slots.first().map_or(0, |slot| slot.0);
@@ -127,7 +127,7 @@ fn distribution(
     title: &str,
     x_label: &str,
     explanation: &str,
-    millis: impl Fn(&Round) -> Vec<f64>,
+    millis: impl Fn(&DemoRound) -> Vec<f64>,
     results: &Results,
 ) -> Result<Block, PlotError> {
     let rounds = results.rounds();

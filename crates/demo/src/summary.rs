@@ -14,16 +14,16 @@ pub(crate) struct Results {
     pub(crate) disk: String,
     pub(crate) calibration: Value,
     pub(crate) capacity: Capacity,
-    pub(crate) with: Round,
-    pub(crate) evening: Round,
+    pub(crate) with: DemoRound,
+    pub(crate) evening: DemoRound,
     /// The popular evening with nginx instead, where it could run.
-    pub(crate) nginx: Option<Round>,
-    pub(crate) without: Round,
+    pub(crate) nginx: Option<DemoRound>,
+    pub(crate) without: DemoRound,
     pub(crate) commands: Vec<String>,
 }
 
 /// One round: the players' report and what the server's status showed meanwhile (nothing of nginx).
-pub(crate) struct Round {
+pub(crate) struct DemoRound {
     pub(crate) name: String,
     pub(crate) report: PlayReport,
     pub(crate) watch: Watch,
@@ -85,7 +85,7 @@ impl Capacity {
     }
 }
 
-impl Round {
+impl DemoRound {
     /// The round in one line.
     pub(crate) fn sentence(&self) -> String {
         let totals = &self.report.totals;
@@ -168,21 +168,21 @@ impl Results {
             },
             "with_admission": self.with.json(),
             "popular_evening": self.evening.json(),
-            "evening_with_nginx": self.nginx.as_ref().map(Round::json),
+            "evening_with_nginx": self.nginx.as_ref().map(DemoRound::json),
             "without_admission": self.without.json(),
             "commands": self.commands,
         })
     }
 
     /// All rounds, in the order of the table.
-    pub(crate) fn rounds(&self) -> Vec<&Round> {
+    pub(crate) fn rounds(&self) -> Vec<&DemoRound> {
         let tenuto = [&self.with, &self.evening];
         tenuto.into_iter().chain(&self.nginx).chain([&self.without]).collect()
     }
 
     /// The table of all rounds: measure, then a column for each round.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
-        let row = |name: &str, value: &dyn Fn(&Round) -> String| {
+        let row = |name: &str, value: &dyn Fn(&DemoRound) -> String| {
             std::iter::once(name.to_owned()).chain(self.rounds().into_iter().map(value)).collect()
         };
         vec![
@@ -259,7 +259,7 @@ pub(crate) mod tests {
 
     /// Results of nine viewers on a disk for three: six refused, or all admitted and stalled.
     pub(crate) fn results() -> Results {
-        let round = |name: &str, totals: Totals, startups: &[f64]| Round {
+        let round = |name: &str, totals: Totals, startups: &[f64]| DemoRound {
             name: name.to_owned(),
             report: PlayReport {
                 parameters: Parameters {
@@ -341,8 +341,8 @@ pub(crate) mod tests {
     #[test]
     fn nginx_has_a_column_where_it_could_run() {
         let mut results = results();
-        let peer = Round { watch: Watch::default(), ..self::results().evening };
-        results.nginx = Some(Round { name: "evening with nginx".to_owned(), ..peer });
+        let peer = DemoRound { watch: Watch::default(), ..self::results().evening };
+        results.nginx = Some(DemoRound { name: "evening with nginx".to_owned(), ..peer });
         let columns = results.head();
         assert_eq!(columns[1..4], ["with admission", "popular evening", "evening with nginx"]);
         let reads = results.rows().into_iter().find(|row| row[0].starts_with("reads to"));

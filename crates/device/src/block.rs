@@ -139,7 +139,7 @@ pub enum DeviceError {
     Occupied {
         /// The path of the device.
         path: PathBuf,
-        /// Its users, each as formatted by [`Use`](crate::DeviceUse).
+        /// The device's users, each as formatted by [`Use`](crate::DeviceUse).
         by: String,
     },
     /// Another process has the device open.

@@ -57,7 +57,7 @@ impl FileDevice {
         &self.file.path
     }
 
-    /// Which file or block device it is, whatever path it was opened by.
+    /// Identity of the file or block device, whatever path it was opened by.
     pub fn identity(&self) -> Result<FileIdentity, DeviceError> {
         FileIdentity::of(&self.file.file).map_err(|error| cannot_open(&self.file.path, error))
     }

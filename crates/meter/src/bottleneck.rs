@@ -39,7 +39,7 @@ pub(crate) struct StageCapacity {
     pub(crate) streams: u32,
     /// Whether that number held again for longer.
     pub(crate) confirmed: bool,
-    /// It may hold more: the search was at its upper limit, or the meter at its own.
+    /// The stage may hold more: the search was at its upper limit, or the meter at its own.
     pub(crate) at_least: bool,
     /// The resource that was full in the smallest run that failed.
     pub(crate) first: Option<First>,

@@ -23,7 +23,7 @@ pub struct Drift {
     dead_band: Duration,
     /// Signed, in nanoseconds, in order of the units.
     units: Vec<i64>,
-    aggregate: Duration,
+    accumulated: Duration,
     /// Sum of the current run.
     run: Duration,
     longest_run: Duration,
@@ -35,7 +35,7 @@ impl Drift {
         Self {
             dead_band,
             units: Vec::new(),
-            aggregate: Duration::ZERO,
+            accumulated: Duration::ZERO,
             run: Duration::ZERO,
             longest_run: Duration::ZERO,
         }
@@ -45,7 +45,7 @@ impl Drift {
     pub fn push(&mut self, nanos: i64) {
         let magnitude = Duration::from_nanos(nanos.unsigned_abs());
         self.units.push(nanos);
-        self.aggregate = self.aggregate.saturating_add(magnitude);
+        self.accumulated = self.accumulated.saturating_add(magnitude);
         self.run = if magnitude > self.dead_band {
             self.run.saturating_add(magnitude)
         } else {
@@ -65,14 +65,14 @@ impl Drift {
     }
 
     /// The accumulated drift factor (ADF).
-    pub fn aggregate(&self) -> Duration {
-        self.aggregate
+    pub fn accumulated(&self) -> Duration {
+        self.accumulated
     }
 
     /// The accumulated drift factor per unit; zero without units.
     pub fn normalised(&self) -> Duration {
         let count = u128::try_from(self.units.len()).unwrap_or(u128::MAX).max(1);
-        Duration::from_nanos(u64::try_from(self.aggregate.as_nanos() / count).unwrap_or(u64::MAX))
+        Duration::from_nanos(u64::try_from(self.accumulated.as_nanos() / count).unwrap_or(u64::MAX))
     }
 
     /// The consecutive drift factor (CDF).
@@ -118,7 +118,7 @@ mod tests {
         //                   run of 5 + 7 + 9      ends      run of 20, early counts as well
         let drift = drift(1, &[0, 5, 7, 9, 1, -1, 0, -20, 0]);
         let ms = Duration::from_millis;
-        assert_eq!(drift.aggregate(), ms(43));
+        assert_eq!(drift.accumulated(), ms(43));
         assert_eq!(drift.consecutive(), ms(21));
         assert_eq!(drift.normalised(), ms(43) / 9);
         assert_eq!([0.0, 0.5, 0.9, 1.0].map(|q| drift.quantile(q)), [ms(0), ms(1), ms(20), ms(20)]);
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn without_units_there_is_no_drift() {
         let drift = drift(1, &[]);
-        assert_eq!((drift.aggregate(), drift.normalised()), (Duration::ZERO, Duration::ZERO));
+        assert_eq!((drift.accumulated(), drift.normalised()), (Duration::ZERO, Duration::ZERO));
         assert_eq!((drift.consecutive(), drift.quantile(0.99)), (Duration::ZERO, Duration::ZERO));
     }
 

@@ -88,7 +88,7 @@ pub struct Player {
     state: State,
     /// Media time of play-out while the clock does not run.
     position: Duration,
-    buffers: Vec<Buffer>,
+    buffers: Vec<TrackBuffer>,
     /// Events that the driver has not polled.
     events: VecDeque<Action>,
     startup: Option<Duration>,
@@ -126,7 +126,7 @@ enum State {
 
 /// The buffer of one track: the pieces `rendered..arrived`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Buffer {
+struct TrackBuffer {
     /// The next piece whose rendering begins.
     rendered: usize,
     /// One past the last buffered piece; also the next piece to fetch.
@@ -153,7 +153,7 @@ impl Player {
         let (start, resume) =
             (options.start.min(options.buffer), options.resume.min(options.buffer));
         Self {
-            buffers: vec![Buffer::default(); timeline.tracks.len()],
+            buffers: vec![TrackBuffer::default(); timeline.tracks.len()],
             timeline,
             options: PlayerOptions { start, resume, ..options },
             steps: behaviour.steps().iter().copied().collect(),

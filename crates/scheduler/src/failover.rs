@@ -56,16 +56,16 @@ pub struct DiskState<'a> {
     pub books: &'a DiskBooks,
     /// What it can give.
     pub supply: Supply<'a>,
-    /// It is lost already: nothing is read from it.
+    /// The disk is lost already: nothing is read from it.
     pub lost: bool,
 }
 
-/// Who wants to come in, and from which disks it could be read.
+/// The candidate of a request, and from which disks it could be read.
 #[derive(Clone, Copy, Debug)]
 pub struct FailoverRequest<'a> {
     /// The disk it is read from.
     pub home: usize,
-    /// Its demand there.
+    /// The candidate's demand on its primary disk.
     pub at_home: &'a Demand,
     /// The disk with its other copy, not its home; and its demand there: the same pieces, as they
     /// lie on that disk. `None`: there is no other copy, and whoever loses its home is lost with

@@ -6,13 +6,13 @@ use units::SlotIndex;
 /// One piece of a demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceDue {
-    /// Which.
+    /// Number of the piece.
     pub piece: u32,
-    /// It must be in memory by the end of this slot.
+    /// The piece must be in memory by the end of this slot.
     pub due: SlotIndex,
-    /// Its buffer is let go at the end of this slot.
+    /// The piece's buffer is released at the end of this slot.
     pub release: SlotIndex,
-    /// Its bytes.
+    /// Bytes of the piece.
     pub len: u32,
     /// Nanoseconds that its disk transfers for it, where that is counted.
     pub transfer: u32,

@@ -277,13 +277,13 @@ impl Library {
     }
 
     /// All titles by name, with the number of their copies.
-    pub(crate) fn list(&self) -> Vec<wire::Title> {
+    pub(crate) fn list(&self) -> Vec<wire::ListedTitle> {
         let mut all = BTreeMap::new();
         for mounted in &self.stores {
             for record in mounted.store.titles() {
-                let (content, title): &mut (Content, wire::Title) = all
+                let (content, title): &mut (Content, wire::ListedTitle) = all
                     .entry(record.name.clone())
-                    .or_insert_with(|| (record.content(), wire::Title::from(&record)));
+                    .or_insert_with(|| (record.content(), wire::ListedTitle::from(&record)));
                 if *content == record.content() {
                     *title.copies.get_or_insert(0) += 1;
                 }

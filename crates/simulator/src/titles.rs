@@ -26,7 +26,7 @@ pub(crate) struct Title {
     pub(crate) layout: Arc<Layout>,
     /// Layouts of the title's replicas on other disks.
     pub(crate) copies: Vec<Arc<Layout>>,
-    /// Best first.
+    /// Tracks of each offer, the best offer first.
     pub(crate) offers: Vec<Vec<TrackNumber>>,
     /// The title is fetched as one interleaved file.
     pub(crate) progressive: bool,

@@ -24,27 +24,28 @@ pub(crate) struct ViewerProfile {
     pub(crate) link: BitRate,
     /// Time between its admission and its first request.
     pub(crate) start_delay: Duration,
-    /// It makes no request after its admission.
+    /// The viewer makes no request after its admission.
     pub(crate) silent: bool,
     /// When its socket stops taking data, without being closed.
     pub(crate) socket_stalls_after: Option<Duration>,
-    /// It closes its session when it leaves.
+    /// The viewer closes its session when it leaves.
     pub(crate) closes_session: bool,
     /// Number of fetches that one request of an interleaved file brings.
     pub(crate) fetches_per_request: usize,
-    /// Its network is fast enough and it does not stop reading: once admitted, it must not stall.
+    /// The viewer's network is fast enough and it does not stop reading: once admitted, it must not
+    /// stall.
     pub(crate) well_behaved: bool,
     /// The longest postponement of its start that it prefers to a refusal.
     pub(crate) patience: Duration,
     /// Time after the start of play-out at which it replaces its session by a new one.
     pub(crate) replaces_after: Option<Duration>,
-    /// It has a connection for each request.
+    /// The viewer has a connection for each request.
     pub(crate) reconnects: bool,
     /// Time after the start of play-out at which it closes its connection, if nothing is open.
     pub(crate) away_after: Option<Duration>,
-    /// It closes its connections when it leaves.
+    /// The viewer closes its connections when it leaves.
     pub(crate) hangs_up: bool,
-    /// It ends its session first when it leaves.
+    /// The viewer ends its session first when it leaves.
     pub(crate) ends_session: bool,
 }
 
@@ -176,7 +177,7 @@ pub(crate) struct Viewer {
     /// Number of rows of its player.
     pub(crate) rows: usize,
     pub(crate) socket_stalled: bool,
-    /// It has closed its connections since its last request.
+    /// The viewer has closed its connections since its last request.
     pub(crate) disconnected: bool,
     pub(crate) has_left: bool,
 }
@@ -246,7 +247,7 @@ pub(crate) struct UnsentBuffer {
 
 /// A request as a server's connection has it: what was delivered, and what the socket has taken.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct ViewerRequest {
     pub(crate) viewer: usize,
     pub(crate) session: SessionId,
     pub(crate) fetches: FetchRange,
@@ -269,7 +270,7 @@ pub(crate) struct Request {
     pub(crate) guaranteed_by: Option<Moment>,
 }
 
-impl Request {
+impl ViewerRequest {
     pub(crate) fn new(viewer: usize, session: SessionId, fetches: FetchRange, now: Moment) -> Self {
         Self {
             viewer,

@@ -18,7 +18,7 @@ use crate::outcome::WorldOutcome;
 use crate::scenario::Scenario;
 use crate::titles::{self, Title};
 use crate::trace::{Trace, TraceLine};
-use crate::viewers::{Request, Viewer, ViewerProfile};
+use crate::viewers::{Viewer, ViewerProfile, ViewerRequest};
 use server::engine::{
     Action, DiskNumber, Engine, EngineConfig, PermitId, ReadOutcome, RequestId, SessionId, Status,
 };
@@ -118,7 +118,7 @@ struct World<'a> {
     viewers: Vec<Viewer>,
     /// Open sessions and their viewers.
     sessions: BTreeMap<SessionId, usize>,
-    requests: BTreeMap<RequestId, Request>,
+    requests: BTreeMap<RequestId, ViewerRequest>,
     last_request: u64,
     /// Requests cancelled at this moment; actions about them may still be in the queue.
     cancelled: BTreeSet<RequestId>,

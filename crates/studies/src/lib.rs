@@ -1,8 +1,9 @@
-//! Experiments in virtual time, from seeds: admission policies compared, and published results
-//! made again.
+//! Experiments in virtual time, from seeds: admission policies compared, plans, and published
+//! results made again.
 //!
 //! ```text
 //!   admission   requests ─▶ policies, books and plans of `scheduler` ─▶ one disk model ─▶ report
+//!   plan        a disk and streams ─▶ bounds, and the capacity simulation of `scheduler` ─▶ result
 //!   reproduce   the setup of a paper ─▶ disk models, `meter`'s instruments ─▶ report: ours, theirs
 //! ```
 //!
@@ -15,4 +16,5 @@
 #![warn(missing_docs)]
 
 pub mod admission;
+pub mod plan;
 pub mod reproduce;

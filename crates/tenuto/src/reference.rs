@@ -24,7 +24,7 @@ pub(crate) fn markdown() -> String {
         page.push('\n');
     }
     // Filled by the sections: a group is complete when all commands that share it are written.
-    let mut shared = Shared::default();
+    let mut shared = SharedOptions::default();
     for command in GROUPS.iter().flat_map(|(_, names)| *names) {
         let command = root.find_subcommand(command).expect("a test compares the groups");
         section(&mut page, "", command, &mut shared);
@@ -34,9 +34,9 @@ pub(crate) fn markdown() -> String {
 }
 
 /// Groups of shared options by heading, each with its arguments in the order of the sections.
-type Shared = BTreeMap<String, Vec<Arg>>;
+type SharedOptions = BTreeMap<String, Vec<Arg>>;
 
-fn section(page: &mut String, before: &str, command: &Command, shared: &mut Shared) {
+fn section(page: &mut String, before: &str, command: &Command, shared: &mut SharedOptions) {
     let name = format!("{before} {}", command.get_name()).trim_start().to_owned();
     let _ = writeln!(page, "## tenuto {name}\n\n{}\n", description(command));
     let inner: Vec<&Command> = command.get_subcommands().collect();
@@ -81,7 +81,7 @@ fn ids(command: &Command) -> Vec<&str> {
 
 /// The usage of a command, a table of its own arguments, and the names of the groups that it
 /// shares.
-fn arguments(page: &mut String, name: &str, command: &Command, shared: &mut Shared) {
+fn arguments(page: &mut String, name: &str, command: &Command, shared: &mut SharedOptions) {
     let _ = writeln!(page, "```text\n{}\n```\n", usage(name, command));
     let (own, common): (Vec<&Arg>, Vec<&Arg>) = command
         .get_arguments()
@@ -132,7 +132,7 @@ fn lowered(heading: &str) -> String {
     if acronym { heading.to_owned() } else { heading.to_lowercase() }
 }
 
-fn shared_sections(shared: &Shared) -> String {
+fn shared_sections(shared: &SharedOptions) -> String {
     let mut text = String::new();
     for (group, args) in shared {
         let _ = writeln!(text, "## {group}\n\n| option | default | meaning |\n|---|---|---|");

@@ -25,7 +25,7 @@ pub(crate) fn on_signals(patience: Option<Duration>) -> Result<Arc<DiskStop>, Fa
     // A thread instead of a signal handler: writing notes and removing a disk are not allowed in a
     // handler.
     let look = move || {
-        let (start, mut course) = (Instant::now(), Course { patience, state: State::Working });
+        let (start, mut course) = (Instant::now(), Course { patience, state: StopState::Working });
         loop {
             // Asked for again and again instead of waited for, because the time limits expire
             // without a signal.
@@ -80,11 +80,11 @@ fn end() -> ! {
 #[derive(Debug)]
 struct Course {
     patience: Option<Duration>,
-    state: State,
+    state: StopState,
 }
 
 #[derive(Debug)]
-enum State {
+enum StopState {
     Working,
     Ending(Option<Duration>),
     Pulled(Duration),
@@ -104,14 +104,14 @@ enum Step {
 impl Course {
     fn signal(&mut self, now: Duration) -> Step {
         match self.state {
-            State::Working => {
-                self.state = State::Ending(self.patience.map(|patience| now + patience));
+            StopState::Working => {
+                self.state = StopState::Ending(self.patience.map(|patience| now + patience));
                 Step::Ask(self.patience)
             }
-            State::Ending(_) => self.pull(now),
-            State::Pulled(until) => Step::Still(until.saturating_sub(now)),
+            StopState::Ending(_) => self.pull(now),
+            StopState::Pulled(until) => Step::Still(until.saturating_sub(now)),
             // The process is about to exit, and no signal makes that sooner.
-            State::Over => Step::Still(Duration::ZERO),
+            StopState::Over => Step::Still(Duration::ZERO),
         }
     }
 
@@ -119,9 +119,9 @@ impl Course {
         match self.state {
             // Without a limit only a second signal removes the disk: its users may need hours to
             // finish.
-            State::Ending(Some(until)) if now >= until => Some(self.pull(now)),
-            State::Pulled(until) if now >= until => {
-                self.state = State::Over;
+            StopState::Ending(Some(until)) if now >= until => Some(self.pull(now)),
+            StopState::Pulled(until) if now >= until => {
+                self.state = StopState::Over;
                 Some(Step::GiveUp)
             }
             _ => None,
@@ -129,7 +129,7 @@ impl Course {
     }
 
     fn pull(&mut self, now: Duration) -> Step {
-        self.state = State::Pulled(now + GRACE);
+        self.state = StopState::Pulled(now + GRACE);
         Step::Pull
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     const S: fn(u64) -> Duration = Duration::from_secs;
 
     fn course(patience: Option<Duration>) -> Course {
-        Course { patience, state: State::Working }
+        Course { patience, state: StopState::Working }
     }
 
     #[test]

@@ -12,18 +12,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct CheckedTrack {
     /// The URI of its media playlist, as the multivariant playlist states it.
     pub uri: String,
-    /// Its part of the `CODECS` attribute.
+    /// The track's part of the `CODECS` attribute.
     pub codec: String,
     /// Whether it has pictures.
     pub video: bool,
-    /// Its initialization segment.
+    /// The track's initialization segment.
     pub init: Vec<u8>,
-    /// Its first media segment.
+    /// The track's first media segment.
     pub first: Vec<u8>,
 }
 
 /// A media playlist with the sizes and the content of its segments.
-struct Track {
+struct PlaylistTrack {
     uri: String,
     playlist: MediaPlaylist,
     init: Vec<u8>,
@@ -45,7 +45,7 @@ pub fn check(
         .unwrap_or_else(|error| panic!("{title}: not a multivariant playlist: {error}"));
     check_version(title, multivariant, master.version);
     check_renditions(title, &master.alternatives);
-    let mut tracks: BTreeMap<String, Track> = BTreeMap::new();
+    let mut tracks: BTreeMap<String, PlaylistTrack> = BTreeMap::new();
     let uris = master.variants.iter().map(|variant| variant.uri.clone());
     let renditions = master.alternatives.iter().filter_map(|rendition| rendition.uri.clone());
     for uri in uris.chain(renditions) {
@@ -60,7 +60,7 @@ pub fn check(
     for variant in &master.variants {
         check_variant(title, variant, &master, &tracks, &mut codecs);
     }
-    let checked = |track: Track| CheckedTrack {
+    let checked = |track: PlaylistTrack| CheckedTrack {
         codec: codecs.remove(&track.uri).expect("each track is in a variant"),
         uri: track.uri,
         video: track.video,
@@ -76,7 +76,7 @@ fn check_version(what: &str, text: &str, version: Option<usize>) {
     assert!(version.is_some_and(|it| (6..=7).contains(&it)), "{what}: 7: version {version:?}");
 }
 
-fn load(title: &str, uri: String, fetch: &mut dyn FnMut(&str) -> Vec<u8>) -> Track {
+fn load(title: &str, uri: String, fetch: &mut dyn FnMut(&str) -> Vec<u8>) -> PlaylistTrack {
     let what = format!("{title}, {uri}");
     let text = String::from_utf8(fetch(&uri)).expect("a playlist is UTF-8");
     let playlist: MediaPlaylist = m3u8_rs::parse_media_playlist_res(text.as_bytes())
@@ -97,7 +97,7 @@ fn load(title: &str, uri: String, fetch: &mut dyn FnMut(&str) -> Vec<u8>) -> Tra
         }
     }
     let (timescale, video) = (f64::from(fragments.timescale), fragments.video);
-    Track { uri, playlist, init, first, sizes, segments, timescale, video }
+    PlaylistTrack { uri, playlist, init, first, sizes, segments, timescale, video }
 }
 
 /// 4.3.4.1: the attributes of renditions.
@@ -119,7 +119,7 @@ fn check_renditions(title: &str, renditions: &[AlternativeMedia]) {
     }
 }
 
-fn check_media(what: &str, track: &Track, all_independent: bool) {
+fn check_media(what: &str, track: &PlaylistTrack, all_independent: bool) {
     let playlist = &track.playlist;
     assert!(playlist.end_list, "{what}: 4.3.3.4: a complete playlist has EXT-X-ENDLIST");
     assert_eq!(playlist.playlist_type, Some(MediaPlaylistType::Vod), "{what}: 4.3.3.5");
@@ -155,7 +155,11 @@ fn check_media(what: &str, track: &Track, all_independent: bool) {
 }
 
 /// 6.2.4: variants have the same content and one target duration.
-fn check_equal_content(title: &str, master: &MasterPlaylist, tracks: &BTreeMap<String, Track>) {
+fn check_equal_content(
+    title: &str,
+    master: &MasterPlaylist,
+    tracks: &BTreeMap<String, PlaylistTrack>,
+) {
     let targets: BTreeSet<u64> =
         tracks.values().map(|track| track.playlist.target_duration).collect();
     assert_eq!(targets.len(), 1, "{title}: 6.2.4: target durations {targets:?}");
@@ -174,7 +178,7 @@ fn check_variant(
     title: &str,
     variant: &VariantStream,
     master: &MasterPlaylist,
-    tracks: &BTreeMap<String, Track>,
+    tracks: &BTreeMap<String, PlaylistTrack>,
     codecs: &mut BTreeMap<String, String>,
 ) {
     let what = format!("{title}, variant {}", variant.uri);
@@ -182,7 +186,7 @@ fn check_variant(
     let named = variant.codecs.as_deref().unwrap_or_else(|| panic!("{what}: no CODECS"));
     let named: Vec<&str> = named.split(',').collect();
     codecs.insert(variant.uri.clone(), named[0].to_owned());
-    let members: Vec<&Track> = master
+    let members: Vec<&PlaylistTrack> = master
         .alternatives
         .iter()
         .filter(|rendition| Some(&rendition.group_id) == variant.audio.as_ref())
@@ -196,7 +200,7 @@ fn check_variant(
     }
     assert_eq!(variant.resolution.is_some(), own.video, "{what}: RESOLUTION");
     assert_eq!(variant.frame_rate.is_some(), own.video, "{what}: FRAME-RATE");
-    let most = |rate: fn(&Track) -> f64| {
+    let most = |rate: fn(&PlaylistTrack) -> f64| {
         rate(own) + members.iter().map(|member| rate(member)).fold(0.0, f64::max)
     };
     let average = variant.average_bandwidth.unwrap_or_else(|| panic!("{what}: no average"));
@@ -218,13 +222,13 @@ fn is_bound(stated: u64, rate: f64) -> bool {
     stated >= rate * (1.0 - 1e-6) && stated <= rate * (1.0 + 1e-6) + 3.0
 }
 
-fn mean(track: &Track) -> f64 {
+fn mean(track: &PlaylistTrack) -> f64 {
     rate(track, 0..track.sizes.len()).0
 }
 
 /// 4.1: the largest rate of any contiguous set of segments that lasts between half and one and a
 /// half target durations.
-fn peak(track: &Track) -> f64 {
+fn peak(track: &PlaylistTrack) -> f64 {
     let target = track.playlist.target_duration as f64;
     let mut most = mean(track);
     for first in 0..track.sizes.len() {
@@ -241,7 +245,7 @@ fn peak(track: &Track) -> f64 {
 }
 
 /// Bits per second of a set of segments, and its length in seconds.
-fn rate(track: &Track, set: std::ops::Range<usize>) -> (f64, f64) {
+fn rate(track: &PlaylistTrack, set: std::ops::Range<usize>) -> (f64, f64) {
     let bytes: usize = track.sizes[set.clone()].iter().sum();
     let segments = &track.playlist.segments[set];
     let length: f64 = segments.iter().map(|segment| f64::from(segment.duration)).sum();

@@ -241,6 +241,19 @@ impl<'a> Decoder<'a> {
 const TOO_SHORT: Malformed = Malformed("it ends too early");
 const BAD_VARINT: Malformed = Malformed("a number of variable length that is not in its one form");
 
+/// Bytes as text: two hexadecimal digits for each byte.
+pub fn to_hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Decodes the text of [`to_hex`]; `None` where it is not such text.
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|half| u8::try_from(half).ok());
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

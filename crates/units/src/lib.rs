@@ -12,7 +12,7 @@ pub mod show;
 mod text;
 mod time;
 
-pub use bytes::{Decoder, Encoder, Malformed};
+pub use bytes::{Decoder, Encoder, Malformed, from_hex, to_hex};
 pub use number::{float, index, millis, nanos, rounded};
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
 pub use reason::{Hinted, Reason};

@@ -18,7 +18,7 @@ use units::{ByteCount, nanos};
 
 /// Reads that were given to the disk together.
 #[derive(Clone, Debug)]
-pub(super) struct Round {
+pub(super) struct ReadRound {
     /// Time from the beginning of the calibration until it began.
     pub(super) at: Duration,
     /// Time from its beginning until its last read ended.
@@ -28,13 +28,13 @@ pub(super) struct Round {
 }
 
 /// Rounds of reads of one size, without a pause between them.
-pub(super) type Stretch = Vec<Round>;
+pub(super) type Stretch = Vec<ReadRound>;
 
 /// All that was measured of reads of one size.
 #[derive(Debug, Default)]
 pub(super) struct Stretches(pub(super) Vec<Stretch>);
 
-impl Round {
+impl ReadRound {
     fn reads(&self) -> u64 {
         self.ends.len() as u64
     }
@@ -53,7 +53,7 @@ impl Stretches {
 
     /// The longest time of a read after the end of the one before it.
     pub(super) fn longest(&self) -> Duration {
-        self.0.iter().flatten().map(Round::longest).max().unwrap_or(LEAST)
+        self.0.iter().flatten().map(ReadRound::longest).max().unwrap_or(LEAST)
     }
 
     /// The mean time of a read in the second half of the longest stretch.
@@ -76,7 +76,8 @@ impl Stretches {
     pub(super) fn suspect(&self) -> Option<Suspect> {
         let rounds = || {
             let of = |(at, stretch): (usize, &Stretch)| {
-                let longest = stretch.iter().map(Round::longest).enumerate().max_by_key(|r| r.1);
+                let longest =
+                    stretch.iter().map(ReadRound::longest).enumerate().max_by_key(|r| r.1);
                 longest.map(|(round, longest)| (longest, at, round))
             };
             self.0.iter().enumerate().filter_map(of)
@@ -102,7 +103,7 @@ impl Stretches {
         let each = |stretch: &Stretch| {
             let mut sum = Sum::default().plus(stretch);
             // A stretch may begin after a pause and end before one: then it has one too few.
-            let longest = stretch.iter().map(Round::longest).max().unwrap_or(LEAST);
+            let longest = stretch.iter().map(ReadRound::longest).max().unwrap_or(LEAST);
             if longest > sum.mean() * PAUSE {
                 sum.took += longest;
             }
@@ -194,8 +195,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn plus(mut self, rounds: &[Round]) -> Self {
-        self.reads += rounds.iter().map(Round::reads).sum::<u64>();
+    fn plus(mut self, rounds: &[ReadRound]) -> Self {
+        self.reads += rounds.iter().map(ReadRound::reads).sum::<u64>();
         self.took += rounds.iter().map(|round| round.took).sum::<Duration>();
         self
     }
@@ -206,7 +207,7 @@ impl Sum {
 }
 
 /// Nanoseconds from the beginning of a stretch until the end of each read.
-fn ends(stretch: &[Round]) -> Vec<u64> {
+fn ends(stretch: &[ReadRound]) -> Vec<u64> {
     let mut begin = 0;
     let mut ends = Vec::new();
     for round in stretch {
@@ -217,7 +218,7 @@ fn ends(stretch: &[Round]) -> Vec<u64> {
 }
 
 /// The most by which the reads of a stretch fell behind one every `each`, from any of them on.
-fn delay(stretch: &[Round], each: Duration) -> Duration {
+fn delay(stretch: &[ReadRound], each: Duration) -> Duration {
     let each = i128::from(nanos(each));
     let (mut least, mut most) = (0, 0);
     for (reads, end) in (1..).zip(ends(stretch)) {
@@ -252,7 +253,7 @@ mod tests {
         };
         let ends: Vec<Duration> = (0..reads).map(end).collect();
         let took = *ends.last().unwrap();
-        Stretches(vec![vec![Round { at: Duration::ZERO, took, ends }]])
+        Stretches(vec![vec![ReadRound { at: Duration::ZERO, took, ends }]])
     }
 
     #[test]
@@ -281,7 +282,7 @@ mod tests {
                 let ends: Vec<Duration> =
                     (1..=100).map(|read| Duration::from_millis(read + delay)).collect();
                 let at = Duration::from_millis(100 * number as u64);
-                Round { at, took: *ends.last().unwrap(), ends }
+                ReadRound { at, took: *ends.last().unwrap(), ends }
             };
             Stretches(vec![(0..30).map(round).collect()])
         };

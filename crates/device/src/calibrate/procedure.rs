@@ -2,7 +2,7 @@
 //! [`ReadTimer`] does, a real one or, in tests, a modelled disk in its own time.
 
 use super::offsets::{Random, ReadableArea};
-use super::pace::{PAUSE, Round, Stretch, Stretches};
+use super::pace::{PAUSE, ReadRound, Stretch, Stretches};
 use super::{CalibrateOptions, CalibrateProgress};
 use crate::DeviceError;
 use disk::{Calibration, Outlier, ReadCost, ReadGuarantee, ReadPace, TimedRead, WriteCost};
@@ -241,7 +241,7 @@ impl<'a> Procedure<'a> {
             let RoundTimes { took, ends, .. } =
                 self.read(ReadPattern::Random, count, size, depth, "sweeps")?;
             // A stretch each: what is between them is a pause.
-            measured.0.push(vec![Round { at, took, ends }]);
+            measured.0.push(vec![ReadRound { at, took, ends }]);
             each = measured.mean();
             if measured.time() >= time * 3 / 4 {
                 return Ok(measured);
@@ -257,12 +257,12 @@ impl<'a> Procedure<'a> {
         depth: u32,
         longest: Duration,
         each: Duration,
-    ) -> Result<Round, DeviceError> {
+    ) -> Result<ReadRound, DeviceError> {
         let at = self.bench.elapsed();
         let left = self.options.slot.saturating_sub(longest);
         let count = reads_in(left, each).max(1);
         let RoundTimes { took, ends, .. } = self.read(placement, count, size, depth, "sweeps")?;
-        Ok(Round { at, took, ends })
+        Ok(ReadRound { at, took, ends })
     }
 
     /// Reads of about 1 MiB without a pause, for as long as is asked for. It shows the fewest

@@ -81,7 +81,7 @@ use units::{BitRate, ByteCount, float, nanos, rounded};
 /// reads, and transfer by place.
 #[derive(Clone, PartialEq)]
 pub struct Costs {
-    transfer: Transfer,
+    transfer: TransferCost,
     /// Positioning of a sweep, by its number of reads; more reads are charged as several sweeps.
     positioning: Vec<u64>,
     /// A linear bound of positioning for at least one read: constant and slope.
@@ -96,7 +96,7 @@ pub struct Costs {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Transfer {
+enum TransferCost {
     Model(DiskModel),
     Measured(Measured),
 }
@@ -117,7 +117,7 @@ impl Costs {
             Kind::Flash(chips) => chips.positioning(reads, depth.max(1)),
         };
         let table = (0..=MOST_IN_A_SWEEP).map(|reads| rounded(positioning(reads).ceil()));
-        let costs = Self::new(Transfer::Model(model.clone()), table.collect(), depth);
+        let costs = Self::new(TransferCost::Model(model.clone()), table.collect(), depth);
         let Kind::Spinning(platters) = &model.kind else { return costs };
         costs.with_following(platters.following(largest.0))
     }
@@ -131,7 +131,7 @@ impl Costs {
         Self { following: following.filter(|(nanos, more)| nanos < more), ..self }
     }
 
-    fn new(transfer: Transfer, positioning: Vec<u64>, depth: u32) -> Self {
+    fn new(transfer: TransferCost, positioning: Vec<u64>, depth: u32) -> Self {
         // The slope is that of the longest sweep; the constant lifts the line above the whole
         // table.
         let each = positioning.last().copied().unwrap_or(0).div_ceil(MOST_IN_A_SWEEP);
@@ -175,7 +175,7 @@ impl Costs {
             n => line.once.saturating_add(n.saturating_mul(position)),
         };
         let table = (0..=MOST_IN_A_SWEEP).map(positioning).collect();
-        let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
+        let transfer = TransferCost::Measured(Measured { zones, end: u64::MAX });
         let costs = Self::new(transfer, table, calibration.queue_depth);
         Some(Self { after_pause: line.once, ..costs })
     }
@@ -184,16 +184,16 @@ impl Costs {
     /// end are charged like those before it.
     pub fn transfer(&self, offset: u64, len: u64) -> u64 {
         rounded(match &self.transfer {
-            Transfer::Model(model) => model.transfer_bound(offset, len),
-            Transfer::Measured(measured) => measured.transfer(offset, len),
+            TransferCost::Model(model) => model.transfer_bound(offset, len),
+            TransferCost::Measured(measured) => measured.transfer(offset, len),
         })
     }
 
     /// The longest transfer of `len` bytes at any place, in nanoseconds.
     pub fn slowest_transfer(&self, len: u64) -> u64 {
         rounded(match &self.transfer {
-            Transfer::Model(model) => model.slowest_transfer(len),
-            Transfer::Measured(measured) => {
+            TransferCost::Model(model) => model.slowest_transfer(len),
+            TransferCost::Measured(measured) => {
                 let slowest = measured.zones.iter().map(|(_, per_byte)| *per_byte);
                 (float(len) * slowest.fold(0.0, f64::max)).ceil() + 1.0
             }
@@ -273,8 +273,8 @@ impl Costs {
     /// or if nothing is known of it.
     pub fn place(&self, offset: u64) -> f64 {
         match &self.transfer {
-            Transfer::Model(model) => model.stroke_part(offset),
-            Transfer::Measured(_) => 0.0,
+            TransferCost::Model(model) => model.stroke_part(offset),
+            TransferCost::Measured(_) => 0.0,
         }
     }
 
@@ -282,19 +282,19 @@ impl Costs {
     /// `from`; `None`: from any position. Zero without an actuator, or if nothing is known of it.
     pub fn step(&self, from: Option<u64>, offset: u64) -> u64 {
         match &self.transfer {
-            Transfer::Model(model) => match &model.kind {
+            TransferCost::Model(model) => match &model.kind {
                 Kind::Spinning(p) => rounded(p.step(from, offset).ceil()),
                 Kind::Flash(_) => 0,
             },
-            Transfer::Measured(_) => 0,
+            TransferCost::Measured(_) => 0,
         }
     }
 
     /// Whether reads in a known order can be charged along the path of the head by [`Costs::step`].
     pub fn has_path(&self) -> bool {
         match &self.transfer {
-            Transfer::Model(model) => matches!(model.kind, Kind::Spinning(_)),
-            Transfer::Measured(_) => false,
+            TransferCost::Model(model) => matches!(model.kind, Kind::Spinning(_)),
+            TransferCost::Measured(_) => false,
         }
     }
 
@@ -302,12 +302,12 @@ impl Costs {
     /// its reads from any position of the head.
     pub fn unknown_start(&self) -> u64 {
         match &self.transfer {
-            Transfer::Model(model) => match &model.kind {
+            TransferCost::Model(model) => match &model.kind {
                 Kind::Spinning(p) => rounded(p.unknown_start().ceil()),
                 Kind::Flash(_) => 0,
             },
             // Measured at the worst placement, which begins anywhere.
-            Transfer::Measured(_) => 0,
+            TransferCost::Measured(_) => 0,
         }
     }
 
@@ -330,8 +330,8 @@ impl Costs {
 impl std::fmt::Debug for Costs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let of = match &self.transfer {
-            Transfer::Model(model) => model.name(),
-            Transfer::Measured(_) => "measured",
+            TransferCost::Model(model) => model.name(),
+            TransferCost::Measured(_) => "measured",
         };
         write!(f, "Costs({of}, {} ns for one read)", self.positioning(1))
     }

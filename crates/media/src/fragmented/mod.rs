@@ -43,7 +43,7 @@ pub trait FragmentSink {
 pub struct FragmentReader {
     /// The number of bytes taken so far.
     at: u64,
-    state: State,
+    state: ParserState,
     tracks: Vec<TrackState>,
     /// The owners of the bytes of the next `mdat`s, in order of place.
     runs: VecDeque<Run>,
@@ -55,7 +55,7 @@ pub struct FragmentReader {
 
 /// The parser's state in the outermost list of boxes.
 #[derive(Debug)]
-enum State {
+enum ParserState {
     /// In a box header, of which these bytes have arrived.
     Header(Vec<u8>),
     /// In a box that is collected whole.
@@ -75,7 +75,7 @@ impl Default for FragmentReader {
 impl FragmentReader {
     /// A reader that expects the first byte of a stream.
     pub fn new() -> Self {
-        let state = State::Header(Vec::new());
+        let state = ParserState::Header(Vec::new());
         let (tracks, latm) = (Vec::new(), Vec::new());
         Self { at: 0, state, tracks, runs: VecDeque::new(), latm, failed: false }
     }
@@ -125,9 +125,9 @@ impl FragmentReader {
             return Err(BadStream::AfterError.into());
         }
         let between = match &self.state {
-            State::Header(bytes) => bytes.is_empty(),
+            ParserState::Header(bytes) => bytes.is_empty(),
             // Some writers leave the size of the last box open; only its payload matters.
-            State::Payload { left } => *left == 0 || *left > MAX_SANE_PAYLOAD,
+            ParserState::Payload { left } => *left == 0 || *left > MAX_SANE_PAYLOAD,
             _ => false,
         };
         if !between || !self.runs.is_empty() {
@@ -147,7 +147,7 @@ impl FragmentReader {
         sink: &mut S,
     ) -> Result<(), FragmentError<S::Error>> {
         match &mut self.state {
-            State::Header(have) => {
+            ParserState::Header(have) => {
                 let header = take(rest, header_missing(have), &mut self.at);
                 have.extend_from_slice(header);
                 if header_missing(have) == 0 {
@@ -159,18 +159,18 @@ impl FragmentReader {
                 }
                 Ok(())
             }
-            State::Collect { left, payload, .. } => {
+            ParserState::Collect { left, payload, .. } => {
                 let bytes = take(rest, *left, &mut self.at);
                 *left -= bytes.len();
                 payload.extend_from_slice(bytes);
                 self.close_if_done(sink)
             }
-            State::Skip { left } => {
+            ParserState::Skip { left } => {
                 let bytes = take(rest, usize::try_from(*left).unwrap_or(usize::MAX), &mut self.at);
                 *left -= bytes.len() as u64;
                 self.close_if_done(sink)
             }
-            State::Payload { left } => {
+            ParserState::Payload { left } => {
                 let start = self.at;
                 let bytes = take(rest, usize::try_from(*left).unwrap_or(usize::MAX), &mut self.at);
                 *left -= bytes.len() as u64;
@@ -181,7 +181,7 @@ impl FragmentReader {
     }
 
     /// The state for a box with this header.
-    fn open_box(&self, header: &[u8]) -> Result<State, BadStream> {
+    fn open_box(&self, header: &[u8]) -> Result<ParserState, BadStream> {
         let start = self.at - header.len() as u64;
         let short = u32::from_be_bytes(header[..4].try_into().expect("a whole header"));
         let kind = FourCC::from(*header[4..].first_chunk::<4>().expect("a whole header"));
@@ -199,15 +199,15 @@ impl FragmentReader {
         }
         // Only boxes that are parsed are held in memory; all others pass through.
         let limit = match kind {
-            MDAT => return Ok(State::Payload { left }),
+            MDAT => return Ok(ParserState::Payload { left }),
             MOOV => MAX_MOOV,
             MOOF => MAX_MOOF,
-            _ => return Ok(State::Skip { left }),
+            _ => return Ok(ParserState::Skip { left }),
         };
         let held = usize::try_from(left).ok().filter(|&left| left <= limit);
         let left = held.ok_or(BadStream::BoxTooLarge { kind, at: start, size, limit })?;
         // The declared size is not reserved: its bytes may never arrive.
-        Ok(State::Collect { kind, start, left, payload: Vec::new() })
+        Ok(ParserState::Collect { kind, start, left, payload: Vec::new() })
     }
 
     /// Handles the current box if it is complete.
@@ -216,15 +216,15 @@ impl FragmentReader {
         sink: &mut S,
     ) -> Result<(), FragmentError<S::Error>> {
         let done = match &self.state {
-            State::Header(_) => false,
-            State::Collect { left, .. } => *left == 0,
-            State::Skip { left } | State::Payload { left } => *left == 0,
+            ParserState::Header(_) => false,
+            ParserState::Collect { left, .. } => *left == 0,
+            ParserState::Skip { left } | ParserState::Payload { left } => *left == 0,
         };
         if !done {
             return Ok(());
         }
-        let state = std::mem::replace(&mut self.state, State::Header(Vec::new()));
-        let State::Collect { kind, start, payload, .. } = state else { return Ok(()) };
+        let state = std::mem::replace(&mut self.state, ParserState::Header(Vec::new()));
+        let ParserState::Collect { kind, start, payload, .. } = state else { return Ok(()) };
         // A `moov` or a `moof`: only these two are collected.
         if kind == MOOF {
             if self.tracks.is_empty() {

@@ -13,7 +13,7 @@
 //! decoded otherwise. The speed is unknown here: players themselves play faster.
 
 use super::Packaging;
-use super::segments::{self, Part, Segments, VideoCuts};
+use super::segments::{self, LduRun, Segments, VideoCuts};
 use super::timeline::{Timeline, nearest, ticks};
 use crate::{TrackIndex, TrackKind};
 use std::ops::Range;
@@ -185,7 +185,7 @@ impl Packaging {
                 let earlier = nearest(begins, line.scale) - nearest(at, line.scale);
                 let length = groups.begins[group + 1] - groups.begins[group];
                 at = at + length;
-                (Part { ldus, earlier }, length)
+                (LduRun { ldus, earlier }, length)
             });
             all[i] = Segments::of_parts(parts.collect(), self.target_time());
         }

@@ -10,7 +10,7 @@
 //! list, which they apply.
 
 use super::body::{Body, Slice};
-use super::segments::{Part, data};
+use super::segments::{LduRun, data};
 use super::timeline::{Timeline, ticks};
 use super::track_boxes::{self, TrackHeader};
 use crate::boxes::{write_atom, write_box};
@@ -69,7 +69,7 @@ pub(super) fn segment(
     track: &TrackIndex,
     line: &Timeline,
     number: u16,
-    parts: &[Part],
+    parts: &[LduRun],
     sequence_number: u32,
 ) -> Body {
     let mut body = Body::default();
@@ -91,7 +91,7 @@ pub(super) fn segment(
 }
 
 /// The bytes of a part in a media segment, headers included.
-pub(super) fn size(index: &LduIndex, part: &Part) -> u64 {
+pub(super) fn size(index: &LduIndex, part: &LduRun) -> u64 {
     let bytes = data(index, part.ldus.clone());
     let payload = bytes.end - bytes.start;
     let mdat = if u32::try_from(payload + 8).is_ok() { 8 } else { 16 };
@@ -114,7 +114,7 @@ pub(super) fn write_mdat_header(out: &mut Vec<u8>, payload: u64) {
 fn write_fragment(
     track: &TrackIndex,
     line: &Timeline,
-    part: &Part,
+    part: &LduRun,
     sequence_number: u32,
     data_offset: i32,
 ) -> Vec<u8> {

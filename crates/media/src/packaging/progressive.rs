@@ -26,7 +26,7 @@ use units::{MediaTime, Timescale};
 pub(super) struct Chunk {
     /// The second of the title that they belong to.
     pub(super) second: u64,
-    /// Their byte range in the track's data.
+    /// Byte range of the LDUs in the track's data.
     pub(super) bytes: Range<u64>,
     ldus: Range<usize>,
 }

@@ -15,7 +15,7 @@ use units::MediaTime;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segments {
     /// All parts in order.
-    parts: Vec<Part>,
+    parts: Vec<LduRun>,
     /// The number of the first part of each segment, then the number of parts.
     cuts: Vec<usize>,
     /// The start of each segment, then the end of the last one. Begins with zero, never decreases.
@@ -24,7 +24,7 @@ pub(super) struct Segments {
 
 /// LDUs that are contiguous in the track and in playback.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct LduRun {
     pub(super) ldus: Range<usize>,
     /// The ticks by which it is played earlier than in the whole title (later, if negative).
     pub(super) earlier: i64,
@@ -42,8 +42,8 @@ impl Segments {
     ) -> Self {
         let earlier = nearest(from, line.scale);
         let after = firsts.iter().copied().skip(1).chain([end]);
-        let parts: Vec<Part> =
-            firsts.iter().zip(after).map(|(&a, b)| Part { ldus: a..b, earlier }).collect();
+        let parts: Vec<LduRun> =
+            firsts.iter().zip(after).map(|(&a, b)| LduRun { ldus: a..b, earlier }).collect();
         let mut times: Vec<MediaTime> = Vec::with_capacity(firsts.len() + 1);
         for (number, &first) in firsts.iter().enumerate() {
             // LDUs before the first presented one belong to the first segment.
@@ -60,7 +60,7 @@ impl Segments {
     }
 
     /// Segments of these parts, each with its play-out time, of about the length `target`.
-    pub(super) fn of_parts(parts: Vec<(Part, MediaTime)>, target: MediaTime) -> Self {
+    pub(super) fn of_parts(parts: Vec<(LduRun, MediaTime)>, target: MediaTime) -> Self {
         let mut starts = Vec::with_capacity(parts.len());
         let mut end = MediaTime::ZERO;
         for (_, length) in &parts {
@@ -81,7 +81,7 @@ impl Segments {
     }
 
     /// The parts of a segment, if it exists.
-    pub(super) fn parts(&self, number: usize) -> Option<&[Part]> {
+    pub(super) fn parts(&self, number: usize) -> Option<&[LduRun]> {
         self.parts.get(*self.cuts.get(number)?..*self.cuts.get(number + 1)?)
     }
 
@@ -90,7 +90,7 @@ impl Segments {
         u32::try_from(self.cuts[number]).expect("fewer parts than LDUs")
     }
 
-    pub(super) fn first_part(&self) -> Option<&Part> {
+    pub(super) fn first_part(&self) -> Option<&LduRun> {
         self.parts.first()
     }
 

@@ -1,8 +1,8 @@
 //! The kernel's counters at one moment.
 
 use super::proc::{
-    Disk, Interface, NfsMount, Tcp, Ticks, Waiting, diskstats, mountstats, net_dev, schedstat,
-    stat, tcp,
+    DiskCounters, Interface, NfsMount, Tcp, Ticks, Waiting, diskstats, mountstats, net_dev,
+    schedstat, stat, tcp,
 };
 use super::stack::Stack;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(crate) struct SystemCounters {
     pub(super) wall: SystemTime,
     pub(super) processors: Vec<Ticks>,
     /// Counters of the block devices that were requested, in that order.
-    pub(super) disks: Vec<Disk>,
+    pub(super) disks: Vec<DiskCounters>,
     pub(super) interfaces: Vec<Interface>,
     pub(super) tcp: Option<Tcp>,
     pub(super) nfs: Option<NfsMount>,

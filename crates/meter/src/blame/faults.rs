@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) enum Fault {
     /// The meter itself was slow.
     Meter,
-    /// Its threads waited for a processor, or the hypervisor had taken it away.
+    /// The agent's threads waited for a processor, or the hypervisor had taken it away.
     AgentCpu,
 }
 

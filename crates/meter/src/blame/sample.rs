@@ -1,7 +1,7 @@
 //! The activity of a machine between two moments: the difference of two readings of its counters.
 
 use super::SystemCounters;
-use super::proc::{Disk, Interface, Ticks};
+use super::proc::{DiskCounters, Interface, Ticks};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use units::float;
@@ -194,8 +194,8 @@ fn processor(before: &Ticks, after: &Ticks) -> Processor {
     }
 }
 
-fn device(before: &Disk, after: &Disk, seconds: f64) -> Device {
-    let more = |count: fn(&Disk) -> u64| count(after).saturating_sub(count(before));
+fn device(before: &DiskCounters, after: &DiskCounters, seconds: f64) -> Device {
+    let more = |count: fn(&DiskCounters) -> u64| count(after).saturating_sub(count(before));
     let requests = more(|disk| disk.requests);
     Device {
         name: after.name.clone(),
@@ -233,7 +233,7 @@ mod tests {
     fn counters(at: Instant, wall: SystemTime, scale: u64) -> SystemCounters {
         let ticks =
             Ticks { busy: 30 * scale, softirq: 10 * scale, steal: 20 * scale, all: 100 * scale };
-        let disk = Disk {
+        let disk = DiskCounters {
             name: "sda".into(),
             requests: 50 * scale,
             bytes_read: 1000 * scale,

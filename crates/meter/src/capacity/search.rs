@@ -74,7 +74,7 @@ pub(crate) struct RunResult {
 pub(crate) struct SearchResult {
     /// The largest number of streams held: in a long run, or in a short one if no long run held.
     pub streams: u32,
-    /// They held again in a longer run after an overload.
+    /// The streams held again in a longer run after an overload.
     pub confirmed: bool,
     /// The smallest count that failed. It is more than one above `streams` if the run budget ended
     /// first, or if counts between them both held and failed.

@@ -87,7 +87,7 @@ impl Drop for Helpers {
 }
 
 /// A part of a result: that of one worker. Parts of a step are added up.
-pub(super) trait Part: DeserializeOwned {
+pub(super) trait WorkerResult: DeserializeOwned {
     /// Adds what another worker has measured in the same step.
     fn add(&mut self, other: Self);
     /// States which agent measured this part, where it is not clear from the figures.
@@ -116,9 +116,10 @@ impl AgentsTarget {
             !observer.is_stopped()
         };
         fleet.prepare(task, workers, &mut watch)?;
-        let facts = fleet.agents.iter().flat_map(|agent| &agent.workers);
-        let facts = facts.filter_map(|worker| worker.facts.clone()).next();
-        let facts = facts.ok_or_else(|| MeterError::usage("no agent is named"))?;
+        let mut workers_of_all = fleet.agents.iter().flat_map(|agent| &agent.workers);
+        let facts = workers_of_all
+            .find_map(|worker| worker.facts.clone())
+            .ok_or_else(|| MeterError::usage("no agent is named"))?;
         Ok(Self {
             fleet: RefCell::new(fleet),
             workers: config.all_workers(),
@@ -144,7 +145,7 @@ impl AgentsTarget {
     }
 
     /// Runs the streams of a plan, divided among the workers as evenly as possible.
-    pub(super) fn streams<P: Part>(
+    pub(super) fn streams<P: WorkerResult>(
         &self,
         plan: &StreamsPlan,
         live: Option<&Live>,
@@ -190,7 +191,7 @@ impl AgentsTarget {
         (0..workers).map(move |number| count / workers + u32::from(number < count % workers))
     }
 
-    fn run<P: Part>(
+    fn run<P: WorkerResult>(
         &self,
         steps: Vec<Option<WorkerStep>>,
         live: Option<&Live>,

@@ -6,7 +6,7 @@ use super::search::Probe;
 use crate::capacity::{HoldRule, RunVerdict};
 use crate::error::MeterError;
 use crate::report::{
-    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, late_and_lost,
+    Block, KeyFigure, LineShape, Page, Plot, Series, StreamDemand, in_time, late, late_and_lost,
     round_spread, run_plots, spread_spans, time,
 };
 use crate::rounds::Spread;
@@ -18,7 +18,7 @@ pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
     let conclusion = found.conclusion();
     let holds = conclusion[0].1.clone();
     let mut blocks =
-        vec![Block::Findings(findings(found)), Block::Heading("What this means".into())];
+        vec![Block::KeyFigures(key_figures(found)), Block::Heading("What this means".into())];
     blocks.extend(meaning(found).into_iter().map(Block::Text));
     blocks.extend([
         Block::facts(["what", "found"], conclusion),
@@ -47,10 +47,10 @@ pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
 }
 
 /// The main figures of the page.
-fn findings(found: &CapacityResult<'_>) -> Vec<Finding> {
+fn key_figures(found: &CapacityResult<'_>) -> Vec<KeyFigure> {
     let CapacityResult { subject, rule, runs } = found;
     let verdict = runs.verdict;
-    let finding = |name: &str, value: String, meaning: String| Finding {
+    let finding = |name: &str, value: String, meaning: String| KeyFigure {
         name: name.to_owned(),
         value,
         meaning,

@@ -172,6 +172,7 @@ fn run_part(
     let report = match part {
         Network => {
             check_network(target)?;
+            // A file that the server caches: the network is the limit, not its disks.
             let size = target.size.min(SMALL);
             ramp("ebu-single-read", TargetSpec { size, ..target.clone() }, out)?
         }
@@ -186,6 +187,7 @@ fn run_part(
                 return Err(MeterError::usage("it needs a second node")
                     .hint("name a directory there with --second"));
             }
+            // Two settings are compared, so that neither needs the length of a ramp's step.
             let length = step.map_or(COMPARED, |step| step.min(COMPARED));
             let scale = Scale { size: ByteCount(target.size.0 / 4), clients: 4 };
             let plan = StudyPlan { scale, length, repeats: config.repeats, seed: *seed };

@@ -70,7 +70,7 @@ struct JobUnit {
 
 /// A group that is ready to run.
 struct JobGroup {
-    /// Its number in the job, from 0.
+    /// The group's number in the job, from 0.
     number: usize,
     name: String,
     runs: StreamRuns,

@@ -17,7 +17,7 @@ use units::show::count;
 
 /// What one group of a job found.
 pub(super) struct GroupResult {
-    /// Its number in the job, from 0.
+    /// The group's number in the job, from 0.
     pub(super) number: usize,
     pub(super) name: String,
     pub(super) subject: Subject,

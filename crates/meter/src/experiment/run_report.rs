@@ -49,7 +49,7 @@ impl RunFigures<'_> {
                 "frames": stream.frames,
                 "late": stream.late,
                 "longest_outage": stream.longest_outage.as_secs_f64(),
-                "aggregate_drift": stream.aggregate_drift.as_secs_f64(),
+                "accumulated_drift": stream.accumulated_drift.as_secs_f64(),
                 "consecutive_drift": stream.consecutive_drift.as_secs_f64(),
             })
         });

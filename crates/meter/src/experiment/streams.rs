@@ -8,7 +8,7 @@
 //! ```
 
 use super::agents_page::AgentFigures;
-use super::agents_target::{AgentsConfig, Part};
+use super::agents_target::{AgentsConfig, WorkerResult};
 use super::attribution::{self, Attribution, check_complete, check_valid};
 use super::capacity::{self, SearchConfig};
 use super::metrics::MetricsServer;
@@ -574,7 +574,7 @@ pub(super) struct Measured {
     pub(super) attribution: Option<Attribution>,
 }
 
-impl Part for Measured {
+impl WorkerResult for Measured {
     fn add(&mut self, other: Self) {
         // The machine that was late first shows what was full.
         let first = |one: &StreamsOutcome| one.first_late().unwrap_or(usize::MAX);
@@ -620,7 +620,7 @@ impl Part for Measured {
 /// The report of a run for a terminal.
 pub(super) fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
     let RunFigures { subject, outcome, attribution, .. } = figures;
-    let drift = |stream: &StreamStats| stream.aggregate_drift;
+    let drift = |stream: &StreamStats| stream.accumulated_drift;
     let worst = outcome.streams.iter().copied().max_by_key(drift).unwrap_or_default();
     let mut lines = vec![
         ("streams", format!("{} {}, {} together", plan.streams, subject.what, plan.rate())),
@@ -637,7 +637,7 @@ pub(super) fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
             "drift",
             format!(
                 "of the worst stream {} in all, {} in a row",
-                time(worst.aggregate_drift),
+                time(worst.accumulated_drift),
                 time(worst.consecutive_drift)
             ),
         ),

@@ -2,7 +2,7 @@
 //! transfers`).
 
 use super::agents_page::AgentFigures;
-use super::agents_target::{AgentsConfig, Part};
+use super::agents_target::{AgentsConfig, WorkerResult};
 use super::metrics::MetricsServer;
 use super::port::{Traffic, check_not_stuck, close_port};
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
@@ -352,7 +352,7 @@ fn scenario(runs: &TransferRuns<'_>) -> Value {
     })
 }
 
-impl Part for TransfersOutcome {
+impl WorkerResult for TransfersOutcome {
     fn add(&mut self, other: Self) {
         Self::add(self, other);
     }

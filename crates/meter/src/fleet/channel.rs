@@ -5,10 +5,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::Sha256;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use units::{Hinted, Reason};
+use units::{Hinted, Reason, from_hex, to_hex};
 
 /// The secret that controller and agent share.
 #[derive(Clone)]
@@ -121,24 +120,12 @@ fn hash(key: &[u8]) -> Hash {
 fn nonce() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(hex(&bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn bytes(hex: &str) -> Option<Vec<u8>> {
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    hex.as_bytes().chunks(2).map(pair).collect()
+    Ok(to_hex(&bytes))
 }
 
 /// Whether `given` is this MAC in hexadecimal; the comparison takes constant time.
 fn proves(mac: Hash, given: &str) -> bool {
-    bytes(given).is_some_and(|given| mac.verify_slice(&given).is_ok())
+    from_hex(given).is_some_and(|given| mac.verify_slice(&given).is_ok())
 }
 
 /// The sending end of a connection.
@@ -247,7 +234,7 @@ pub(super) fn accept<R: Read, W: Write>(
     if !proves(token.mac("controller", &nonce, &prove.nonce), &prove.mac) {
         return Err(refused(WireError::NotProven("the controller does not know the token")));
     }
-    let mac = hex(&token.mac("agent", &nonce, &prove.nonce).finalize().into_bytes());
+    let mac = to_hex(&token.mac("agent", &nonce, &prove.nonce).finalize().into_bytes());
     plain(&mut to, &Welcome::Yes { mac, about })?;
     let [inward, outward] = token.keys(&nonce, &prove.nonce);
     Ok((Receiver { from, key: inward, number: 0 }, Sender { to, key: outward, number: 0 }))
@@ -262,7 +249,7 @@ pub(super) fn greet<R: Read, W: Write>(
     let hello: Hello = parsed(&frame(&mut from, LARGEST_UNPROVEN)?)?;
     same(hello.version, &hello.program)?;
     let nonce = nonce()?;
-    let mac = hex(&token.mac("controller", &hello.nonce, &nonce).finalize().into_bytes());
+    let mac = to_hex(&token.mac("controller", &hello.nonce, &nonce).finalize().into_bytes());
     let prove = Prove { version: VERSION, program: PROGRAM.to_owned(), nonce: nonce.clone(), mac };
     plain(&mut to, &prove)?;
     let (mac, about) = match parsed(&frame(&mut from, LARGEST_UNPROVEN)?)? {

@@ -12,7 +12,7 @@ use serde::Serialize;
 /// The offset of another clock from this one, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Offset {
-    /// Their clock minus ours.
+    /// The agent's clock minus the controller's.
     pub offset_ns: i64,
     /// The largest possible error.
     pub wrong_by_at_most_ns: u64,

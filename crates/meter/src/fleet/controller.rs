@@ -39,7 +39,7 @@ pub(crate) struct AgentState {
     pub clock: Offset,
     /// The delay with which it started its workers, in nanoseconds; `None` if it never did.
     pub begun_late_ns: Option<u64>,
-    /// Its workers in order.
+    /// The agent's workers in order.
     pub workers: Vec<WorkerState>,
     /// The reason why the agent was lost.
     pub lost: Option<Reason>,

@@ -54,9 +54,9 @@ struct ReasonOnTheWire {
 /// A machine on which an agent runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct About {
-    /// Its host name.
+    /// The agent's host name.
     pub host: String,
-    /// Its number of processors.
+    /// The agent's number of processors.
     pub processors: usize,
     /// The version of its kernel.
     pub kernel: String,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use units::ByteCount;
 
 /// A server in the far namespace, stopped when it is dropped.
-pub(super) struct Server {
+pub(super) struct FarServer {
     pub(super) address: SocketAddr,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -26,7 +26,7 @@ pub(super) struct ExchangeResult {
     pub(super) response: Times,
 }
 
-impl Server {
+impl FarServer {
     pub(super) fn start(pair: &NamespacePair) -> Result<Self, NetworkError> {
         let (place, over) = (pair.far(), Arc::new(AtomicBool::new(false)));
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -46,7 +46,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for FarServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         let _ = self.thread.take().map(JoinHandle::join);

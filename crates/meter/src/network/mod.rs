@@ -23,7 +23,7 @@ pub(crate) use condition::{Condition, conditions};
 pub(crate) use counters::TcpCounters;
 
 use crate::streams::Times;
-use exchange::{Server, load};
+use exchange::{FarServer, load};
 use pair::NamespacePair;
 use std::io;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub(crate) enum NetworkError {
     Tool {
         /// The command line.
         command: String,
-        /// Its message, and the remedy.
+        /// The message, and the remedy.
         reason: Reason,
     },
     /// The kernel refused an operation.
@@ -144,7 +144,7 @@ pub(crate) fn study(
         return Err(NetworkError::NotRoot);
     }
     let pair = NamespacePair::make()?;
-    let server = Server::start(&pair)?;
+    let server = FarServer::start(&pair)?;
     let mut all = Vec::new();
     for condition in conditions {
         if !go_on(condition) {

@@ -26,7 +26,7 @@ pub use text::{TextTable, facts};
 pub use crate::streams::{LiveFigures, heat_band, heat_band_begins};
 pub use findings::{Cell, Figure, NamedCell, Report, Table, cell};
 pub use heat::{HeatMap, Square};
-pub use page::{Block, Finding, Page, VerdictKind};
+pub use page::{Block, KeyFigure, Page, VerdictKind};
 pub use plot::{LineShape, Plot, PlotError, Series, shares};
 pub(crate) use rounds::spread_spans;
 pub use rounds::{rounds_chart, spread_chart};

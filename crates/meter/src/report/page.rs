@@ -25,7 +25,7 @@ pub enum Block {
     /// The result in one sentence, in the colour of its kind.
     Verdict(VerdictKind, String),
     /// The main figures, side by side.
-    Findings(Vec<Finding>),
+    KeyFigures(Vec<KeyFigure>),
     /// A table with a header. Columns in which all cells begin with a digit are aligned right.
     Table {
         /// The headings of the columns.
@@ -47,7 +47,7 @@ pub enum Block {
 pub enum VerdictKind {
     /// What was asked of the storage was held.
     Held,
-    /// It was not held.
+    /// The load was not held.
     NotHeld,
     /// The measurement does not tell.
     Unknown,
@@ -55,7 +55,7 @@ pub enum VerdictKind {
 
 /// One main figure of a report.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct KeyFigure {
     /// The name of the figure in a word or two.
     pub name: String,
     /// The value, shown large.
@@ -109,8 +109,8 @@ impl Block {
                 };
                 writeln!(out, "<p class=\"verdict {class}\">{}</p>", escape(text))
             }
-            Self::Findings(findings) => {
-                let all: String = findings.iter().map(Finding::html).collect();
+            Self::KeyFigures(findings) => {
+                let all: String = findings.iter().map(KeyFigure::html).collect();
                 writeln!(out, "<div class=\"findings\">\n{all}</div>")
             }
             Self::Table { head, rows } => {
@@ -139,7 +139,7 @@ impl Block {
     }
 }
 
-impl Finding {
+impl KeyFigure {
     fn html(&self) -> String {
         let [name, value, meaning] =
             [&self.name, &self.value, &self.meaning].map(|text| escape(text));
@@ -217,7 +217,7 @@ mod tests {
                 Block::Verdict(VerdictKind::NotHeld, "9 of 10 < late.".into()),
                 Block::Heading("Run".into()),
                 Block::Code("tenuto play \"x\"".into()),
-                Block::Findings(vec![Finding {
+                Block::KeyFigures(vec![KeyFigure {
                     name: "holds".into(),
                     value: "> 3".into(),
                     meaning: "Sure.".into(),

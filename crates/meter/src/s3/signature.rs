@@ -15,6 +15,7 @@ use rusty_s3::Method;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
+use units::to_hex;
 use ureq::http::Uri;
 
 /// The credentials that sign requests to one region.
@@ -57,8 +58,10 @@ impl Signer {
     fn authorization(&self, request: &Signed<'_>, time: &str, service: &str) -> String {
         let day = &time[..DAY];
         let scope = format!("{day}/{}/{service}/aws4_request", self.region);
-        let text =
-            format!("{ALGORITHM}\n{time}\n{scope}\n{}", hex(&Sha256::digest(request.canonical())));
+        let text = format!(
+            "{ALGORITHM}\n{time}\n{scope}\n{}",
+            to_hex(&Sha256::digest(request.canonical()))
+        );
         let secret = format!("AWS4{}", self.secret).into_bytes();
         let steps = [day, &self.region, service, "aws4_request", &text];
         let signature = steps.iter().fold(secret, |key, step| hmac(&key, step));
@@ -66,7 +69,7 @@ impl Signer {
             "{ALGORITHM} Credential={}/{scope}, SignedHeaders={}, Signature={}",
             self.key,
             request.names(),
-            hex(&signature)
+            to_hex(&signature)
         )
     }
 }
@@ -106,13 +109,6 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// A time in the basic format of ISO 8601: `20130524T000000Z`.

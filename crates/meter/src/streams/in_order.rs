@@ -7,7 +7,7 @@ use units::Moment;
 
 /// A stream and the state of its account in frame order.
 #[derive(Default)]
-pub(super) struct Viewer {
+pub(super) struct OrderedStream {
     stats: StreamStats,
     /// Frames that arrived before an earlier frame.
     early: BTreeMap<u64, FrameArrival>,
@@ -24,7 +24,7 @@ pub(super) struct FrameArrival {
     pub(super) late: bool,
 }
 
-impl Viewer {
+impl OrderedStream {
     /// The frame that is shown next.
     pub(super) fn next(&self) -> u64 {
         self.stats.frames
@@ -52,7 +52,7 @@ impl Viewer {
         }
         let drift = came.at.since(due);
         stats.late += 1;
-        stats.aggregate_drift += drift;
+        stats.accumulated_drift += drift;
         self.run += drift;
         stats.consecutive_drift = stats.consecutive_drift.max(self.run);
         let (from, until) = match self.outage {

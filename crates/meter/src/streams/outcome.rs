@@ -75,7 +75,7 @@ pub struct StreamStats {
     pub longest_outage: Duration,
     /// Accumulated drift factor: the sum of the times by which frames were late. An early frame
     /// waits in the buffer and is not early for the viewer.
-    pub aggregate_drift: Duration,
+    pub accumulated_drift: Duration,
     /// Consecutive drift factor: the largest such sum over consecutive late frames.
     pub consecutive_drift: Duration,
 }

@@ -30,14 +30,14 @@ pub(super) struct Pacer {
     watched: u64,
     /// The intervals between clock readings in which other programs ran, and the rest of the judged
     /// time.
-    window: Window,
+    window: JudgedTime,
     /// The end of the back-off's sleep, and the length of the next one.
     rests_until: Moment,
     rest: Duration,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Window {
+struct JudgedTime {
     watched: u64,
     lost: u64,
 }
@@ -48,7 +48,7 @@ impl Pacer {
             spin,
             ahead: LEAST_AHEAD,
             watched: 0,
-            window: Window::default(),
+            window: JudgedTime::default(),
             rests_until: Moment::ZERO,
             rest: FIRST_REST,
         }
@@ -120,7 +120,7 @@ impl Pacer {
 
     /// Decides whether polling is useful.
     fn judge(&mut self, now: Moment) {
-        let Window { watched, lost } = self.window;
+        let JudgedTime { watched, lost } = self.window;
         if watched + lost < JUDGED_AFTER {
             return;
         }
@@ -132,7 +132,7 @@ impl Pacer {
         } else {
             self.rest = FIRST_REST;
         }
-        self.window = Window::default();
+        self.window = JudgedTime::default();
     }
 }
 

@@ -4,7 +4,7 @@
 //! and calculates in nanoseconds.
 
 use super::backlog::{growth, tested_every};
-use super::in_order::{FrameArrival, Viewer};
+use super::in_order::{FrameArrival, OrderedStream};
 use super::issuer::{IssuedRead, Issuer};
 use super::live_sample::LiveFigures;
 use super::{BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan};
@@ -28,7 +28,7 @@ pub(super) struct StreamsTally<'a> {
     complete_rounds: usize,
     /// The number of complete rounds at which a continued run is tested next.
     tested_at: usize,
-    viewers: Vec<Viewer>,
+    viewers: Vec<OrderedStream>,
     log: &'a mut dyn RecordSink,
 }
 
@@ -43,7 +43,7 @@ impl<'a> StreamsTally<'a> {
             judged: Vec::new(),
             complete_rounds: 0,
             tested_at: usize::try_from(plan.frames()).unwrap_or(usize::MAX),
-            viewers: (0..plan.streams).map(|_| Viewer::default()).collect(),
+            viewers: (0..plan.streams).map(|_| OrderedStream::default()).collect(),
             log,
         }
     }
@@ -262,7 +262,7 @@ impl<'a> StreamsTally<'a> {
         StreamsOutcome {
             backlog_growth,
             rounds: self.late_rounds.len() as u64,
-            streams: viewers.iter().map(Viewer::so_far).collect(),
+            streams: viewers.iter().map(OrderedStream::so_far).collect(),
             took: now.since(self.origin),
             complete,
             method,

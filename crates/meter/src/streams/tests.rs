@@ -192,7 +192,7 @@ fn the_late_frames_of_a_freeze_are_counted_exactly() {
     // The response time includes the freeze, the service time only that of the reads in it.
     assert!(outcome.response.quantile(0.95) > outcome.service().quantile(0.5) * 10);
     let worst = outcome.streams.iter().max_by_key(|stream| stream.late).unwrap();
-    assert!(worst.consecutive_drift > outage && worst.aggregate_drift >= worst.consecutive_drift);
+    assert!(worst.consecutive_drift > outage && worst.accumulated_drift >= worst.consecutive_drift);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_failed_read_is_a_missing_frame() {
     // Three pictures of 40 ms in a row were missing.
     let stats = outcome.streams[0];
     assert_eq!(stats.longest_outage, Duration::from_millis(120));
-    assert_eq!(stats.aggregate_drift, Duration::from_millis(120));
+    assert_eq!(stats.accumulated_drift, Duration::from_millis(120));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub enum StudyTarget {
     One {
         /// The path of the file or device.
         path: PathBuf,
-        /// Its whole size.
+        /// Size of the whole device.
         size: ByteCount,
     },
     /// As many disks of this model as a setting needs.

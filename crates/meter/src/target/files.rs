@@ -42,10 +42,10 @@ pub(crate) struct Use {
 /// The treatment of a file that is opened for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Anew {
-    /// It is overwritten in parts.
+    /// The file is overwritten in parts.
     #[default]
     No,
-    /// It is created again under its name, as cameras do.
+    /// The file is created again under its name, as cameras do.
     InPlace,
     /// A new file is written beside it and takes its name when it is complete and closed, as
     /// editors do: a reader sees the old file or the new one.

@@ -111,7 +111,7 @@ pub enum TargetError {
     ShortFrame {
         /// The path of the frame.
         path: PathBuf,
-        /// Its size.
+        /// The file's size.
         has: ByteCount,
         /// The size of the profile's frames.
         least: ByteCount,

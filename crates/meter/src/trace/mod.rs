@@ -39,7 +39,7 @@ pub(crate) struct Trace {
     /// The operations in order of time.
     pub operations: Vec<Operation>,
     /// Mean rates, for a format that has no single operations.
-    pub rates: Option<Rates>,
+    pub rates: Option<DeviceRates>,
 }
 
 /// A read or a write.
@@ -59,7 +59,7 @@ pub(crate) struct Operation {
 
 /// The figures that `sar` reports of a device, averaged over its lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rates {
+pub(crate) struct DeviceRates {
     /// Reads and writes per second.
     pub operations: f64,
     /// Bytes read per second.

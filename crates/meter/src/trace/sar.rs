@@ -8,7 +8,7 @@
 //! Columns are found by their names, which differ between versions (`rd_sec/s` is older). The lines
 //! `Average:` repeat the lines above and are skipped. Reads and writes have one mean size.
 
-use super::{Rates, Trace, TraceError, wanted};
+use super::{DeviceRates, Trace, TraceError, wanted};
 use std::collections::BTreeMap;
 
 pub(super) fn is(text: &str) -> bool {
@@ -76,7 +76,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         let names: Vec<&str> = devices.keys().copied().collect();
         return Err(TraceError::Several(names.join(", ")));
     }
-    let rates = devices.values().next().map(|Sums(lines, operations, read, written)| Rates {
+    let rates = devices.values().next().map(|Sums(lines, operations, read, written)| DeviceRates {
         operations: operations / lines,
         bytes_read: read / lines,
         bytes_written: written / lines,

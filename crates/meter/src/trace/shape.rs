@@ -1,6 +1,6 @@
 //! The statistics of a trace (mix, sequential share, sizes, rate) and the profile made of them.
 
-use super::{Operation, Rates, Trace};
+use super::{DeviceRates, Operation, Trace};
 use crate::profiles::{Definition, Drawn, Fps, MILLION, OperationMix, Pattern, Profile, Status};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn fraction(frames: u64, seconds: u32) -> Fps {
     Fps { frames: part(frames), seconds: part(seconds.into()) }
 }
 
-fn of_rates(rates: Rates) -> TraceShape {
+fn of_rates(rates: DeviceRates) -> TraceShape {
     let bytes = rates.bytes_read + rates.bytes_written;
     let size = rounded(bytes / rates.operations).max(1);
     // Totals tell nothing of order: sequential reads are assumed.

@@ -10,7 +10,7 @@ use units::{index, millis};
 
 /// One transfer of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct DrawnTransfer {
     /// The pause before it.
     pub delay: Duration,
     /// The index of the file.
@@ -27,7 +27,7 @@ pub struct Transfer {
     pub block: u32,
 }
 
-impl Transfer {
+impl DrawnTransfer {
     /// The number of blocks.
     pub fn blocks(&self) -> u32 {
         let blocks = self.length.div_ceil(u64::from(self.block));
@@ -73,7 +73,7 @@ impl TransferDraw {
     }
 
     /// The client's next transfer.
-    pub fn next(&mut self, client: u32) -> Transfer {
+    pub fn next(&mut self, client: u32) -> DrawnTransfer {
         let Self { mix, dice, cells, drawn } = self;
         let dice = &mut dice[index(client)];
         let delay = Duration::from_millis(dice.below(millis(mix.delay)));
@@ -117,11 +117,11 @@ impl TransferDraw {
         if mix.ms_meter {
             length = length / u64::from(block) * u64::from(block);
         }
-        Transfer { delay, file, kind, random, start, length, block }
+        DrawnTransfer { delay, file, kind, random, start, length, block }
     }
 
     /// The position of a block of a random transfer.
-    pub fn place(&mut self, client: u32, transfer: &Transfer) -> u64 {
+    pub fn place(&mut self, client: u32, transfer: &DrawnTransfer) -> u64 {
         if self.mix.drawn.is_some() {
             return transfer.start;
         }
@@ -133,9 +133,9 @@ impl TransferDraw {
 }
 
 /// An operation of a trace as a transfer of one block.
-fn of_trace(draw: profiles::DrawnOperation, file: u32, delay: Duration) -> Transfer {
+fn of_trace(draw: profiles::DrawnOperation, file: u32, delay: Duration) -> DrawnTransfer {
     let profiles::DrawnOperation { write, sequential, offset: start, bytes: length, .. } = draw;
-    Transfer {
+    DrawnTransfer {
         delay,
         file,
         kind: if write { OperationKind::Write } else { OperationKind::Read },

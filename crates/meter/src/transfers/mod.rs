@@ -30,7 +30,7 @@ mod run;
 
 pub(crate) use cells::Cells;
 pub use dice::{Dice, Glibc};
-pub use draw::{Transfer, TransferDraw};
+pub use draw::{DrawnTransfer, TransferDraw};
 pub use mix::{Length, MixError, TransferMix};
 pub use outcome::{PerClient, PerSecond, TransferRow, TransferRowKey, TransfersOutcome};
 pub use run::{TransfersPlan, run};

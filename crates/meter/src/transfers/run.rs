@@ -1,6 +1,8 @@
 //! The run of transfers: clients that start, continue and end them.
 
-use super::{PerClient, Transfer, TransferDraw, TransferMix, TransferRowKey, TransfersOutcome};
+use super::{
+    DrawnTransfer, PerClient, TransferDraw, TransferMix, TransferRowKey, TransfersOutcome,
+};
 use crate::grown;
 use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::progress::RunProgress;
@@ -32,20 +34,20 @@ pub struct TransfersPlan {
 /// The state of a client.
 #[derive(Clone, Debug)]
 enum TransferClient {
-    /// It waits until a moment and then begins this transfer.
-    Waits(Moment, Transfer),
-    /// Its next block is due at a moment.
+    /// The client waits until a moment and then begins this transfer.
+    Waits(Moment, DrawnTransfer),
+    /// The client's next block is due at a moment.
     Paced(Moment, Moving),
     /// A block of a transfer is in flight.
     Moves(Moving),
-    /// It has made all its transfers.
+    /// The client has made all its transfers.
     Done,
 }
 
 /// A transfer in progress.
 #[derive(Clone, Debug)]
 struct Moving {
-    transfer: Transfer,
+    transfer: DrawnTransfer,
     /// The number of the transfer among the client's.
     number: u64,
     /// The moment at which it began.
@@ -182,7 +184,7 @@ impl TransfersRun<'_> {
     }
 
     /// Begins a transfer. Returns the moment at which its first block is due, if that is later.
-    fn begin(&mut self, client: u32, transfer: Transfer) -> Result<Moment, DeviceError> {
+    fn begin(&mut self, client: u32, transfer: DrawnTransfer) -> Result<Moment, DeviceError> {
         let began = self.port.now();
         let number = self.begun[index(client)];
         self.begun[index(client)] += 1;
@@ -400,7 +402,7 @@ impl TransfersRun<'_> {
     }
 }
 
-fn key(transfer: &Transfer) -> TransferRowKey {
+fn key(transfer: &DrawnTransfer) -> TransferRowKey {
     TransferRowKey { kind: transfer.kind, random: transfer.random, block: transfer.block }
 }
 

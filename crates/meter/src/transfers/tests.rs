@@ -14,12 +14,12 @@ fn mix(name: &str) -> TransferMix {
     TransferMix::of(&profiles::named(name).unwrap(), 4, ByteCount(8 << 30))
 }
 
-fn drawn(mix: &TransferMix, count: usize) -> Vec<Transfer> {
+fn drawn(mix: &TransferMix, count: usize) -> Vec<DrawnTransfer> {
     let mut draw = TransferDraw::new(mix, 1, 5);
     (0..count).map(|_| draw.next(0)).collect()
 }
 
-fn percent(transfers: &[Transfer], of: fn(&Transfer) -> bool) -> f64 {
+fn percent(transfers: &[DrawnTransfer], of: fn(&DrawnTransfer) -> bool) -> f64 {
     100.0 * transfers.iter().filter(|transfer| of(transfer)).count() as f64 / transfers.len() as f64
 }
 

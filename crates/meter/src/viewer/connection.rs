@@ -4,7 +4,7 @@
 //! closed before the first byte of a response is therefore repeated once on a new connection.
 
 use super::hosts::Network;
-use super::http::{Head, NotHttp, ResponseReader};
+use super::http::{NotHttp, ResponseHead, ResponseReader};
 use super::source::FetchRequest;
 use super::wire::Wire;
 use super::{RequestError, ViewerError};
@@ -82,8 +82,8 @@ impl HttpConnection {
         network: &mut Network<'_>,
         request: &FetchRequest,
         scratch: &mut [u8],
-        sink: &mut dyn FnMut(&Head, &[u8]),
-    ) -> Result<Option<Head>, ViewerError> {
+        sink: &mut dyn FnMut(&ResponseHead, &[u8]),
+    ) -> Result<Option<ResponseHead>, ViewerError> {
         let lost = |reason: &str| request.url.failed(RequestError::Lost(reason.to_owned()));
         let failed = |error: &io::Error| match explain_io(error) {
             Some(reason) => request.url.failed(RequestError::Tls(reason)),
@@ -135,7 +135,7 @@ impl HttpConnection {
         network: &mut Network<'_>,
         request: &FetchRequest,
         lost: &ViewerError,
-    ) -> Result<Option<Head>, ViewerError> {
+    ) -> Result<Option<ResponseHead>, ViewerError> {
         // On a fresh connection the server refuses on purpose, and repeating would hide that.
         let retry = self.used && self.reader.is_untouched();
         self.close();

@@ -127,7 +127,7 @@ impl ViewersTally<'_> {
         self.outcome.failed += u64::from(fate == Fate::Failed);
         if let Some(last) = last {
             stream.longest_outage = last.stalls.longest;
-            stream.aggregate_drift = last.drift.aggregate();
+            stream.accumulated_drift = last.drift.accumulated();
             stream.consecutive_drift = last.drift.consecutive();
         }
         self.outcome.rounds = self.outcome.rounds.max(stream.frames);

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// The parts of a response head that a player needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub(crate) status: u16,
     /// Whether the connection can be reused.
     pub(crate) keep_alive: bool,
@@ -33,7 +33,7 @@ pub(crate) struct ResponseReader {
     state: BodyState,
     /// The part of the head (or of a chunk's size line) received so far.
     pending: Vec<u8>,
-    head: Option<Head>,
+    head: Option<ResponseHead>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl ResponseReader {
     pub(crate) fn push(
         &mut self,
         mut bytes: &[u8],
-        sink: &mut dyn FnMut(&Head, &[u8]),
+        sink: &mut dyn FnMut(&ResponseHead, &[u8]),
     ) -> Result<(), NotHttp> {
         while !bytes.is_empty() {
             bytes = match self.state {
@@ -103,7 +103,7 @@ impl ResponseReader {
     }
 
     /// The head, once the response is complete.
-    pub(crate) fn take_complete(&mut self) -> Option<Head> {
+    pub(crate) fn take_complete(&mut self) -> Option<ResponseHead> {
         if self.state != BodyState::Done {
             return None;
         }
@@ -111,7 +111,12 @@ impl ResponseReader {
         self.head.take()
     }
 
-    fn body<'a>(&self, bytes: &'a [u8], left: u64, sink: &mut dyn FnMut(&Head, &[u8])) -> &'a [u8] {
+    fn body<'a>(
+        &self,
+        bytes: &'a [u8],
+        left: u64,
+        sink: &mut dyn FnMut(&ResponseHead, &[u8]),
+    ) -> &'a [u8] {
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         let (body, rest) = bytes.split_at(len);
         sink(self.head.as_ref().expect("a body follows its head"), body);
@@ -174,9 +179,10 @@ fn after_line(state: BodyState, line: &[u8]) -> Result<BodyState, NotHttp> {
     }
 }
 
-fn read_head(response: &httparse::Response<'_, '_>) -> Result<(Head, BodyState), NotHttp> {
+fn read_head(response: &httparse::Response<'_, '_>) -> Result<(ResponseHead, BodyState), NotHttp> {
     let status = response.code.unwrap_or_default();
-    let mut head = Head { status, keep_alive: response.version == Some(1), ..Head::default() };
+    let mut head =
+        ResponseHead { status, keep_alive: response.version == Some(1), ..ResponseHead::default() };
     let mut body = BodyState::UntilClosed;
     for header in response.headers.iter() {
         let Ok(value) = std::str::from_utf8(header.value) else { continue };
@@ -230,7 +236,7 @@ mod tests {
     use super::*;
 
     /// The head and body of `response`, pushed `step` bytes at a time.
-    fn read(response: &str, step: usize, close: bool) -> Result<(Head, String), NotHttp> {
+    fn read(response: &str, step: usize, close: bool) -> Result<(ResponseHead, String), NotHttp> {
         let mut reader = ResponseReader::default();
         let mut body = Vec::new();
         for bytes in response.as_bytes().chunks(step) {
@@ -243,7 +249,7 @@ mod tests {
         Ok((head, String::from_utf8(body).unwrap()))
     }
 
-    fn check(response: &str, close: bool, head: Head, body: &str) {
+    fn check(response: &str, close: bool, head: ResponseHead, body: &str) {
         for step in [1, 2, 7, 10_000] {
             let wanted = Ok((head.clone(), body.to_owned()));
             assert_eq!(read(response, step, close), wanted, "in pieces of {step}");
@@ -252,7 +258,7 @@ mod tests {
 
     #[test]
     fn responses_with_every_kind_of_length_are_parsed_however_they_are_split() {
-        let ok = Head { status: 200, keep_alive: true, ..Head::default() };
+        let ok = ResponseHead { status: 200, keep_alive: true, ..ResponseHead::default() };
         check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false, ok.clone(), "hello");
         check("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false, ok.clone(), "");
         check(
@@ -262,7 +268,7 @@ mod tests {
             ok,
             "hello",
         );
-        let last = Head { status: 200, ..Head::default() };
+        let last = ResponseHead { status: 200, ..ResponseHead::default() };
         check("HTTP/1.1 200 OK\r\n\r\nhello", true, last.clone(), "hello");
         check(
             "HTTP/1.1 200 OK\r\nconnection: Close\r\ncontent-length: 2\r\n\r\nhe",

@@ -136,7 +136,7 @@ pub struct RenditionReport {
     pub bits_per_s: u64,
     /// The number of segments.
     pub pieces: u64,
-    /// Their length in the title.
+    /// Length of these segments in the title.
     pub media_s: f64,
 }
 

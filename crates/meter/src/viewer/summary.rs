@@ -144,7 +144,7 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
 fn drift(drift: &Drift) -> DriftReport {
     DriftReport {
         pieces: drift.units().len(),
-        adf_ms: ms(drift.aggregate()),
+        adf_ms: ms(drift.accumulated()),
         normalised_adf_ms: ms(drift.normalised()),
         cdf_ms: ms(drift.consecutive()),
         p50_ms: ms(drift.quantile(0.5)),

@@ -77,7 +77,7 @@ fn write_report(report: &PlayerReport, out: &mut String) {
         show(report.stalls.longest),
         report.seeks,
         report.least_margin.map(|nanos| nanos / 1_000_000),
-        show(report.drift.aggregate()),
+        show(report.drift.accumulated()),
         show(report.drift.consecutive()),
     )
     .unwrap();

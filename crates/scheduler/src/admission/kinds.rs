@@ -212,12 +212,12 @@ impl PolicyKind {
         TABLE.iter().find(|row| row.name == name).map(|row| row.kind)
     }
 
-    /// Its name on command lines and in reports.
+    /// The policy's name on command lines and in reports.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Whom it lets in, in a few words.
+    /// What the policy admits, in a few words.
     pub fn about(self) -> &'static str {
         self.row().about
     }

@@ -150,7 +150,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Its word in JSON and metrics.
+    /// The resource's word in JSON and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Disk => "disk",

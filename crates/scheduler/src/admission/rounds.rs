@@ -24,7 +24,7 @@ use units::{SlotIndex, nanos};
 
 /// What the round of a slot takes.
 pub(super) trait Round: Sync {
-    /// Whom to ask where the disk's timings do not suffice.
+    /// The policy that decides where the disk's timings do not suffice.
     const OTHERWISE: &'static dyn Policy;
 
     /// Nanoseconds that a round takes; `None` where the timings do not suffice.

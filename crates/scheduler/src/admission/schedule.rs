@@ -78,7 +78,7 @@ pub(super) trait Charge {
 
 /// A policy that plays the schedule forward by windows, each charged the most that it can take.
 pub(super) trait Windowed: Sync {
-    /// Whom to ask where the disk's timings do not suffice.
+    /// The policy that decides where the disk's timings do not suffice.
     const OTHERWISE: &'static dyn Policy;
 
     /// What sweeps take; `None` where the timings do not suffice.

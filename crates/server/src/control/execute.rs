@@ -64,7 +64,7 @@ fn execute_on_store(
     let (store, io) = (owner.store(), owner.background_io());
     let mut on_bytes = |done: JobProgress| progress(done.into());
     Ok(match request {
-        Request::Ls => Reply::Titles(store.titles().iter().map(wire::Title::from).collect()),
+        Request::Ls => Reply::Titles(store.titles().iter().map(wire::ListedTitle::from).collect()),
         Request::Info { title: None } => {
             Reply::Store(wire::StoreInfo::new(&store.info(), store.calibration().as_ref()))
         }
@@ -74,7 +74,7 @@ fn execute_on_store(
         }
         Request::Index { title } => {
             let (_, index) = read_index(store, title, io)?;
-            Reply::Index(wire::to_hex(&index.encode()))
+            Reply::Index(units::to_hex(&index.encode()))
         }
         Request::Ingest { files, as_file, title, allow_damaged, renditions, program } => {
             let options = IngestOptions {
@@ -93,7 +93,7 @@ fn execute_on_store(
             // The owner removes it, not the store: a served title may be in use and ends with its
             // last session.
             let (record, in_use) = owner.remove(title)?;
-            Reply::Removed { title: wire::Title::from(&record), in_use }
+            Reply::Removed { title: wire::ListedTitle::from(&record), in_use }
         }
         Request::Rename { old, new } => {
             store.rename(old, new)?;

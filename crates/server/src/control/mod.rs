@@ -103,7 +103,7 @@ pub enum Request {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// Reply to `Ls`.
-    Titles(Vec<wire::Title>),
+    Titles(Vec<wire::ListedTitle>),
     /// Reply to `Info` of the store.
     Store(wire::StoreInfo),
     /// Reply to `Info` of a title.
@@ -115,7 +115,7 @@ pub enum Reply {
     /// Reply to `Rm`.
     Removed {
         /// The removed title.
-        title: wire::Title,
+        title: wire::ListedTitle,
         /// Whether sessions still play it; its space is freed when the last has ended.
         in_use: bool,
     },

@@ -73,6 +73,7 @@ impl ServedStore {
         if !mount::is_due(&mounted.store, &self.config, now) {
             return false;
         }
+        // A viewer takes time of the disk, so that the result would be too low.
         let disturbed = || stop() || self.shared.snapshot().engine.active > 0;
         let permit = |bytes: ByteCount| -> Option<Box<dyn Any>> {
             if disturbed() {
@@ -92,6 +93,7 @@ impl ServedStore {
             return false;
         }
         let before = mounted.store.calibration();
+        // A provisional calibration may be too high, and gives way to any result.
         let adopt = |calibration: Calibration| {
             let reads = |record: &Calibration| {
                 record.guarantee_for(mounted.read_size).map_or(0, |g| g.min_read)

@@ -22,7 +22,7 @@ pub(super) struct OpenSession {
     pub(super) requests: HashSet<RequestId>,
     /// Open connections that have carried requests of it.
     connections: u32,
-    /// Its player has closed one of them as a player does that leaves.
+    /// The session's player has closed a connection as a player does that leaves.
     left: bool,
 }
 

@@ -172,6 +172,7 @@ impl Engine {
             let least = least_reserve(reserve_for(&session.layout, &session.tracks));
             let spare = session.reserve.saturating_sub(least.max(session.unsent));
             if spare > 0 {
+                // What is not sent yet stays reserved: the socket holds it now.
                 session.reserve -= spare;
                 self.streams.bookings.release_send_memory(session.placement(), spare);
                 narrowed.push((*id, spare));
@@ -182,6 +183,7 @@ impl Engine {
         }
         let session = SessionId(self.next_session);
         let choice = self.streams.choose_placement(now, request, session, true).ok();
+        // A refusal must leave no trace: the sockets of other viewers stay as they were.
         if choice.is_none() {
             for (id, spare) in narrowed {
                 let session = &mut self.sessions[&id];

@@ -232,7 +232,7 @@ impl RefusalCause {
         Self::Server,
     ];
 
-    /// Its word in JSON and metrics.
+    /// The cause's word in JSON and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
@@ -249,16 +249,16 @@ impl RefusalCause {
 /// When a refused request would be accepted, as a time from its refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// It fits then, if no session is admitted before, no viewer is late, no disk becomes slower,
-    /// and no socket holds buffers for longer than they are reserved for it.
+    /// The request fits then, if no session is admitted before, no viewer is late, no disk becomes
+    /// slower, and no socket holds buffers for longer than they are reserved for it.
     Exact(Duration),
-    /// It may fit then: a search that was cut short found this start, or a reservation that is in
-    /// the way ends then at the latest.
+    /// The request may fit then: a search that was cut short found this start, or a reservation
+    /// that is in the way ends then at the latest.
     Estimated(Duration),
     /// Nothing that would make it fit is known to happen.
     Unknown,
-    /// It will never fit with the present options and calibration, except where it can follow
-    /// another viewer of the title.
+    /// The request will never fit with the present options and calibration, except where it can
+    /// follow another viewer of the title.
     Never,
 }
 
@@ -271,7 +271,7 @@ impl RetryAfter {
         }
     }
 
-    /// Its word in JSON.
+    /// The word for this in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Exact(_) => "exact",
@@ -410,7 +410,7 @@ pub enum Action {
     Ended {
         /// The session that is over.
         session: SessionId,
-        /// Its account.
+        /// The session's account.
         summary: SessionSummary,
     },
     /// A disk is lost: nothing is read from it any more. It comes after all actions that the loss
@@ -472,7 +472,7 @@ pub enum ScheduleChange {
 /// A session as it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Its title.
+    /// The session's title.
     pub title: TitleKey,
     /// When it was admitted.
     pub admitted: Moment,

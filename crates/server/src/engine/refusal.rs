@@ -87,7 +87,8 @@ impl Engine {
         let when = slot.next().start(self.config.slot).since(now).as_secs_f64();
         let what = match resource {
             Resource::Disk => format!("{missing} reads too many for the disk"),
-            Resource::Memory => format!("{missing} too many (reads or bytes) for the buffers"),
+            // Policies differ in what is missing: reads, or bytes.
+            Resource::Memory => "the buffers are full".to_owned(),
             Resource::Network => format!("{missing} bytes too many for the network"),
         };
         match shortfall.failover {

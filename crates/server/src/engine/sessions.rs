@@ -30,7 +30,7 @@ pub(super) struct Session {
     pub(super) unsent: u64,
     /// When the player last asked, took or hung up something.
     pub(super) last_activity: Moment,
-    /// It has asked for media at least once.
+    /// The player has asked for media at least once.
     pub(super) asked: bool,
     /// Whether its player has a connection.
     pub(super) presence: Presence,
@@ -41,11 +41,11 @@ pub(super) struct Session {
 /// Whether a player is there, as far as its connections show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// It has a connection, or nothing is known of its connections.
+    /// The player has a connection, or nothing is known of its connections.
     Connected,
-    /// It has had no connection since then, which does not tell whether it comes back.
+    /// The player has had no connection since then, which does not tell whether it comes back.
     Disconnected(Moment),
-    /// It went then.
+    /// The player left then.
     Left(Moment),
 }
 

@@ -149,7 +149,7 @@ pub struct SessionStatus {
     pub disk: DiskNumber,
     /// Bytes read or being read for it that were not delivered yet.
     pub buffered: u64,
-    /// Its account so far.
+    /// The session's account so far.
     pub summary: SessionSummary,
 }
 

@@ -42,9 +42,10 @@ pub(super) enum Hold {
 /// What has been counted of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// It arrived in time. If it becomes unread before its deadline, it is counted again.
+    /// The piece arrived in time. If it becomes unread before its deadline, it is counted again.
     OnTime,
-    /// Its final count: it was late, or it arrived in time and is read again after its deadline.
+    /// The final count of a piece: it was late, or it arrived in time and is read again after its
+    /// deadline.
     ForGood,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Stream {
     pub(super) fed: Option<Fed>,
     /// The clock by which pieces are released, where that is later than by `timing`.
     keeps: Option<PlayoutClock>,
-    /// It reads for other streams and has no player: see `streams::feeds`.
+    /// The stream reads for other streams and has no player: see `streams::feeds`.
     pub(super) is_feed: bool,
     /// Unread pieces with a final count. All are at least `cursor`.
     accounted: BTreeSet<u32>,
@@ -99,7 +100,7 @@ pub(super) struct Stream {
 pub(super) struct UnreadPiece {
     pub(super) read: ReadId,
     pub(super) piece: PieceDue,
-    /// It was counted as in time, which is to be taken back.
+    /// The piece was counted as in time, which is to be taken back.
     pub(super) on_time: bool,
     pub(super) safe: bool,
 }

@@ -51,14 +51,14 @@ struct Window {
     // `None` where all bytes of the window are generated.
     request: Option<RequestId>,
     slices: VecDeque<Slice>,
-    ready: VecDeque<Piece>,
+    ready: VecDeque<ReadyPiece>,
     // Stored bytes that have not been delivered yet.
     coming: u64,
     accepted: bool,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct ReadyPiece {
     read: ReadId,
     buffer: SharedBuffer,
     range: Range<usize>,
@@ -215,7 +215,7 @@ impl Transfer {
             // `Accepted`, so delivery implies acceptance.
             window.accepted = true;
             window.coming = window.coming.saturating_sub(range.len() as u64);
-            window.ready.push_back(Piece { read, buffer, range });
+            window.ready.push_back(ReadyPiece { read, buffer, range });
         }
     }
 

@@ -30,7 +30,7 @@ impl StoreInfo {
     }
 }
 
-impl From<&store::TitleRecord> for Title {
+impl From<&store::TitleRecord> for ListedTitle {
     fn from(record: &store::TitleRecord) -> Self {
         Self {
             name: record.name.clone(),
@@ -55,7 +55,7 @@ impl TitleDetail {
         let tracks = record.tracks.iter().zip(&index.tracks).enumerate();
         let track_list = tracks.map(|(number, (place, track))| {
             let description = &track.description;
-            Track {
+            ListedTrack {
                 number,
                 kind: match description.kind {
                     TrackKind::Video => "video",
@@ -80,7 +80,7 @@ impl TitleDetail {
             }
         });
         Self {
-            title: Title::from(record),
+            title: ListedTitle::from(record),
             track_list: track_list.collect(),
             index_bytes: record.index_bytes,
         }
@@ -93,7 +93,7 @@ impl From<&store::FileOutcome> for IngestedFile {
         match &outcome.result {
             Ok(report) => Self {
                 file,
-                title: Some(Title::from(&report.title)),
+                title: Some(ListedTitle::from(&report.title)),
                 left_out: report.left_out.clone(),
                 notes: report.notes.clone(),
                 error: None,
@@ -278,19 +278,6 @@ impl From<&Calibration> for disk::Calibration {
                 .collect(),
         }
     }
-}
-
-/// Bytes as text: two hexadecimal digits for each byte.
-pub fn to_hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte");
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-/// Decodes the text of [`to_hex`]; `None` where it is not such text.
-pub fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|half| u8::try_from(half).ok());
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
 impl Progress {

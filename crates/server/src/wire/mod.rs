@@ -8,7 +8,6 @@
 mod convert;
 mod status;
 
-pub use convert::{from_hex, to_hex};
 pub use status::*;
 
 use serde::{Deserialize, Serialize};
@@ -44,7 +43,7 @@ pub struct StoreInfo {
 /// The file or device that a server has a store on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedFile {
-    /// Its path, as the server was given it.
+    /// The store's path, as the server was given it.
     pub path: String,
     /// The kernel's identity of it, as text to be compared.
     pub file: String,
@@ -55,7 +54,7 @@ pub const MEDIA_KIND: &str = "media";
 
 /// A title in a list (`ls`, `/titles`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Title {
+pub struct ListedTitle {
     /// The title's name, unique in its store.
     pub name: String,
     /// `media` or `file`.
@@ -88,16 +87,16 @@ pub struct Title {
 pub struct TitleDetail {
     /// The title as in lists.
     #[serde(flatten)]
-    pub title: Title,
+    pub title: ListedTitle,
     /// The tracks in the order of their numbers.
-    pub track_list: Vec<Track>,
+    pub track_list: Vec<ListedTrack>,
     /// Bytes of the encoded index.
     pub index_bytes: u64,
 }
 
 /// One track.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Track {
+pub struct ListedTrack {
     /// The track's number, as in URLs.
     pub number: usize,
     /// `video`, `audio` or `file`.
@@ -146,7 +145,7 @@ pub struct IngestedFile {
     /// The file's path as given.
     pub file: PathBuf,
     /// The new title.
-    pub title: Option<Title>,
+    pub title: Option<ListedTitle>,
     /// Parts of the file that are not in the title, in words.
     pub left_out: Vec<String>,
     /// Further notes for people.

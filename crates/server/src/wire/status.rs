@@ -225,11 +225,11 @@ pub struct SessionReport {
     /// Seconds by which its reads were complete before they were due, at the least; `null` as for
     /// `guaranteed_slack`.
     pub observed_slack: Option<f64>,
-    /// Its reads completed after the slot in which they were due.
+    /// The session's reads completed after the slot in which they were due.
     pub guarantee_violations: Violations,
-    /// Its pieces in memory by their deadline.
+    /// The session's pieces in memory by their deadline.
     pub deadlines_met: u64,
-    /// Its pieces not in memory by their deadline.
+    /// The session's pieces not in memory by their deadline.
     pub deadline_misses: u64,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Admission<'a> {
     pub(crate) tracks: &'a [TrackNumber],
     /// Media time of the start.
     pub(crate) from: Duration,
-    /// It has waited for its start.
+    /// The viewer has waited for its start.
     pub(crate) waited: bool,
     /// When it was admitted.
     pub(crate) at: Moment,
@@ -102,7 +102,7 @@ struct SessionRecord {
     start: Moment,
     /// Bytes that were delivered to it.
     taken: u64,
-    /// It has asked for media.
+    /// The viewer has asked for media.
     asked: bool,
     /// How its last connection ended; `None`: it has one.
     disconnected: Option<Disconnection>,
@@ -138,7 +138,7 @@ impl SessionRecord {
 struct OpenRequest {
     session: SessionId,
     tracks: Vec<TrackRequest>,
-    /// It was not refused at once.
+    /// The request was not refused at once.
     accepted: bool,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct IssuedRead {
 }
 
 #[derive(Debug)]
-struct Buffer {
+struct PieceBuffer {
     piece: Piece,
     len: u32,
     ready: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Memory {
     limit: u64,
     used: u64,
     pub(crate) peak: u64,
-    buffers: BTreeMap<ReadId, Buffer>,
+    buffers: BTreeMap<ReadId, PieceBuffer>,
     /// Number of ready buffers, per piece.
     ready: BTreeMap<Piece, u32>,
     /// Reads that have not completed.
@@ -93,7 +93,7 @@ impl Memory {
             "a read has the position of its piece",
             || format!("{piece:?} read at {offset}, {len} bytes; its position is {expected:?}"),
         );
-        self.buffers.insert(id, Buffer { piece, len, ready: false, failed: false, pins: 0 });
+        self.buffers.insert(id, PieceBuffer { piece, len, ready: false, failed: false, pins: 0 });
         // The engine reserves the buffer when it issues the read, not when the data arrives.
         self.used += u64::from(len);
         self.peak = self.peak.max(self.used);
@@ -180,7 +180,7 @@ impl Memory {
     /// Number of reads of `title` that have not completed.
     pub(crate) fn reads_in_flight(&self, title: TitleKey) -> usize {
         let of_title =
-            |buffer: &&Buffer| !buffer.ready && !buffer.failed && buffer.piece.title == title;
+            |buffer: &&PieceBuffer| !buffer.ready && !buffer.failed && buffer.piece.title == title;
         self.buffers.values().filter(of_title).count()
     }
 }

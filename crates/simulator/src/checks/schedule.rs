@@ -39,7 +39,7 @@ pub(super) struct GrantStart {
     /// The first byte of the segment that holds the time at which the player starts.
     pub(super) byte: u64,
     pub(super) from_ms: u32,
-    /// It has waited for its start.
+    /// The viewer has waited for its start.
     pub(super) waited: bool,
 }
 

@@ -6,7 +6,7 @@ use super::audience::SHORTEST_WAIT;
 use super::{Event, World};
 use crate::checks::{Contiguity, SeekTarget};
 use crate::titles::byte_count;
-use crate::viewers::{FetchRange, Request};
+use crate::viewers::{FetchRange, ViewerRequest};
 use player::{Fetch, PlaybackState};
 use server::engine::{
     Action, Disconnection, MediaRequest, Part, ReadId, RequestId, ScheduleChange, SessionId,
@@ -76,7 +76,7 @@ impl World<'_> {
         let viewer = &mut self.viewers[number];
         let session = viewer.session.expect("a viewer requests admission before media");
         let fetches = FetchRange { row: fetch.track, first: fetch.piece, ends };
-        let mut request = Request::new(number, session, fetches, self.now);
+        let mut request = ViewerRequest::new(number, session, fetches, self.now);
         request.closed = parts.is_empty();
         self.requests.insert(id, request);
         viewer.requests.push(id);
@@ -187,7 +187,7 @@ impl World<'_> {
     /// Gives the player the fetches that have arrived, sends what can be sent, and removes a
     /// request that has ended.
     fn advance_request(&mut self, id: RequestId) {
-        while let Some(fetch) = self.requests.get_mut(&id).and_then(Request::next_arrival) {
+        while let Some(fetch) = self.requests.get_mut(&id).and_then(ViewerRequest::next_arrival) {
             let number = self.requests[&id].viewer;
             let viewer = &mut self.viewers[number];
             if let Some(player) = viewer.player.as_mut().filter(|_| !viewer.has_left) {

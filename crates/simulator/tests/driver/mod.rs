@@ -157,7 +157,7 @@ struct Viewer {
     /// The least time between the end of a read and the end of its due slot.
     least: Duration,
     short: bool,
-    /// It never played, and its place was given to another.
+    /// The viewer never played, and its place was given to another.
     released: bool,
 }
 

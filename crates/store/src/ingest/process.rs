@@ -71,7 +71,7 @@ impl Process {
         Ok(Self { child, done: false })
     }
 
-    /// Its standard output and standard error; can be called once.
+    /// The process's standard output and standard error; can be called once.
     pub(super) fn pipes(&mut self) -> (ChildStdout, ChildStderr) {
         let stdout = self.stdout();
         let stderr = self.stderr().expect("taken once");
@@ -80,12 +80,12 @@ impl Process {
         (stdout, stderr)
     }
 
-    /// Its standard output alone, for another process to read; can be called once.
+    /// The process's standard output alone, for another process to read; can be called once.
     pub(super) fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("taken once")
     }
 
-    /// Its standard error alone; can be called once.
+    /// The process's standard error alone; can be called once.
     pub(super) fn stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }

@@ -260,7 +260,7 @@ struct Evening {
 /// A viewer whose first media is being read.
 struct Starting {
     came: Moment,
-    /// It starts then, at the earliest.
+    /// The viewer starts then, at the earliest.
     from: Moment,
     /// Pieces that are due at the start.
     left: u64,

@@ -70,7 +70,7 @@ pub(super) struct ViewerArrivals<'a> {
 }
 
 impl<'a> ViewerArrivals<'a> {
-    /// They ask for `overload` times what the disk could transfer.
+    /// Viewers who ask for `overload` times what the disk could transfer.
     pub(super) fn new(
         rules: &Rules,
         source: &'a dyn TitleSource,

@@ -26,12 +26,15 @@ mod report;
 mod requests;
 mod scenario;
 mod slowdown;
+mod stored_title;
 mod stress;
 mod study;
 mod titles;
 
 pub use crowd::{CrowdResult, CrowdRun, CrowdStudy, crowd_report, evenly_placed};
-pub use disk_server::{RotationalDelay, Rules, RunCounters, SingleDiskServer, SlowPeriod, Viewer};
+pub use disk_server::{
+    RotationalDelay, Rules, RunCounters, SingleDiskServer, SlowPeriod, ViewerNumber,
+};
 pub use long_run::{LongRunResult, long_run};
 pub use presets::{Preset, Setup};
 pub use report::{
@@ -40,6 +43,7 @@ pub use report::{
 pub use requests::{Read, ReadSchedule, Request, View};
 pub use scenario::{Arrival, Scenario, Workload};
 pub use slowdown::{ENDS, RECOVERS, RunPhase, SLOWS, slowdown_run, together};
+pub use stored_title::stored_title;
 pub use stress::{Stress, StressResult};
-pub use study::{OfflineResult, PolicyResult, PolicyUnderTest, ScenarioResult, Study, Titles};
+pub use study::{OfflineResult, PolicyResult, PolicyUnderTest, ScenarioResult, Study, TitleOrigin};
 pub use titles::{BLOCK, ClipKind, Clips, StoredTitles, Title, TitleSource, Track};

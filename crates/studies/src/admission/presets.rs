@@ -7,7 +7,7 @@ use super::disk_server::{RotationalDelay, Rules};
 use super::fitted;
 use super::scenario::Workload;
 use super::study::ReadMode;
-use super::study::{PolicyUnderTest, Study, Titles};
+use super::study::{PolicyUnderTest, Study, TitleOrigin};
 use super::titles::{BLOCK, ClipKind};
 use disk::DiskModel;
 use scheduler::{DiskTimings, PolicyKind};
@@ -29,12 +29,12 @@ pub enum Preset {
 /// A preset, with whatever is to be different.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Which.
+    /// The preset.
     pub preset: Preset,
     /// Instead of its disk.
     pub disk: Option<DiskModel>,
     /// Instead of its clips.
-    pub titles: Option<Titles>,
+    pub titles: Option<TitleOrigin>,
     /// Instead of its contenders: these, with long reads.
     pub policies: Vec<PolicyKind>,
     /// Instead of its minRead: blocks that the paper's server reads in a slot.
@@ -101,7 +101,7 @@ impl Setup {
             expected: model.mean_rate().0 as f64 / 8.0 * slot.as_secs_f64() / BLOCK as f64 * 0.8,
             model,
             min_read,
-            titles: self.titles.clone().unwrap_or(Titles::Clips(kind)),
+            titles: self.titles.clone().unwrap_or(TitleOrigin::Clips(kind)),
             workload,
             startup: self.startup,
             memory: self.memory,

@@ -300,9 +300,9 @@ fn length(blocks: u64) -> u32 {
 /// A request drawn for a scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// Which title.
+    /// Index of the title that is asked for.
     pub title: usize,
-    /// What of it.
+    /// The part of the title, and its speed.
     pub view: View,
 }
 

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
-/// Who comes, when, for what.
+/// Arrivals of viewers, and the titles that they ask for.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// In order of time.
+    /// Arrivals in order of time.
     pub arrivals: Vec<Arrival>,
     /// CABR: blocks a slot.
     pub requested: f64,

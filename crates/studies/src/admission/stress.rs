@@ -3,7 +3,7 @@
 //!
 //! What must come out of it for a policy that guarantees: no late read, and empty books.
 
-use super::disk_server::{RotationalDelay, Rules, RunCounters, SingleDiskServer, Viewer};
+use super::disk_server::{RotationalDelay, Rules, RunCounters, SingleDiskServer, ViewerNumber};
 use super::fitted;
 use super::random::RandomSource;
 use super::requests::{ReadSchedule, Request, View};
@@ -69,7 +69,7 @@ impl Stress {
         // frequent.
         let gap = log_between(&mut random, 0.3, 30.0);
         let mut server = SingleDiskServer::new(&rules, random.seed());
-        let mut inside: Vec<(Viewer, Request)> = Vec::new();
+        let mut inside: Vec<(ViewerNumber, Request)> = Vec::new();
         let mut now = 0.0;
         while now < RUN_SECONDS {
             now += random.exponential(gap);
@@ -114,7 +114,7 @@ fn one_event(
     server: &mut SingleDiskServer<'_>,
     rules: &Rules,
     titles: &StoredTitles,
-    inside: &mut Vec<(Viewer, Request)>,
+    inside: &mut Vec<(ViewerNumber, Request)>,
     random: &mut RandomSource,
 ) {
     let whom = (!inside.is_empty()).then(|| random.below(inside.len()));

@@ -14,7 +14,7 @@ pub const BLOCK: u64 = 64 << 10;
 /// A title: one or more tracks that are read together.
 #[derive(Clone, Debug)]
 pub struct Title {
-    /// Each with its place on the disk.
+    /// The title's tracks, each with its place on the disk.
     pub tracks: Vec<Track>,
 }
 

@@ -11,7 +11,7 @@ use meter::rounds::{Capacity, Cut, Order, RoundsOutcome, RoundsPlan, Spread, mos
 use std::convert::Infallible;
 use units::ByteCount;
 
-/// Their other block, 512 KB.
+/// The paper's other block, 512 KB.
 pub(super) const HALF_MB: ByteCount = ByteCount(512_000);
 
 /// How a round's blocks are read.

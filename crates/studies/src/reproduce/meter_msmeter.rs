@@ -5,7 +5,7 @@ use super::{Cell, Report, Table, texts};
 use meter::operations::OperationKind;
 use meter::profiles;
 use meter::report::cell;
-use meter::transfers::{Transfer, TransferDraw, TransferMix};
+use meter::transfers::{DrawnTransfer, TransferDraw, TransferMix};
 use units::ByteCount;
 
 /// Transfers of each row.
@@ -44,9 +44,9 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
 fn drawn(name: &str) -> [f64; 3] {
     let profile = profiles::named(name).expect("a built-in profile");
     let mut draw = TransferDraw::new(&TransferMix::of(&profile, FILES, EACH), 1, 5);
-    let all: Vec<Transfer> = (0..TRANSFERS).map(|_| draw.next(0)).collect();
+    let all: Vec<DrawnTransfer> = (0..TRANSFERS).map(|_| draw.next(0)).collect();
     let mean =
-        |of: &dyn Fn(&Transfer) -> f64| all.iter().map(of).sum::<f64>() / f64::from(TRANSFERS);
+        |of: &dyn Fn(&DrawnTransfer) -> f64| all.iter().map(of).sum::<f64>() / f64::from(TRANSFERS);
     let percent = |is: bool| if is { 100.0 } else { 0.0 };
     [
         mean(&|transfer| percent(transfer.kind == OperationKind::Write)),

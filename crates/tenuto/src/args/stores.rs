@@ -139,7 +139,7 @@ pub(crate) struct RenameArgs {
     /// The title's present name.
     #[arg(value_parser = text())]
     pub(crate) old: String,
-    /// Its new name.
+    /// The title's new name.
     #[arg(value_parser = text())]
     pub(crate) new: String,
     #[command(flatten)]

@@ -69,7 +69,7 @@ struct Unlike {
     copies: Vec<Held>,
 }
 
-/// A copy of a title. Copies with equal [`wire::Title::content`] hold the same.
+/// A copy of a title. Copies with equal [`wire::ListedTitle::content`] hold the same.
 #[derive(Serialize)]
 struct Held {
     store: PathBuf,
@@ -86,7 +86,7 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
         // Checked before its titles are listed: a list of a damaged store may be incomplete.
         let report = look(args, store)?;
         let Reply::Titles(here) = ask(store, &Request::Ls)? else { mismatched() };
-        for wire::Title { name, content, tracks, bytes, .. } in here {
+        for wire::ListedTitle { name, content, tracks, bytes, .. } in here {
             let held = Held { store: store.to_owned(), content, tracks, bytes };
             titles.entry(name).or_default().push(held);
         }
@@ -161,7 +161,7 @@ fn difference(one: &wire::TitleDetail, other: &wire::TitleDetail) -> String {
     if a.len() != b.len() {
         return format!("{} and {}", a.len(), count(b.len(), "track"));
     }
-    let kinds = |track: &wire::Track| (track.kind.clone(), track.codec.clone());
+    let kinds = |track: &wire::ListedTrack| (track.kind.clone(), track.codec.clone());
     for (a, b) in a.iter().zip(b) {
         let number = a.number;
         // Kinds before sizes, because another codec explains another size.

@@ -13,7 +13,6 @@ mod reproduce;
 mod serve;
 mod shell;
 mod simulate;
-mod simulate_titles;
 mod stores;
 mod transfer;
 

@@ -21,7 +21,7 @@ struct RebuildOutcome {
     /// Whether the new catalogue was written.
     written: bool,
     /// Titles of the new catalogue.
-    titles: Vec<wire::Title>,
+    titles: Vec<wire::ListedTitle>,
     given_up: Vec<GivenUp>,
 }
 
@@ -70,7 +70,7 @@ impl RebuildOutcome {
             store: store.to_owned(),
             damage,
             written,
-            titles: report.titles.iter().map(wire::Title::from).collect(),
+            titles: report.titles.iter().map(wire::ListedTitle::from).collect(),
             given_up: report.given_up.iter().map(given_up).collect(),
         }
     }

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use store::Store;
 use studies::admission::{
     ArrivalGroup, BLOCK, ClipKind, Clips, CrowdStudy, PolicyUnderTest, Preset, Rules, Setup,
-    SlowdownRun, StoredTitles, Stress, Titles, crowd_report, fitted, long_run, long_run_report,
-    slowdown_report, slowdown_run, stress_report, study_report,
+    SlowdownRun, StoredTitles, Stress, TitleOrigin, crowd_report, fitted, long_run,
+    long_run_report, slowdown_report, slowdown_run, stress_report, study_report,
 };
 use studies::reproduce::Report;
 use units::{BitRate, ByteCount};
@@ -112,7 +112,7 @@ impl<'a> StudySetup<'a> {
             let mut setup = Setup::new(preset, gap);
             setup.disk.clone_from(&self.disk);
             setup.policies = self.policies.to_vec();
-            setup.titles = self.titles.clone().map(|titles| Titles::Given(Arc::new(titles)));
+            setup.titles = self.titles.clone().map(|titles| TitleOrigin::Given(Arc::new(titles)));
             setup.read_size = self.read_size().unwrap_or(setup.read_size);
             setup.memory = self.memory().unwrap_or(setup.memory);
             setup.seed = self.args.random.seed;
@@ -273,7 +273,7 @@ fn titles_of(path: &Path) -> Result<(StoredTitles, ByteCount), Failure> {
     for record in store.titles() {
         let index = store.index(record.id)?;
         let runs = |track: u16| store.runs(record.id, track).unwrap_or_default();
-        titles.extend(super::simulate_titles::title(&index, runs));
+        titles.extend(studies::admission::stored_title(&index, runs));
     }
     if titles.is_empty() {
         let sentence = format!("no title in {} can be played", path.display());

@@ -78,7 +78,7 @@ fn long_list(titles: &[Listed], several: bool) -> String {
 #[derive(Serialize)]
 struct Listed {
     #[serde(flatten)]
-    title: wire::Title,
+    title: wire::ListedTitle,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stores: Vec<PathBuf>,
 }
@@ -178,7 +178,7 @@ fn title_page(title: &wire::TitleDetail) -> String {
     page + &table.show()
 }
 
-fn shape(track: &wire::Track) -> String {
+fn shape(track: &wire::ListedTrack) -> String {
     match track.kind.as_str() {
         "video" => format!("{}x{}", track.width, track.height),
         "audio" => format!("{} Hz, {} ch", track.sample_rate, track.channels),

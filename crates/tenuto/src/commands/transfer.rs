@@ -147,7 +147,7 @@ fn tell(file: &wire::IngestedFile) {
     }
 }
 
-fn line(title: &wire::Title) -> String {
+fn line(title: &wire::ListedTitle) -> String {
     let (name, size) = (&title.name, ByteCount(title.bytes));
     // A file has no play-out time, and therefore no rate.
     if title.kind == "file" {

@@ -60,7 +60,8 @@ impl Halfway {
     }
 }
 
-/// It may write no files, but make folders. `exec`, so that who hangs is who was started.
+/// A program that may write no files, but make folders. `exec`, so that who hangs is who was
+/// started.
 const HANGS: &str = "#!/bin/sh\n\
     here=$(dirname \"$0\")\n\
     cat \"$here/half.mp4\"\n\

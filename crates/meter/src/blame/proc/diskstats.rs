@@ -8,7 +8,7 @@ use super::numbers;
 
 /// Counters of one block device (`/proc/diskstats`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::blame) struct Disk {
+pub(in crate::blame) struct DiskCounters {
     /// The device's name in the kernel.
     pub(in crate::blame) name: String,
     /// Completed requests, reads and writes together.
@@ -23,17 +23,17 @@ pub(in crate::blame) struct Disk {
     pub(in crate::blame) request_ms: u64,
 }
 
-pub(in crate::blame) fn diskstats(text: &str) -> Vec<Disk> {
+pub(in crate::blame) fn diskstats(text: &str) -> Vec<DiskCounters> {
     text.lines().filter_map(disk).collect()
 }
 
-fn disk(line: &str) -> Option<Disk> {
+fn disk(line: &str) -> Option<DiskCounters> {
     // The first two are the device number, which changes with the order of attachment.
     let mut fields = line.split_whitespace().skip(2);
     let name = fields.next()?.to_owned();
     let [reads, _, read, read_ms, writes, _, written, write_ms, _, busy_ms, weighted_ms] =
         numbers(fields)?;
-    Some(Disk {
+    Some(DiskCounters {
         name,
         requests: reads + writes,
         bytes_read: read * SECTOR,
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(all.len(), 2, "partitions of very old kernels have four fields");
         assert_eq!(
             all[0],
-            Disk {
+            DiskCounters {
                 name: "loop0".into(),
                 requests: 156_537 + 34_452,
                 bytes_read: 100_369_309 * 512,

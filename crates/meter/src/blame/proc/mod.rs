@@ -7,7 +7,7 @@ mod schedstat;
 mod snmp;
 mod stat;
 
-pub(super) use diskstats::{Disk, diskstats};
+pub(super) use diskstats::{DiskCounters, diskstats};
 pub(super) use mountstats::{NfsMount, mountstats};
 pub(super) use net_dev::{Interface, net_dev};
 pub(super) use schedstat::{Waiting, schedstat};

@@ -62,7 +62,7 @@ const ALL: [Injected; 11] = [
 ];
 
 /// A run with its faults. Times are in nanoseconds from the start of the run.
-struct Scenario {
+struct FaultScenario {
     injected: Injected,
     plan: StreamsPlan,
     seed: u64,
@@ -89,7 +89,7 @@ const SECOND: u64 = 1000 * MS;
 /// The length of a run in seconds.
 const RUN: u64 = 16;
 
-impl Scenario {
+impl FaultScenario {
     fn drawn(seed: u64) -> Self {
         let mut chance = fastrand::Rng::with_seed(seed);
         let injected = ALL[usize::try_from(seed).unwrap() % ALL.len()];
@@ -262,7 +262,7 @@ impl Scenario {
 
 /// The storage and the machine of a scenario, in virtual time.
 struct ScenarioPort<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a FaultScenario,
     now: u64,
     begun: u64,
     /// Tags and results by the time of completion.
@@ -329,7 +329,7 @@ impl Blamed {
     }
 }
 
-fn measured(scenario: &Scenario) -> (StreamsOutcome, Attribution) {
+fn measured(scenario: &FaultScenario) -> (StreamsOutcome, Attribution) {
     let mut port = ScenarioPort { scenario, now: 0, begun: 0, under_way: BTreeMap::new() };
     let outcome = streams::run(&scenario.plan, &mut port, &mut Vec::new(), &mut |_| true).unwrap();
     let attribution = Attribution::of(&outcome, scenario.watched());
@@ -337,7 +337,7 @@ fn measured(scenario: &Scenario) -> (StreamsOutcome, Attribution) {
 }
 
 /// Whether the sentence about what broke first names the fault.
-fn names_the_fault(scenario: &Scenario, truth: &Blamed, attribution: &Attribution) -> bool {
+fn names_the_fault(scenario: &FaultScenario, truth: &Blamed, attribution: &Attribution) -> bool {
     let (first, has_device) = (&attribution.first, !scenario.samples[0].devices.is_empty());
     if truth.late() == 0 {
         return first.sentence.starts_with("nothing broke");
@@ -365,7 +365,7 @@ fn compare(count: u64) {
     let mut wrong: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut late_by_fault: BTreeMap<Injected, u64> = BTreeMap::new();
     for seed in 0..count {
-        let scenario = Scenario::drawn(seed);
+        let scenario = FaultScenario::drawn(seed);
         let (late, by_storage) = (scenario.late(true), scenario.late(false));
         let storage = late.intersection(&by_storage).count() as u64;
         // Whoever takes the meter's processor, it had none.

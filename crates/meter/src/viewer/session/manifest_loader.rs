@@ -11,7 +11,7 @@ use super::renditions::{Ladder, list_of_lists};
 use super::requests::{Reply, RequestPurpose, SHORTEST_RETRY};
 use super::{PlayContext, Session, SessionState};
 use crate::viewer::dash::{looks_like_a_manifest, read_manifest};
-use crate::viewer::http::Head;
+use crate::viewer::http::ResponseHead;
 use crate::viewer::outcome::{RefusalReport, ViewerOutcome};
 use crate::viewer::progressive::MoovSearch;
 use crate::viewer::renditions::OfferedRenditions;
@@ -196,7 +196,7 @@ impl Session {
             Some(Player::new(self.admission_asked, timeline, options.player, &self.behaviour));
     }
 
-    pub(super) fn refused(&mut self, now: Moment, head: &Head, body: &[u8], retry: bool) {
+    pub(super) fn refused(&mut self, now: Moment, head: &ResponseHead, body: &[u8], retry: bool) {
         self.answered = Some(now);
         self.refusal = Some(refusal(head.retry_after, body));
         if retry && !is_for_ever(body) {
@@ -210,7 +210,7 @@ impl Session {
 }
 
 /// Whether more of the index follows the received bytes.
-fn is_part(head: &Head) -> bool {
+fn is_part(head: &ResponseHead) -> bool {
     let range = head.range.as_ref();
     range.is_some_and(|(range, total)| total.is_none_or(|total| range.end < total))
 }

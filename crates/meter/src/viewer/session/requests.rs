@@ -4,7 +4,7 @@ use super::manifest_loader::error_status;
 use super::{LANES, PlayContext, Session};
 use crate::viewer::connection::HttpConnection;
 use crate::viewer::fetched::Fetched;
-use crate::viewer::http::Head;
+use crate::viewer::http::ResponseHead;
 use crate::viewer::source::FetchRequest;
 use crate::viewer::{RequestError, ViewerError};
 use mio::Token;
@@ -43,7 +43,7 @@ pub(super) struct LaneRequest {
 /// A complete response with the request that it answers.
 pub(super) struct Reply<'a> {
     pub(super) job: LaneRequest,
-    pub(super) head: &'a Head,
+    pub(super) head: &'a ResponseHead,
     pub(super) body: &'a [u8],
 }
 

@@ -170,8 +170,8 @@ impl<'a> Tail<'a> {
 struct Single {
     /// By slot from the current one on: what one read more costs there beside transfer.
     positioning: Vec<u64>,
-    /// Which of its slots, from its first on; and what is transferred in those before each, and in
-    /// all.
+    /// Slots of the stream with reads, from its first slot on; and what is transferred in those
+    /// before each, and in all.
     slots: Vec<usize>,
     transfer: Vec<Swept>,
 }
@@ -215,5 +215,5 @@ const ROUNDING: u64 = 8;
 /// Starts are walked to the tail if that is at most one part of so many of the way.
 const WORTH_WHILE: usize = 4;
 
-/// And not those that are further off: each takes some microseconds.
+/// Starts further off than this many slots are not walked: each walk takes some microseconds.
 const MOST_WALKED: usize = 24;

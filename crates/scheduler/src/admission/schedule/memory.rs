@@ -10,7 +10,7 @@ pub(super) trait MemoryModel: Copy {
     /// A window of so many bytes is read.
     fn take(&mut self, bytes: u64);
 
-    /// It is not, after all.
+    /// Returns bytes that were taken and are not held after all.
     fn give_back(&mut self, bytes: u64);
 
     /// When, not before `at`, there is room for so many bytes that are due in this slot; or how

@@ -30,11 +30,11 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) has_lacked: bool,
     /// What is booked on it, and what it reads next.
     pub(in crate::engine) dispatcher: Dispatcher<StreamId, ReadId>,
-    /// Its share of the buffers, in bytes.
+    /// The disk's share of the buffers, in bytes.
     pub(in crate::engine) memory: u64,
-    /// Its share of the buffers while no disk is lost, in bytes.
+    /// The disk's share of the buffers while no disk is lost, in bytes.
     pub(in crate::engine) fair_memory: u64,
-    /// Its share at the start.
+    /// The disk's share of the buffers at the start.
     pub(in crate::engine) first_memory: u64,
     pub(in crate::engine) slot: Duration,
     pub(in crate::engine) timings: DiskTimings,

@@ -105,7 +105,7 @@ impl Stream {
         }
     }
 
-    /// It has moved from a lost disk to another: what it holds was not read there.
+    /// The stream has moved from a lost disk to another: what it holds was not read there.
     pub(in crate::engine) fn has_moved(&mut self, now: Moment) {
         (self.read_elsewhere, self.moved) = (self.cursor, Some(now));
     }

@@ -66,7 +66,7 @@ use units::{Moment, SlotIndex};
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) stream: Stream,
-    /// Its followers. One that is off the books during a decision is in the list.
+    /// The feed's followers. One that is off the books during a decision is in the list.
     followers: Vec<StreamId>,
 }
 
@@ -398,8 +398,10 @@ impl Streams {
         stream.delay(slots);
         let mut changed = self.feeds[&fed.feed].stream.clone();
         changed.keep_as_long_as(&stream);
+        // The changed feed is evaluated in place of the booked one: it is not counted twice.
         let off = self.take_off(fed.feed);
         let demand = self.bookings.demand_of([&mut stream, &mut changed], 0);
+        // The feed sends nothing: the network carries the follower alone.
         let mut sent = self.bookings.empty_demand();
         sent.add_track(stream.unread());
         let disk = usize::from(stream.layout.disk.0);

@@ -136,6 +136,8 @@ impl Streams {
             self.put_candidate(alone);
             return Ok(following.accepted(approval));
         }
+        // Also where following comes first: what it lacks may be memory, which a stream of its own
+        // needs less of.
         let shortfall = match self.evaluate_alone(&mut alone) {
             Ok(approval) => {
                 self.put_candidate(following);

@@ -348,6 +348,6 @@ pub(in crate::engine) struct EndedRead {
 pub(in crate::engine) enum Retry {
     /// Another copy of the piece is in memory: these waiters are to be told.
     InMemory(Vec<Waiter>),
-    /// It is being read.
+    /// The piece is being read.
     UnderWay,
 }

@@ -5,7 +5,7 @@ use super::*;
 /// Viewers of title 1 who come one slot after the other, and ask for each piece as it is due.
 struct Crowd {
     fixture: Fixture,
-    /// Each with the next piece that it asks for.
+    /// The viewers' sessions, each with the next piece that it asks for.
     viewers: Vec<(SessionId, u32)>,
 }
 

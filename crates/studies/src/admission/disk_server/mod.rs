@@ -27,7 +27,7 @@ mod streams;
 pub use counters::RunCounters;
 pub(crate) use rules::due_slot;
 pub use rules::{RotationalDelay, Rules, SlowPeriod};
-pub use streams::Viewer;
+pub use streams::ViewerNumber;
 
 use super::random::RandomSource;
 use super::requests::ReadSchedule;
@@ -124,7 +124,7 @@ impl<'a> SingleDiskServer<'a> {
     }
 
     /// Admits a viewer who asks for this now, or refuses it.
-    pub fn arrive(&mut self, schedule: Arc<ReadSchedule>) -> Result<Viewer, Shortage> {
+    pub fn arrive(&mut self, schedule: Arc<ReadSchedule>) -> Result<ViewerNumber, Shortage> {
         let first = self.ask(&schedule);
         if let Some(policy) = self.rules.policy {
             let (verdict, took) = self.with_unissued_unread(|server| server.verdict(policy));
@@ -150,7 +150,7 @@ impl<'a> SingleDiskServer<'a> {
             self.dispatcher.enqueue(stream, next);
         }
         self.busy.begins(self.now);
-        Ok(Viewer(number))
+        Ok(ViewerNumber(number))
     }
 
     /// Whether each of these policies would admit a viewer who asks for this now, and how long its
@@ -175,9 +175,9 @@ impl<'a> SingleDiskServer<'a> {
     /// and stays where it is not.
     pub fn seek(
         &mut self,
-        viewer: Viewer,
+        viewer: ViewerNumber,
         schedule: Arc<ReadSchedule>,
-    ) -> Result<Viewer, Shortage> {
+    ) -> Result<ViewerNumber, Shortage> {
         let instead = self.arrive(schedule)?;
         self.leave(viewer);
         Ok(instead)

@@ -19,7 +19,7 @@ pub struct Rules {
     pub slot: Duration,
     /// From a viewer's arrival to its first picture, at least.
     pub startup: Duration,
-    /// Who is let in; everybody if `None`.
+    /// The admission policy; everybody is admitted if `None`.
     pub policy: Option<PolicyKind>,
     /// Reads that a policy takes the disk to complete in any slot. Without a plan, so many are
     /// read at a time.

@@ -9,7 +9,7 @@ use units::SlotIndex;
 
 /// Number of an admitted viewer of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Viewer(pub(super) usize);
+pub struct ViewerNumber(pub(super) usize);
 
 /// One track of a viewer's title: to the dispatcher a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ impl ActiveViewer {
 
 impl SingleDiskServer<'_> {
     /// A viewer leaves. Its unread pieces are off the books, its buffers are free.
-    pub fn leave(&mut self, viewer: Viewer) {
+    pub fn leave(&mut self, viewer: ViewerNumber) {
         let number = viewer.0;
         if self.viewers[number].gone {
             return;
@@ -83,7 +83,7 @@ impl SingleDiskServer<'_> {
     }
 
     /// Whether the viewer is still being served.
-    pub fn watches(&self, viewer: Viewer) -> bool {
+    pub fn watches(&self, viewer: ViewerNumber) -> bool {
         !self.viewers[viewer.0].gone
     }
 

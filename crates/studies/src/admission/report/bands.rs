@@ -2,7 +2,7 @@
 //! buffers, and whether any read was late.
 
 use super::super::disk_server::RunCounters;
-use super::super::study::{PolicyResult, ScenarioResult, Study, Titles};
+use super::super::study::{PolicyResult, ScenarioResult, Study, TitleOrigin};
 use super::super::titles::BLOCK;
 use crate::reproduce::{Cell, Figure, Report, Table};
 use meter::report::{LineShape, NamedCell, Plot, Series, cell};
@@ -59,7 +59,7 @@ pub fn study_report(source: &str, groups: &[ArrivalGroup]) -> Report {
         }
     }
     let figures = groups.iter().flat_map(ArrivalGroup::figures).collect();
-    let drawn = groups.iter().all(|group| matches!(group.study.titles, Titles::Clips(_)));
+    let drawn = groups.iter().all(|group| matches!(group.study.titles, TitleOrigin::Clips(_)));
     Report {
         source: source.to_owned(),
         method: method(groups),

@@ -121,7 +121,7 @@ pub struct SlowdownRun {
     pub name: String,
     /// Whether there was a guard.
     pub guarded: bool,
-    /// In order of time.
+    /// Phases of the run in order of time.
     pub phases: Vec<RunPhase>,
 }
 

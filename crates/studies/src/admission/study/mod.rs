@@ -38,7 +38,7 @@ use training::blocks_a_slot;
 pub struct PolicyUnderTest {
     /// For tables.
     pub name: String,
-    /// Who is let in.
+    /// The policy that decides on admission.
     pub policy: PolicyKind,
     /// Reads of one block, so many in a slot: the paper's server. Otherwise long reads, and the
     /// reads that the model guarantees.
@@ -60,14 +60,14 @@ pub struct Study {
     /// minRead of the server that makes the axis, in blocks.
     pub min_read: u32,
     /// What clips it is full of, drawn anew for each scenario; or titles that are given.
-    pub titles: Titles,
+    pub titles: TitleOrigin,
     /// What scenarios are like.
     pub workload: Workload,
     /// From a viewer's arrival to its first picture.
     pub startup: Duration,
     /// Bytes of buffers.
     pub memory: u64,
-    /// Who is compared.
+    /// The policies that are compared.
     pub tested: Vec<PolicyUnderTest>,
     /// BA as it is in the mean, to aim scenarios at bands: blocks a slot.
     pub expected: f64,
@@ -81,10 +81,10 @@ pub struct Study {
 
 /// Where titles come from.
 #[derive(Clone)]
-pub enum Titles {
+pub enum TitleOrigin {
     /// Synthetic clips.
     Clips(ClipKind),
-    /// These.
+    /// Titles from this source.
     Given(Arc<dyn TitleSource + Send>),
 }
 
@@ -162,16 +162,18 @@ impl Study {
         let target = self.expected * random.between(low, high);
         let costs = self.known(ReadMode::Long).timings.costs.as_ref();
         match &self.titles {
-            Titles::Clips(kind) => {
+            TitleOrigin::Clips(kind) => {
                 let clips = Clips::fill(*kind, self.model.capacity().0, seed);
                 Scenario::draw(&clips, &self.workload, costs, target, seed)
             }
-            Titles::Given(source) => Scenario::draw(&**source, &self.workload, costs, target, seed),
+            TitleOrigin::Given(source) => {
+                Scenario::draw(&**source, &self.workload, costs, target, seed)
+            }
         }
     }
 }
 
-impl std::fmt::Display for Titles {
+impl std::fmt::Display for TitleOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Clips(ClipKind { minutes, mbps }) => {
@@ -183,7 +185,7 @@ impl std::fmt::Display for Titles {
     }
 }
 
-impl std::fmt::Debug for Titles {
+impl std::fmt::Debug for TitleOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self}")
     }

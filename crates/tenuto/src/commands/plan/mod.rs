@@ -1,52 +1,20 @@
-//! `plan`: how many streams a disk would hold. The bounds are `disk::plan`'s arithmetic; what the
-//! admission policy lets in is simulated with the scheduler itself. Glue only.
+//! `plan`: how many streams a disk would hold, by `studies::plan`.
 
-mod audience;
 mod report;
 
 use crate::access::ask;
 use crate::args::disks::PlanArgs;
 use crate::failure::Failure;
 use crate::out::{self, Bar};
-use audience::{Audience, Viewer};
-use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
-use disk::{Calibration, DiskModel};
-use scheduler::{CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource};
+use disk::Calibration;
+use media::{IndexError, TitleIndex};
 use server::control::{Reply, Request};
 use server::wire;
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Hinted, show_duration};
-
-/// A plan.
-struct PlanResult {
-    question: Question,
-    disk: String,
-    slot: Duration,
-    bounds: CapacityPlan,
-    /// For each row of the bounds the streams that each policy of [`SHOWN`] admits. `None`: the
-    /// server makes no such reads for these streams.
-    admitted: Vec<Option<[CapacityResult; SHOWN.len()]>>,
-    /// The row with which the first policy of [`SHOWN`] admits most; of rows that are nearly as
-    /// good the one with the smallest reads, which start soonest and take the least memory.
-    best: Option<usize>,
-    /// The other policies with reads of the size of `best`.
-    others: Vec<(PolicyKind, CapacityResult)>,
-}
-
-struct Question {
-    audience: Audience,
-    memory: Option<ByteCount>,
-    disks: u64,
-    startup: Duration,
-}
-
-/// The disk of a plan.
-enum Disk {
-    Model(DiskModel),
-    /// A calibration, with the model fitted to its arm, if it has one.
-    Measured(Box<Calibration>, Option<DiskModel>),
-}
+use studies::plan::{Audience, PlanDisk, Question};
+use units::{BitRate, Hinted, show_duration};
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let disk = disk(args)?;
@@ -63,13 +31,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         // Tested before the simulation, whose time would otherwise be lost.
         args.overwrite.check(path)?;
     }
-    let question = Question {
-        audience: Audience::new(args)?,
-        memory: args.memory,
-        disks: args.disks,
-        startup,
-    };
-    let answer = answer(&disk, question);
+    let question =
+        Question { audience: audience(args)?, memory: args.memory, disks: args.disks, startup };
+    let bar = Bar::new();
+    let answer = studies::plan::plan(&disk, question, &|part| bar.percent("admission", part));
+    drop(bar);
     if let Some(path) = &args.plot {
         let svg = report::plot(&answer).svg().map_err(|error| Failure::new(error.to_string()))?;
         out::save(path, &svg)?;
@@ -78,186 +44,51 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn answer(disk: &Disk, question: Question) -> PlanResult {
-    let rate = question.audience.rate();
-    let bounds = bounds(disk.known(), rate, &disk.sizes(), question.memory_of_one());
-    let bar = Bar::new();
-    let mut admitted = Vec::new();
-    for (row, done) in bounds.rows.iter().zip(0u32..) {
-        bar.percent("admission", f64::from(done) / bounds.rows.len() as f64);
-        let stage = question.stage(disk, row.read, bounds.ratio);
-        admitted.push(stage.map(|stage| SHOWN.map(|policy| stage.simulate(policy))));
+/// The audience that the command line names.
+fn audience(args: &PlanArgs) -> Result<Audience, Failure> {
+    match (args.rate, &args.title) {
+        (Some(rate), None) if (SLOWEST..=FASTEST).contains(&rate) => Ok(Audience::Rate(rate)),
+        (Some(rate), None) => {
+            let sentence = format!("--rate: {rate} is not the rate of a stream");
+            Err(Failure::usage(sentence).hint(format!("from {SLOWEST} to {FASTEST}")))
+        }
+        (None, Some(title)) => viewers_of(title),
+        (None, None) => Err(Failure::usage("no streams to plan for: give --rate or --title")
+            .hint("for example --rate 5Mbps")),
+        (Some(_), Some(_)) => {
+            Err(Failure::usage("--rate and --title are two audiences").hint("give one of them"))
+        }
     }
-    let streams =
-        |held: &Option<[CapacityResult; SHOWN.len()]>| held.map_or(0, |held| held[0].streams);
-    let most = admitted.iter().map(streams).max().unwrap_or(0);
-    let near = |held: &Option<_>| most > 0 && streams(held) as f64 >= NEAR_MOST * most as f64;
-    let best = admitted.iter().position(near);
-    let mut others = Vec::new();
-    let stage = best.and_then(|best| question.stage(disk, bounds.rows[best].read, bounds.ratio));
-    if let Some(stage) = stage {
-        bar.say("other policies");
-        // The policy `none` admits every viewer, so its number tells nothing about the disk.
-        let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
-        others.extend(PolicyKind::all().filter(unseen).map(|p| (p, stage.simulate(p))));
-    }
-    PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
 }
 
-impl Question {
-    fn memory_of_one(&self) -> Option<ByteCount> {
-        self.memory.map(|memory| ByteCount(memory.0 / self.disks))
-    }
-
-    /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of `read`;
-    /// `None` where the server would not make reads as large for these streams.
-    fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount, most: u64) -> Option<ReadSizeCase<'a>> {
-        let viewer = self.audience.with_reads_of(read)?;
-        let timings = disk.timings(read);
-        // Where no arm is known, every place takes the same time.
-        let places = match &timings.costs {
-            Some(costs) => viewer.places(costs, disk.span()),
-            None => Vec::new(),
+fn viewers_of(typed: &str) -> Result<Audience, Failure> {
+    // Path and name may both contain colons: the first one that ends an existing path counts.
+    let split = typed.match_indices(':').map(|(at, _)| (&typed[..at], &typed[at + 1..]));
+    let Some((path, name)) = split.clone().find(|(path, _)| Path::new(path).exists()) else {
+        let sentence = match split.into_iter().next() {
+            Some((path, _)) => format!("--title: there is no store at {path}"),
+            None => format!("--title: '{typed}' has no colon between store and title"),
         };
-        Some(ReadSizeCase { question: self, disk, read, most, viewer, timings, places })
-    }
+        return Err(Failure::new(sentence).hint("for example --title film.store:Nosferatu"));
+    };
+    let request = Request::Index { title: name.to_owned() };
+    let Reply::Index(index) = ask(Path::new(path), &request)? else { super::stores::mismatched() };
+    let failed =
+        |error: &dyn Display| Failure::new(format!("'{name}' cannot be planned for: {error}"));
+    let index = units::from_hex(&index)
+        .ok_or(IndexError::NotAnIndex)
+        .and_then(|bytes| TitleIndex::decode(&bytes))
+        .map_err(|error| failed(&error))?;
+    Audience::of_title(name.to_owned(), index).map_err(|error| failed(&error))
 }
 
-/// One size of read, ready for any policy.
-struct ReadSizeCase<'a> {
-    question: &'a Question,
-    disk: &'a Disk,
-    read: ByteCount,
-    /// Streams by transfer rate alone.
-    most: u64,
-    viewer: Viewer,
-    timings: DiskTimings,
-    places: Vec<Vec<[u32; 1]>>,
-}
-
-impl ReadSizeCase<'_> {
-    fn simulate(&self, policy: PolicyKind) -> CapacityResult {
-        let slot = self.disk.slot();
-        let held = CapacitySim {
-            policy,
-            min_read: self.disk.min_read(self.read),
-            read_size: self.read.0,
-            // Not more than the server's engine counts on.
-            memory: self
-                .question
-                .memory_of_one()
-                .map_or(UNBOUNDED, |memory| server::usable_memory(memory, self.read).0),
-            timings: &self.timings,
-            slot,
-            startup: self.question.startup,
-            tracks: &self.viewer.curves(),
-            places: &self.places,
-            reserve: self.viewer.reserve(),
-            arrivals: 0,
-            patience: 0,
-            filling: 0,
-        }
-        .filled_by(self.most)
-        .run();
-        // While the streams begin, the disk reads ahead, and for a while more can be admitted than
-        // it can transfer for.
-        match held.streams > self.most && policy != PolicyKind::None {
-            true => CapacityResult { streams: self.most, short_of: Some(Resource::Disk), ..held },
-            false => held,
-        }
-    }
-}
-
-impl PlanResult {
-    /// The row of `best`, and the streams of one disk that are admitted with it.
-    fn held(&self) -> Option<(usize, CapacityResult)> {
-        let best = self.best?;
-        Some((best, self.admitted[best]?[0]))
-    }
-
-    /// Memory for two reads of each stream of all disks.
-    fn memory_needed(&self) -> Option<ByteCount> {
-        let (row, held) = self.held()?;
-        Some(memory_needed(self.bounds.rows[row].read, held.streams * self.question.disks))
-    }
-
-    /// Service cycle and buffer (eq. 3 and 4) for the streams that are admitted.
-    fn cycle(&self) -> Option<(Duration, ByteCount)> {
-        let streams = u32::try_from(self.held()?.1.streams).ok()?;
-        let (cost, rate) = (&self.bounds.cost, self.question.audience.rate());
-        Some((cost.cycle(streams, rate)?, cost.buffer(streams, rate)?))
-    }
-}
-
-impl Disk {
-    fn known(&self) -> DiskSource<'_> {
-        match self {
-            Self::Model(model) => DiskSource::Model(model),
-            // The fitted model also has seeks and zones, which the counts of the record do not
-            // show.
-            Self::Measured(_, Some(model)) => DiskSource::Model(model),
-            Self::Measured(record, None) => DiskSource::Measured(record),
-        }
-    }
-
-    fn title(&self) -> String {
-        match self {
-            Self::Model(model) => model.title().to_owned(),
-            Self::Measured(record, _) => {
-                let kind = if record.is_provisional() { "provisionally " } else { "" };
-                format!("a {kind}measured disk ({})", record.method)
-            }
-        }
-    }
-
-    fn slot(&self) -> Duration {
-        match self {
-            Self::Model(_) => SLOT,
-            Self::Measured(record, _) => record.slot,
-        }
-    }
-
-    fn sizes(&self) -> Vec<ByteCount> {
-        match self {
-            Self::Model(_) => (16..=24).map(|power| ByteCount(1 << power)).collect(),
-            Self::Measured(record, _) => record.guarantees.iter().map(|g| g.read_size).collect(),
-        }
-    }
-
-    fn timings(&self, read: ByteCount) -> DiskTimings {
-        match self {
-            Self::Model(model) => DiskTimings::of_model(model, read, model.queue_depth(read)),
-            Self::Measured(record, _) => DiskTimings::of_calibration(record, read),
-        }
-    }
-
-    /// Bytes of the disk.
-    fn span(&self) -> u64 {
-        match self {
-            Self::Model(model) => model.capacity().0,
-            // Zones were measured evenly over it; the last has a length like the others'.
-            Self::Measured(record, _) => match record.zones.as_slice() {
-                [.., before, last] => last.0.0 + (last.0.0 - before.0.0),
-                _ => 0,
-            },
-        }
-    }
-
-    fn min_read(&self, read: ByteCount) -> u32 {
-        match self {
-            Self::Model(model) => model.guaranteed_reads(read, SLOT),
-            Self::Measured(record, _) => record.guarantee_for(read).map_or(0, |g| g.min_read),
-        }
-    }
-}
-
-fn disk(args: &PlanArgs) -> Result<Disk, Failure> {
+fn disk(args: &PlanArgs) -> Result<PlanDisk, Failure> {
     match (&args.model, &args.calibration) {
-        (Some(model), None) => Ok(Disk::Model(model.clone())),
+        (Some(model), None) => Ok(PlanDisk::Model(model.clone())),
         (None, Some(path)) => {
             let record = calibration(path)?;
             let model = record.model();
-            Ok(Disk::Measured(Box::new(record), model))
+            Ok(PlanDisk::Measured(Box::new(record), model))
         }
         (None, None) => Err(Failure::usage("no disk to plan with: give --model or --calibration")
             .hint("`tenuto disk models` lists the built-in models")),
@@ -306,20 +137,11 @@ fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
     parsed.map(Some)
 }
 
-/// The slot of a model: the default of a server.
-const SLOT: Duration = Duration::from_millis(500);
+/// The lowest rate of a stream: narrow-band speech.
+const SLOWEST: BitRate = BitRate(8_000);
+/// The highest rate of a stream: several times uncompressed 8K video.
+const FASTEST: BitRate = BitRate(1_000_000_000_000);
 /// The longest start-up.
 const LONGEST_STARTUP: Duration = Duration::from_secs(3600);
-/// Memory that is never the limit, and whose sums do not overflow.
-const UNBOUNDED: u64 = u64::MAX >> 8;
 /// Size limit of a calibration in JSON, which has a few hundred lines.
 const LARGEST_JSON: u64 = 1 << 20;
-/// Share of the most streams that counts as nearly as good.
-const NEAR_MOST: f64 = 0.98;
-/// Policies with a column of their own: the two that look ahead.
-const SHOWN: [PolicyKind; 2] = [PolicyKind::TimeDomain, PolicyKind::VbrSim];
-
-/// Bytes of a piece, as the server cuts tracks.
-fn piece(rate: BitRate, read: ByteCount) -> u32 {
-    server::piece_size(rate, &[], read)
-}

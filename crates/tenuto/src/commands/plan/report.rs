@@ -1,12 +1,12 @@
 //! A plan as text, as JSON, and as a plot.
 
-use super::{PlanResult, SHOWN};
 use crate::out::{Table, facts};
 use disk::plan::PlanRow;
 use meter::report::{LineShape, Plot, Series};
 use scheduler::{CapacityResult, PolicyKind, Resource};
 use serde_json::{Value, json};
 use std::time::Duration;
+use studies::plan::{PlanResult, SHOWN};
 use units::show::count;
 use units::{ByteCount, show_duration};
 
@@ -45,7 +45,7 @@ pub(super) fn text(answer: &PlanResult) -> String {
             or_dash(bounds.in_memory),
             or_dash(admitted.map(|held| held[0].streams)),
             or_dash(admitted.map(|held| held[1].streams)),
-            admitted.and_then(|held| held[0].short_of).map_or("", word).to_owned(),
+            admitted.and_then(|held| held[0].short_of).map_or("", Resource::word).to_owned(),
             if answer.best == Some(row) { "best" } else { "" }.to_owned(),
         ]);
     }
@@ -153,7 +153,7 @@ pub(super) fn json(answer: &PlanResult) -> Value {
             "read_size": bounds.rows[row].read.0,
             "streams": held.streams,
             "streams_in_all": held.streams * question.disks,
-            "short_of": held.short_of.map(word),
+            "short_of": held.short_of.map(Resource::word),
             "cycle": cycle.map(|(cycle, _)| cycle.as_secs_f64()),
             "buffer": cycle.map(|(_, buffer)| buffer.0),
             "memory_needed": answer.memory_needed().map(|needed| needed.0),
@@ -183,7 +183,7 @@ fn all_json(all: impl Iterator<Item = (PolicyKind, CapacityResult)>) -> Value {
     let one = |(policy, held): (PolicyKind, CapacityResult)| {
         let value = json!({
             "streams": held.streams,
-            "short_of": held.short_of.map(word),
+            "short_of": held.short_of.map(Resource::word),
             "memory_booked": held.memory,
             "late_reads": held.late,
         });
@@ -243,12 +243,4 @@ fn time(time: Duration) -> String {
 
 fn or_dash(number: Option<u64>) -> String {
     number.map_or("-".to_owned(), |number| number.to_string())
-}
-
-fn word(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Disk => "disk",
-        Resource::Memory => "memory",
-        Resource::Network => "network",
-    }
 }

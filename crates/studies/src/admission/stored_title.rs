@@ -1,15 +1,15 @@
-//! A store's title as `simulate admission` asks for it: its first video and audio track, groups of
+//! A store's title as an admission study asks for it: its first video and audio track, groups of
 //! pictures and places.
 //!
 //! A track in several extents is placed where its first extent lies, in one: the scenarios model
 //! seeks between titles, not within.
 
+use super::titles::{Title, Track};
 use media::{TitleIndex, TrackIndex, TrackKind};
 use std::ops::Range;
-use studies::admission::{Title, Track};
 
 /// The title of an index; `None` where it has no times, or is empty.
-pub(super) fn title(index: &TitleIndex, runs: impl Fn(u16) -> Vec<Range<u64>>) -> Option<Title> {
+pub fn stored_title(index: &TitleIndex, runs: impl Fn(u16) -> Vec<Range<u64>>) -> Option<Title> {
     let first = |kind| index.tracks.iter().position(|track| track.description.kind == kind);
     let numbers: Vec<usize> =
         [TrackKind::Video, TrackKind::Audio].into_iter().filter_map(first).collect();
