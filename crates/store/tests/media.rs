@@ -255,6 +255,8 @@ fn bad_files_are_refused_by_name_and_leave_nothing() {
     cut(&whole, "cut.mp4", 0.6);
     cut(&whole, "nearly nothing.mp4", 0.01);
     cut(&mkv, "cut.mkv", 0.6);
+    let ogg = dir.ffmpeg("-f lavfi -i sine -t 2 -c:a libvorbis", "whole.ogg");
+    cut(&ogg, "cut.ogg", 0.7);
     std::fs::write(dir.file("empty.mp4"), b"").unwrap();
     std::fs::write(dir.file("noise.mp4"), [0xa5; 100_000]).unwrap();
     let mut huge = b"\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2\x7f\xff\xff\xffmoov".to_vec();
@@ -278,6 +280,7 @@ fn bad_files_are_refused_by_name_and_leave_nothing() {
         ("nearly nothing.mp4", "FFmpeg cannot read it"),
         ("cut.mp4", "it is damaged or cut short"),
         ("cut.mkv", "it is damaged or cut short"),
+        ("cut.ogg", "it was cut short"),
         ("words.mkv", "neither pictures nor sound in it, but subtitle stream 0 (subrip)"),
         ("list.m3u8", "it is a playlist"),
         ("list.ffconcat", "it is a playlist"),

@@ -43,6 +43,12 @@ pub(super) fn unreadable(file: &Path, said: &str) -> Reason {
             "convert it to Matroska or MP4 first, or take it in with --as file",
         );
     }
+    if said.ends_with("End of file") {
+        return Reason::new(
+            "it ends before FFmpeg has found what is in it: it was cut short",
+            format!("get the whole file, or {KEEP}"),
+        );
+    }
     unknown("FFmpeg cannot read it", said)
 }
 
