@@ -24,7 +24,10 @@ pub struct MemoryLimits {
 impl MemoryLimits {
     /// Asks the kernel; `None` where it does not tell.
     pub fn of_this_process() -> Option<Self> {
-        Self::found_by(&read_file)
+        let known = rustix::system::sysinfo();
+        // A service whose `/proc` shows only processes has no `/proc/meminfo`.
+        let machine = u64::from(known.totalram).saturating_mul(known.mem_unit.into());
+        (machine > 0).then(|| Self::found_by(ByteCount(machine), &read_file))
     }
 
     /// The memory at present.
@@ -32,14 +35,11 @@ impl MemoryLimits {
         self.read_by(&read_file)
     }
 
-    fn found_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<Self> {
-        let text = read(Path::new("/proc/meminfo"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    fn found_by(machine: ByteCount, read: &dyn Fn(&Path) -> Option<String>) -> Self {
         let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
         let files = groups.lines().flat_map(files_of);
         let files = files.filter(|path| read(path).is_some()).collect();
-        Some(Self { machine: ByteCount::kib(kib), files })
+        Self { machine, files }
     }
 
     fn read_by(&self, read: &dyn Fn(&Path) -> Option<String>) -> MachineMemory {
@@ -93,37 +93,43 @@ fn files_of(line: &str) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn memory(files: &[(&str, &str)]) -> Option<MachineMemory> {
+    #[test]
+    fn the_memory_of_this_machine_is_that_of_proc_meminfo() {
+        let text = fs::read_to_string("/proc/meminfo").unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
+        let kib: u64 = line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap();
+        let known = MachineMemory::of_this_process().unwrap();
+        assert_eq!(known.machine, ByteCount::kib(kib));
+    }
+
+    // Of a machine of 8 GiB with these files.
+    fn memory(files: &[(&str, &str)]) -> MachineMemory {
         let read = |path: &Path| {
             let file = files.iter().find(|(name, _)| Path::new(name) == path);
             file.map(|(_, text)| (*text).to_owned())
         };
-        Some(MemoryLimits::found_by(&read)?.read_by(&read))
+        MemoryLimits::found_by(ByteCount::mib(8192), &read).read_by(&read)
     }
 
     #[test]
     fn the_least_limit_of_all_groups_counts() {
-        let machine = ("/proc/meminfo", "MemTotal:        8388608 kB\nMemFree: 1 kB\n");
         let gib = |count: u64| ByteCount::mib(1024 * count);
-        let known = memory(&[machine]).unwrap();
+        let known = memory(&[]);
         assert_eq!((known.machine, known.limit, known.usable()), (gib(8), None, gib(8)));
         let version_2 = ("/proc/self/cgroup", "0::/system.slice/tenuto.service\n");
         let limited = memory(&[
-            machine,
             version_2,
             ("/sys/fs/cgroup/system.slice/tenuto.service/memory.max", "max\n"),
             ("/sys/fs/cgroup/system.slice/memory.max", "3221225472\n"),
             ("/sys/fs/cgroup/system.slice/memory.high", "2147483648\n"),
         ]);
-        assert_eq!(limited.unwrap().usable(), gib(2));
+        assert_eq!(limited.usable(), gib(2));
         let version_1 = ("/proc/self/cgroup", "7:blkio:/b\n5:cpuset,memory:/a/b\n");
         let limited = memory(&[
-            machine,
             version_1,
             ("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "1073741824\n"),
             ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
         ]);
-        assert_eq!(limited.unwrap().limit, Some(gib(1)));
-        assert_eq!(memory(&[]), None);
+        assert_eq!(limited.limit, Some(gib(1)));
     }
 }
