@@ -26,7 +26,7 @@ impl MemoryLimits {
     pub fn of_this_process() -> Option<Self> {
         let known = rustix::system::sysinfo();
         // A service whose `/proc` shows only processes has no `/proc/meminfo`.
-        let machine = u64::from(known.totalram).saturating_mul(known.mem_unit.into());
+        let machine = known.totalram.saturating_mul(known.mem_unit.into());
         (machine > 0).then(|| Self::found_by(ByteCount(machine), &read_file))
     }
 

@@ -13,8 +13,9 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use store::{BackgroundIo, Store, StoreError, TitleRecord, Unthrottled};
+use std::thread;
+use std::time::{Duration, Instant};
+use store::{BackgroundIo, Store, StoreError, StoreIdentity, TitleRecord, Unthrottled};
 use tenuto_agent::stop_on_signals;
 use units::{ByteCount, Hinted};
 
@@ -25,22 +26,23 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     // Sockets are named by the store's uuid, and the file tells the store from a copy: every path
     // to a device leads to the same server.
     let identity = Store::peek(path)?;
-    let client = Client::connect(&identity).map_err(|error| match error {
-        ControlError::Io(error) => {
-            Failure::from(error.reason().about("cannot reach the store's server"))
-        }
-        other => other.into(),
-    })?;
     // A calibration is bounded by time, so its progress is a share; all others count bytes.
     let in_parts = matches!(request, Request::Calibrate { .. });
     let mut show = |p: wire::Progress| match in_parts {
         true => bar.percent(&p.stage, p.part()),
         false => bar.bytes(&p.stage, p.done, p.total),
     };
-    if let Some(mut client) = client {
-        return Ok(client.call(request, show)?);
-    }
-    let owner = Unserved(open(path, request)?);
+    let until = Instant::now() + WHILE_A_SERVER_STARTS;
+    let owner = loop {
+        if let Some(mut client) = connect(&identity)? {
+            return Ok(client.call(request, show)?);
+        }
+        match open(path, request) {
+            // A server that starts has the store, and measures its disk before it has a socket.
+            Err(StoreError::Owned { .. }) if Instant::now() < until => thread::sleep(BETWEEN_TRIES),
+            opened => break Unserved(opened.map_err(not_opened)?),
+        }
+    };
     // Without a server, an interrupted command must clean up by itself. With one, the server
     // cleans up when this process has disconnected.
     let long =
@@ -51,7 +53,7 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
 
 /// Opens a store that is not served; for reading only where the user may not write and the request
 /// only reads.
-fn open(path: &Path, request: &Request) -> Result<Store, Failure> {
+fn open(path: &Path, request: &Request) -> Result<Store, StoreError> {
     let reads = matches!(
         request,
         Request::Ls
@@ -60,7 +62,7 @@ fn open(path: &Path, request: &Request) -> Result<Store, Failure> {
             | Request::Export { .. }
             | Request::Check { .. }
     );
-    let opened = match Store::open(path) {
+    match Store::open(path) {
         // Not opened so at once: with write permission damaged metadata is repaired.
         Err(StoreError::Device(DeviceError::Open { source, .. }))
             if reads && NO_WRITING.contains(&source.kind()) =>
@@ -68,8 +70,21 @@ fn open(path: &Path, request: &Request) -> Result<Store, Failure> {
             Store::open_read_only(path)
         }
         opened => opened,
-    };
-    opened.map_err(|error| match error {
+    }
+}
+
+/// The connection to the server of a store, if it is served.
+fn connect(identity: &StoreIdentity) -> Result<Option<Client>, Failure> {
+    Client::connect(identity).map_err(|error| match error {
+        ControlError::Io(error) => {
+            Failure::from(error.reason().about("cannot reach the store's server"))
+        }
+        other => other.into(),
+    })
+}
+
+fn not_opened(error: StoreError) -> Failure {
+    match error {
         // There was no control socket: the owner is another command, or another user's server.
         StoreError::Owned { .. } => Failure::from(error).hint(
             "wait until the other command has finished; a server accepts commands of its own user",
@@ -77,8 +92,12 @@ fn open(path: &Path, request: &Request) -> Result<Store, Failure> {
         StoreError::Damaged { .. } => Failure::from(error)
             .hint("`tenuto check STORE --rebuild` lists the titles that can be recovered"),
         other => other.into(),
-    })
+    }
 }
+
+/// How long a command waits for a store that another process has and no server offers.
+const WHILE_A_SERVER_STARTS: Duration = Duration::from_secs(10);
+const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
 /// Errors of a store that the user may not write to.
 const NO_WRITING: [io::ErrorKind; 2] =

@@ -2,7 +2,10 @@
 
 use crate::program::TestDir;
 use serde_json::{Value, json};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::thread;
+use std::time::Duration;
 
 #[test]
 fn format_overwrites_nothing_without_the_word() {
@@ -226,3 +229,19 @@ fn a_user_who_may_only_read_a_store_can_list_check_and_export() {
 
 /// The user `nobody`.
 const NOBODY: u32 = 65534;
+
+/// A server that starts has its store some seconds before it answers for it: it measures the disk.
+#[test]
+fn a_command_waits_for_a_store_that_is_just_being_opened() {
+    let dir = TestDir::with_store();
+    let owner = File::open(dir.path("a.store")).unwrap();
+    owner.lock().unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| dir.run("ls a.store --json"));
+        thread::sleep(Duration::from_millis(600));
+        assert!(!waiting.is_finished(), "nobody may open what another process has");
+        owner.unlock().unwrap();
+        let run = waiting.join().unwrap();
+        assert_eq!((run.code, run.out.contains("titles")), (Some(0), true), "{}", run.err);
+    });
+}
