@@ -40,7 +40,7 @@ pub(crate) use backlog::{CONFIRMING, growth, growth_of_lack, long_enough};
 pub(crate) use heat::{Heat, HeatCell};
 pub use heat::{heat_band, heat_band_begins};
 pub(crate) use live_sample::LiveSample;
-pub use live_sample::LiveFigures;
+pub use live_sample::{LiveFigures, LiveKind};
 pub use outcome::StreamsOutcome;
 pub(crate) use outcome::{CompletedOperation, FrameVerdict};
 pub(crate) use outcome::{Second, StreamStats};

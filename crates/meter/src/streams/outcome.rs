@@ -137,8 +137,8 @@ pub(crate) struct CompletedOperation {
     pub(crate) response: u64,
 }
 
-/// Raises `longest` to a time in nanoseconds, if that is longer. Most are not: comparing nanoseconds
-/// takes less time than comparing durations.
+/// Raises `longest` to a time in nanoseconds, if that is longer. Most are not, and comparing
+/// nanoseconds takes less time than comparing durations.
 #[inline]
 fn raise(longest: &mut Duration, time: u64) {
     if time > nanos(*longest) {

@@ -6,7 +6,7 @@
 use super::backlog::{growth, tested_every};
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
-use super::live_sample::LiveFigures;
+use super::live_sample::{LiveFigures, LiveKind};
 use super::{BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan};
 use crate::grown;
 use crate::log::{NONE, Record, RecordSink, errno};
@@ -205,6 +205,7 @@ impl<'a> StreamsTally<'a> {
         });
         let [p50, p99] = outcome.response.two_quantiles([0.5, 0.99]);
         LiveFigures {
+            kind: LiveKind::Streams,
             name: String::new(),
             streams: self.plan.streams,
             asked: self.plan.rate(),
