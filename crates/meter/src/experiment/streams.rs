@@ -26,7 +26,7 @@ use crate::fleet::{FilePart, StreamsWork, WorkerWork};
 use crate::live::Metered;
 use crate::log::RecordSink;
 use crate::observer::Observer;
-use crate::profiles::{Pattern, Profile};
+use crate::profiles::{self, Pattern, Profile};
 use crate::progress::RunProgress;
 use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
 use crate::streams::{
@@ -289,6 +289,16 @@ impl StreamRuns {
         if config.realtime && config.spin {
             return Err(MeterError::usage("--realtime and --busy-poll exclude each other")
                 .hint("what never sleeps and goes before all others lets nothing else run"));
+        }
+        // An edited file keeps the name and the source that it was printed with.
+        if let Some(same) =
+            profiles::named(&profile.name).filter(|same| same.bytes != profile.bytes)
+        {
+            observer.note(&format!(
+                "profile {} has {} bytes a frame, and the built-in one of that name {}: its source \
+                 does not state them",
+                profile.name, profile.bytes, same.bytes
+            ));
         }
         let metrics = MetricsServer::open(config.metrics, observer)?;
         // A profile without frame rate is refused when its files are planned.

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn an_edited_profile_keeps_its_name_and_source() {
-        let edited = text("xavc300-25").unwrap().replace("bytes = 1_500_000", "bytes = 1_400_000");
+        let edited = text("xavc300-25").unwrap().replace("bytes = 1_230_500", "bytes = 1_400_000");
         let profile: Profile = edited.parse().unwrap();
         let built_in = named("xavc300-25").unwrap();
         assert_eq!((&profile.name, &profile.source), (&built_in.name, &built_in.source));

@@ -178,6 +178,12 @@ fn profiles_and_recounts_are_tables_too() {
     dir.fails("meter profiles xdcam422 --toml --out two", 2, "--out is not for --toml");
     dir.fails("meter profiles --out formats", 1, "formats is not empty");
 
+    let own = dir.ok("meter profiles xavc300-25 --toml").replace("1_230_500", "1_400_000");
+    dir.write("own.toml", own);
+    let edited = dir.run("meter run --profile own.toml --target sim:ssd-nvme --duration 10s");
+    let noted = "profile xavc300-25 has 1400000 bytes a frame, and the built-in one";
+    assert!(edited.err.contains(noted), "{}", edited.err);
+
     dir.ok("meter run --profile xdcam422 --target sim:ssd-sata --duration 10s --out ran");
     dir.ok("meter report ran --out again");
     assert!(text("again/tables/figures.csv").contains("frames"));
