@@ -189,7 +189,8 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn streams(&self, spec: TargetSpec, work: StreamsWork) -> Result<(), MeterError> {
-        let StreamsWork { profile, buffer, layout, busy_poll, most, within, null, warm } = work;
+        let StreamsWork { profile, buffer, layout, busy_poll, most, within, part, null, warm } =
+            work;
         profile.check().map_err(|error| MeterError::of(&error))?;
         within_bounds(buffer, MAX_BUFFER_FRAMES)?;
         let path = spec.target.clone();
@@ -212,6 +213,13 @@ impl Worker<'_> {
             .fps
             .map_or(Duration::ZERO, |fps| config.profile.reads_per_second(fps).moment(1));
         let target = runs.open(within_bounds(most, MAX_STREAMS)?, self.observer)?;
+        // Files that are made are for one worker only.
+        let part = part.filter(|_| runs.config.target.is_one());
+        let base = part.map(|part| match part.number < part.of {
+            true => Ok(runs.use_part(target.shape(), part)),
+            false => Err(other_version()),
+        });
+        let base = base.transpose()?.unwrap_or(0);
         self.ready(&target, &path);
         while let Some(step) = self.orders.next() {
             let WorkerStep::Streams { streams, first_stream, length, continues } = step else {
@@ -219,7 +227,7 @@ impl Worker<'_> {
             };
             within_bounds(streams, MAX_STREAMS)?;
             let first_stream = first_stream.min(MAX_STREAMS);
-            let mut plan = runs.plan(streams, length, &target)?.after(first_stream);
+            let mut plan = runs.plan(streams, length, &target)?.after(first_stream).from(base);
             plan.continues = continues;
             let mut go_on = |progress| self.go_on(progress);
             let log = &mut LogSink::none();

@@ -9,7 +9,7 @@
 //! Every experiment runs on agents as it does here, because only the two functions that run a plan
 //! differ. The log of operations stays on the agents, and is not kept.
 
-use super::agents_page::AgentFigures;
+use super::agents_page::{self, AgentFigures};
 use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
 use crate::fleet::{
@@ -19,15 +19,18 @@ use crate::fleet::{
 use crate::live::Live;
 use crate::observer::Observer;
 use crate::progress::RunProgress;
+use crate::report::{Block, Page, VerdictKind};
 use crate::streams::StreamsPlan;
 use crate::target::VerifyReport;
 use crate::transfers::{TransfersOutcome, TransfersPlan};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::cell::{Ref, RefCell};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
+use units::show::count;
 use units::{BitRate, Hinted};
 
 /// Time for a connection to be made.
@@ -68,8 +71,8 @@ pub(super) struct AgentsTarget {
     fleet: RefCell<Fleet>,
     /// Number of workers of all agents.
     workers: u32,
-    /// What the first worker has prepared; the others have the same task.
-    facts: TargetFacts,
+    /// What the first worker of each task has prepared; the others of a task do the same.
+    facts: Vec<TargetFacts>,
     /// The figures of each agent in the last step.
     last: RefCell<Vec<AgentFigures>>,
     connected: Duration,
@@ -102,12 +105,24 @@ impl AgentsTarget {
     /// Connects to the agents, and has their workers prepare for `task`.
     pub(super) fn open(
         config: &AgentsConfig,
-        task: &WorkerTask,
+        task: WorkerTask,
+        observer: &dyn Observer,
+    ) -> Result<Self, MeterError> {
+        Self::open_all(config, &[task], observer)
+    }
+
+    /// Connects to the agents, and has workers of theirs prepare for each task.
+    pub(super) fn open_all(
+        config: &AgentsConfig,
+        tasks: &[WorkerTask],
         observer: &dyn Observer,
     ) -> Result<Self, MeterError> {
         let began = Instant::now();
         observer.status("connecting");
-        let (connections, helpers) = connect_all(config, &task.target, began)?;
+        let mut targets: Vec<&str> = tasks.iter().map(|task| &*task.target).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let (connections, helpers) = connect_all(config, targets, began)?;
         let connected = began.elapsed();
         let workers = usize::try_from(config.workers.max(1)).unwrap_or(1);
         let mut fleet = Fleet::new(connections, began);
@@ -115,11 +130,13 @@ impl AgentsTarget {
             observer.status(&view(agents));
             !observer.is_stopped()
         };
-        fleet.prepare(task, workers, &mut watch)?;
-        let mut workers_of_all = fleet.agents.iter().flat_map(|agent| &agent.workers);
-        let facts = workers_of_all
-            .find_map(|worker| worker.facts.clone())
-            .ok_or_else(|| MeterError::usage("no agent is named"))?;
+        fleet.prepare(tasks, workers, &mut watch)?;
+        let first = fleet.agents.first().map_or(&[][..], |agent| &agent.workers);
+        let firsts = first.chunks(workers).filter_map(|of_task| of_task.first()?.facts.clone());
+        let facts: Vec<TargetFacts> = firsts.collect();
+        if facts.is_empty() {
+            return Err(MeterError::usage("no agent is named"));
+        }
         Ok(Self {
             fleet: RefCell::new(fleet),
             workers: config.all_workers(),
@@ -130,11 +147,17 @@ impl AgentsTarget {
         })
     }
 
+    /// What the workers of the first task have prepared.
     pub(super) fn facts(&self) -> &TargetFacts {
+        &self.facts[0]
+    }
+
+    /// What the workers of each task have prepared.
+    pub(super) fn all_facts(&self) -> &[TargetFacts] {
         &self.facts
     }
 
-    /// Number of workers.
+    /// Number of workers of a task.
     pub(super) fn workers(&self) -> u32 {
         self.workers
     }
@@ -152,6 +175,24 @@ impl AgentsTarget {
         go_on: &mut dyn FnMut(RunProgress) -> bool,
         observer: &dyn Observer,
     ) -> Result<P, MeterError> {
+        self.run(self.streams_steps(plan), live, go_on, observer)
+    }
+
+    /// Runs the streams of a plan for each task at the same time; `names` are those of the tasks.
+    pub(super) fn all_streams<P: WorkerResult>(
+        &self,
+        plans: &[&StreamsPlan],
+        names: &[&str],
+        live: Option<&Live>,
+        go_on: &mut dyn FnMut(RunProgress) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<Vec<P>, MeterError> {
+        let steps = plans.iter().map(|plan| self.streams_steps(plan)).collect();
+        self.run_all(steps, names, live, go_on, observer)
+    }
+
+    /// The steps of all workers of a task.
+    fn streams_steps(&self, plan: &StreamsPlan) -> Vec<Option<WorkerStep>> {
         let mut before = 0;
         let steps = self.shares(plan.streams).map(|streams| {
             // Streams are numbered over all workers, so that no two begin at the same time.
@@ -161,7 +202,7 @@ impl AgentsTarget {
             Some(WorkerStep::Streams { streams, first_stream, length, continues })
                 .filter(|_| streams > 0)
         });
-        self.run(steps.collect(), live, go_on, observer)
+        steps.collect()
     }
 
     /// Makes the transfers of a plan; the clients are divided among the workers.
@@ -198,7 +239,29 @@ impl AgentsTarget {
         go_on: &mut dyn FnMut(RunProgress) -> bool,
         observer: &dyn Observer,
     ) -> Result<P, MeterError> {
+        let mut all = self.run_all(vec![steps], &[], live, go_on, observer)?;
+        Ok(all.pop().expect("a result of the one task"))
+    }
+
+    /// Runs a step of each task; `tasks` has the steps of its workers on all agents.
+    fn run_all<P: WorkerResult>(
+        &self,
+        tasks: Vec<Vec<Option<WorkerStep>>>,
+        names: &[&str],
+        live: Option<&Live>,
+        go_on: &mut dyn FnMut(RunProgress) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<Vec<P>, MeterError> {
         let mut fleet = self.fleet.borrow_mut();
+        let each = fleet.agents.first().map_or(1, |agent| agent.workers.len() / tasks.len()).max(1);
+        let mut all: Vec<Option<P>> = tasks.iter().map(|_| None).collect();
+        // An agent has the workers of one task after those of another.
+        let agents = 0..fleet.agents.len();
+        let of_agent = |agent: usize| {
+            let of_task = move |steps: &Vec<_>| steps[agent * each..(agent + 1) * each].to_vec();
+            tasks.iter().flat_map(of_task)
+        };
+        let steps = agents.flat_map(of_agent).collect();
         let mut watch = |agents: &[AgentState]| {
             observer.status(&view(agents));
             live.into_iter().for_each(|live| live.agents(agents));
@@ -206,20 +269,25 @@ impl AgentsTarget {
             go_on(together(workers.map(|worker| worker.progress))) && !observer.is_stopped()
         };
         fleet.step(steps, &mut watch);
-        let mut all: Option<P> = None;
         let mut last = Vec::new();
         for agent in &fleet.agents {
             let mut figures = AgentFigures::of(agent);
-            for result in agent.workers.iter().filter_map(|worker| worker.result.clone()) {
+            let results = agent.workers.iter().enumerate();
+            let results = results
+                .filter_map(|(number, worker)| Some((number / each, worker.result.clone()?)));
+            for (task, result) in results {
                 let wrong = |error: serde_json::Error| {
                     MeterError::new(format!("agent {}: {error}", agent.name))
                         .hint("use the same version on both")
                 };
                 let mut part: P = serde_json::from_value(result).map_err(wrong)?;
                 part.count(&mut figures);
+                if let (Some(worker), Some(name)) = (figures.workers.last_mut(), names.get(task)) {
+                    worker["group"] = json!(name);
+                }
                 part.name(&agent.name);
-                match &mut all {
-                    None => all = Some(part),
+                match &mut all[task] {
+                    None => all[task] = Some(part),
                     Some(sum) => sum.add(part),
                 }
             }
@@ -229,20 +297,33 @@ impl AgentsTarget {
         // The results of the others are reported; they are not valid.
         let lost = fleet.is_incomplete();
         drop(fleet);
-        let Some(mut all) = all else {
+        let Some(mut all) = all.into_iter().collect::<Option<Vec<P>>>() else {
             return self.check().and(Err(MeterError::new("no agent has a result")));
         };
         if lost {
-            all.incomplete();
+            all.iter_mut().for_each(WorkerResult::incomplete);
         }
         Ok(all)
     }
 
     /// What the agents have verified; `None` where nothing was to be verified.
     pub(super) fn verified(&self) -> Option<VerifyReport> {
+        self.verified_of(|_| true)
+    }
+
+    /// What the workers of one task have verified.
+    pub(super) fn verified_of_task(&self, task: usize) -> Option<VerifyReport> {
+        let tasks = self.facts.len();
+        self.verified_of(|(number, all)| number / (all / tasks).max(1) == task)
+    }
+
+    /// What those workers have verified whose number, of all of their agent, `which` selects.
+    fn verified_of(&self, which: impl Fn((usize, usize)) -> bool) -> Option<VerifyReport> {
         let mut all: Option<VerifyReport> = None;
         for agent in &self.fleet.borrow().agents {
-            for verified in agent.workers.iter().filter_map(|worker| worker.verified.clone()) {
+            let workers = agent.workers.iter().enumerate();
+            let chosen = workers.filter(|(number, _)| which((*number, agent.workers.len())));
+            for verified in chosen.filter_map(|(_, worker)| worker.verified.clone()) {
                 all.get_or_insert_default().add(verified.by(&agent.name));
             }
         }
@@ -268,9 +349,27 @@ impl AgentsTarget {
         })
     }
 
-    /// The time until all agents were connected.
-    pub(super) fn connected(&self) -> Duration {
-        self.connected
+    /// Adds to a page what each agent measured.
+    pub(super) fn extend(&self, mut page: Page) -> Result<Page, MeterError> {
+        page.blocks.extend(agents_page::blocks(&self.last())?);
+        page.title = format!("{} on {}", page.title, count(self.last().len(), "agent"));
+        // First, because nothing below can be relied on then.
+        let why = self.why_not();
+        let why = why.iter().map(|why| format!("Not valid: {why}."));
+        page.blocks.splice(0..0, why.map(|why| Block::Verdict(VerdictKind::Unknown, why)));
+        Ok(page)
+    }
+
+    /// Adds to a summary which agents measured what.
+    pub(super) fn describe(&self, summary: &mut Value) {
+        let why_not = self.why_not();
+        if !why_not.is_empty() {
+            summary["valid"] = json!(false);
+            summary["complete"] = json!(false);
+        }
+        summary["why_not"] = json!(why_not);
+        summary["agents"] = self.last().iter().map(AgentFigures::json).collect();
+        summary["scenario"]["connected_in_ms"] = json!(self.connected.as_millis());
     }
 
     /// The figures of each agent in the last step.
@@ -297,13 +396,13 @@ type Connected = (Vec<AgentConnection>, Vec<Child>);
 /// Connects to all agents in parallel: forty logins one after another would take long.
 fn connect_all(
     config: &AgentsConfig,
-    target: &str,
+    targets: Vec<&str>,
     began: Instant,
 ) -> Result<Connected, MeterError> {
     let AgentsConfig { agents, hosts, ssh, token, program, .. } = config;
     let deploy = match hosts.is_empty() {
         true => None,
-        false => Some(RemoteDeploy::new(ssh, program.as_deref(), target)?),
+        false => Some(RemoteDeploy::new(ssh, program.as_deref(), targets)?),
     };
     let dial = |agent: &String| Ok((dial(agent, token.as_ref(), began)?, None));
     let start = |(deploy, host): (&RemoteDeploy<'_>, &String)| {

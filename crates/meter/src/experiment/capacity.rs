@@ -149,11 +149,11 @@ impl CapacityResult<'_> {
     }
 
     fn burst_text(&self) -> Option<String> {
-        let what = &self.subject.what;
         let confirming = self.runs.confirming().filter(|_| self.subject.each.is_some());
         if let Some(Burst { streams, bytes, lasted }) = self.burst() {
+            let streams = self.subject.counted(streams.into());
             return Some(format!(
-                "{streams} {what} at first, and not later: {bytes} beyond the sustained rate within \
+                "{streams} at first, and not later: {bytes} beyond the sustained rate within \
                  {}, by a credit or a cache, or before others used the storage",
                 show::length(lasted.as_secs_f64())
             ));
@@ -168,22 +168,22 @@ impl CapacityResult<'_> {
     }
 
     fn holds(&self) -> String {
-        let (what, verdict) = (&self.subject.what, self.runs.verdict);
-        let count = verdict.streams;
+        let verdict = self.runs.verdict;
+        let (count, held) = (verdict.streams, self.subject.counted(verdict.streams.into()));
         match verdict {
             // Before the confirmed cases: nothing failed, so that the number is a lower bound only.
             SearchResult { at_limit: true, .. } => {
-                format!("at least {count} {what}; more were not tried")
+                format!("at least {held}; more were not tried")
             }
             SearchResult { by_meter: true, confirmed: true, too_many: Some(more), .. } => format!(
-                "at least {count} {what}; {more} cannot be measured from here: this machine was \
+                "at least {held}; {more} cannot be measured from here: this machine was \
                  late itself"
             ),
             SearchResult { confirmed: true, too_many: Some(more), .. } if more > count + 1 => {
-                format!("{count} {what}; {more} are too many, those between were not tried")
+                format!("{held}; {more} are too many, those between were not tried")
             }
-            SearchResult { confirmed: true, .. } => format!("{count} {what}"),
-            SearchResult { .. } => format!("about {count} {what}, not confirmed"),
+            SearchResult { confirmed: true, .. } => held,
+            SearchResult { .. } => format!("about {held}, not confirmed"),
         }
     }
 

@@ -11,14 +11,18 @@
 //! Groups that name the same file, device or simulated disk get equal parts of it, so that none
 //! reads what another has brought into a cache.
 
+use super::agents_target::AgentsConfig;
 use super::inputs::load_profile;
+use super::job_agents::{JobOnAgents, run_on_agents};
 use super::job_file::{Direction, GroupSpec, JobFile};
 use super::job_page::{GroupResult, JobReport};
 use super::metrics::MetricsServer;
+use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};
 use super::streams::{Measured, RunLength, StartGate, StreamRuns, StreamsConfig};
 use super::target::{OpenTarget, TargetPath, TargetSpec};
 use crate::error::MeterError;
+use crate::fleet::FilePart;
 use crate::live::{Live, Metered};
 use crate::observer::Observer;
 use crate::profiles::{Profile, ProfileError};
@@ -26,6 +30,7 @@ use crate::progress::RunProgress;
 use crate::s3::Access;
 use crate::streams::{LiveFigures, LiveSample, StreamGroup, StreamsPlan};
 use device::Method;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -33,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use units::{ByteCount, align_down, show};
+use units::{ByteCount, show};
 
 /// A job file and the settings that all its groups share.
 #[derive(Clone)]
@@ -52,6 +57,8 @@ pub struct JobConfig {
     pub destructive: bool,
     /// Endpoint, keys and certificates of buckets.
     pub access: Access,
+    /// The machines on which all groups run; `None` for this one.
+    pub agents: Option<AgentsConfig>,
     /// As in [`StreamsConfig::realtime`].
     pub realtime: bool,
     /// As in [`StreamsConfig::spin`].
@@ -75,6 +82,7 @@ struct JobGroup {
     name: String,
     runs: StreamRuns,
     plan: StreamsPlan,
+    alarm: RateAlarmConfig,
     log: RunLog,
     dir: Option<PathBuf>,
     sample: Arc<LiveSample>,
@@ -85,13 +93,35 @@ struct JobThread {
     stop: Arc<AtomicBool>,
     /// One group cannot go on, and the run ends.
     failed: Arc<AtomicBool>,
-    progress: Arc<Mutex<RunProgress>>,
+    shown: Arc<JobShown>,
     notes: Mutex<Vec<String>>,
+}
+
+/// What a thread of a job leaves to be shown while it runs.
+#[derive(Default)]
+struct JobShown {
+    progress: Mutex<RunProgress>,
+    /// Crossings of thresholds, in words and as objects.
+    crossings: Mutex<Vec<(String, Value)>>,
+}
+
+impl JobShown {
+    /// Shows the crossings since the last call.
+    fn show_crossings(&self, observer: &dyn Observer) {
+        let crossings =
+            std::mem::take(&mut *self.crossings.lock().unwrap_or_else(PoisonError::into_inner));
+        crossings.iter().for_each(|(text, event)| observer.crossing(text, event));
+    }
 }
 
 impl Observer for JobThread {
     fn note(&self, text: &str) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+
+    fn crossing(&self, text: &str, event: &Value) {
+        let mut crossings = self.shown.crossings.lock().unwrap_or_else(PoisonError::into_inner);
+        crossings.push((text.to_owned(), event.clone()));
     }
 
     fn stop(&self) -> &Arc<AtomicBool> {
@@ -117,6 +147,10 @@ pub fn run_job(
     let all = runs_of(config, &job, &specs, observer)?;
     let metrics = MetricsServer::open(config.metrics, observer)?;
     record::prepare(dir)?;
+    if let Some(agents) = &config.agents {
+        let jobs = JobOnAgents { job: &name, agents, specs: &specs, dir };
+        return run_on_agents(&jobs, all, metrics.live(), observer);
+    }
     let units = prepare(all, &specs, dir, observer)?;
     let plans = units.iter().flat_map(|unit| &unit.groups).map(|group| &group.plan);
     let streams = plans.clone().map(|plan| plan.streams).sum();
@@ -124,7 +158,7 @@ pub fn run_job(
     let live = metrics.live();
     live.into_iter().for_each(|live| live.begin(streams));
     let done = run_units(units, duration, live, observer)?;
-    JobReport { job: &name, groups: done }.finish(dir, observer)
+    JobReport { job: &name, groups: done, agents: None }.finish(dir, observer)
 }
 
 /// The experiment of each group, all with the same length.
@@ -208,7 +242,7 @@ fn target_of(config: &JobConfig, spec: &GroupSpec) -> TargetSpec {
         drop_caches: keys.drop_caches.unwrap_or(false),
         verify: keys.verify.unwrap_or(false),
         access: config.access.clone(),
-        agents: None,
+        agents: config.agents.clone(),
     }
 }
 
@@ -246,22 +280,22 @@ fn prepare(
         let opened = target.as_ref().or(joined.map(|same| &units[same].target));
         let opened = opened.expect("a target of its own, or of the unit that it joins");
         let (users, before) = (users[&**at], begun.entry(at).or_default());
-        let part = align_down(opened.shape().each.0 / users, PAGE);
-        let base = *before * part;
+        let part = FilePart { number: *before, of: users };
         *before += 1;
         let shared = users > 1 && spec.is_one() && !spec.is_null();
-        if shared {
-            runs.within = Some(ByteCount(part));
-        }
-        let mut plan =
-            runs.plan(streams, runs.length, opened).map_err(|error| about_group(name, error))?;
-        if shared {
-            plan = plan.from(base);
-        }
+        let base = if shared { runs.use_part(opened.shape(), part) } else { 0 };
+        let plan = runs.plan(streams, runs.length, opened);
+        let plan = plan.map_err(|error| about_group(name, error))?.from(base);
         let dir = record::run_directory(dir, number + 1, name)?;
         let log = RunLog::open(dir.as_deref(), spec.is_simulated())?;
         let sample = Arc::default();
-        let group = JobGroup { number, name: name.clone(), runs, plan, log, dir, sample };
+        let keys = &specs[number].keys;
+        let alarm = RateAlarmConfig {
+            rate: keys.threshold,
+            window: keys.threshold_window,
+            each: keys.threshold_each.unwrap_or(false),
+        };
+        let group = JobGroup { number, name: name.clone(), runs, plan, alarm, log, dir, sample };
         match (target, joined) {
             (Some(target), _) => units.push(JobUnit { groups: vec![group], target }),
             (None, Some(same)) => units[same].groups.push(group),
@@ -270,9 +304,6 @@ fn prepare(
     }
     Ok(units)
 }
-
-/// The page size: parts of a file begin at whole pages.
-const PAGE: u64 = 4096;
 
 /// Runs all units from one start, and returns their groups in the order of the job.
 fn run_units(
@@ -297,18 +328,19 @@ fn run_units(
             let mine = JobThread {
                 stop: Arc::clone(observer.stop()),
                 failed: Arc::clone(&failed),
-                progress: Arc::default(),
+                shown: Arc::default(),
                 notes: Mutex::default(),
             };
-            let (gate, progress) = (&gate, Arc::clone(&mine.progress));
-            threads.push((progress, scope.spawn(move || run_unit(unit, gate, live, wants, mine))));
+            let (gate, shown) = (&gate, Arc::clone(&mine.shown));
+            threads.push((shown, scope.spawn(move || run_unit(unit, gate, live, wants, mine))));
         }
         // The measuring threads never wait for what is shown.
         while threads.iter().any(|(_, thread)| !thread.is_finished()) {
             thread::sleep(SHOWN_EVERY);
             let mut all = RunProgress::default();
-            for (progress, _) in &threads {
-                all.add(&progress.lock().unwrap_or_else(PoisonError::into_inner));
+            for (shown, _) in &threads {
+                shown.show_crossings(observer);
+                all.add(&shown.progress.lock().unwrap_or_else(PoisonError::into_inner));
             }
             observer.status(&format!(
                 "{} of {}: {} {}, {} late",
@@ -329,8 +361,12 @@ fn run_units(
                 observer.figures(&latest);
             }
         }
-        let results = threads.into_iter().map(|(_, thread)| thread.join());
-        results.map(|result| result.expect("a measuring thread does not panic")).collect::<Vec<_>>()
+        let results = threads.into_iter().map(|(shown, thread)| {
+            let result = thread.join().expect("a measuring thread does not panic");
+            shown.show_crossings(observer);
+            result
+        });
+        results.collect::<Vec<_>>()
     });
     let (mut done, mut first) = (Vec::new(), None);
     for (notes, result) in results {
@@ -364,22 +400,36 @@ fn run_unit(
     let JobUnit { mut groups, target } = unit;
     let measured = {
         let runs = groups[0].runs.clone();
-        let mut logs: Vec<(&StreamsPlan, Option<&LiveSample>, Metered<'_>)> = groups
-            .iter_mut()
-            .map(|group| {
-                let sample = wants.then_some(&*group.sample);
-                (&group.plan, sample, Metered { log: group.log.sink(), live })
+        let alarms: Vec<RateAlarm<'_>> = groups
+            .iter()
+            .map(|JobGroup { name, plan, alarm, .. }| {
+                RateAlarm::new(alarm, plan.allowed(), plan.streams, &thread).of_group(name)
             })
+            .collect();
+        let mut watched: Vec<(&StreamsPlan, Option<&LiveSample>, WatchedLog<'_>)> = groups
+            .iter_mut()
+            .zip(&alarms)
+            .map(|(group, alarm)| {
+                let sample = wants.then_some(&*group.sample);
+                (&group.plan, sample, WatchedLog { log: group.log.sink(), alarm })
+            })
+            .collect();
+        let mut logs: Vec<(&StreamsPlan, Option<&LiveSample>, Metered<'_>)> = watched
+            .iter_mut()
+            .map(|(plan, sample, log)| (*plan, *sample, Metered { log, live }))
             .collect();
         let mut together: Vec<StreamGroup<'_>> = logs
             .iter_mut()
             .map(|(plan, sample, log)| StreamGroup { plan, log, sample: *sample })
             .collect();
         let mut go_on = |progress: RunProgress| {
-            *thread.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+            *thread.shown.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+            alarms.iter().for_each(|alarm| alarm.look(progress.elapsed));
             !thread.is_stopped() && !thread.failed.load(Ordering::Relaxed)
         };
-        runs.measure(&target, &mut together, Some(gate), &mut go_on, &thread)
+        let measured = runs.measure(&target, &mut together, Some(gate), &mut go_on, &thread);
+        let of_alarm = |alarm: &RateAlarm<'_>| (alarm.json(), alarm.check_held());
+        measured.map(|all| all.into_iter().zip(alarms.iter().map(of_alarm)).collect::<Vec<_>>())
     };
     let results = measured.map_err(|error| {
         thread.failed.store(true, Ordering::Relaxed);
@@ -387,7 +437,7 @@ fn run_unit(
     });
     let results = results.map(|measured| {
         let pairs = groups.into_iter().zip(measured);
-        pairs.map(|(group, measured)| group.result(measured, &target)).collect()
+        pairs.map(|(group, (measured, alarm))| group.result(measured, alarm, &target)).collect()
     });
     (thread.notes.into_inner().unwrap_or_else(PoisonError::into_inner), results)
 }
@@ -396,6 +446,7 @@ impl JobGroup {
     fn result(
         self,
         Measured { outcome, attribution }: Measured,
+        (threshold, above): (Value, Result<(), MeterError>),
         target: &OpenTarget,
     ) -> GroupResult {
         GroupResult {
@@ -405,6 +456,8 @@ impl JobGroup {
             written: self.log.finish(),
             verified: target.verified(),
             whole: target.check_whole(),
+            threshold,
+            above,
             plan: self.plan,
             dir: self.dir,
             outcome,

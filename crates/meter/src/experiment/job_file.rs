@@ -10,7 +10,8 @@
 //!   streams = 20               1 by default
 //!   direction = "read"         or "write"; the profile's share of reads by default
 //!   rate = "800Mbps"           of all streams of the group, instead of the profile's
-//!   read_frames, buffer_frames, layout, method, size, fill_level, buffered, drop_caches, verify
+//!   read_frames, buffer_frames, layout, method, size, fill_level, buffered, drop_caches, verify,
+//!   threshold, threshold_window, threshold_each
 //!                              as the options of `meter run`
 //! ```
 //!
@@ -70,6 +71,11 @@ pub(super) struct GroupKeys {
     pub(super) buffered: Option<bool>,
     pub(super) drop_caches: Option<bool>,
     pub(super) verify: Option<bool>,
+    #[serde(default, deserialize_with = "parsed")]
+    pub(super) threshold: Option<BitRate>,
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) threshold_window: Option<Duration>,
+    pub(super) threshold_each: Option<bool>,
 }
 
 /// The direction of all operations of a group.
@@ -142,6 +148,9 @@ impl GroupKeys {
             buffered: self.buffered.or(defaults.buffered),
             drop_caches: self.drop_caches.or(defaults.drop_caches),
             verify: self.verify.or(defaults.verify),
+            threshold: self.threshold.or(defaults.threshold),
+            threshold_window: self.threshold_window.or(defaults.threshold_window),
+            threshold_each: self.threshold_each.or(defaults.threshold_each),
         }
     }
 
@@ -159,6 +168,19 @@ impl GroupKeys {
             return Err(Reason::new(text, "take up to 60 letters, digits, - and _"));
         }
         let of = format!("group {name}");
+        let without = [
+            ("threshold_window", self.threshold_window.is_some()),
+            ("threshold_each", self.threshold_each.is_some()),
+        ];
+        let without = without.iter().find(|(_, given)| *given && self.threshold.is_none());
+        if let Some((key, _)) = without {
+            let text = format!("{of} has {key} and no threshold");
+            return Err(Reason::new(text, "write threshold = \"400Mbps\", for example"));
+        }
+        if self.threshold_window == Some(Duration::ZERO) {
+            let text = format!("{of}: threshold_window: no rate has a mean of no time");
+            return Err(Reason::new(text, "leave it out for the time of a client's buffer"));
+        }
         let profiles = "`tenuto meter profiles` lists the profiles of streams";
         let targets = "a directory, a file, a block device, s3://BUCKET, sim:MODEL, or null:";
         Ok(GroupSpec {
@@ -267,6 +289,14 @@ target = "/mnt/ingest"
         ("\"ingest\"", "\"../ingest\"", "group 2: name = \"../ingest\""),
         ("target = \"/mnt/films\"", "name = \"all\"", "[global] has a name"),
         ("target = \"/mnt/films\"\n", "", "group play-out has no target"),
+        ("buffer_frames = 4", "threshold = 0", "line 4: invalid type"),
+        ("streams = 20", "threshold_each = true", "group play-out has threshold_each and no"),
+        ("streams = 20", "threshold_window = \"1s\"", "group play-out has threshold_window and"),
+        (
+            "streams = 20",
+            "threshold = \"1Mbps\"\nthreshold_window = \"0s\"",
+            "group play-out: threshold_window: no rate",
+        ),
     ];
 
     #[test]

@@ -1,5 +1,7 @@
 //! The report of a job: one table of all groups, and the report of each.
 
+use super::agents_page;
+use super::agents_target::AgentsTarget;
 use super::attribution::{Attribution, check_complete, check_valid};
 use super::job::about_group;
 use super::record::{self, ExperimentReport};
@@ -30,6 +32,10 @@ pub(super) struct GroupResult {
     pub(super) verified: Option<VerifyReport>,
     /// Whether all data was as it was written.
     pub(super) whole: Result<(), MeterError>,
+    /// The threshold and its crossings; null without one.
+    pub(super) threshold: Value,
+    /// Whether the rate stayed above the threshold.
+    pub(super) above: Result<(), MeterError>,
 }
 
 /// All groups of a job in their order.
@@ -37,6 +43,8 @@ pub(super) struct JobReport<'a> {
     /// The job file's name.
     pub(super) job: &'a str,
     pub(super) groups: Vec<GroupResult>,
+    /// The machines on which the groups ran; `None` for this one.
+    pub(super) agents: Option<&'a AgentsTarget>,
 }
 
 impl GroupResult {
@@ -54,8 +62,8 @@ impl GroupResult {
     fn summary(&self) -> Value {
         let mut all = self.figures().summary();
         all["name"] = json!(self.name);
-        all["held"] =
-            json!(self.outcome.complete && self.outcome.valid() && self.outcome.is_held());
+        all["held"] = json!(self.answer() == HELD);
+        all["threshold"] = self.threshold.clone();
         record::add_log(&mut all, &self.written);
         if let Some(report) = &self.verified {
             all["verify"] = json!(report);
@@ -68,7 +76,7 @@ impl GroupResult {
         match &self.outcome {
             outcome if !outcome.complete => "interrupted",
             outcome if !outcome.valid() => "not valid",
-            outcome if outcome.is_held() => "held",
+            outcome if outcome.is_held() && self.above.is_ok() => HELD,
             _ => "not held",
         }
     }
@@ -77,7 +85,7 @@ impl GroupResult {
         let Self { plan, outcome, subject, .. } = self;
         vec![
             self.name.clone(),
-            format!("{} {}", plan.streams, subject.what),
+            subject.counted(plan.streams.into()),
             subject.target.clone(),
             plan.rate().to_string(),
             outcome.rate().to_string(),
@@ -101,6 +109,9 @@ impl GroupResult {
     }
 }
 
+/// The answer of a group whose streams and threshold are held.
+const HELD: &str = "held";
+
 const HEAD: [&str; 9] = [
     "group",
     "streams",
@@ -122,7 +133,8 @@ impl JobReport<'_> {
     ) -> Result<ExperimentReport, MeterError> {
         let summary = self.summary();
         let saved = self.save(dir, &summary, observer);
-        let verdict = saved.and_then(|()| self.verdict());
+        let there = self.agents.map_or(Ok(()), AgentsTarget::check);
+        let verdict = saved.and(there).and_then(|()| self.verdict());
         Ok(ExperimentReport { text: self.text(), summary, verdict })
     }
 
@@ -150,10 +162,11 @@ impl JobReport<'_> {
             json!({ "name": group["name"], "streams": group["streams"], "scenario": group["scenario"] })
         });
         let first = groups.first().map(|group| group["scenario"]["target"].clone());
-        json!({
+        let mut summary = json!({
             "scenario": {
                 "job": self.job,
                 "target": first,
+                "agents": groups.first().map(|group| group["scenario"]["agents"].clone()),
                 "groups": scenarios.collect::<Vec<_>>(),
             },
             "complete": all("complete"),
@@ -167,16 +180,22 @@ impl JobReport<'_> {
             "bytes_written": sum("bytes_written"),
             "bits_per_s": sum("bits_per_s"),
             "groups": groups,
-        })
+        });
+        self.agents.into_iter().for_each(|agents| agents.describe(&mut summary));
+        summary
     }
 
     fn text(&self) -> String {
         let rows = self.groups.iter().map(GroupResult::row).collect();
         let table = TextTable::with_rows(&HEAD, rows).show();
-        let details = self.groups.iter().filter(|group| group.answer() != "held").map(|group| {
-            format!("\n{}\n{}", group.name, streams::text(&group.figures(), &group.plan))
+        let details = self.groups.iter().filter(|group| group.answer() != HELD).map(|group| {
+            let below = group.above.as_ref().err().map(|error| format!("{}\n", error.message));
+            let text = streams::text(&group.figures(), &group.plan);
+            format!("\n{}\n{}{text}", group.name, below.unwrap_or_default())
         });
-        format!("{table}\n{}\n{}", self.sentence(), details.collect::<String>())
+        let agents = self.agents.map(|agents| agents_page::text(&agents.last()) + "\n");
+        let (agents, details) = (agents.unwrap_or_default(), details.collect::<String>());
+        format!("{agents}{table}\n{}\n{details}", self.sentence())
     }
 
     /// The result of the job in a sentence.
@@ -200,14 +219,14 @@ impl JobReport<'_> {
         for group in &self.groups {
             group.check().map_err(|error| about_group(&group.name, error))?;
         }
-        match self.groups.iter().all(|group| group.outcome.is_held()) {
+        match self.groups.iter().all(|group| group.answer() == HELD) {
             true => Ok(()),
             false => Err(MeterError::not_held(self.sentence())),
         }
     }
 
     fn page(&self) -> Result<Page, MeterError> {
-        let held = self.groups.iter().all(|group| group.answer() == "held");
+        let held = self.groups.iter().all(|group| group.answer() == HELD);
         let known =
             !self.groups.iter().any(|group| matches!(group.answer(), "interrupted" | "not valid"));
         let kind = match (known, held) {
@@ -223,10 +242,11 @@ impl JobReport<'_> {
             blocks.push(Block::Heading(format!("Group {}", group.name)));
             blocks.extend(group.figures().page(&group.summary())?.blocks);
         }
-        Ok(Page {
+        let page = Page {
             title: format!("{} of {}", count(self.groups.len(), "group"), self.job),
             summary: "Groups of streams that ran at the same time, from one start.".into(),
             blocks,
-        })
+        };
+        self.agents.map_or(Ok(page.clone()), |agents| agents.extend(page.clone()))
     }
 }

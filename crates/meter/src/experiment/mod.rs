@@ -25,6 +25,7 @@ mod compare_variants;
 mod ebu;
 mod inputs;
 mod job;
+mod job_agents;
 mod job_file;
 mod job_page;
 mod metrics;

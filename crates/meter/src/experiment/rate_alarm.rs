@@ -42,9 +42,18 @@ impl RateAlarmConfig {
 /// Watches one run against a threshold, if there is one.
 pub(super) struct RateAlarm<'a> {
     armed: Option<Armed>,
-    /// The number of clients that identifies the run, where it is one of several.
-    clients: Option<u32>,
+    run: AlarmedRun,
     observer: &'a dyn Observer,
+}
+
+/// The run that an alarm watches.
+enum AlarmedRun {
+    /// The only one.
+    Only,
+    /// The step of a ramp with this number of clients.
+    Clients(u32),
+    /// The group of a job with this name.
+    Group(String),
 }
 
 struct Armed {
@@ -78,12 +87,17 @@ impl<'a> RateAlarm<'a> {
             let (watches, next_look) = (RefCell::new(watches), Cell::new(Duration::ZERO));
             Armed { threshold, each, watches, next_look }
         });
-        Self { armed, clients: None, observer }
+        Self { armed, run: AlarmedRun::Only, observer }
     }
 
     /// Makes this the alarm of one of several runs, which its number of clients identifies.
     pub(super) fn of_run(self, clients: u32) -> Self {
-        Self { clients: Some(clients), ..self }
+        Self { run: AlarmedRun::Clients(clients), ..self }
+    }
+
+    /// Makes this the alarm of a group of a job.
+    pub(super) fn of_group(self, name: &str) -> Self {
+        Self { run: AlarmedRun::Group(name.to_owned()), ..self }
     }
 
     /// Reports every crossing until `now`.
@@ -104,13 +118,20 @@ impl<'a> RateAlarm<'a> {
     fn report(&self, armed: &Armed, stream: usize, crossing: &Crossing) {
         let mut event = armed.object(stream, crossing);
         event["event"] = json!("threshold");
-        if let Some(clients) = self.clients {
-            event["clients"] = json!(clients);
-        }
+        let run = match &self.run {
+            AlarmedRun::Only => String::new(),
+            AlarmedRun::Clients(clients) => {
+                event["clients"] = json!(clients);
+                count(*clients, "client") + ": "
+            }
+            AlarmedRun::Group(name) => {
+                event["group"] = json!(name);
+                format!("{name}: ")
+            }
+        };
         let Crossing { at, below, mean } = *crossing;
         let which = if below { "below" } else { "again above" };
         let (rate, window) = (armed.threshold.rate, time(armed.threshold.window));
-        let run = self.clients.map_or(String::new(), |clients| count(clients, "client") + ": ");
         // The one watch over all streams has the number 0, which names no stream.
         let whose = if armed.each { format!("stream {stream}: ") } else { String::new() };
         let at = time(at);

@@ -26,6 +26,7 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use units::show::count;
 
 /// The result of an experiment, for the program that started it.
 pub struct ExperimentReport {
@@ -101,9 +102,9 @@ pub(super) fn add_log(summary: &mut Value, written: &Result<Option<Written>, Met
 fn lost_records(written: &Written) -> Option<String> {
     let first = time(Duration::from_nanos(written.first_lost?));
     Some(format!(
-        "{FILE} lacks {} operations, the first of them due after {first}: they came faster than the \
+        "{FILE} lacks {}, the first due after {first}: they came faster than the \
          log could be written",
-        written.lost,
+        count(written.lost, "operation"),
     ))
 }
 

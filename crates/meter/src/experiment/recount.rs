@@ -12,6 +12,7 @@ use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
+use units::show;
 use units::{BitRate, ByteCount};
 
 /// Number of frames by which two counts of the same run may differ.
@@ -161,7 +162,7 @@ pub(super) fn lines(run: &RecountedRun) -> Vec<(&'static str, String)> {
         lines.push(("backlog", text));
     }
     if *lost > 0 {
-        lines.push(("not in the log", format!("{lost} operations")));
+        lines.push(("not in the log", show::count(*lost, "operation")));
     }
     lines.push(("summary", said_of(*agrees).to_owned()));
     lines

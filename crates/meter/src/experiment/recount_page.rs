@@ -6,6 +6,7 @@ use crate::log::{FILE, Recount};
 use crate::report::{Block, LineShape, Page, Plot, Series, StreamDemand, heat_block, run_plots};
 use crate::streams::StreamsOutcome;
 use std::path::Path;
+use units::show::count;
 use units::{BitRate, float};
 
 pub(super) fn page(dir: &Path, runs: &[RecountedRun]) -> Result<Page, MeterError> {
@@ -20,7 +21,7 @@ pub(super) fn page(dir: &Path, runs: &[RecountedRun]) -> Result<Page, MeterError
     }
     Ok(Page {
         title: format!("The log of {}", dir.display()),
-        summary: format!("{operations} operations, counted again."),
+        summary: format!("{}, counted again.", count(operations, "operation")),
         blocks,
     })
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 pub(super) struct RemoteDeploy<'a> {
     ssh: Vec<String>,
     program: Vec<u8>,
-    /// The directory that the agent may use on each host.
-    target: &'a str,
+    /// The directories that the agent may use on each host.
+    targets: Vec<&'a str>,
     /// The time for the login, the copy of the program and the handshake together.
     limit: Duration,
 }
@@ -24,7 +24,7 @@ impl<'a> RemoteDeploy<'a> {
     pub(super) fn new(
         ssh: &str,
         program: Option<&Path>,
-        target: &'a str,
+        targets: Vec<&'a str>,
     ) -> Result<Self, MeterError> {
         let path = program.unwrap_or(Path::new(THIS));
         let ssh = ssh_words(ssh)?;
@@ -36,7 +36,7 @@ impl<'a> RemoteDeploy<'a> {
                 .hint("`make agent` builds target/agent/tenuto-agent"));
         }
         let limit = LOGIN + Duration::from_secs(program.len() as u64 / SLOWEST_COPY);
-        Ok(Self { ssh, program, target, limit })
+        Ok(Self { ssh, program, targets, limit })
     }
 
     /// Copies the program to a host, starts it there, and connects to it through ssh. Its directory
@@ -46,7 +46,7 @@ impl<'a> RemoteDeploy<'a> {
         host: &str,
         began: Instant,
     ) -> Result<(AgentConnection, Child), MeterError> {
-        let Self { ssh, program, target, limit } = self;
+        let Self { ssh, program, targets, limit } = self;
         let failed = |error: std::io::Error| {
             MeterError::new(format!("host {host}: {error}"))
                 .hint(format!("`{} {host} true` must work", ssh.join(" ")))
@@ -55,8 +55,9 @@ impl<'a> RemoteDeploy<'a> {
         if host.starts_with('-') {
             return Err(MeterError::usage(format!("'{host}' is no host")));
         }
-        // The target goes through the shell of the host.
-        let quoted = format!("'{}'", target.replace('\'', r"'\''"));
+        // The targets go through the shell of the host.
+        let quoted = |target: &&str| format!("'{}'", target.replace('\'', r"'\''"));
+        let quoted = targets.iter().map(quoted).collect::<Vec<_>>().join(" ");
         let script = format!(
             "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
              trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
@@ -165,7 +166,7 @@ mod tests {
                 ssh: ["sh", "-c", "exec sleep 600"].map(str::to_owned).to_vec(),
                 // More than a pipe holds: the copy waits, too.
                 program: vec![0; program],
-                target: "/nowhere",
+                targets: vec!["/nowhere"],
                 limit: Duration::from_millis(200),
             };
             let error = deploy.start("there", Instant::now()).err().unwrap();

@@ -96,7 +96,10 @@ pub fn run_rounds(
     } else if outcome.holds() {
         Ok(())
     } else {
-        Err(MeterError::not_held(format!("not held: {} rounds were late", outcome.late_rounds())))
+        Err(MeterError::not_held(format!(
+            "not held: {} late",
+            count(outcome.late_rounds(), "round")
+        )))
     };
     Ok(ExperimentReport { summary, text, verdict })
 }

@@ -11,6 +11,7 @@ use crate::viewer::PlayReport;
 use serde_json::{Value, json};
 use std::time::Duration;
 use units::float;
+use units::show::count;
 
 /// The subject of a measurement, with which every report on it begins.
 pub(super) struct Subject {
@@ -29,6 +30,14 @@ pub(super) struct Subject {
     pub(super) caches: String,
     /// The configuration as in `scenario.json`.
     pub(super) scenario: Value,
+}
+
+impl Subject {
+    /// A number of them: `1 stream of xdcam422`, `2 viewers`.
+    pub(super) fn counted(&self, number: u64) -> String {
+        let (noun, rest) = self.what.split_at(self.what.find(' ').unwrap_or(self.what.len()));
+        format!("{}{rest}", count(number, noun.strip_suffix('s').unwrap_or(noun)))
+    }
 }
 
 /// One run: its subject and its results.
@@ -91,7 +100,7 @@ impl RunFigures<'_> {
             blocks.extend(attribution.blocks()?);
         }
         Ok(Page {
-            title: format!("{} {}", outcome.streams.len(), subject.what),
+            title: subject.counted(outcome.streams.len() as u64),
             summary: format!("{} on {}. Frames: {}.", subject.title, subject.target, late(outcome)),
             blocks,
         })
@@ -101,8 +110,8 @@ impl RunFigures<'_> {
     fn verdict(&self) -> (VerdictKind, String) {
         let Self { subject, outcome, .. } = self;
         let StreamsOutcome { frames, late_by_meter, .. } = outcome;
-        let (missed, what) = (outcome.missed(), &subject.what);
-        let streams = outcome.streams.len();
+        let missed = outcome.missed();
+        let streams = subject.counted(outcome.streams.len() as u64);
         if !outcome.complete {
             let seen = format!("Interrupted: {missed} of {frames} frames until then missed.");
             return (VerdictKind::Unknown, seen);
@@ -115,15 +124,14 @@ impl RunFigures<'_> {
             return (VerdictKind::Unknown, why);
         }
         if let (0, Some(growth)) = (missed, growth_in_words(outcome)) {
-            return (VerdictKind::NotHeld, format!("Not held: {streams} {what}; {growth}."));
+            return (VerdictKind::NotHeld, format!("Not held: {streams}; {growth}."));
         }
         if missed == 0 {
-            return (VerdictKind::Held, format!("Held: {streams} {what}, every frame in time."));
+            return (VerdictKind::Held, format!("Held: {streams}, every frame in time."));
         }
         let share = 100.0 * float(missed) / float((*frames).max(1));
-        let text = format!(
-            "Not held: of {streams} {what}, {missed} of {frames} frames ({share:.2} %) missed."
-        );
+        let text =
+            format!("Not held: of {streams}, {missed} of {frames} frames ({share:.2} %) missed.");
         (VerdictKind::NotHeld, text)
     }
 

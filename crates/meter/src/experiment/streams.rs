@@ -22,11 +22,11 @@ use super::target::{FileNeeds, OpenTarget, TargetSpec};
 use crate::blame::{Sampler, beneath};
 use crate::capacity::{HoldRule, SearchStep};
 use crate::error::MeterError;
-use crate::fleet::{StreamsWork, WorkerWork};
+use crate::fleet::{FilePart, StreamsWork, WorkerWork};
 use crate::live::Metered;
 use crate::log::RecordSink;
 use crate::observer::Observer;
-use crate::profiles::{Pattern, Profile};
+use crate::profiles::{self, Pattern, Profile};
 use crate::progress::RunProgress;
 use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
 use crate::streams::{
@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
-use units::{BitRate, ByteCount, Moment, nanos, show};
+use units::{BitRate, ByteCount, Moment, align_down, nanos, show};
 
 /// The settings of paced streams on a target that a run and a search share.
 #[derive(Clone)]
@@ -252,6 +252,9 @@ impl StartGate {
     }
 }
 
+/// The page size: parts of a file begin at whole pages.
+const PAGE: u64 = 4096;
+
 /// The time from the last preparation to the common start: long enough for every thread to wake up
 /// and to start its samplers.
 const AFTER_THE_GATE: Duration = Duration::from_millis(100);
@@ -286,6 +289,16 @@ impl StreamRuns {
         if config.realtime && config.spin {
             return Err(MeterError::usage("--realtime and --busy-poll exclude each other")
                 .hint("what never sleeps and goes before all others lets nothing else run"));
+        }
+        // An edited file keeps the name and the source that it was printed with.
+        if let Some(same) =
+            profiles::named(&profile.name).filter(|same| same.bytes != profile.bytes)
+        {
+            observer.note(&format!(
+                "profile {} has {} bytes a frame, and the built-in one of that name {}: its source \
+                 does not state them",
+                profile.name, profile.bytes, same.bytes
+            ));
         }
         let metrics = MetricsServer::open(config.metrics, observer)?;
         // A profile without frame rate is refused when its files are planned.
@@ -332,6 +345,11 @@ impl StreamRuns {
 
     /// The subject of the measurement, for reports.
     pub(super) fn subject(&self, target: &OpenTarget) -> Subject {
+        self.subject_with(target.caches())
+    }
+
+    /// The subject of a measurement in which these caches may have answered.
+    pub(super) fn subject_with(&self, caches: &str) -> Subject {
         let StreamsConfig { profile, .. } = &self.config;
         let rate = profile.rate().zip(profile.fps);
         Subject {
@@ -341,7 +359,7 @@ impl StreamRuns {
             each: rate.map(|(rate, _)| StreamDemand { allowed: self.allowed, rate }),
             duration: self.length,
             confirming: self.confirming(),
-            caches: target.caches().to_owned(),
+            caches: caches.to_owned(),
             scenario: self.scenario(),
         }
     }
@@ -378,11 +396,9 @@ impl StreamRuns {
         length: Duration,
         target: &OpenTarget,
     ) -> Result<StreamsPlan, MeterError> {
-        let StreamsConfig { profile, buffer, spin, target: spec, .. } = &self.config;
+        let StreamsConfig { spin, target: spec, .. } = &self.config;
         let share = target.agents().map_or(streams, |agents| agents.share(streams));
-        let mut plan = StreamsPlan::new(profile, share, *buffer, length, self.within(target))?;
-        // Agents have a part of the streams each, for which there has to be room.
-        plan.streams = streams;
+        let mut plan = self.plan_in(target.shape(), streams, share, length)?;
         plan.blocking = target.is_blocking();
         // The kernel blocks a thread that submits more than the device's queue takes, and the reads
         // of all its streams would be late.
@@ -393,24 +409,54 @@ impl StreamRuns {
         Ok(plan)
     }
 
+    /// The plan of a run of `streams` streams in files like these, of which each worker of agents
+    /// has at most `share`.
+    pub(super) fn plan_in(
+        &self,
+        shape: FileSet,
+        streams: u32,
+        share: u32,
+        length: Duration,
+    ) -> Result<StreamsPlan, MeterError> {
+        let StreamsConfig { profile, buffer, .. } = &self.config;
+        let mut plan = StreamsPlan::new(profile, share, *buffer, length, self.part_of(shape))?;
+        // Agents have a part of the streams each, for which there has to be room.
+        plan.streams = streams;
+        Ok(plan)
+    }
+
+    /// Restricts the streams to a part of a single file or device. Returns where the part begins.
+    pub(super) fn use_part(&mut self, shape: FileSet, part: FilePart) -> u64 {
+        let size = align_down(shape.each.0 / part.of.max(1), PAGE);
+        self.within = Some(ByteCount(size));
+        part.number * size
+    }
+
+    /// The streams for which workers of `agents` prepare, at most `streams` of all of them.
+    pub(super) fn work(&self, streams: u32, agents: &AgentsConfig) -> StreamsWork {
+        let StreamsConfig { profile, buffer, spin, .. } = &self.config;
+        StreamsWork {
+            profile: profile.clone(),
+            buffer: *buffer,
+            layout: self.layout.name().to_owned(),
+            busy_poll: *spin,
+            most: streams.div_ceil(agents.all_workers()),
+            within: self.within.map(|within| within.0),
+            part: None,
+            null: self.null,
+            warm: self.warm,
+        }
+    }
+
     /// Makes and fills the files for at most `streams` streams, and opens the target.
     pub(super) fn open(
         &self,
         streams: u32,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
-        let StreamsConfig { profile, target, buffer, spin, .. } = &self.config;
+        let StreamsConfig { profile, target, buffer, .. } = &self.config;
         if let Some(agents) = &target.agents {
-            let work = StreamsWork {
-                profile: profile.clone(),
-                buffer: *buffer,
-                layout: self.layout.name().to_owned(),
-                busy_poll: *spin,
-                most: streams.div_ceil(agents.all_workers()),
-                within: self.within.map(|within| within.0),
-                null: self.null,
-                warm: self.warm,
-            };
+            let work = self.work(streams, agents);
             return target.open_on(agents, WorkerWork::Streams(work), observer);
         }
         let shape = self.shape(streams)?;
@@ -544,7 +590,11 @@ impl StreamRuns {
 
     /// The part of the target that is used.
     pub(super) fn within(&self, target: &OpenTarget) -> FileSet {
-        let shape = target.shape();
+        self.part_of(target.shape())
+    }
+
+    /// The part of these files that is used.
+    fn part_of(&self, shape: FileSet) -> FileSet {
         let most = self.within.filter(|_| shape.layout.is_single()).unwrap_or(shape.each);
         FileSet { each: shape.each.min(most), ..shape }
     }
@@ -623,7 +673,7 @@ pub(super) fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
     let drift = |stream: &StreamStats| stream.accumulated_drift;
     let worst = outcome.streams.iter().copied().max_by_key(drift).unwrap_or_default();
     let mut lines = vec![
-        ("streams", format!("{} {}, {} together", plan.streams, subject.what, plan.rate())),
+        ("streams", format!("{}, {} together", subject.counted(plan.streams.into()), plan.rate())),
         ("done by", outcome.method.clone()),
         ("moved", moved(outcome)),
         ("frames", late(outcome)),

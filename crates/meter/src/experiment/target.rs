@@ -8,13 +8,13 @@
 //!     PATH           directory, file or device     Local
 //! ```
 
-use super::agents_page::{self, AgentFigures};
+use super::agents_page;
 use super::agents_target::{AgentsConfig, AgentsTarget};
 use crate::blame::{Stack, beneath};
 use crate::error::MeterError;
 use crate::fleet::{WorkerTask, WorkerWork};
 use crate::observer::Observer;
-use crate::report::{Block, Page, VerdictKind};
+use crate::report::{Block, Page};
 use crate::s3::{Access, Address, TestObjects};
 use crate::target::{
     FileSet, FillLevel, FrameNames, Layout, NamedFiles, TargetNeeds, TargetStorage, Verifier,
@@ -296,7 +296,13 @@ impl TargetSpec {
         work: WorkerWork,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
-        let task = WorkerTask {
+        let task = self.task(work);
+        Ok(OpenTarget::Agents(Box::new(AgentsTarget::open(agents, task, observer)?)))
+    }
+
+    /// What a worker of an agent prepares for `work`.
+    pub(super) fn task(&self, work: WorkerWork) -> WorkerTask {
+        WorkerTask {
             target: self.target.clone(),
             size: self.size.0,
             fill_level: self.fill_level,
@@ -305,8 +311,7 @@ impl TargetSpec {
             verify: self.verify,
             method: self.method.name().to_owned(),
             work,
-        };
-        Ok(OpenTarget::Agents(Box::new(AgentsTarget::open(agents, &task, observer)?)))
+        }
     }
 
     /// Reserves space until the file system reaches the requested fill level, not counting the
@@ -361,6 +366,17 @@ impl TargetSpec {
     }
 }
 
+/// Refuses storage that returned other data than was written.
+pub(super) fn verified_whole(report: &VerifyReport) -> Result<(), MeterError> {
+    if report.differ == 0 {
+        return Ok(());
+    }
+    let first = report.lines().into_iter().next().unwrap_or_default();
+    let pages = count(report.differ, "page");
+    Err(MeterError::damaged(format!("{pages} differ from what was written: {first}"))
+        .hint("`verify` in --json lists the places; is the storage's own check clean?"))
+}
+
 /// Reports how much of `size` bytes is filled; the callback returns false once the user stops.
 fn filling(size: ByteCount, observer: &dyn Observer) -> impl FnMut(u64) -> bool {
     move |done| {
@@ -390,14 +406,7 @@ impl OpenTarget {
     /// Refuses results of which a part was lost, and storage that returned other data than was
     /// written.
     pub(super) fn check_whole(&self) -> Result<(), MeterError> {
-        if let Some(report) = self.verified().filter(|report| report.differ > 0) {
-            let first = report.lines().into_iter().next().unwrap_or_default();
-            let pages = count(report.differ, "page");
-            return Err(MeterError::damaged(format!(
-                "{pages} differ from what was written: {first}"
-            ))
-            .hint("`verify` in --json lists the places; is the storage's own check clean?"));
-        }
+        self.verified().as_ref().map_or(Ok(()), verified_whole)?;
         self.agents().map_or(Ok(()), AgentsTarget::check)
     }
 
@@ -413,15 +422,10 @@ impl OpenTarget {
             page.blocks.push(Block::Text(format!("{report}.")));
             page.blocks.extend(report.lines().into_iter().map(Block::Text));
         }
-        if let Some(agents) = self.agents() {
-            page.blocks.extend(agents_page::blocks(&agents.last())?);
-            page.title = format!("{} on {}", page.title, count(agents.last().len(), "agent"));
-            // First, because nothing below can be relied on then.
-            let why = agents.why_not();
-            let why = why.iter().map(|why| format!("Not valid: {why}."));
-            page.blocks.splice(0..0, why.map(|why| Block::Verdict(VerdictKind::Unknown, why)));
+        match self.agents() {
+            Some(agents) => agents.extend(page),
+            None => Ok(page),
         }
-        Ok(page)
     }
 
     /// What each agent measured and what was verified, as text before a report.
@@ -436,15 +440,7 @@ impl OpenTarget {
         if let Some(report) = self.verified() {
             summary["verify"] = json!(report);
         }
-        let Some(agents) = self.agents() else { return };
-        let why_not = agents.why_not();
-        if !why_not.is_empty() {
-            summary["valid"] = json!(false);
-            summary["complete"] = json!(false);
-        }
-        summary["why_not"] = json!(why_not);
-        summary["agents"] = agents.last().iter().map(AgentFigures::json).collect();
-        summary["scenario"]["connected_in_ms"] = json!(agents.connected().as_millis());
+        self.agents().into_iter().for_each(|agents| agents.describe(summary));
     }
 
     /// This target for streams beside those that use its file or device already; `None` for files

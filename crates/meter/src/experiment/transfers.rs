@@ -20,7 +20,8 @@ use crate::progress::RunProgress;
 use crate::report::times_json;
 use crate::target::{FileSet, Layout};
 use crate::transfers::{
-    self, Length, TransferMix, TransferRow, TransferRowKey, TransfersOutcome, TransfersPlan,
+    self, CountedLog, Length, LiveTally, TransferMix, TransferRow, TransferRowKey,
+    TransfersOutcome, TransfersPlan,
 };
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -251,7 +252,15 @@ pub(super) fn attempt(
         opens: true,
         replaces: plan.mix.replace,
     })?;
-    let outcome = transfers::run(plan, &mut *port, &mut Metered { log, live }, go_on);
+    let tally = observer.wants_figures().then(|| LiveTally::new(plan));
+    let mut log = Metered { log, live };
+    let mut log = CountedLog { log: &mut log, tally: tally.as_ref() };
+    let mut shown = |progress: RunProgress| {
+        let figures = tally.as_ref().and_then(|tally| tally.figures(&progress));
+        figures.into_iter().for_each(|figures| observer.figures(&[figures]));
+        go_on(progress)
+    };
+    let outcome = transfers::run(plan, &mut *port, &mut log, &mut shown);
     // Closed before an error is returned, because operations may still be in flight.
     let stuck = close_port(port, observer.stop());
     Ok(TransfersOutcome { stuck, ..outcome? })

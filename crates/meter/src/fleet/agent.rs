@@ -141,9 +141,9 @@ impl Agent {
     ) -> Option<AgentReply> {
         match request {
             AgentRequest::Clock => Some(AgentReply::Clock(self.now())),
-            AgentRequest::Prepare(task, workers) => {
+            AgentRequest::Prepare(tasks, workers) => {
                 group.end();
-                self.prepare(*task, workers, group, events).err().map(AgentReply::Refused)
+                self.prepare(tasks, workers, group, events).err().map(AgentReply::Refused)
             }
             AgentRequest::Begin(at, steps) => {
                 let wait = Duration::from_nanos(at.saturating_sub(self.now()));
@@ -174,18 +174,21 @@ impl Agent {
 
     fn prepare<'a>(
         &'a self,
-        mut task: WorkerTask,
+        mut tasks: Vec<WorkerTask>,
         workers: usize,
         group: &mut WorkerGroup<'a>,
         events: &mpsc::Sender<AgentEvent>,
     ) -> Result<(), Reason> {
-        if !(1..=MOST_WORKERS).contains(&workers) {
-            let message = format!("{workers} workers");
+        let all = workers.saturating_mul(tasks.len());
+        if !(1..=MOST_WORKERS).contains(&all) {
+            let message = format!("{all} workers");
             return Err(Reason::new(message, format!("take 1 to {MOST_WORKERS}")));
         }
         // The resolved path is what the worker gets, so that the check and the use see the same
         // file.
-        task.target = self.inside(&task.target)?;
+        for task in &mut tasks {
+            task.target = self.inside(&task.target)?;
+        }
         // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
             let message = "it is at work for a controller already";
@@ -194,13 +197,14 @@ impl Agent {
         // From here on the end of the group makes the agent free again, on errors too.
         group.busy = Some(&self.busy);
         let failed = |error: io::Error| Reason::from(format!("cannot start workers: {error}"));
-        for number in 0..workers {
+        let each = tasks.iter().flat_map(|task| std::iter::repeat_n(task, workers));
+        for (number, task) in each.enumerate() {
             let events = events.clone();
             let pass_on = move |reply| {
                 // Nobody is told once the controller is gone.
                 let _ = events.send(AgentEvent::Said(reply));
             };
-            let worker = WorkerProcess::start(number, &self.worker, &task, pass_on);
+            let worker = WorkerProcess::start(number, &self.worker, task, pass_on);
             group.workers.push(worker.map_err(failed)?);
         }
         Ok(())

@@ -172,19 +172,20 @@ impl Fleet {
         Self { agents, senders, events, heard, began }
     }
 
-    /// Starts workers on each agent, in place of those before, and waits until all are ready.
+    /// Starts `workers` workers for each task on each agent, in the order of the tasks and in place
+    /// of those before, and waits until all are ready.
     ///
     /// # Errors
     /// Fails when an agent refuses or is lost, or a worker ends.
     pub(crate) fn prepare(
         &mut self,
-        task: &WorkerTask,
+        tasks: &[WorkerTask],
         workers: usize,
         watch: &mut WatchFleet<'_>,
     ) -> Result<(), FleetError> {
         for agent in 0..self.agents.len() {
-            self.agents[agent].workers = vec![WorkerState::default(); workers];
-            self.tell(agent, &AgentRequest::Prepare(Box::new(task.clone()), workers));
+            self.agents[agent].workers = vec![WorkerState::default(); tasks.len() * workers];
+            self.tell(agent, &AgentRequest::Prepare(tasks.to_vec(), workers));
         }
         let unprepared = |worker: &WorkerState| worker.facts.is_none();
         while self.workers().any(unprepared) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::Reason;
 
 /// The protocol's version, which must be the same on both sides.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// The agent's first message, in the clear.
 #[derive(Debug, Serialize, Deserialize)]
@@ -110,10 +110,22 @@ pub(crate) struct StreamsWork {
     pub most: u32,
     /// The largest part of the target that is used, in bytes.
     pub within: Option<u64>,
+    /// The part of a single file or device that is used, where other streams use the others.
+    pub part: Option<FilePart>,
     /// No storage: only the meter is measured.
     pub null: bool,
     /// All of it is read once before the first step.
     pub warm: bool,
+}
+
+/// One of several equal parts of a file or device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FilePart {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The number of parts.
+    pub of: u64,
 }
 
 /// A run of a worker on what it has prepared.
@@ -164,8 +176,9 @@ pub(crate) enum WorkerReply {
 pub(super) enum AgentRequest {
     /// Asks for the agent's time; also sent as a sign of life.
     Clock,
-    /// Starts this many workers, in place of those that there are.
-    Prepare(Box<WorkerTask>, usize),
+    /// Starts this many workers for each task, in the order of the tasks and in place of those that
+    /// there are.
+    Prepare(Vec<WorkerTask>, usize),
     /// Starts a step of each worker that has one, at this moment of the agent's clock, in
     /// nanoseconds.
     Begin(u64, Vec<Option<WorkerStep>>),

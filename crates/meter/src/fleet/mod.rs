@@ -6,7 +6,7 @@
 //!     Prove: version, nonce, HMAC ──────────────▶
 //!     ◀───────────────────────────────── Welcome: HMAC, about the machine
 //!     Clock ◀──────── nine times ─────────▶ Clock      offset, by the shortest way there and back
-//!     Prepare(task) ────────────────────────────▶ starts its workers, which fill their files
+//!     Prepare(tasks) ───────────────────────────▶ starts its workers, which fill their files
 //!     ◀─────────────────────────────────────── Ready, of each worker
 //!     Begin(at, on the agent's clock, steps) ───▶ all workers begin a step ...
 //!     ◀──────────────────────── Progress, Alive ──
@@ -44,7 +44,8 @@ pub(crate) use controller::WorkerState;
 pub(crate) use controller::{AgentConnection, AgentState, Fleet, FleetError, connect};
 pub(crate) use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
 pub(crate) use messages::{
-    StreamsWork, TargetFacts, WorkerOrder, WorkerReply, WorkerStep, WorkerTask, WorkerWork,
+    FilePart, StreamsWork, TargetFacts, WorkerOrder, WorkerReply, WorkerStep, WorkerTask,
+    WorkerWork,
 };
 
 #[cfg(test)]

@@ -162,6 +162,7 @@ fn task(target: &str) -> WorkerTask {
         busy_poll: false,
         most: 1,
         within: None,
+        part: None,
         null: false,
         warm: false,
     };
@@ -180,7 +181,7 @@ fn task(target: &str) -> WorkerTask {
 fn refused(target: &str, workers: usize) -> String {
     let connection = connection(&[std::env::temp_dir()], "/bin/false");
     let mut fleet = Fleet::new(vec![connection], std::time::Instant::now());
-    fleet.prepare(&task(target), workers, &mut |_| true).unwrap_err().one_line()
+    fleet.prepare(&[task(target)], workers, &mut |_| true).unwrap_err().one_line()
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn given_up(name: &str, worker: &str, silence: Duration, beats: bool) {
         std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there, || Ok(())));
     let from = here.try_clone().unwrap();
     let ((_replies, mut requests), _) = greet(from, here, &token(SECRET)).unwrap();
-    requests.send(&AgentRequest::Prepare(Box::new(task(dir.to_str().unwrap())), 1)).unwrap();
+    requests.send(&AgentRequest::Prepare(vec![task(dir.to_str().unwrap())], 1)).unwrap();
     // The connection stays open until the agent has ended.
     while beats && !serving.is_finished() {
         let _ = requests.send(&AgentRequest::Clock);

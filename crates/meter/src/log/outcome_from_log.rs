@@ -5,7 +5,7 @@ use super::{NONE, Record};
 use crate::grown;
 use crate::streams::{CompletedOperation, FrameVerdict, StreamsOutcome, growth};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, nanos};
 
 /// Collects the outcome of a run from its records, in any order.
 #[derive(Debug, Default)]
@@ -45,9 +45,9 @@ impl OutcomeFromLog {
         }
         self.allowed = Some(Duration::from_nanos(record.deadline.saturating_sub(record.intended)));
         // As in the live tally, the time of an error message is no response time.
-        let response = Duration::from_nanos(if came { response } else { 0 });
+        let response = if came { response } else { 0 };
         let (late, by_meter) = (record.is_late(), record.is_late_by_meter());
-        let own = Duration::from_nanos(record.meter);
+        let own = record.meter;
         let stream = &mut outcome.streams[place.stream];
         stream.frames += 1;
         stream.late += u64::from(late);
@@ -68,7 +68,7 @@ impl OutcomeFromLog {
         // An operation that never completed was awaited at least until the last completion.
         for (round, second, intended) in self.waited {
             let waited = self.outcome.took.saturating_sub(Duration::from_nanos(intended));
-            self.outcome.raise_round(round, waited);
+            self.outcome.raise_round(round, nanos(waited));
             self.outcome.response.record(waited);
             let second = &mut self.outcome.seconds[second].longest_response;
             *second = waited.max(*second);

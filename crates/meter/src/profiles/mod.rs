@@ -82,4 +82,31 @@ mod tests {
         }
         assert_eq!(text("title"), None);
     }
+
+    /// The rates that the sources state, or that follow from them.
+    #[test]
+    fn camera_and_master_formats_have_the_published_rates() {
+        let rates = [
+            ("xavc-l100-uhd-25", 100_000_000),
+            ("imf-j2k-uhd", 799_999_872),
+            ("r3d-8k-8-1", 1_296_000_000),
+            ("arriraw-2.8k", 6_998_400 * 24 * 8),
+            ("arriraw-3.4k", 11_255_958 * 24 * 8),
+            ("st2110-hd-50", 2_073_600_000),
+            ("st2110-uhd-50", 8_294_400_000),
+        ];
+        for (name, rate) in rates {
+            assert_eq!(named(name).unwrap().rate().unwrap().0, rate, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_edited_profile_keeps_its_name_and_source() {
+        let edited = text("xavc300-25").unwrap().replace("bytes = 1_230_500", "bytes = 1_400_000");
+        let profile: Profile = edited.parse().unwrap();
+        let built_in = named("xavc300-25").unwrap();
+        assert_eq!((&profile.name, &profile.source), (&built_in.name, &built_in.source));
+        assert_eq!(profile.bytes, 1_400_000);
+        assert!(!profile.disagreements().is_empty(), "`--verify` tells that it was edited");
+    }
 }

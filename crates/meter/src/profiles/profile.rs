@@ -151,6 +151,15 @@ pub enum Definition {
         /// The height in pixels.
         height: u64,
     },
+    /// Picture samples without padding.
+    Packed {
+        /// The width in pixels.
+        width: u64,
+        /// The height in pixels.
+        height: u64,
+        /// Bits of a pixel: 12 of a raw picture, 20 of 10 bit 4:2:2.
+        bits: u64,
+    },
     /// Audio, one frame of samples per video frame.
     Pcm {
         /// Number of channels.

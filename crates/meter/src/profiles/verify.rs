@@ -44,6 +44,9 @@ impl Profile {
                 Some(area(width, height).saturating_mul(4).saturating_add(2048))
             }
             Definition::ExrHalf { width, height } => Some(area(width, height).saturating_mul(6)),
+            Definition::Packed { width, height, bits } => {
+                Some(area(width, height).saturating_mul(bits).div_ceil(8))
+            }
             Definition::Pcm { channels, rate, bits } => {
                 Some(by_frame(channels.saturating_mul(rate).saturating_mul(bits), self.fps?))
             }

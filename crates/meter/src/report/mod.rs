@@ -23,7 +23,7 @@ pub use renditions::renditions;
 pub(crate) use run_plots::{StreamDemand, in_time, run_plots};
 pub use text::{TextTable, facts};
 
-pub use crate::streams::{LiveFigures, heat_band, heat_band_begins};
+pub use crate::streams::{LiveFigures, LiveKind, heat_band, heat_band_begins};
 pub use findings::{Cell, Figure, NamedCell, Report, Table, cell};
 pub use heat::{HeatMap, Square};
 pub use page::{Block, KeyFigure, Page, VerdictKind};

@@ -62,6 +62,7 @@ impl Heat {
     }
 
     /// Counts one time, in nanoseconds.
+    #[inline]
     pub fn count(&mut self, second: u64, nanos: u64) {
         let second = usize::try_from(second).unwrap_or(usize::MAX);
         if self.seconds.len() <= second {

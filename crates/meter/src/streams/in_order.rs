@@ -43,6 +43,7 @@ impl OrderedStream {
     }
 
     /// Shows the next frame, whose time is `due`.
+    #[inline]
     pub(super) fn shows(&mut self, due: Moment, came: FrameArrival) {
         let stats = &mut self.stats;
         stats.frames += 1;

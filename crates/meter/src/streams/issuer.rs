@@ -17,8 +17,8 @@ pub(super) struct Issuer<'a> {
     /// The group's number in the high half of every tag.
     lane: u64,
     origin: Moment,
-    /// Streams in the order of their phases.
-    order: Vec<u32>,
+    /// Phases and streams in the order of the phases.
+    order: Vec<(u64, u32)>,
     /// The next frame to become due: an index into `order`, and the frame's number.
     next: usize,
     round: u64,
@@ -26,15 +26,33 @@ pub(super) struct Issuer<'a> {
     frames: u64,
     /// The intended start of this round's frames, without the phase.
     round_begins: Moment,
+    /// The intended start of the next frame; [`Moment::MAX`] after the last round.
+    next_due: Moment,
     streams: Vec<StreamState>,
-    /// Streams with a frame that may be requested, and since when; one entry for each frame.
-    ready: VecDeque<(u32, Moment)>,
+    /// Frames that may be requested.
+    ready: VecDeque<ReadyFrame>,
     /// Operations in flight by tag.
     under_way: Vec<Option<IssuedRead>>,
     free: Vec<usize>,
     watch: ClockCache,
-    /// The moment until which nothing could be submitted for reasons outside of the meter.
-    pub(super) unable_until: Moment,
+    /// When something could be submitted again that could not be for reasons outside of the meter.
+    unable: Able,
+}
+
+/// The time from which an operation could be submitted.
+#[derive(Clone, Copy, Debug)]
+struct Able {
+    since: Moment,
+    /// The part of that time that the meter's own lateness caused, in nanoseconds: the operation
+    /// that had to complete before was itself late by as much.
+    left: u64,
+}
+
+/// The next frame of a stream, which may be requested.
+#[derive(Clone, Copy, Debug)]
+struct ReadyFrame {
+    stream: u32,
+    able: Able,
 }
 
 /// A frame that was requested.
@@ -47,7 +65,8 @@ pub(super) struct IssuedRead {
     pub(super) start: Moment,
     /// The meter's own lateness with this frame, in nanoseconds.
     pub(super) own: u64,
-    /// The meter's own lateness, plus what its lateness with earlier frames left to this one.
+    /// The meter's own lateness, plus what its lateness with the frame left to this one for which
+    /// this one had to wait.
     pub(super) inherited: u64,
 }
 
@@ -59,10 +78,8 @@ struct StreamState {
     put_ready: u64,
     /// Frames that were requested.
     asked: u64,
-    under_way: u32,
-    /// The lateness that the meter itself causes this stream until it has caught up, in
-    /// nanoseconds.
-    inherited: u64,
+    /// Frames that have a place in the client's buffer and have not arrived: ready or in flight.
+    ahead: u32,
 }
 
 /// The time during bursts of submissions. Where a submission only fills a list for the kernel,
@@ -78,10 +95,11 @@ struct ClockCache {
 impl<'a> Issuer<'a> {
     /// The operations of group number `lane` of a run that begins at `origin`.
     pub(super) fn new(plan: &'a StreamsPlan, lane: usize, origin: Moment) -> Self {
-        let mut order: Vec<u32> = (0..plan.streams).collect();
+        let mut order: Vec<(u64, u32)> =
+            (0..plan.streams).map(|stream| (plan.phase(stream), stream)).collect();
         // In the order of their phases: the next frame due is then found without a search.
-        order.sort_by_key(|stream| plan.phase(*stream));
-        Self {
+        order.sort_unstable();
+        let mut issuer = Self {
             plan,
             lane: (lane as u64) << LANE,
             origin,
@@ -90,6 +108,7 @@ impl<'a> Issuer<'a> {
             round: 0,
             frames: plan.most_frames(),
             round_begins: origin,
+            next_due: origin,
             streams: vec![StreamState::default(); index(plan.streams)],
             ready: VecDeque::new(),
             under_way: vec![None; index(plan.at_once)],
@@ -97,8 +116,10 @@ impl<'a> Issuer<'a> {
             // lines.
             free: (0..index(plan.at_once)).rev().collect(),
             watch: ClockCache { at: origin, good_for: 1, left: 1 },
-            unable_until: Moment::ZERO,
-        }
+            unable: Able { since: Moment::ZERO, left: 0 },
+        };
+        issuer.find_next_due();
+        issuer
     }
 
     /// The number of the group whose operation has this tag.
@@ -113,9 +134,26 @@ impl<'a> Issuer<'a> {
             && self.free.len() == self.under_way.len()
     }
 
-    pub(super) fn next_due(&self) -> Option<Moment> {
-        (self.round < self.frames)
-            .then(|| Moment(self.round_begins.0 + self.plan.phase(self.order[self.next])))
+    /// The intended start of the next frame; [`Moment::MAX`] after the last round.
+    pub(super) fn next_due(&self) -> Moment {
+        self.next_due
+    }
+
+    fn find_next_due(&mut self) {
+        let phase = self.order.get(self.next).map(|(phase, _)| phase);
+        let due = phase.filter(|_| self.round < self.frames);
+        self.next_due = due.map_or(Moment::MAX, |phase| Moment(self.round_begins.0 + phase));
+    }
+
+    /// Nothing could be submitted until `until`, for reasons outside of the meter.
+    pub(super) fn was_unable(&mut self, until: Moment) {
+        self.unable_since(until, 0);
+    }
+
+    fn unable_since(&mut self, since: Moment, left: u64) {
+        if since > self.unable.since {
+            self.unable = Able { since, left };
+        }
     }
 
     /// Whether one more operation may be in flight.
@@ -132,6 +170,7 @@ impl<'a> Issuer<'a> {
     pub(super) fn end_with_this_round(&mut self) {
         // A round that has begun is completed, so that all streams have as many frames.
         self.frames = self.frames.min(self.round + u64::from(self.next > 0));
+        self.find_next_due();
     }
 
     /// The numbers of operations in flight and of frames that wait for room.
@@ -148,11 +187,9 @@ impl<'a> Issuer<'a> {
     #[inline]
     pub(super) fn ask(&mut self, port: &mut dyn Port) -> Result<(), DeviceError> {
         let now = self.watch.look(port);
-        while let Some(moment) = self.next_due()
-            && moment <= now
-        {
-            let stream = self.order[self.next];
-            self.streams[index(stream)].came_due += 1;
+        while self.next_due <= now {
+            let (_, stream) = self.order[self.next];
+            let due = self.next_due;
             self.next += 1;
             if self.next == self.order.len() {
                 self.next = 0;
@@ -161,30 +198,35 @@ impl<'a> Issuer<'a> {
                 // frame rate.
                 self.round_begins = Moment(self.origin.0 + self.plan.begins(self.round));
             }
-            self.make_ready(stream, moment);
+            self.find_next_due();
+            let state = &mut self.streams[index(stream)];
+            state.came_due += 1;
+            // Frames that wait for room in the queue hold their place in the client's buffer, too.
+            if state.ahead < self.plan.buffer {
+                state.ahead += 1;
+                state.put_ready += 1;
+                self.ready.push_back(ReadyFrame { stream, able: Able { since: due, left: 0 } });
+            }
         }
         // Frames for which there was no room go first, in the order in which they became due.
         while !self.free.is_empty()
-            && let Some((stream, since)) = self.ready.pop_front()
+            && let Some(frame) = self.ready.pop_front()
         {
-            self.ask_for(stream, since, port)?;
+            self.ask_for(frame, port)?;
         }
         Ok(())
     }
 
-    fn ask_for(
-        &mut self,
-        stream: u32,
-        since: Moment,
-        port: &mut dyn Port,
-    ) -> Result<(), DeviceError> {
+    #[inline]
+    fn ask_for(&mut self, ready: ReadyFrame, port: &mut dyn Port) -> Result<(), DeviceError> {
+        let ReadyFrame { stream, able } = ready;
         let state = &mut self.streams[index(stream)];
         let frame = state.asked;
         let intended = self.plan.intended(self.origin, stream, frame);
         let ask = self.plan.ask(stream, frame);
         let slot = self.free.pop().expect("the caller checked that there is room");
         // The meter could not submit earlier, which is not its delay.
-        let able = since.max(self.unable_until);
+        let able = if self.unable.since > able.since { self.unable } else { able };
         // Before the submission: what the submission itself takes is the storage's time.
         let start = self.watch.time(port);
         port.begin(IoRequest {
@@ -195,41 +237,37 @@ impl<'a> Issuer<'a> {
             len: self.plan.frame.0,
             handle: self.plan.handle(stream),
         })?;
-        let own = start.0.saturating_sub(able.0);
-        // A late start delays the frames after it, until one can be submitted in time again.
-        let caught_up = able <= intended;
-        state.inherited = if caught_up { own } else { state.inherited + own };
         state.asked += 1;
-        state.under_way += 1;
-        let inherited = state.inherited;
+        let own = start.0.saturating_sub(able.since.max(intended).0);
+        // Without the meter's lateness it would have been submitted earlier, but not before it was
+        // due.
+        let inherited = (own + able.left).min(start.0.saturating_sub(intended.0));
         self.under_way[slot] =
             Some(IssuedRead { stream, frame, ask, intended, start, own, inherited });
         Ok(())
     }
 
-    /// Makes one more frame of this stream ready, if its buffer has room for it.
-    fn make_ready(&mut self, stream: u32, since: Moment) {
-        let state = &mut self.streams[index(stream)];
-        // Frames that wait for room in the queue hold their place in the client's buffer, too.
-        let ahead = state.put_ready - state.asked + u64::from(state.under_way);
-        if state.put_ready < state.came_due && ahead < u64::from(self.plan.buffer) {
-            state.put_ready += 1;
-            self.ready.push_back((stream, since));
-        }
-    }
-
+    /// Takes an operation that completed at `at`, which was noticed up to `overslept` nanoseconds
+    /// later than a punctual meter would have noticed it.
     #[inline]
-    pub(super) fn arrived(&mut self, tag: u64, at: Moment) -> IssuedRead {
-        // Until now there was no room, so that the meter could not have submitted anything.
-        if self.free.is_empty() {
-            self.unable_until = self.unable_until.max(at);
-        }
+    pub(super) fn arrived(&mut self, tag: u64, at: Moment, overslept: u64) -> IssuedRead {
         let slot = usize::try_from(tag & !(u64::MAX << LANE)).expect("an index");
         let asked = self.under_way[slot].take().expect("an arrival belongs to a request");
+        let left = asked.inherited + overslept;
+        // Until now there was no room, so that the meter could not have submitted anything.
+        if self.free.is_empty() {
+            self.unable_since(at, left);
+        }
         self.free.push(slot);
-        self.streams[index(asked.stream)].under_way -= 1;
         // The buffer has room again: a frame that is due can be requested.
-        self.make_ready(asked.stream, at);
+        let state = &mut self.streams[index(asked.stream)];
+        if state.put_ready < state.came_due {
+            state.put_ready += 1;
+            let able = Able { since: at, left };
+            self.ready.push_back(ReadyFrame { stream: asked.stream, able });
+        } else {
+            state.ahead -= 1;
+        }
         asked
     }
 }

@@ -7,14 +7,26 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use units::{BitRate, Moment};
 
-/// The figures of streams whose run is in progress.
+/// What moves the data of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LiveKind {
+    /// Streams, whose frames have deadlines.
+    #[default]
+    Streams,
+    /// Clients, which make one transfer after another.
+    Clients,
+}
+
+/// The figures of streams, or of clients of transfers, whose run is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveFigures {
+    /// Streams or clients. Clients have no deadlines, no late frames and no queue.
+    pub kind: LiveKind,
     /// The group's name in a run of several; empty in other runs.
     pub name: String,
-    /// The number of streams.
+    /// The number of streams or clients.
     pub streams: u32,
-    /// The rate that they demand together.
+    /// The rate that they demand together; zero for as fast as the storage allows.
     pub asked: BitRate,
     /// Time since the start.
     pub elapsed: Duration,
@@ -22,7 +34,7 @@ pub struct LiveFigures {
     pub duration: Duration,
     /// The time within which a frame is not late.
     pub allowed: Duration,
-    /// Frames whose verdict is known.
+    /// Frames whose verdict is known, or completed transfers.
     pub frames: u64,
     /// Late frames, not counting those that the meter delayed.
     pub late: u64,
@@ -46,6 +58,9 @@ pub struct LiveFigures {
 impl LiveFigures {
     /// The number of seconds in `heat`.
     pub const SECONDS: usize = 60;
+
+    /// The interval of figures: a reader follows no more, and the run notices nothing.
+    pub(crate) const EVERY: Duration = Duration::from_millis(200);
 }
 
 /// The place where a run leaves its latest figures for another thread or for its caller.
@@ -66,7 +81,7 @@ impl LiveSample {
 
     /// Leaves figures that were taken at `now`.
     pub(super) fn take(&self, now: Moment, figures: LiveFigures) {
-        *self.latest() = Latest { next: Some(now + EVERY), figures: Some(figures) };
+        *self.latest() = Latest { next: Some(now + LiveFigures::EVERY), figures: Some(figures) };
     }
 
     /// The figures that were left since the last call.
@@ -78,6 +93,3 @@ impl LiveSample {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// The interval of samples: a reader follows no more, and the run notices nothing.
-const EVERY: Duration = Duration::from_millis(200);

@@ -39,8 +39,8 @@ pub use backlog::BacklogGrowth;
 pub(crate) use backlog::{CONFIRMING, growth, growth_of_lack, long_enough};
 pub(crate) use heat::{Heat, HeatCell};
 pub use heat::{heat_band, heat_band_begins};
-pub use live_sample::LiveFigures;
 pub(crate) use live_sample::LiveSample;
+pub use live_sample::{LiveFigures, LiveKind};
 pub use outcome::StreamsOutcome;
 pub(crate) use outcome::{CompletedOperation, FrameVerdict};
 pub(crate) use outcome::{Second, StreamStats};
@@ -106,7 +106,7 @@ pub(crate) fn run_groups(
             lane.issuer.ask(port)?;
         }
         let now = port.now();
-        let (mut due, mut end) = (None, Moment::MAX);
+        let (mut due, mut end) = (Moment::MAX, Moment::MAX);
         for lane in lanes.iter_mut().filter(|lane| !lane.over) {
             // The end is the last deadline: what has not arrived by then is late, however long it
             // is waited for.
@@ -116,16 +116,15 @@ pub(crate) fn run_groups(
             }
             end = end.min(lane.end);
             // Without room for another operation a due frame is no reason to wake up.
-            if lane.issuer.has_room()
-                && let Some(next) = lane.issuer.next_due()
-            {
-                due = Some(due.map_or(next, |due: Moment| due.min(next)));
+            if lane.issuer.has_room() {
+                due = due.min(lane.issuer.next_due());
             }
         }
         if end == Moment::MAX {
             break;
         }
-        let wake = due.unwrap_or(end).min(end).min(now + HEARTBEAT);
+        let wake = due.min(end).min(now + HEARTBEAT);
+        let due = (due != Moment::MAX).then_some(due);
         let until = pace.wait(port, now, wake, due, &mut done)?;
         let back = port.now();
         lanes[0].tally.watched(back, pace.take_watched());
@@ -135,17 +134,13 @@ pub(crate) fn run_groups(
         // A target without room blocks the issuing thread, which is not the meter's delay.
         let held = port.held_until();
         let overslept = if busy { 0 } else { back.0.saturating_sub(until.max(held).0) };
-        for lane in &mut lanes {
-            lane.issuer.unable_until = lane.issuer.unable_until.max(held);
-            if busy {
-                lane.issuer.unable_until = back;
-            }
-        }
+        let unable = if busy { held.max(back) } else { held };
+        lanes.iter_mut().for_each(|lane| lane.issuer.was_unable(unable));
         for arrival in done.drain(..) {
             let lane = &mut lanes[Issuer::lane_of(arrival.tag)];
             // After the end of its group it has been judged as a frame that never came.
             if !lane.over {
-                let asked = lane.issuer.arrived(arrival.tag, arrival.at);
+                let asked = lane.issuer.arrived(arrival.tag, arrival.at, overslept);
                 lane.tally.arrived(&asked, &arrival, overslept);
             }
         }

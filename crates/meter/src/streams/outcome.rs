@@ -6,7 +6,7 @@ use crate::log::OperationKind;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use units::{BitRate, ByteCount, Reason};
+use units::{BitRate, ByteCount, Reason, nanos};
 
 /// The result of a run of paced streams.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -119,10 +119,11 @@ pub(crate) struct FrameVerdict {
     pub(crate) late: bool,
     /// Whether the meter's own lateness explains the miss.
     pub(crate) by_meter: bool,
-    /// The meter's own lateness.
-    pub(crate) own: Duration,
-    /// The response time; the time waited, if the frame never arrived; zero if it failed.
-    pub(crate) response: Duration,
+    /// The meter's own lateness, in nanoseconds.
+    pub(crate) own: u64,
+    /// The response time in nanoseconds; the time waited, if the frame never arrived; zero if it
+    /// failed.
+    pub(crate) response: u64,
 }
 
 /// An operation that has completed; its times are in nanoseconds.
@@ -134,6 +135,15 @@ pub(crate) struct CompletedOperation {
     pub(crate) service: u64,
     /// The time from when it was due to be issued.
     pub(crate) response: u64,
+}
+
+/// Raises `longest` to a time in nanoseconds, if that is longer. Most are not, and comparing
+/// nanoseconds takes less time than comparing durations.
+#[inline]
+fn raise(longest: &mut Duration, time: u64) {
+    if time > nanos(*longest) {
+        *longest = Duration::from_nanos(time);
+    }
 }
 
 impl Second {
@@ -164,6 +174,7 @@ impl Moved {
 
 impl StreamsOutcome {
     /// Counts a completed operation in the second of its end.
+    #[inline]
     pub(crate) fn count_operation(&mut self, second: usize, operation: CompletedOperation) {
         let CompletedOperation { kind, bytes, service, response } = operation;
         let in_second = grown(&mut self.seconds, second);
@@ -180,6 +191,7 @@ impl StreamsOutcome {
     }
 
     /// Counts a frame in the second of its deadline.
+    #[inline]
     pub(crate) fn count_frame(&mut self, second: usize, judged: &FrameVerdict) {
         self.frames += 1;
         self.late += u64::from(judged.late);
@@ -188,14 +200,14 @@ impl StreamsOutcome {
         second.frames += 1;
         second.late += u64::from(judged.late);
         second.late_by_meter += u64::from(judged.by_meter);
-        second.longest_own = second.longest_own.max(judged.own);
-        second.longest_response = second.longest_response.max(judged.response);
+        raise(&mut second.longest_own, judged.own);
+        raise(&mut second.longest_response, judged.response);
     }
 
-    /// Raises the time of a round to that of one of its frames.
-    pub(crate) fn raise_round(&mut self, round: usize, response: Duration) {
-        let longest = grown(&mut self.round_times, round);
-        *longest = response.max(*longest);
+    /// Raises the time of a round to that of one of its frames, in nanoseconds.
+    #[inline]
+    pub(crate) fn raise_round(&mut self, round: usize, response: u64) {
+        raise(grown(&mut self.round_times, round), response);
     }
 
     /// Adds what streams on another machine, or of another process, found in the same run. A round
@@ -213,7 +225,7 @@ impl StreamsOutcome {
         self.rounds = self.rounds.max(other.rounds);
         self.late_rounds = (self.late_rounds + other.late_rounds).min(self.rounds);
         for (round, time) in other.round_times.into_iter().enumerate() {
-            self.raise_round(round, time);
+            self.raise_round(round, nanos(time));
         }
         // A backlog on one machine is enough: its streams are not held.
         self.backlog_growth = self.backlog_growth.or(other.backlog_growth);

@@ -6,7 +6,7 @@
 use super::backlog::{growth, tested_every};
 use super::in_order::{FrameArrival, OrderedStream};
 use super::issuer::{IssuedRead, Issuer};
-use super::live_sample::LiveFigures;
+use super::live_sample::{LiveFigures, LiveKind};
 use super::{BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan};
 use crate::grown;
 use crate::log::{NONE, Record, RecordSink, errno};
@@ -22,14 +22,22 @@ pub(super) struct StreamsTally<'a> {
     /// [`StreamsPlan::allowed`] in nanoseconds.
     allowed: u64,
     outcome: StreamsOutcome,
-    late_rounds: Vec<bool>,
-    /// The number of judged frames of each round, and of complete rounds from the first on.
-    judged: Vec<u32>,
+    rounds: Vec<RoundTally>,
+    /// The number of complete rounds from the first on.
     complete_rounds: usize,
     /// The number of complete rounds at which a continued run is tested next.
     tested_at: usize,
     viewers: Vec<OrderedStream>,
     log: &'a mut dyn RecordSink,
+}
+
+/// The frames with one number.
+#[derive(Clone, Copy, Default)]
+struct RoundTally {
+    /// Judged frames.
+    judged: u32,
+    /// Whether a frame was late because of the storage.
+    late: bool,
 }
 
 impl<'a> StreamsTally<'a> {
@@ -39,8 +47,7 @@ impl<'a> StreamsTally<'a> {
             origin,
             allowed: nanos(plan.allowed()),
             outcome: StreamsOutcome::default(),
-            late_rounds: Vec::new(),
-            judged: Vec::new(),
+            rounds: Vec::new(),
             complete_rounds: 0,
             tested_at: usize::try_from(plan.frames()).unwrap_or(usize::MAX),
             viewers: (0..plan.streams).map(|_| OrderedStream::default()).collect(),
@@ -86,9 +93,8 @@ impl<'a> StreamsTally<'a> {
             ..self.record(asked)
         });
         // The time of a failure is no response time.
-        let response = Duration::from_nanos(if ok { response } else { 0 });
-        let own = Duration::from_nanos(meter);
-        self.judge(asked.frame, deadline, &FrameVerdict { late, by_meter, own, response });
+        let response = if ok { response } else { 0 };
+        self.judge(asked.frame, deadline, &FrameVerdict { late, by_meter, own: meter, response });
         // Frames arrive in any order, but a viewer shows them one after another. In place of a
         // frame that failed there is no picture until the next one is due.
         let shown = if ok { at } else { at.max(deadline + self.plan.fps.moment(1)) };
@@ -144,18 +150,20 @@ impl<'a> StreamsTally<'a> {
         Record { start: NONE, ..self.record(&asked) }
     }
 
+    #[inline]
     fn judge(&mut self, frame: u64, deadline: Moment, judged: &FrameVerdict) {
         let second = second_of(self.nanos(deadline));
         self.outcome.count_frame(second, judged);
         let round = usize::try_from(frame).unwrap_or(usize::MAX);
         self.outcome.raise_round(round, judged.response);
-        let late = grown(&mut self.late_rounds, round);
+        let tally = grown(&mut self.rounds, round);
         // A round counts once, however many of its streams are late.
-        if judged.late && !judged.by_meter && !std::mem::replace(late, true) {
+        if judged.late && !judged.by_meter && !std::mem::replace(&mut tally.late, true) {
             self.outcome.late_rounds += 1;
         }
-        *grown(&mut self.judged, round) += 1;
-        while self.judged.get(self.complete_rounds) == Some(&self.plan.streams) {
+        tally.judged += 1;
+        let complete = |round: &RoundTally| round.judged == self.plan.streams;
+        while self.rounds.get(self.complete_rounds).is_some_and(complete) {
             self.complete_rounds += 1;
         }
     }
@@ -197,6 +205,7 @@ impl<'a> StreamsTally<'a> {
         });
         let [p50, p99] = outcome.response.two_quantiles([0.5, 0.99]);
         LiveFigures {
+            kind: LiveKind::Streams,
             name: String::new(),
             streams: self.plan.streams,
             asked: self.plan.rate(),
@@ -239,10 +248,10 @@ impl<'a> StreamsTally<'a> {
                         // The time waited so far is a lower bound of the response: so a storage
                         // that hangs is visible in the figures.
                         let intended = self.plan.intended(self.origin, stream, frame);
-                        let response = now.since(intended);
-                        self.outcome.response.record(response);
+                        let response = nanos(now.since(intended));
+                        self.outcome.response.record_nanos(response);
                         let second = second_of(self.nanos(now)) as u64;
-                        self.outcome.heat.count(second, nanos(response));
+                        self.outcome.heat.count(second, response);
                         let judged =
                             FrameVerdict { late: true, response, ..FrameVerdict::default() };
                         self.judge(frame, due, &judged);
@@ -261,7 +270,7 @@ impl<'a> StreamsTally<'a> {
         let backlog_growth = self.growth();
         StreamsOutcome {
             backlog_growth,
-            rounds: self.late_rounds.len() as u64,
+            rounds: self.rounds.len() as u64,
             streams: viewers.iter().map(OrderedStream::so_far).collect(),
             took: now.since(self.origin),
             complete,

@@ -364,7 +364,7 @@ fn outcomes_of_two_machines_are_those_of_both_and_survive_the_wire() {
         let mut outcome = StreamsOutcome { complete: true, ..StreamsOutcome::default() };
         for frame in 0..frames {
             let (late, by_meter) = (frame < late, frame < by_meter);
-            let response = Duration::from_millis(frame);
+            let response = frame * 1_000_000;
             let judged = FrameVerdict { late, by_meter, response, ..FrameVerdict::default() };
             outcome.count_frame(usize::try_from(frame / 25).unwrap(), &judged);
             outcome.raise_round(usize::try_from(frame).unwrap(), response);

@@ -56,6 +56,7 @@ impl Times {
         self.record_nanos(units::nanos(time));
     }
 
+    #[inline]
     pub(crate) fn record_nanos(&mut self, nanos: u64) {
         let nanos = nanos.min(LONGEST);
         self.counts[place(nanos)] += 1;

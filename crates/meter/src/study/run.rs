@@ -15,6 +15,7 @@ use crate::target::{TargetError, close_port};
 use crate::transfers::{self, MixError, TransfersOutcome};
 use device::DeviceError;
 use std::time::Duration;
+use units::show::count;
 use units::{Hinted, Reason};
 
 /// The extent of a study.
@@ -96,7 +97,7 @@ pub enum StudyError {
     #[error(transparent)]
     Mix(#[from] MixError),
     /// Operations failed, and a run with a failure has no figures.
-    #[error("{setting}: {failed} transfers failed; the first: {}", first.one_line())]
+    #[error("{setting}: {} failed; the first: {}", count(*failed, "transfer"), first.one_line())]
     Failed {
         /// The setting's name.
         setting: String,
@@ -106,7 +107,7 @@ pub enum StudyError {
         first: Reason,
     },
     /// The storage hangs.
-    #[error("{setting}: the storage hangs: {stuck} operations did not come back")]
+    #[error("{setting}: the storage hangs: {} did not come back", count(*stuck, "operation"))]
     Hangs {
         /// The setting's name.
         setting: String,

@@ -146,6 +146,7 @@ impl FilePositions {
     }
 
     /// The file and offset of a stream's slot. After the last slot follows the first again.
+    #[inline]
     pub fn of(&self, stream: u32, number: u64) -> (u32, u64) {
         let number = if number < self.slots { number } else { number % self.slots };
         let before = u64::from(stream);

@@ -5,6 +5,7 @@ use crate::profiles::{Definition, Drawn, Fps, MILLION, OperationMix, Pattern, Pr
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 use units::rounded;
+use units::show::count;
 
 /// The statistics of a trace that its profile reproduces.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +42,7 @@ pub(crate) fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
     Profile {
         transfers: None,
         name: name.to_owned(),
-        title: format!("As in a trace of {} operations", shape.operations),
+        title: format!("As in a trace of {}", count(shape.operations, "operation")),
         bytes: drawn.mean_bytes().max(1),
         fps: drawn.operations_per_1000_s.map(|rate| fraction(rate, 1000)),
         read_frames: 1,

@@ -24,6 +24,7 @@
 mod cells;
 mod dice;
 mod draw;
+mod live_tally;
 mod mix;
 mod outcome;
 mod run;
@@ -31,6 +32,7 @@ mod run;
 pub(crate) use cells::Cells;
 pub use dice::{Dice, Glibc};
 pub use draw::{DrawnTransfer, TransferDraw};
+pub(crate) use live_tally::{CountedLog, LiveTally};
 pub use mix::{Length, MixError, TransferMix};
 pub use outcome::{PerClient, PerSecond, TransferRow, TransferRowKey, TransfersOutcome};
 pub use run::{TransfersPlan, run};

@@ -144,7 +144,7 @@ impl ViewersTally<'_> {
         if late && !by_meter {
             self.late_rounds.insert(piece.piece as u64);
         }
-        let judged = FrameVerdict { late, by_meter, own, response: Duration::ZERO };
+        let judged = FrameVerdict { late, by_meter, own: nanos(own), response: 0 };
         self.outcome.count_frame(second(piece.due), &judged);
         late
     }

@@ -454,8 +454,8 @@ pub(crate) struct RunArgs {
     /// A job file: several groups of streams at the same time.
     ///
     /// The file says what --target, --profile, --streams and their like say otherwise. --duration,
-    /// --destroy, --realtime, --busy-poll, the options of buckets and those of the output are for
-    /// all its groups.
+    /// --destroy, --realtime, --busy-poll, the options of buckets, those of agents and those of the
+    /// output are for all its groups.
     #[arg(value_name = "JOB")]
     pub(crate) job: Option<PathBuf>,
     /// Number of streams; one unless it is given.
@@ -543,6 +543,12 @@ pub(crate) struct TransfersArgs {
     /// For storage whose caches cannot be switched off.
     #[arg(long)]
     pub(crate) no_repeat: bool,
+    /// Show figures and a heat map of responses during the run.
+    ///
+    /// Clients, transfers, rate, and the responses of blocks in each of the last 60 seconds by
+    /// length. On a terminal; elsewhere nothing is shown.
+    #[arg(long)]
+    pub(crate) live: bool,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     #[command(flatten)]
@@ -567,6 +573,12 @@ pub(crate) struct RampArgs {
     /// Print the script, as a start for your own.
     #[arg(long)]
     pub(crate) toml: bool,
+    /// Show figures and a heat map of responses during the run.
+    ///
+    /// Clients, transfers, rate, and the responses of blocks in each of the last 60 seconds by
+    /// length. On a terminal; elsewhere nothing is shown.
+    #[arg(long)]
+    pub(crate) live: bool,
     #[command(flatten)]
     pub(crate) threshold: ThresholdArgs,
     #[command(flatten)]
@@ -608,6 +620,8 @@ pub(crate) struct RecountArgs {
     /// A directory that --out made.
     pub(crate) dir: PathBuf,
     #[command(flatten)]
+    pub(crate) tables: TablesArgs,
+    #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
 
@@ -623,6 +637,8 @@ pub(crate) struct ProfilesArgs {
     /// Print the profile's file, as a start for your own.
     #[arg(long)]
     pub(crate) toml: bool,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
@@ -719,6 +735,8 @@ pub(crate) struct ProfileFromArgs {
     /// In blkparse's text a device is named by its number (8,0), in a capture a file by its hash.
     #[arg(long, value_parser = text())]
     pub(crate) only: Option<String>,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

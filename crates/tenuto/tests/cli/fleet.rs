@@ -136,6 +136,56 @@ fn every_experiment_runs_on_agents() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+#[test]
+fn the_groups_of_a_job_run_on_all_agents() {
+    let (dir, _agents, line) = three();
+    let (_, on) = line.split_once("--token-file").unwrap();
+    let films = dir.path("films").display().to_string();
+    dir.write("films/old", vec![7; 16 << 20]);
+    let job = |more: &str| {
+        format!(
+            "duration = \"1s\"\n[global]\ntarget = \"{films}\"\nprofile = \"dvcpro50\"\n\
+             size = \"16MiB\"\nbuffer_frames = 100\n{more}\
+             [[group]]\nname = \"play\"\nstreams = 4\n\
+             [[group]]\nname = \"record\"\nstreams = 2\ndirection = \"write\"\n\
+             [[group]]\nname = \"one\"\ntarget = \"{films}/old\"\nstreams = 3\n\
+             [[group]]\nname = \"two\"\ntarget = \"{films}/old\"\nstreams = 3\n"
+        )
+    };
+    dir.write("job.toml", job(""));
+    let ran = said(&dir, &format!("meter run job.toml --token-file {on} --out job"));
+    let groups = ran["groups"].as_array().unwrap();
+    let frames: Vec<_> = groups.iter().map(|group| group["frames"].as_u64().unwrap()).collect();
+    assert_eq!(frames, [100, 50, 75, 75], "{ran}");
+    assert!(groups[1]["bytes_written"].as_u64() > Some(0) && groups[1]["bytes_read"] == 0);
+    let agents = ran["agents"].as_array().unwrap();
+    let worked = |agent: &Value| -> Vec<(String, u64)> {
+        let workers = agent["workers"].as_array().unwrap().iter();
+        let of = |worker: &Value| {
+            let name = worker["group"].as_str().unwrap().to_owned();
+            (name, worker["streams"].as_u64().unwrap())
+        };
+        workers.map(of).collect()
+    };
+    let all = |streams: [u64; 4]| {
+        let names = ["play", "record", "one", "two"].map(str::to_owned);
+        names.into_iter().zip(streams).filter(|(_, streams)| *streams > 0).collect::<Vec<_>>()
+    };
+    let worked: Vec<_> = agents.iter().map(worked).collect();
+    assert_eq!(worked, [all([2, 1, 1, 1]), all([1, 1, 1, 1]), all([1, 0, 1, 1])]);
+    let page = String::from_utf8(dir.read("job/report.html")).unwrap();
+    assert!(page.contains("4 groups of job.toml on 3 agents") && page.contains("clock ahead"));
+    let left = std::fs::read_dir(dir.path("films")).unwrap().count();
+    assert_eq!(left, 1, "only the file that was there before");
+
+    dir.write("gate.toml", job("threshold = \"1Mbps\"\n"));
+    let refused = dir.run(&format!("meter run gate.toml --token-file {on}"));
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("group play: threshold is not for agents"), "{}", refused.err);
+    let refused = dir.run(&format!("meter run gate.toml --live --token-file {on}"));
+    assert!(refused.err.contains("--live is not for agents"), "{}", refused.err);
+}
+
 /// Has agents make files for a run of ten minutes, stops its controller by `signal`, and waits
 /// until the agents have removed their files.
 fn stopped_by(signal: &str) {

@@ -145,7 +145,9 @@ fn a_trace_becomes_a_profile_that_can_be_read_again() {
         text += &format!("{} /mnt/a {what} {} 65536\n", 10 + n * 5000, n * 65_536);
     }
     dir.write("day.log", &text);
-    let said = dir.json("meter profile-from day.log");
+    let said = dir.json("meter profile-from day.log --out shape");
+    let figures = String::from_utf8(dir.read("shape/tables/figures.csv")).unwrap();
+    assert!(figures.contains("profile_read_percent"), "{figures}");
     assert_eq!((&said["operations"], &said["format"]), (&1000.into(), &"fio".into()));
     let drawn = &said["profile"]["drawn"];
     assert_eq!(drawn["reads_per_million"], 750_000);
@@ -159,6 +161,32 @@ fn a_trace_becomes_a_profile_that_can_be_read_again() {
     dir.fails("meter profile-from noise", 1, "not a trace of fio");
     dir.fails("meter profile-from day.log --only /mnt/b", 1, "the text of --only");
     dir.fails("meter profile-from nowhere", 1, "cannot read nowhere");
+}
+
+#[test]
+fn profiles_and_recounts_are_tables_too() {
+    let dir = TestDir::new();
+    let text = |name: &str| String::from_utf8(dir.read(name)).unwrap();
+    dir.ok("meter profiles --out formats");
+    let formats = text("formats/tables/profiles.csv");
+    let (head, rows) = formats.split_once('\n').unwrap();
+    let column = |name: &str| head.split(',').position(|found| found == name).unwrap();
+    let row = rows.lines().find(|row| row.contains("xdcam422")).unwrap();
+    assert_eq!(row.split(',').nth(column("bytes")), Some("250000"), "{head}\n{row}");
+    assert!(dir.read("formats/tables/profiles.parquet").starts_with(b"PAR1"));
+    assert!(text("formats/summary.json").contains("\"xdcam422\""));
+    dir.fails("meter profiles xdcam422 --toml --out two", 2, "--out is not for --toml");
+    dir.fails("meter profiles --out formats", 1, "formats is not empty");
+
+    let own = dir.ok("meter profiles xavc300-25 --toml").replace("1_230_500", "1_400_000");
+    dir.write("own.toml", own);
+    let edited = dir.run("meter run --profile own.toml --target sim:ssd-nvme --duration 10s");
+    let noted = "profile xavc300-25 has 1400000 bytes a frame, and the built-in one";
+    assert!(edited.err.contains(noted), "{}", edited.err);
+
+    dir.ok("meter run --profile xdcam422 --target sim:ssd-sata --duration 10s --out ran");
+    dir.ok("meter report ran --out again");
+    assert!(text("again/tables/figures.csv").contains("frames"));
 }
 
 #[test]

@@ -93,6 +93,22 @@ fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
     assert!(short.err.contains("too short to show that streams are held"), "{}", short.err);
 }
 
+/// Six hours: what the search found in a confirming run of 23 minutes is held, and no more.
+#[test]
+fn a_long_run_does_not_contradict_the_capacity_that_was_found() {
+    let dir = TestDir::new();
+    for (streams, code) in [(59, 0), (60, 3)] {
+        let line = format!(
+            "meter run --profile mpeg-1.5 --target sim:st39183w --streams {streams} --duration 6h \
+             --json"
+        );
+        let run = dir.run(&line);
+        let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(run.code, Some(code), "{streams}: {}", run.err);
+        assert_eq!(report["late"] == 0, code == 0, "{streams} streams");
+    }
+}
+
 #[test]
 fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     let dir = TestDir::new();

@@ -40,6 +40,15 @@ const BROKEN_DISK: &str = "\
 
 const METER: &str = "meter run --profile audio-16ch --duration 1s --size 2MiB";
 
+/// A file system that becomes read-only while frames are written to files of their own.
+const TURNS_READ_ONLY: &str = "\
+    mount -t tmpfs none films || exit 77; $T meter run job.toml --out run & P=$!; \
+    until test -e run/runs/001-w/operations.parquet; do sleep 0.05; done; sleep 0.5; \
+    until mount -o remount,ro films 2>/dev/null; do :; done; wait $P";
+
+const WRITES: &str = "duration = \"2s\"\n[[group]]\nname = \"w\"\nprofile = \"audio-16ch\"\n\
+    direction = \"write\"\nlayout = \"file-per-frame\"\nsize = \"2MiB\"\ntarget = \"films\"\n";
+
 /// In a mount namespace that goes with the shell; `None` where this machine allows none.
 fn shell(dir: &TestDir, script: &str, root: bool) -> Option<Run> {
     let mut command = Command::new("unshare");
@@ -50,6 +59,7 @@ fn shell(dir: &TestDir, script: &str, root: bool) -> Option<Run> {
         .args(["--mount", "sh", "-c", script])
         .current_dir(dir.path("."))
         .env("M", format!("{} {METER}", env!("CARGO_BIN_EXE_tenuto")))
+        .env("T", env!("CARGO_BIN_EXE_tenuto"))
         .env("XDG_RUNTIME_DIR", dir.path("."))
         .output()
         .expect("unshare runs (apt-get install util-linux)");
@@ -78,6 +88,23 @@ fn file_systems_that_cannot_are_named() {
         assert_eq!(said[1], code.to_string(), "{line}: {}", said[0]);
         assert!(said[0].contains(words), "{line}: {}", said[0]);
     }
+}
+
+#[test]
+fn a_file_system_that_turns_read_only_under_writes_is_named() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    dir.write("job.toml", WRITES);
+    let Some(run) = shell(&dir, TURNS_READ_ONLY, false) else {
+        testkit::skip(Need::Mount, "this machine allows no mounts");
+        return;
+    };
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    assert!(run.out.contains("Read-only file system (os error 30)"), "{}", run.out);
+    let summary: serde_json::Value = serde_json::from_slice(&dir.read("run/summary.json")).unwrap();
+    let group = &summary["groups"][0];
+    assert!(group["failed"].as_u64() > Some(0) && group["bytes_written"].as_u64() > Some(0));
+    assert_eq!(group["frames"], 50, "{group}");
 }
 
 #[test]
@@ -184,10 +211,18 @@ fn a_rate_that_cannot_be_is_refused_before_anything_is_written() {
         ("\"25\"", "\"100000\"", "Gb/s a stream\nhint: take"),
         ("22_118_400", "0", "bytes = 0\nhint: take 1 to"),
         ("22_118_400", "9_000_000_000", "take 1 to"),
+        ("22_118_400", "1.5", "line 3: invalid type: floating point `1.5`"),
+        ("\"25\"", "\"0\"", "line 4: fps = '0': a whole number or a fraction"),
+        ("\"25\"", "\"25/0\"", "line 4: fps = '25/0': a whole number or a fraction"),
+        ("\"25\"", "\"2.5\"", "line 4: fps = '2.5': a whole number or a fraction"),
     ] {
         dir.write("own.toml", text.replace(from, to));
         let line = "meter run --target films --size 64MiB --profile own.toml";
         dir.fails(line, 1, words);
         assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
     }
+    // Fractions are rates.
+    dir.write("own.toml", text.replace("\"25\"", "\"24000/1001\""));
+    let film = dir.json("meter run --target sim:ssd-nvme --duration 1001s --profile own.toml");
+    assert_eq!((&film["frames"], &film["late"]), (&24_000.into(), &0.into()));
 }

@@ -6,13 +6,20 @@ use crate::target::Layout;
 use serde_json::Value;
 use std::sync::atomic::AtomicU32;
 
-/// An observer that shows nothing and never stops.
+/// An observer that never stops, and keeps crossings of thresholds.
 #[derive(Default)]
-struct Unseen(Arc<AtomicBool>);
+struct Unseen {
+    stop: Arc<AtomicBool>,
+    crossings: Mutex<Vec<(String, Value)>>,
+}
 
 impl Observer for Unseen {
+    fn crossing(&self, text: &str, event: &Value) {
+        self.crossings.lock().unwrap().push((text.to_owned(), event.clone()));
+    }
+
     fn stop(&self) -> &Arc<AtomicBool> {
-        &self.0
+        &self.stop
     }
 }
 
@@ -38,6 +45,14 @@ impl Drop for Place {
 }
 
 fn run(job: &str, out: Option<PathBuf>) -> Result<ExperimentReport, MeterError> {
+    run_seen(job, out, &Unseen::default())
+}
+
+fn run_seen(
+    job: &str,
+    out: Option<PathBuf>,
+    observer: &Unseen,
+) -> Result<ExperimentReport, MeterError> {
     static JOBS: AtomicU32 = AtomicU32::new(0);
     let dir = Place::new(&format!("file-{}", JOBS.fetch_add(1, Ordering::Relaxed)));
     let file = dir.path().join("job.toml");
@@ -50,12 +65,13 @@ fn run(job: &str, out: Option<PathBuf>) -> Result<ExperimentReport, MeterError> 
         size: ByteCount(64 << 20),
         destructive: false,
         access: Access::from_variables(&|_| None),
+        agents: None,
         realtime: false,
         spin: false,
         metrics: None,
         out,
     };
-    run_job(&config, &Unseen::default())
+    run_job(&config, observer)
 }
 
 fn groups(groups: &[(&str, &str)]) -> String {
@@ -94,6 +110,26 @@ fn each_group_has_its_own_verdict() {
     let late = |group: usize| report.summary["groups"][group]["late"].as_u64().unwrap();
     assert!(late(0) == 0 && late(1) > 0, "{:#}", report.summary);
     assert!(report.text.contains("not held"), "{}", report.text);
+}
+
+/// Twenty streams move 1 Gb/s, in every window of a client's buffer.
+#[test]
+fn a_group_below_its_threshold_is_not_held_and_is_reported_by_name() {
+    let two = [
+        ("enough", "streams = 20\nthreshold = \"900Mbps\""),
+        ("little", "streams = 20\nthreshold = \"1100Mbps\"\nthreshold_window = \"1s\""),
+    ];
+    let seen = Unseen::default();
+    let report = run_seen(&groups(&two), None, &seen).unwrap();
+    assert_eq!(held(&report), [true, false], "{:#}", report.summary);
+    assert_eq!(report.verdict.unwrap_err().kind, MeterErrorKind::NotHeld);
+    let crossings = seen.crossings.lock().unwrap();
+    let [(text, event)] = &crossings[..] else { panic!("{crossings:?}") };
+    assert!(text.starts_with("little: below 1.1 Gb/s at 1.00 s"), "{text}");
+    assert_eq!((&event["event"], &event["group"]), (&"threshold".into(), &"little".into()));
+    let threshold = &report.summary["groups"][1]["threshold"];
+    assert_eq!(threshold["crossings"][0]["below"], true, "{threshold}");
+    assert!(report.text.contains("little\nnot held: the rate fell below"), "{}", report.text);
 }
 
 #[test]

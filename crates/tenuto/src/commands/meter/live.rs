@@ -13,7 +13,7 @@
 //! Drawing takes place in a thread of its own: a terminal that is slow must not delay the run.
 
 use crate::out;
-use meter::report::{LiveFigures, heat_band, heat_band_begins};
+use meter::report::{LiveFigures, LiveKind, heat_band, heat_band_begins};
 use std::fmt::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -85,6 +85,9 @@ fn cut(line: String, width: usize) -> String {
 /// The figures of a group in two lines.
 fn figures(group: &LiveFigures) -> [String; 2] {
     let length = |time: Duration| show::length(time.as_secs_f64());
+    if group.kind == LiveKind::Clients {
+        return figures_of_clients(group);
+    }
     let streams = show::count(group.streams, "stream");
     let frames = show::thousands(group.frames);
     let mut first = format!(
@@ -107,6 +110,32 @@ fn figures(group: &LiveFigures) -> [String; 2] {
         short(group.allowed),
         group.in_flight,
         group.waiting
+    );
+    [first, second]
+}
+
+/// The figures of clients of transfers.
+fn figures_of_clients(group: &LiveFigures) -> [String; 2] {
+    let length = |time: Duration| show::length(time.as_secs_f64());
+    let mut first = format!(
+        "{} of {}   {}   {} {}",
+        length(group.elapsed),
+        length(group.duration),
+        show::count(group.streams, "client"),
+        show::thousands(group.frames),
+        show::plural(&group.frames, "transfer")
+    );
+    if group.failed > 0 {
+        let _ = write!(first, ", {} failed", show::thousands(group.failed));
+    }
+    let asked = match group.asked.0 {
+        0 => String::new(),
+        _ => format!(" of {}", group.asked),
+    };
+    let [p50, p99, longest] = group.response.map(short);
+    let second = format!(
+        "{}{asked}   response of blocks 50 % {p50}, 99 % {p99}, longest {longest}",
+        group.rate
     );
     [first, second]
 }
@@ -135,8 +164,9 @@ fn heat(groups: &[&LiveFigures], width: usize) -> Vec<String> {
         .collect();
     let (Some(lowest), Some(highest)) = (warm.first(), warm.last()) else { return Vec::new() };
     // The first time that is late in some group; those in its own row may be in time.
-    let allowed = groups.iter().map(|group| group.allowed).min().unwrap_or_default();
-    let late = heat_band(allowed) / 2 + 1;
+    let streams = groups.iter().filter(|group| group.kind == LiveKind::Streams);
+    let allowed = streams.map(|group| group.allowed).min();
+    let late = allowed.map_or(usize::MAX, |allowed| heat_band(allowed) / 2 + 1);
     let most = (from..columns).flat_map(|column| warm.iter().map(move |row| (column, *row)));
     let most = most.map(|(column, row)| count(column, row)).max().unwrap_or(1);
     let mut lines = Vec::new();
@@ -222,6 +252,26 @@ mod tests {
               1.0 ms │██████
                       the last 6 s, now at the right
         "#]].assert_eq(&shown(&[group("")], 120));
+    }
+
+    #[test]
+    fn clients_have_transfers_and_no_deadline() {
+        let clients = LiveFigures { kind: LiveKind::Clients, asked: BitRate(0), ..group("") };
+        expect_test::expect![[r#"
+            12.0 s of 1:00   20 clients   6,000 transfers
+            980 Mb/s   response of blocks 50 % 2.0 ms, 99 % 399 ms, longest 512 ms
+              268 ms │  ░▒▓
+              134 ms │
+               67 ms │
+               34 ms │
+               17 ms │
+              8.4 ms │
+              4.2 ms │
+              2.1 ms │
+              1.0 ms │██████
+                      the last 6 s, now at the right
+        "#]]
+        .assert_eq(&shown(&[clients], 120));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
 }
 
 /// `--agents`, `--hosts` and their options; `None` to measure from this machine.
-fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure> {
+pub(super) fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure> {
     let fleet = &args.fleet;
     if fleet.agents.is_none() && fleet.hosts.is_none() {
         return Ok(None);

@@ -1,15 +1,20 @@
 //! `meter profiles`: what streams of known formats ask for, or those of a user's file.
 
+use super::terminal::show_saved;
 use crate::args::meter::ProfilesArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Table, facts};
-use meter::load_profile;
 use meter::profiles::{self, Profile};
+use meter::{ExperimentReport, load_profile};
 use serde_json::{Value, json};
 use units::{ByteCount, Hinted};
 
 pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
     if args.toml {
+        if args.tables.out.is_some() {
+            return Err(Failure::usage("--out is not for --toml")
+                .hint("write `> FILE` for the profile's file"));
+        }
         return print_file(args.name.as_deref());
     }
     let chosen = match &args.name {
@@ -22,11 +27,15 @@ pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
     } else {
         Vec::new()
     };
-    args.report.show(&object(&chosen, args.verify), || match (args.verify, &args.name) {
+    let text = match (args.verify, &args.name) {
         (true, _) => verdict(chosen.len(), &wrong),
         (false, Some(_)) => in_full(&chosen[0]),
         (false, None) => list(&chosen),
-    });
+    };
+    let summary = object(&chosen, args.verify);
+    show_saved(&args.report, args.tables.out.as_deref(), |_| {
+        Ok(ExperimentReport { summary, text, verdict: Ok(()) })
+    })?;
     if wrong.is_empty() {
         return Ok(());
     }

@@ -15,7 +15,8 @@ use meter::{
 };
 
 pub(super) fn report(args: &RecountArgs) -> Result<(), Failure> {
-    show(&args.report, |observer| recount_runs(&args.dir, observer))
+    let out = args.tables.out.as_deref();
+    show_saved(&args.report, out, |observer| recount_runs(&args.dir, observer))
 }
 
 pub(super) fn compare(args: &CompareArgs) -> Result<(), Failure> {
@@ -31,7 +32,9 @@ pub(super) fn compare(args: &CompareArgs) -> Result<(), Failure> {
 pub(super) fn profile_from(args: &ProfileFromArgs) -> Result<(), Failure> {
     let stem = args.trace.file_stem().unwrap_or_default().to_string_lossy();
     let (name, only) = (args.name.as_deref().unwrap_or(&stem), args.only.as_deref());
-    show(&args.report, |observer| meter::profile_from(&args.trace, name, only, observer))
+    show_saved(&args.report, args.tables.out.as_deref(), |observer| {
+        meter::profile_from(&args.trace, name, only, observer)
+    })
 }
 
 pub(super) fn rounds(args: &RoundsArgs) -> Result<(), Failure> {

@@ -1,9 +1,13 @@
 //! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
 //! target.
 
-use super::options::{Given, SIZE, access, alarm, first_given, not_for_agents, required, target};
+use super::options::{
+    Given, SIZE, access, agents, alarm, first_given, not_for_agents, required, target,
+};
 use super::terminal::{show, show_live};
-use crate::args::meter::{CapacityArgs, RunArgs, StreamsOnTarget, TargetArgs, VariantsArgs};
+use crate::args::meter::{
+    CapacityArgs, RunArgs, StreamsArgs, StreamsOnTarget, TargetArgs, VariantsArgs,
+};
 use crate::args::shared::SwitchingArgs;
 use crate::failure::Failure;
 use crate::limits;
@@ -81,21 +85,23 @@ fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
         ("rate", args.rate.is_some()),
         ("profile", streams.profile.is_some()),
         ("target", target.target.is_some()),
+        ("threshold", args.threshold.threshold.is_some()),
+        ("threshold-window", args.threshold.threshold_window.is_some()),
+        ("threshold-each", args.threshold.threshold_each),
     ];
     if let Some(name) = first_given(&of_groups).or_else(|| first_given(&of_files(&args.on))) {
         let key = name.replace('-', "_");
         return Err(Failure::usage(format!("--{name} is for runs without a job file"))
             .hint(format!("write `{key} = ...` into the job, under [global] or [[group]]")));
     }
-    let of_one = [
-        ("switching", args.switching.switching != AbrRule::Never),
-        ("agents", target.fleet.agents.is_some()),
-        ("hosts", target.fleet.hosts.is_some()),
-    ];
-    let of_one = first_given(&of_one).or_else(|| first_given(&given_for_run(args)));
-    if let Some(name) = of_one {
+    let of_one = [("switching", args.switching.switching != AbrRule::Never), ("hold", args.hold)];
+    if let Some(name) = first_given(&of_one) {
         return Err(Failure::usage(format!("--{name} is not for jobs"))
             .hint("leave it out, or run one group without a job file"));
+    }
+    let agents = agents(target)?;
+    if agents.is_some() {
+        not_on_agents(streams)?;
     }
     Ok(JobConfig {
         file,
@@ -105,6 +111,7 @@ fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
         size: SIZE,
         destructive: target.overwrite.destroy,
         access: access(target, &target.tls)?,
+        agents,
         realtime: streams.realtime,
         spin: streams.busy_poll,
         metrics: output.metrics,
@@ -166,12 +173,8 @@ fn streams_config(
         profile = profile.in_reads_of(frames).map_err(usage)?;
     }
     let target = target(&on.target, streams.method.unwrap_or(Method::Best))?;
-    if streams.live && target.agents.is_some() {
-        return Err(not_for_agents("live"));
-    }
-    if streams.realtime && target.agents.is_some() {
-        return Err(Failure::usage("--realtime is not for agents")
-            .hint("start the agents with `chrt -f 20`"));
+    if target.agents.is_some() {
+        not_on_agents(streams)?;
     }
     Ok(StreamsConfig {
         profile,
@@ -183,6 +186,18 @@ fn streams_config(
         spin: streams.busy_poll,
         metrics: on.output.metrics,
     })
+}
+
+/// Refuses options of streams that agents do not have.
+fn not_on_agents(streams: &StreamsArgs) -> Result<(), Failure> {
+    if streams.live {
+        return Err(not_for_agents("live"));
+    }
+    if streams.realtime {
+        return Err(Failure::usage("--realtime is not for agents")
+            .hint("start the agents with `chrt -f 20`"));
+    }
+    Ok(())
 }
 
 /// The error of an option that does not fit the profile.

@@ -1,7 +1,7 @@
 //! `meter transfers`, `meter ramp` and `meter ebu`: transfers as fast as the storage allows.
 
-use super::options::{alarm, required, target};
-use super::terminal::show;
+use super::options::{alarm, not_for_agents, required, target};
+use super::terminal::{show, show_live};
 use crate::args::meter::{EbuArgs, RampArgs, TransfersArgs};
 use crate::failure::Failure;
 use crate::out;
@@ -15,6 +15,9 @@ pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
     let hint = "ebu3362-edit, ebu3362-read and ebu3362-write are those of EBU TECH 3362";
     let profile = load_profile(required("profile", args.profile.as_deref(), hint)?)?;
     let target = target(&args.target, Method::Best)?;
+    if args.live && target.agents.is_some() {
+        return Err(not_for_agents("live"));
+    }
     let config = TransfersConfig {
         profile,
         alarm: alarm(&args.threshold, &target)?,
@@ -35,7 +38,7 @@ pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
         metrics: args.output.metrics,
         out: args.output.out.clone(),
     };
-    show(&args.output.report, |observer| run_transfers(&config, observer))
+    show_live(&args.output.report, args.live, |observer| run_transfers(&config, observer))
 }
 
 pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
@@ -45,6 +48,9 @@ pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
     }
     let script = load_script(&args.script)?;
     let target = target(&args.target, Method::Best)?;
+    if args.live && target.agents.is_some() {
+        return Err(not_for_agents("live"));
+    }
     let config = RampConfig {
         profile: load_profile(&script.profile)?,
         script,
@@ -55,7 +61,7 @@ pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
         metrics: args.output.metrics,
         out: args.output.out.clone(),
     };
-    show(&args.output.report, |observer| run_ramp(&config, observer))
+    show_live(&args.output.report, args.live, |observer| run_ramp(&config, observer))
 }
 
 pub(super) fn ebu(args: &EbuArgs) -> Result<(), Failure> {
