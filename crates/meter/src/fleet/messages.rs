@@ -122,7 +122,7 @@ pub(crate) struct StreamsWork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FilePart {
-    /// Its number, from 0.
+    /// The number of this part, from 0.
     pub number: u64,
     /// The number of parts.
     pub of: u64,
