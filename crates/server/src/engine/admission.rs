@@ -83,12 +83,15 @@ impl Engine {
         let give_way = GiveWay::for_shortfalls(rejected.iter().map(|rejected| {
             (rejected.candidate.placement(), rejected.shortfall.shortage.resource)
         }));
-        let is_short =
-            |rejected: &Rejected| rejected.shortfall.shortage.resource == Resource::Memory;
-        let narrowed = if rejected.iter().any(is_short) {
-            self.fit_with_narrow_sockets(now, request, &give_way)
-        } else {
-            None
+        let lacking = rejected.iter().filter(|rejected| rejected.lacks_memory);
+        let lacking: Vec<_> = lacking
+            .map(|rejected| (rejected.candidate.placement(), Resource::Memory))
+            .collect();
+        let narrowed = match lacking.is_empty() {
+            true => None,
+            false => {
+                self.fit_with_narrow_sockets(now, request, &GiveWay::for_shortfalls(lacking))
+            }
         };
         let in_place = || {
             self.fit_in_place_of_others(now, &give_way, |engine| {
