@@ -18,6 +18,7 @@
 
 use crate::admission::{PolicyKind, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
+use crate::budget::SEND_WINDOW;
 use crate::demand::Demand;
 use crate::disk_timings::DiskTimings;
 use crate::dispatch::Forecast;
@@ -52,6 +53,7 @@ pub struct CapacitySim<'a> {
     /// none is, whatever the track says.
     pub places: &'a [Vec<[u32; 1]>],
     /// Memory beside the schedule for each viewer: [`sending_reserve`](crate::sending_reserve).
+    /// Where memory is short, sockets are given one piece at a time, as the engine does.
     pub reserve: u64,
     /// Admission requests in each slot.
     pub arrivals: u32,
@@ -131,6 +133,8 @@ struct CapacityState<'a> {
     sim: &'a CapacitySim<'a>,
     disk: Forecast<'a>,
     demand: Demand,
+    // Bytes reserved for second pieces in the sockets of viewers.
+    second_pieces: u64,
     result: CapacityResult,
 }
 
@@ -140,6 +144,7 @@ impl<'a> CapacityState<'a> {
             sim,
             disk: Forecast::new(DiskBooks::default(), WindowPlan::default(), Moment::ZERO),
             demand: Demand::default(),
+            second_pieces: 0,
             result: CapacityResult::default(),
         }
     }
@@ -158,26 +163,57 @@ impl<'a> CapacityState<'a> {
             slot: sim.slot,
             early: 0,
         };
-        let policy = sim.policy.policy();
         let before = self.result.streams;
         for _ in 0..sim.arrivals {
             self.demand.begin(slot);
-            self.demand.reserve = sim.reserve;
             for track in 0..sim.tracks.len() {
                 self.demand.add_track(timing.pieces(self.curve(track), 0));
             }
             // An idle disk has been free for some time, but reading cannot begin in the past.
             let supply = sim.supply(self.disk.free_at().max(origin));
-            match policy.verdict(self.disk.books(), &supply, &self.demand) {
-                Verdict::Admit { plan, .. } => self.admit(plan, timing),
-                Verdict::Refuse(shortage) => {
+            match self.fits(&supply) {
+                Ok(plan) => self.admit(plan, timing),
+                Err(resource) => {
                     // Every request of this slot is the same, so one refusal answers the rest.
-                    self.result.short_of = Some(shortage.resource);
+                    self.result.short_of = Some(resource);
                     break;
                 }
             }
         }
         self.result.streams > before
+    }
+
+    // Whether the demand fits. Where memory is short, the sockets of the newcomer are given one
+    // piece at a time, and then those of all. If it does not fit even so, theirs stay as they are.
+    fn fits(&mut self, supply: &Supply<'_>) -> Result<WindowPlan, Resource> {
+        let fits = self.fits_beside(supply);
+        if self.second_pieces == 0 || fits.as_ref().err() != Some(&Resource::Memory) {
+            return fits;
+        }
+        let freed = std::mem::take(&mut self.second_pieces);
+        self.disk.unreserve(freed);
+        let fits = self.fits_beside(supply);
+        if fits.is_err() {
+            self.disk.reserve(freed);
+            self.second_pieces = freed;
+        }
+        fits
+    }
+
+    fn fits_beside(&mut self, supply: &Supply<'_>) -> Result<WindowPlan, Resource> {
+        let policy = self.sim.policy.policy();
+        let mut short = None;
+        for reserve in [self.sim.reserve, self.sim.reserve / SEND_WINDOW] {
+            self.demand.reserve = reserve;
+            match policy.verdict(self.disk.books(), supply, &self.demand) {
+                Verdict::Admit { plan, .. } => return Ok(plan),
+                Verdict::Refuse(shortage) => short = Some(shortage.resource),
+            }
+            if short != Some(Resource::Memory) {
+                break;
+            }
+        }
+        Err(short.expect("one of them was refused"))
     }
 
     // The next viewer's copy of a track.
@@ -197,6 +233,7 @@ impl<'a> CapacityState<'a> {
     fn admit(&mut self, plan: WindowPlan, timing: PlayoutClock) {
         let Self { sim, disk, demand, .. } = self;
         disk.admit(plan, demand, sim.slot);
+        self.second_pieces += demand.reserve - sim.reserve / SEND_WINDOW;
         for track in 0..sim.tracks.len() {
             let pieces = timing.pieces(self.curve(track), 0);
             self.disk.add_stream(pieces);

@@ -128,7 +128,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The buffers of a viewer on a disk whose time is not scarce, as the simulation of slower ones
 /// shows them: media of so many slots, and so many quarters of a read.
 const MEDIA_SLOTS: u32 = 3;
-const READS_IN_QUARTERS: u64 = 13;
+const READS_IN_QUARTERS: u64 = 9;
 /// Number of places of titles.
 const PLACES: u64 = 987;
 /// The golden ratio of 2^64: its multiples, modulo that, fall evenly.

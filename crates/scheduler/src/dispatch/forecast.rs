@@ -102,6 +102,16 @@ impl<'a> Forecast<'a> {
         books.reserve(demand.reserve);
     }
 
+    /// So many bytes more are kept beside the schedule.
+    pub fn reserve(&mut self, bytes: u64) {
+        self.dispatcher.books.reserve(bytes);
+    }
+
+    /// So many bytes fewer are kept beside the schedule.
+    pub fn unreserve(&mut self, bytes: u64) {
+        self.dispatcher.books.unreserve(bytes);
+    }
+
     /// The current slot ends: buffers whose time is up are released, the next slot is current.
     pub fn end_slot(&mut self) {
         let over = self.dispatcher.books.current();

@@ -15,7 +15,7 @@ use super::bookings::evaluate::{Accepted, Approval, Candidate};
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
-use super::streams::{Choice, Rejected, Rejection, least_reserve, reserve_for};
+use super::streams::{Choice, OffBooks, Rejected, Rejection, least_reserve, reserve_for};
 use super::{
     AdmissionDecision, AdmitRequest, Engine, Refusal, Resource, SessionId, SessionSummary,
     TrackNumber,
@@ -83,12 +83,12 @@ impl Engine {
         let give_way = GiveWay::for_shortfalls(rejected.iter().map(|rejected| {
             (rejected.candidate.placement(), rejected.shortfall.shortage.resource)
         }));
-        let is_short =
-            |rejected: &Rejected| rejected.shortfall.shortage.resource == Resource::Memory;
-        let narrowed = if rejected.iter().any(is_short) {
-            self.fit_with_narrow_sockets(now, request, &give_way)
-        } else {
-            None
+        let lacking = rejected.iter().filter(|rejected| rejected.lacks_memory);
+        let lacking: Vec<_> =
+            lacking.map(|rejected| (rejected.candidate.placement(), Resource::Memory)).collect();
+        let narrowed = match lacking.is_empty() {
+            true => None,
+            false => self.fit_with_narrow_sockets(now, request, &GiveWay::for_shortfalls(lacking)),
         };
         let in_place = || {
             self.fit_in_place_of_others(now, &give_way, |engine| {
@@ -276,11 +276,12 @@ impl Engine {
         session.reserve -= reserve;
         self.streams.bookings.release_send_memory(placement, reserve);
         let streams = ids.into_iter().map(|id| (id, self.streams.remove(id))).collect();
-        SuspendedSession { session: id, streams, reserve }
+        SuspendedSession { session: id, streams, reserve, feeds: Vec::new() }
     }
 
     /// Puts a suspended session back on the books, as it was.
     pub(super) fn resume(&mut self, suspended: SuspendedSession) {
+        self.streams.resume_feeds(suspended.feeds);
         let session = &mut self.sessions[&suspended.session];
         let placement = session.placement();
         session.reserve += suspended.reserve;
@@ -337,6 +338,8 @@ pub(super) struct SuspendedSession {
     pub(super) streams: Vec<(StreamId, Stream)>,
     /// The part of its send memory that its sockets do not hold.
     reserve: u64,
+    /// Feeds that are off the books as well: all their followers are.
+    pub(super) feeds: Vec<OffBooks>,
 }
 
 /// The latest start that a patient viewer is given: five minutes of 500 ms slots, each tried.

@@ -153,19 +153,44 @@ impl Engine {
                 false => short + (enough - short) / 2,
             };
             self.suspend_first(&revocable, count, &mut taken);
-            fitted = fit(self);
+            fitted = self.fit_without(&mut taken, &mut fit);
             *(if fitted.is_some() { &mut enough } else { &mut short }) = count;
         }
         if fitted.is_none() && enough <= revocable.len() {
             // The last evaluation must be one of the books as they are from now on.
             self.suspend_first(&revocable, enough, &mut taken);
-            fitted = fit(self);
+            fitted = self.fit_without(&mut taken, &mut fit);
         }
         if fitted.is_none() {
             self.suspend_first(&revocable, 0, &mut taken);
         }
         for suspended in taken {
             self.end_reservation(now, suspended);
+        }
+        fitted
+    }
+
+    // Evaluates with these sessions off the books. If the request does not fit so, it may still fit
+    // without the feeds that read for nobody but them.
+    fn fit_without<T>(
+        &mut self,
+        taken: &mut [SuspendedSession],
+        fit: &mut impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let fitted = fit(self);
+        if fitted.is_some() {
+            return fitted;
+        }
+        // Resumed first, so that these feeds are on the books again before any follower is.
+        let last = taken.last_mut()?;
+        let feeds = self.streams.suspend_idle_feeds();
+        if feeds.is_empty() {
+            return None;
+        }
+        let fitted = fit(self);
+        match &fitted {
+            Some(_) => last.feeds = feeds,
+            None => self.streams.resume_feeds(feeds),
         }
         fitted
     }
@@ -201,6 +226,7 @@ impl Engine {
     fn end_reservation(&mut self, now: Moment, suspended: SuspendedSession) {
         self.streams.accounts.counters.revoked += 1;
         let session = suspended.session;
+        self.streams.end_feeds(suspended.feeds);
         for (id, stream) in suspended.streams {
             let change = ScheduleChange::Released { track: stream.track };
             self.streams.actions.push(Action::Rescheduled { session, change });

@@ -121,6 +121,12 @@ impl Candidate {
     }
 }
 
+impl Shortfall {
+    pub(in crate::engine) fn lacks_memory(&self) -> bool {
+        self.shortage.resource == Resource::Memory
+    }
+}
+
 impl From<Shortage> for Shortfall {
     fn from(shortage: Shortage) -> Self {
         Self { shortage, failover: None }

@@ -4,7 +4,7 @@ use super::{Counted, Hold, Stream, StreamId};
 use crate::engine::ReadId;
 use scheduler::{PieceDue, PlayoutClock, RateSummary};
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, SlotIndex};
 
 /// Which pieces of a stream are read and kept by a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,33 @@ impl Stream {
         }
         for (_, piece) in follower.held() {
             self.hold_until(piece.piece, piece.release);
+        }
+    }
+
+    /// Keeps its pieces by the clock `keeps` from now on, and those that it holds at least to the
+    /// end of slot `earliest` and of the slots in `late`. Its place in the books must be changed at
+    /// the same time.
+    pub(in crate::engine) fn keep_until(
+        &mut self,
+        keeps: Option<PlayoutClock>,
+        earliest: SlotIndex,
+        late: &[(u32, Option<SlotIndex>)],
+    ) {
+        self.keeps = keeps;
+        for (number, slot) in late {
+            let release = self.due(*number).release.max(earliest);
+            if let Some(Hold::Held { piece, .. }) = self.hold_mut(*number) {
+                piece.release = slot.map_or(release, |slot| release.max(slot));
+            }
+        }
+    }
+
+    /// A piece that it holds, with its slots.
+    pub(in crate::engine) fn held_piece(&self, piece: u32) -> Option<PieceDue> {
+        let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
+        match self.holds.get(at)? {
+            Hold::Held { piece, .. } => Some(*piece),
+            Hold::Gone => None,
         }
     }
 
@@ -185,7 +212,7 @@ impl Stream {
     pub(in crate::engine) fn hold_until(
         &mut self,
         piece: u32,
-        slot: units::SlotIndex,
+        slot: SlotIndex,
     ) -> Option<PieceDue> {
         match self.hold_mut(piece) {
             Some(Hold::Held { piece, .. }) if piece.release < slot => {

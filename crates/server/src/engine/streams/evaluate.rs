@@ -12,7 +12,6 @@
 //! the cache, and their reads are booked again.
 
 use super::Streams;
-use crate::engine::Resource;
 use crate::engine::bookings::Placement;
 use crate::engine::bookings::evaluate::{
     Accepted, Approval, Candidate, Shortfall, Terms, Unissued,
@@ -114,9 +113,8 @@ impl Streams {
         shortfall: Shortfall,
     ) -> Result<Approval, Shortfall> {
         let disk = candidate.disk();
-        let memory = shortfall.shortage.resource == Resource::Memory;
         // Read-ahead that is dropped wins memory only, and each attempt costs an evaluation or two.
-        if !memory || !self.bookings.disks[disk].may_search() {
+        if !shortfall.lacks_memory() || !self.bookings.disks[disk].may_search() {
             return Err(shortfall);
         }
         let fits = self.drop_readahead_until(now, disk, |streams| streams.evaluate(candidate).ok());

@@ -43,8 +43,15 @@
 //! 4. *A follower that is late* gets a later schedule only if the feed fits with the later releases
 //!    (`delay`). Its due slots never move, and its releases never move earlier while the follower
 //!    that needs them is there.
+//!    When a follower leaves, the feed keeps its pieces as long as the others need them
+//!    (`keep_as_followers_need`). Its reads stay where they are, and each piece is let go no later
+//!    than before: at no time more memory is in use than the plan counts with.
 //! 5. *Buffers.* A piece that a follower holds is held by the feed, so memory in use is what the
-//!    books say, and what sockets hold beyond that is reserved per session as for all.
+//!    books say, and what sockets hold beyond that is reserved per session as for all. One piece
+//!    for each socket is needed: sockets that stop one after another, while the others play on,
+//!    hold pieces of different places, which the feed has let go since.
+//! 6. *All have gone.* A feed whose followers are all revocable is off the books while a newcomer is
+//!    decided on, if it does not fit otherwise. It ends with them, or is back as it was.
 //!
 //! Policies that look at each slot alone do not share: they count what was booked for a slot, read
 //! or not, and a feed is off their books while a newcomer that follows it is decided on.
@@ -58,13 +65,14 @@ use crate::engine::buffers::Waiter;
 use crate::engine::stream::{Fed, Stream, StreamId};
 use crate::engine::{ReadId, SessionId};
 use scheduler::{PolicyKind, SEND_WINDOW};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 /// A stream that reads for others, and those for which it reads.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(in crate::engine) struct Feed {
     pub(super) stream: Stream,
     /// The feed's followers. One that is off the books during a decision is in the list.
     followers: Vec<StreamId>,
@@ -335,23 +343,77 @@ impl Streams {
 impl Streams {
     /// Feeds go on without the followers that have ended, or end with the last.
     pub(in crate::engine) fn leave_feeds(&mut self, now: Moment) {
+        let mut left = BTreeSet::new();
         for (feed, id) in std::mem::take(&mut self.leaving) {
-            self.leave_feed(now, feed, id);
+            // It may have ended before its followers: see `end_feeds`.
+            if let Some(state) = self.feeds.get_mut(&feed) {
+                state.followers.retain(|other| *other != id);
+                left.insert(feed);
+            }
         }
+        left.into_iter().for_each(|feed| self.leave_feed(now, feed));
     }
 
-    fn leave_feed(&mut self, now: Moment, feed: StreamId, id: StreamId) {
-        let state = &mut self.feeds[&feed];
-        state.followers.retain(|other| *other != id);
-        if state.followers.is_empty() {
-            let OffBooks::Feed(_, Feed { stream, .. }) = self.take_off(feed) else {
-                unreachable!("it is a feed")
-            };
-            stream.held().for_each(|(read, _)| self.buffers.unpin(read));
-            return;
+    // Some of the followers of a feed have left.
+    fn leave_feed(&mut self, now: Moment, feed: StreamId) {
+        if self.feeds[&feed].followers.is_empty() {
+            let off = self.take_off(feed);
+            return self.end_feeds(vec![off]);
         }
+        self.keep_as_followers_need(feed);
         self.trim_feed(feed, None);
         self.dissolve_if_alone(now, feed);
+    }
+
+    // A feed keeps its pieces as long as its present followers need them. Those who have left may
+    // have needed them for longer.
+    fn keep_as_followers_need(&mut self, feed: StreamId) {
+        let Feed { stream, followers } = &self.feeds[&feed];
+        let here: Vec<&Stream> = followers.iter().filter_map(|id| self.streams.get(id)).collect();
+        // One that is off the books may come back.
+        if here.len() < followers.len() {
+            return;
+        }
+        let clocks = here.iter().map(|follower| follower.release_clock());
+        let keeps = clocks.reduce(|one, other| one.kept_as_long_as_both(&other));
+        let keeps = keeps.map(|clock| stream.timing.kept_as_long_as_both(&clock));
+        // Of unread pieces and of held ones the release moves the same way, if at all.
+        if keeps.is_none_or(|keeps| keeps == stream.release_clock()) {
+            return;
+        }
+        let held = stream.held().map(|(_, piece)| piece.piece);
+        let late = held.map(|piece| {
+            let release = |follower: &&Stream| follower.held_piece(piece).map(|held| held.release);
+            (piece, here.iter().filter_map(release).max())
+        });
+        let late: Vec<(u32, Option<SlotIndex>)> = late.collect();
+        let earliest = self.bookings.slot();
+        let OffBooks::Feed(id, mut changed) = self.take_off(feed) else {
+            unreachable!("it is a feed")
+        };
+        changed.stream.keep_until(keeps, earliest, &late);
+        self.put_on(OffBooks::Feed(id, changed));
+    }
+
+    /// Takes the feeds off the books all of whose followers are off them.
+    pub(in crate::engine) fn suspend_idle_feeds(&mut self) -> Vec<OffBooks> {
+        let is_idle = |feed: &Feed| feed.followers.iter().all(|id| self.streams.get(id).is_none());
+        let idle = self.feeds.iter().filter(|(_, feed)| is_idle(feed)).map(|(id, _)| *id);
+        let idle: Vec<StreamId> = idle.collect();
+        idle.into_iter().map(|feed| self.take_off(feed)).collect()
+    }
+
+    /// Puts feeds back on the books, as they were.
+    pub(in crate::engine) fn resume_feeds(&mut self, feeds: Vec<OffBooks>) {
+        feeds.into_iter().for_each(|off| self.put_on(off));
+    }
+
+    /// Feeds that are off the books have ended, or end before the last of their followers.
+    pub(in crate::engine) fn end_feeds(&mut self, feeds: Vec<OffBooks>) {
+        for off in feeds {
+            let OffBooks::Feed(_, Feed { stream, .. }) = off else { unreachable!("it is a feed") };
+            stream.held().for_each(|(read, _)| self.buffers.unpin(read));
+        }
     }
 
     // The only follower of a feed takes it over as it is booked, once it is done with its patch,
@@ -426,7 +488,7 @@ impl Streams {
 }
 
 /// A stream or feed that is off the books during a decision.
-pub(super) enum OffBooks {
+pub(in crate::engine) enum OffBooks {
     Stream(StreamId, Stream),
     Feed(StreamId, Feed),
 }

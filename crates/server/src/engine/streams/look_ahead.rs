@@ -12,12 +12,12 @@
 //! search covers a bounded part of the future, and each disk has one in a slot; further refusals
 //! of that slot repeat its result, marked as an estimate.
 
-use super::Streams;
+use super::{Streams, least_reserve, reserve_for};
 use crate::engine::bookings::evaluate::{Approval, Candidate};
 use crate::engine::stream::Stream;
 use crate::engine::{Resource, RetryAfter};
-use scheduler::admission::earliest_shift;
-use scheduler::{Demand, Forecast, PieceDue, Supply};
+use scheduler::admission::{Policy, earliest_shift};
+use scheduler::{Demand, DiskBooks, Forecast, PieceDue, Supply, Verdict};
 use std::time::Duration;
 use units::{Moment, nanos};
 
@@ -100,7 +100,7 @@ impl Streams {
         })?;
         // The failover books are not followed into the future.
         let found = match self.bookings.survives_loss() {
-            false => self.fits_then(disk, &mut candidate.demand, lower_bound),
+            false => self.fits_then(candidate, lower_bound),
             true => None,
         };
         let slots = u32::try_from(found.unwrap_or(lower_bound)).unwrap_or(SEARCH_SLOTS);
@@ -111,7 +111,18 @@ impl Streams {
 
     // The fewest slots from now, at least `from`, after which the demand fits if it is requested
     // then, with nothing booked for it before.
-    fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
+    fn fits_then(&self, candidate: &mut Candidate, from: u64) -> Option<u64> {
+        let disk = candidate.disk();
+        // A newcomer is evaluated with less for its sockets only where memory is short.
+        let reserves = match candidate.is_new {
+            true => {
+                let tracks: Vec<_> = candidate.streams.iter().map(|s| s.track).collect();
+                let wide = reserve_for(&candidate.layout, &tracks);
+                [wide, least_reserve(wide)]
+            }
+            false => [candidate.demand.reserve; 2],
+        };
+        let demand = &mut candidate.demand;
         let state = &self.bookings.disks[disk];
         let (policy, counts_time) = (self.bookings.policy().policy(), self.bookings.plans(disk));
         let mut forecast = self.forecast(disk);
@@ -140,7 +151,7 @@ impl Streams {
             let is_fed = counts_time && books.unread() > 0;
             let in_device = if is_fed { state.full_queue() } else { Duration::ZERO };
             let supply = Supply { free_at: forecast.free_at().max(now + in_device), ..supply };
-            let fits = policy.verdict(books, &supply, demand).is_admit()
+            let fits = fits_with_any(policy, books, &supply, demand, reserves)
                 && self.bookings.network_carries_from(demand, books.current());
             demand.unshift(ahead);
             if fits {
@@ -171,6 +182,26 @@ impl Streams {
         }
         forecast
     }
+}
+
+// Whether a demand fits with the first of these reserves, or with the second if memory is short for
+// the first.
+fn fits_with_any(
+    policy: &dyn Policy,
+    books: &DiskBooks,
+    supply: &Supply<'_>,
+    demand: &mut Demand,
+    reserves: [u64; 2],
+) -> bool {
+    for reserve in reserves {
+        demand.reserve = reserve;
+        match policy.verdict(books, supply, demand) {
+            Verdict::Admit { .. } => return true,
+            Verdict::Refuse(shortage) if shortage.resource == Resource::Memory => {}
+            Verdict::Refuse(_) => return false,
+        }
+    }
+    false
 }
 
 /// How far ahead the earliest start is searched for: ten minutes of 500 ms slots.

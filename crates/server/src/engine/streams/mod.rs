@@ -46,6 +46,7 @@ use std::time::Duration;
 use titles::Titles;
 use units::Moment;
 
+pub(super) use feeds::OffBooks;
 pub(super) use placement::{Choice, Rejected, Rejection, least_reserve, reserve_for};
 pub(super) use reading::Retry;
 

@@ -11,7 +11,7 @@ use super::Streams;
 use crate::engine::bookings::evaluate::{Accepted, Approval, Candidate, Shortfall};
 use crate::engine::pieces::{curve, validate};
 use crate::engine::stream::Stream;
-use crate::engine::{AdmitRequest, Layout, Resource, SessionId, TrackLayout, TrackNumber};
+use crate::engine::{AdmitRequest, Layout, SessionId, TrackLayout, TrackNumber};
 use scheduler::{SEND_WINDOW, Slack, sending_reserve};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -89,7 +89,9 @@ impl Streams {
             // Other streams give up read-ahead only where no placement fits without that.
             for both in short {
                 let ShortBothWays { alone: candidate, shortfall, following } = *both;
+                let mut lacks_memory = shortfall.lacks_memory();
                 if let Some((following, short)) = following {
+                    lacks_memory |= short.lacks_memory();
                     if drops_readahead
                         && let Ok(approval) =
                             self.evaluate_without_readahead(now, &following, short)
@@ -108,7 +110,9 @@ impl Streams {
                         let accepted = candidate.accepted(approval);
                         return Ok(Choice { offer, accepted, slots: 0 });
                     }
-                    Err(shortfall) => rejected.push(Rejected { offer, candidate, shortfall }),
+                    Err(shortfall) => {
+                        rejected.push(Rejected { offer, candidate, shortfall, lacks_memory });
+                    }
                 }
             }
         }
@@ -179,8 +183,7 @@ impl Streams {
             self.bookings.gather_leads(alone, false);
             result = self.evaluate(alone);
         }
-        let is_short = |short: &Shortfall| short.shortage.resource == Resource::Memory;
-        if result.as_ref().is_err_and(is_short) {
+        if result.as_ref().is_err_and(Shortfall::lacks_memory) {
             alone.demand.reserve = least_reserve(alone.demand.reserve);
             result = self.evaluate(alone);
         }
@@ -294,6 +297,8 @@ pub(in crate::engine) struct Rejected {
     pub(in crate::engine) offer: usize,
     pub(in crate::engine) candidate: Candidate,
     pub(in crate::engine) shortfall: Shortfall,
+    /// Whether it lacks memory, alone or as a follower: a full disk may have room for a follower.
+    pub(in crate::engine) lacks_memory: bool,
 }
 
 /// What is left of a reserve if each socket is given one piece at a time: the next piece is in

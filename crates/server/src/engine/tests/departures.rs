@@ -206,3 +206,71 @@ fn when_all_have_left_as_many_are_admitted_as_by_an_empty_server() {
     let (again, empty) = (crowd(&mut fixture), crowd(&mut Fixture::new(config(12, 400))));
     assert!(again >= empty && empty >= 6, "{again} of {empty}, after {}", viewers.len());
 }
+
+#[test]
+fn a_newcomer_takes_the_reads_of_a_whole_audience_that_has_gone() {
+    let mut fixture = Fixture::new(config(2, 100));
+    let audience: Vec<SessionId> = (0..4).map(|_| fixture.admit(1).unwrap()).collect();
+    assert_eq!(fixture.engine.status(fixture.now).following, 4);
+    assert!(fixture.admit(2).is_err(), "the disk is full");
+    for (gone, viewer) in audience.iter().enumerate() {
+        assert!(fixture.admit(2).is_err(), "{gone} have gone, and the others need all reads");
+        fixture.disconnect(*viewer, Disconnection::Left);
+    }
+    let newcomer = fixture.admit(2).unwrap();
+    for piece in 0..PIECES {
+        fixture.want(newcomer, piece..piece + 1);
+        fixture.pass(500);
+    }
+    fixture.engine.close(fixture.now, newcomer);
+    fixture.drain();
+    let ended = format!("ended {} 40 on time 0 late", newcomer.0);
+    assert!(fixture.take_log("ended").contains(&ended));
+}
+
+#[test]
+fn a_request_that_is_refused_leaves_the_feed_of_those_who_have_gone() {
+    // A read in a slot is left, and a newcomer needs two at its start.
+    let mut fixture = Fixture::new(config(2, 100));
+    let audience: Vec<SessionId> = (0..2).map(|_| fixture.admit(1).unwrap()).collect();
+    fixture.pass(2000);
+    fixture.admit(2).unwrap();
+    let booked = |fixture: &Fixture| {
+        let books = &fixture.engine.streams.bookings.disks[0].dispatcher.books;
+        (books.unread(), books.held(), books.reserved())
+    };
+    let before = booked(&fixture);
+    audience.iter().for_each(|viewer| fixture.disconnect(*viewer, Disconnection::Left));
+    assert!(fixture.admit(3).is_err());
+    assert_eq!(booked(&fixture), before);
+    assert_eq!(fixture.engine.status(fixture.now).following, 2);
+}
+
+#[test]
+fn memory_is_kept_for_no_longer_than_those_who_are_left_need_it() {
+    let mut fixture = Fixture::new(config(4, 200));
+    let near: Vec<SessionId> = (0..2).map(|_| fixture.admit(1).unwrap()).collect();
+    for piece in 0..8 {
+        near.iter().for_each(|viewer| {
+            fixture.want(*viewer, piece..piece + 1);
+        });
+        fixture.pass(500);
+    }
+    let booked_slots = |fixture: &Fixture| {
+        fixture.engine.streams.bookings.disks[0].dispatcher.books.ahead_of_now().len()
+    };
+    let before = booked_slots(&fixture);
+    let far = fixture.admit(1).unwrap();
+    assert_eq!(fixture.engine.status(fixture.now).following, 3);
+    assert_eq!(booked_slots(&fixture), before + 8);
+    fixture.engine.close(fixture.now, far);
+    fixture.drain();
+    assert_eq!(booked_slots(&fixture), before);
+    for piece in 8..PIECES {
+        near.iter().for_each(|viewer| {
+            fixture.want(*viewer, piece..piece + 1);
+        });
+        fixture.pass(500);
+    }
+    assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
+}

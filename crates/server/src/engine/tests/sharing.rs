@@ -155,3 +155,37 @@ fn a_title_that_is_removed_is_played_to_the_end_by_those_who_follow() {
     crowd.leaves(leader);
     assert_eq!(crowd.ends(), u64::from(PIECES));
 }
+
+#[test]
+fn sockets_that_stop_one_after_another_hold_a_piece_each() {
+    let mut crowd = Crowd::new(config(2, 100));
+    let last = crowd.comes().unwrap();
+    let stopping: Vec<SessionId> = (0..6).map(|_| crowd.comes().unwrap()).collect();
+    (0..4).for_each(|_| crowd.plays());
+    let mut held = std::collections::BTreeSet::new();
+    for viewer in stopping {
+        // It asks for all that is left, and takes nothing of it. The others play on.
+        let at = crowd.viewers.iter().position(|(other, _)| *other == viewer).unwrap();
+        let (_, next) = crowd.viewers.remove(at);
+        crowd.fixture.want(viewer, next..PIECES);
+        held.extend(crowd.fixture.unsent.drain(..).map(|(_, read)| read));
+        (0..4).for_each(|_| crowd.plays());
+    }
+    assert_eq!(held.len(), 6, "each has been given another piece");
+    let buffers = &crowd.fixture.engine.streams.buffers;
+    assert!(held.iter().all(|read| buffers.is_pinned(*read)), "whatever the others have released");
+    assert_eq!(crowd.viewers[0].0, last);
+    assert_eq!(crowd.fixture.engine.status(crowd.fixture.now).counters.deadline_misses, 0);
+}
+
+#[test]
+fn followers_get_second_pieces_of_sockets_where_the_disk_is_full_and_memory_short() {
+    // Eight pieces for the one ahead, two for its socket, and one for that of each follower.
+    let mut crowd = Crowd::new(config(2, 14));
+    crowd.comes().unwrap();
+    let refusal = crowd.fixture.admit(2).unwrap_err();
+    assert_eq!(refusal.resource, Some(Resource::Disk));
+    let followers = std::iter::repeat_with(|| crowd.comes()).take_while(Result::is_ok).count();
+    assert_eq!(followers, 5, "one of them has the second piece of the first socket");
+    crowd.ends();
+}
