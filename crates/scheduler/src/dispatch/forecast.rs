@@ -102,12 +102,12 @@ impl<'a> Forecast<'a> {
         books.reserve(demand.reserve);
     }
 
-    /// So many bytes more are kept beside the schedule.
+    /// Keeps `bytes` more beside the schedule.
     pub fn reserve(&mut self, bytes: u64) {
         self.dispatcher.books.reserve(bytes);
     }
 
-    /// So many bytes fewer are kept beside the schedule.
+    /// Keeps `bytes` fewer beside the schedule.
     pub fn unreserve(&mut self, bytes: u64) {
         self.dispatcher.books.unreserve(bytes);
     }

@@ -50,8 +50,8 @@
 //!    books say, and what sockets hold beyond that is reserved per session as for all. One piece
 //!    for each socket is needed: sockets that stop one after another, while the others play on,
 //!    hold pieces of different places, which the feed has let go since.
-//! 6. *All have gone.* A feed whose followers are all revocable is off the books while a newcomer is
-//!    decided on, if it does not fit otherwise. It ends with them, or is back as it was.
+//! 6. *All have gone.* A feed whose followers are all revocable is off the books while a newcomer
+//!    is decided on, if it does not fit otherwise. It ends with them, or is back as it was.
 //!
 //! Policies that look at each slot alone do not share: they count what was booked for a slot, read
 //! or not, and a feed is off their books while a newcomer that follows it is decided on.
