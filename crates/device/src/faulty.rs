@@ -1,17 +1,16 @@
-//! A device with scripted faults, for tests.
+//! Scripted faults of a [`SimulatedDisk`](crate::SimulatedDisk), for tests.
 //!
 //! Faults are scripted by place and kind of access, each a number of times; the first that applies
 //! is used. Nothing is random: a latency tail counts accesses. Transfers of a queue follow the same
-//! script as blocking ones; a torn write, including the read of the rest of its block, is made when
-//! it is submitted.
+//! script as blocking ones.
 
 use crate::block::ByteSpan;
-use crate::{BlockDevice, Completion, DeviceError, Direction, Geometry, Pool, Queue, Transfer};
+use crate::{DeviceError, Direction};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,107 +90,6 @@ pub struct FaultRule {
     pub fault: Fault,
 }
 
-/// A device with scripted faults.
-#[derive(Debug)]
-pub struct Faulty {
-    inner: Arc<dyn BlockDevice>,
-    script: Arc<FaultScript>,
-}
-
-impl Faulty {
-    /// Wraps `device`, without faults at first.
-    pub fn new(device: Arc<dyn BlockDevice>) -> Self {
-        Self { inner: device, script: Arc::default() }
-    }
-
-    /// Adds a rule to the script; it applies from the next access on.
-    pub fn add(&self, rule: FaultRule) {
-        self.script.add(rule);
-    }
-
-    /// Removes all rules.
-    pub fn heal(&self) {
-        self.script.lines().clear();
-    }
-}
-
-impl BlockDevice for Faulty {
-    fn geometry(&self) -> Geometry {
-        self.inner.geometry()
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let place = ByteSpan::new(offset, into.len());
-        let fault = self.script.next(Access::Read, place);
-        match fault {
-            Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Read, place, errno)),
-            Some(Fault::Stall(time)) => std::thread::sleep(time),
-            _ => {}
-        }
-        self.inner.read_at(offset, into)?;
-        spoil(fault, Path::new(NAME), offset, into)
-    }
-
-    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        let place = ByteSpan::new(offset, from.len());
-        match self.script.next(Access::Write, place) {
-            Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Write, place, errno)),
-            Some(Fault::Torn { kept }) => {
-                return tear(&*self.inner, offset, from, kept);
-            }
-            Some(Fault::Stall(time)) => std::thread::sleep(time),
-            _ => {}
-        }
-        self.inner.write_at(offset, from)
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        match self.script.next(Access::Flush, ByteSpan::NONE) {
-            Some(Fault::Errno(errno)) => {
-                return Err(failed(NAME, Access::Flush, ByteSpan::NONE, errno));
-            }
-            Some(Fault::Stall(time)) => std::thread::sleep(time),
-            _ => {}
-        }
-        self.inner.flush()
-    }
-
-    fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
-        self.inner.written(area)
-    }
-
-    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
-        Ok(Box::new(FaultyQueue {
-            device: Arc::clone(&self.inner),
-            inner: self.inner.queue(depth, pool)?,
-            script: Arc::clone(&self.script),
-            under_way: Vec::new(),
-            held: Vec::new(),
-            fresh: Vec::new(),
-        }))
-    }
-}
-
-/// Writes the first `kept` bytes, leaves the rest of their last block unchanged, and fails.
-fn tear(
-    device: &dyn BlockDevice,
-    offset: u64,
-    from: &[u8],
-    kept: usize,
-) -> Result<(), DeviceError> {
-    let kept = &from[..kept.min(from.len())];
-    let block = usize::try_from(device.geometry().block).expect("blocks are small");
-    let (whole, rest) = kept.split_at(kept.len() - kept.len() % block);
-    device.write_at(offset, whole)?;
-    if !rest.is_empty() {
-        let (at, mut last) = (offset + whole.len() as u64, vec![0; block]);
-        device.read_at(at, &mut last)?;
-        last[..rest.len()].copy_from_slice(rest);
-        device.write_at(at, &last)?;
-    }
-    Err(failed(NAME, Access::Write, ByteSpan::new(offset, from.len()), libc::EIO))
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct FaultScript(Mutex<Vec<ScriptLine>>);
 
@@ -236,99 +134,6 @@ impl FaultScript {
     }
 }
 
-struct FaultyQueue {
-    device: Arc<dyn BlockDevice>,
-    inner: Box<dyn Queue>,
-    script: Arc<FaultScript>,
-    /// Transfers with a fault in the device below: tag, offset, fault, time of completion.
-    under_way: Vec<(u64, u64, Fault, Instant)>,
-    held: Vec<(Instant, Completion)>,
-    fresh: Vec<Completion>,
-}
-
-impl FaultyQueue {
-    fn collect(&mut self, at_most: Duration) -> Result<(), DeviceError> {
-        let waited = self.inner.wait(at_most, &mut self.fresh);
-        for mut completion in self.fresh.drain(..) {
-            let marked = self.under_way.iter().position(|(tag, ..)| *tag == completion.tag);
-            let mut due = Instant::now();
-            if let Some(i) = marked {
-                let (_, offset, fault, until) = self.under_way.swap_remove(i);
-                let Completion { direction, buffer, result, .. } = &mut completion;
-                if result.is_ok() && *direction == Direction::Read {
-                    *result = spoil(Some(fault), Path::new(NAME), offset, buffer);
-                }
-                due = until;
-            }
-            self.held.push((due, completion));
-        }
-        waited
-    }
-}
-
-impl Queue for FaultyQueue {
-    fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
-        let (access, place, now) =
-            (Access::from(transfer.direction), transfer.place(), Instant::now());
-        let failed = match self.script.next(access, place) {
-            Some(Fault::Errno(errno)) => Err(failed(NAME, access, place, errno)),
-            Some(Fault::Torn { kept }) if access == Access::Write => {
-                tear(&*self.device, place.offset, &transfer.buffer, kept)
-            }
-            Some(fault) => {
-                let longer = if let Fault::Stall(time) = fault { time } else { Duration::ZERO };
-                self.under_way.push((transfer.tag, place.offset, fault, now + longer));
-                Ok(())
-            }
-            None => Ok(()),
-        };
-        if failed.is_err() {
-            // Held instead of returned: a transfer's failure is its completion, as with a real
-            // device.
-            self.held.push((now, transfer.ended(failed)));
-            return Ok(());
-        }
-        self.inner.start(transfer)
-    }
-
-    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
-        let (before, start) = (done.len(), Instant::now());
-        let mut patience = Duration::ZERO;
-        loop {
-            self.collect(patience)?;
-            let now = Instant::now();
-            // Backwards, so that removing one does not move those still to be looked at.
-            for i in (0..self.held.len()).rev() {
-                if self.held[i].0 <= now {
-                    done.push(self.held.remove(i).1);
-                }
-            }
-            let left = at_most.saturating_sub(start.elapsed());
-            if done.len() > before || left.is_zero() || self.in_flight() == 0 {
-                return Ok(());
-            }
-            let next = self.held.iter().map(|(due, _)| due.saturating_duration_since(now)).min();
-            patience = next.unwrap_or(left).min(left);
-            // The inner queue would return at once without waiting.
-            if self.inner.in_flight() == 0 {
-                std::thread::sleep(patience);
-            }
-        }
-    }
-
-    fn cancel(&mut self) -> Result<(), DeviceError> {
-        self.inner.cancel()
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.inner.in_flight() + u32::try_from(self.held.len()).unwrap_or(u32::MAX)
-    }
-
-    fn method(&self) -> String {
-        format!("faulty, over {}", self.inner.method())
-    }
-}
-
 /// The error that the kernel would report for a transfer.
 pub(crate) fn failed(name: &str, access: Access, place: ByteSpan, errno: i32) -> DeviceError {
     DeviceError::io(access.action(), Path::new(name), place, io::Error::from_raw_os_error(errno))
@@ -358,6 +163,3 @@ pub(crate) fn spoil(
         _ => Ok(()),
     }
 }
-
-/// The name in error messages.
-const NAME: &str = "(faulty)";

@@ -52,11 +52,6 @@ impl FileDevice {
         Ok(Self { file: Arc::new(file), bounce: Bounce::default() })
     }
 
-    /// The path of the file or device.
-    pub fn path(&self) -> &Path {
-        &self.file.path
-    }
-
     /// Identity of the file or block device, whatever path it was opened by.
     pub fn identity(&self) -> Result<FileIdentity, DeviceError> {
         FileIdentity::of(&self.file.file).map_err(|error| cannot_open(&self.file.path, error))

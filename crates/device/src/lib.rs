@@ -48,7 +48,7 @@ pub use calibrate::{CalibrateOptions, CalibrateProgress, DiskAccess, calibrate};
 pub use describe::{Description, DeviceUse, DiskFacts, QueueLimits, describe};
 pub use disk_model::{DiskModelError, disk_model};
 pub use emulated::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, remove_stale_disks};
-pub use faulty::{Access, Fault, FaultRule, Faulty};
+pub use faulty::{Access, Fault, FaultRule};
 pub use file::FileDevice;
 pub use fragments::fragments;
 pub use identity::FileIdentity;

@@ -56,11 +56,6 @@ fn read_file(path: &Path) -> Option<String> {
 }
 
 impl MachineMemory {
-    /// Asks the kernel; `None` where it does not tell.
-    pub fn of_this_process() -> Option<Self> {
-        MemoryLimits::of_this_process().map(|limits| limits.read())
-    }
-
     /// The smaller of the two.
     pub fn usable(self) -> ByteCount {
         self.limit.unwrap_or(self.machine)
@@ -98,7 +93,7 @@ mod tests {
         let text = fs::read_to_string("/proc/meminfo").unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
         let kib: u64 = line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap();
-        let known = MachineMemory::of_this_process().unwrap();
+        let known = MemoryLimits::of_this_process().unwrap().read();
         assert_eq!(known.machine, ByteCount::kib(kib));
     }
 

@@ -32,11 +32,6 @@ impl PacedDisk {
         Self { paced, model, pass_through: AtomicBool::new(false) }
     }
 
-    /// The model in use, scaled to the device.
-    pub fn model(&self) -> &DiskModel {
-        &self.model
-    }
-
     /// Switches pass-through: while it is set, blocking reads, writes and flushes have the speed of
     /// the device below and do not affect the model, for filling a store. Queues keep the model's
     /// times.

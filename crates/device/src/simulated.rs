@@ -21,7 +21,7 @@
 //! transfer without its bytes, call [`SimulatedDisk::ask`] or [`SimulatedDisk::ask_write`], which
 //! touch no memory.
 //!
-//! Faults use the scripts of [`Faulty`](crate::Faulty), but lost time is virtual and delays all
+//! Faults are scripted ([`FaultRule`](crate::FaultRule)). Their lost time is virtual and delays all
 //! later requests, as in a drive that repeats reads of a sector. Written pages are kept in memory;
 //! places that were never written read as zeros. All clones are one disk; threads that share it
 //! share its clock, so that only a single thread always gives the same times.

@@ -51,11 +51,6 @@ impl ReadCost {
         bytes.time_at(self.r0).saturating_add(self.t0)
     }
 
-    /// The rate of reads of `bytes` one after another by eq. 2: r = r0 / (1 + r0 t0 / b).
-    pub fn rate(&self, bytes: ByteCount) -> BitRate {
-        BitRate::of(bytes, self.time(bytes))
-    }
-
     /// The shortest service cycle in which `streams` streams of rate `stream` can be read, by eq.
     /// 3: T = s r0 t0 / (r0 - s R). `None` when no cycle is long enough.
     pub fn cycle(&self, streams: u32, stream: BitRate) -> Option<Duration> {
@@ -124,7 +119,6 @@ mod tests {
             assert!(gap < Duration::from_micros(1), "{streams}: {busy:?} in {cycle:?}");
         }
         assert_eq!(cost.cycle(24, stream), None);
-        assert_eq!(cost.rate(ByteCount(125_000)), BitRate(50_000_000), "half the time is t0");
     }
 
     #[test]

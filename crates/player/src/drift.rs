@@ -59,11 +59,6 @@ impl Drift {
         &self.units
     }
 
-    /// The largest drift that ends a run.
-    pub fn dead_band(&self) -> Duration {
-        self.dead_band
-    }
-
     /// The accumulated drift factor (ADF).
     pub fn accumulated(&self) -> Duration {
         self.accumulated

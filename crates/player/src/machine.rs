@@ -195,12 +195,6 @@ impl Player {
         self.buffers[fetch.track].in_flight = None;
     }
 
-    /// The viewer leaves now.
-    pub fn stop(&mut self, now: Moment) {
-        self.advance(now);
-        self.perform(ViewerAction::Stop);
-    }
-
     /// The next action; `None` when there is none at this time.
     pub fn poll(&mut self, now: Moment) -> Option<Action> {
         self.advance(now);

@@ -8,7 +8,7 @@
 
 use crate::ledger::SlotLoad;
 use crate::piece::PieceDue;
-use std::ops::{AddAssign, SubAssign};
+use crate::sums::sums;
 use units::SlotIndex;
 
 /// What is due in the slots of one block.
@@ -55,22 +55,7 @@ impl Block {
     }
 }
 
-impl AddAssign for Block {
-    #[inline]
-    fn add_assign(&mut self, other: Self) {
-        self.reads += other.reads;
-        self.transfer += other.transfer;
-    }
-}
-
-/// Panics as [`SlotLoad`]'s does.
-impl SubAssign for Block {
-    fn sub_assign(&mut self, other: Self) {
-        let take = |from: u64, n: u64| from.checked_sub(n).expect("the books balance");
-        self.reads = take(self.reads, other.reads);
-        self.transfer = take(self.transfer, other.transfer);
-    }
-}
+sums!(Block { reads, transfer }, "the books balance");
 
 /// Slots in one: few enough that a disk that reads some seconds ahead has time for all of them
 /// before the first is due.

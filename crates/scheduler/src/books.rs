@@ -51,11 +51,8 @@ impl DiskBooks {
 
     /// Books an unread piece.
     pub fn book(&mut self, piece: PieceDue) {
-        self.ledger.add(piece.due, unread(piece));
-        self.blocks.add(Block::number(piece.due), Block::of_piece(&piece));
-        self.follow(piece);
+        self.add_unread(piece);
         self.planned.add(piece.due, planned(piece));
-        self.unread += u64::from(piece.len);
         // The release is booked with the read: an evaluation counts what an unread piece frees
         // later.
         self.ledger.add(piece.release, freed(piece.len));
@@ -63,20 +60,14 @@ impl DiskBooks {
 
     /// Takes an unread piece off.
     pub fn unbook(&mut self, piece: PieceDue) {
-        self.ledger.sub(piece.due, unread(piece));
-        self.blocks.sub(Block::number(piece.due), Block::of_piece(&piece));
-        self.unfollow(piece);
+        self.sub_unread(piece);
         self.planned.sub(piece.due, planned(piece));
-        self.unread -= u64::from(piece.len);
         self.ledger.sub(piece.release, freed(piece.len));
     }
 
     /// The piece is being read, or was found in memory: it now holds a buffer.
     pub fn start_read(&mut self, piece: PieceDue) {
-        self.ledger.sub(piece.due, unread(piece));
-        self.blocks.sub(Block::number(piece.due), Block::of_piece(&piece));
-        self.unfollow(piece);
-        self.unread -= u64::from(piece.len);
+        self.sub_unread(piece);
         // `planned` and the release stay booked: a policy without credit for reading ahead still
         // counts the piece, and the clock still frees its buffer.
         self.held += u64::from(piece.len);
@@ -94,21 +85,24 @@ impl DiskBooks {
 
     /// The reverse of [`DiskBooks::start_read`]: the buffer may go, the piece is to be read again.
     pub fn undo_read(&mut self, piece: PieceDue) {
-        self.ledger.add(piece.due, unread(piece));
-        self.blocks.add(Block::number(piece.due), Block::of_piece(&piece));
-        self.follow(piece);
-        self.unread += u64::from(piece.len);
+        self.add_unread(piece);
         self.held -= u64::from(piece.len);
     }
 
-    // The piece that goes on where this one ends is unread, too: pieces are taken up in order.
-    fn follow(&mut self, piece: PieceDue) {
+    fn add_unread(&mut self, piece: PieceDue) {
+        self.ledger.add(piece.due, unread(piece));
+        self.blocks.add(Block::number(piece.due), Block::of_piece(&piece));
+        self.unread += u64::from(piece.len);
+        // The piece that goes on where this one ends is unread, too: pieces are taken up in order.
         if let Some((due, follows)) = piece.follower() {
             self.ledger.add(due, SlotLoad { follows, ..SlotLoad::default() });
         }
     }
 
-    fn unfollow(&mut self, piece: PieceDue) {
+    fn sub_unread(&mut self, piece: PieceDue) {
+        self.ledger.sub(piece.due, unread(piece));
+        self.blocks.sub(Block::number(piece.due), Block::of_piece(&piece));
+        self.unread -= u64::from(piece.len);
         if let Some((due, follows)) = piece.follower() {
             self.ledger.sub(due, SlotLoad { follows, ..SlotLoad::default() });
         }

@@ -10,8 +10,8 @@ use crate::blocks::{BLOCK, Block};
 use crate::books::DiskBooks;
 use crate::ledger::SlotLoad;
 use crate::piece::PieceDue;
+use crate::sums::sums;
 use crate::visits::SequentialReads;
-use std::ops::{AddAssign, SubAssign};
 use units::SlotIndex;
 
 /// A candidate's demand: sums per slot from its first slot on. Kept and refilled by its owner, so
@@ -45,25 +45,7 @@ pub struct RateSummary {
     pub streams: u64,
 }
 
-impl AddAssign for RateSummary {
-    fn add_assign(&mut self, other: Self) {
-        self.peak += other.peak;
-        self.mean += other.mean;
-        self.rate += other.rate;
-        self.streams += other.streams;
-    }
-}
-
-/// Panics when more is taken off than was put on, as the books do.
-impl SubAssign for RateSummary {
-    fn sub_assign(&mut self, other: Self) {
-        let take = |from: u64, n: u64| from.checked_sub(n).expect("the books balance");
-        self.peak = take(self.peak, other.peak);
-        self.mean = take(self.mean, other.mean);
-        self.rate = take(self.rate, other.rate);
-        self.streams = take(self.streams, other.streams);
-    }
-}
+sums!(RateSummary { peak, mean, rate, streams }, "the books balance");
 
 impl Demand {
     /// Begins an empty demand, decided on in slot `current`.

@@ -1,6 +1,7 @@
 //! A sum per slot: what is booked, exactly. What is added is later taken off with the very same
 //! numbers, so that the books of an idle disk are empty.
 
+use crate::sums::sums;
 use crate::visits::SequentialReads;
 use std::ops::{AddAssign, SubAssign};
 use units::SlotIndex;
@@ -41,59 +42,15 @@ impl BookedLoad {
     }
 }
 
-impl AddAssign for BookedLoad {
-    #[inline]
-    fn add_assign(&mut self, other: Self) {
-        self.bytes += other.bytes;
-        self.transfer += other.transfer;
-        self.reads += other.reads;
-    }
-}
-
-/// Panics as [`SlotLoad`]'s does.
-impl SubAssign for BookedLoad {
-    fn sub_assign(&mut self, other: Self) {
-        self.bytes = take(self.bytes, other.bytes);
-        self.transfer = take(self.transfer, other.transfer);
-        self.reads = count(self.reads, other.reads);
-    }
-}
+sums!(BookedLoad { bytes, transfer, reads }, "the books balance");
 
 impl SlotLoad {
     pub(crate) const NOTHING: Self =
         Self { bytes: 0, transfer: 0, freed: 0, reads: 0, follows: SequentialReads::NONE };
 }
 
-fn take(from: u64, n: u64) -> u64 {
-    from.checked_sub(n).expect("the books balance")
-}
-
-fn count(from: u32, n: u32) -> u32 {
-    from.checked_sub(n).expect("the books balance")
-}
-
-impl AddAssign for SlotLoad {
-    #[inline]
-    fn add_assign(&mut self, other: Self) {
-        self.bytes += other.bytes;
-        self.transfer += other.transfer;
-        self.freed += other.freed;
-        // Streams times pieces of one slot, both bounded far below.
-        self.reads += other.reads;
-        self.follows += other.follows;
-    }
-}
-
-/// Panics when more is taken off than was put on: books that do not balance are a broken belief.
-impl SubAssign for SlotLoad {
-    fn sub_assign(&mut self, other: Self) {
-        self.bytes = take(self.bytes, other.bytes);
-        self.transfer = take(self.transfer, other.transfer);
-        self.freed = take(self.freed, other.freed);
-        self.reads = count(self.reads, other.reads);
-        self.follows -= other.follows;
-    }
-}
+// Reads are streams times pieces of one slot, both bounded far below the largest number.
+sums!(SlotLoad { bytes, transfer, freed, reads, follows }, "the books balance");
 
 /// One sum per slot from the current slot on, and one for all slots that are past.
 #[derive(Clone, Debug, Default)]

@@ -92,6 +92,7 @@ mod observed_curve;
 mod piece;
 mod playout;
 mod rates;
+mod sums;
 mod supply;
 mod visits;
 mod windows;

@@ -19,7 +19,7 @@
 //! memory, begins a visit again.
 
 use crate::ledger::SlotLoad;
-use std::ops::{AddAssign, SubAssign};
+use std::ops::AddAssign;
 
 /// How many of the reads due in one slot are sequential to a read that is due shortly before,
 /// counted by classes of that distance in slots.
@@ -40,6 +40,15 @@ impl SequentialReads {
     #[inline(always)]
     pub(crate) fn since(&self, since: Since) -> u64 {
         self.0[since.0].into()
+    }
+
+    /// The rest without `other`; `None` when more is taken off than was put on.
+    #[inline]
+    pub(crate) fn checked_sub(mut self, other: Self) -> Option<Self> {
+        for (sum, n) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.checked_sub(n)?;
+        }
+        Some(self)
     }
 }
 
@@ -65,16 +74,6 @@ impl AddAssign for SequentialReads {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
-    }
-}
-
-/// Panics when more is taken off than was put on, as [`SlotLoad`](crate::SlotLoad) does.
-impl SubAssign for SequentialReads {
-    #[inline]
-    fn sub_assign(&mut self, other: Self) {
-        for (sum, n) in self.0.iter_mut().zip(other.0) {
-            *sum = sum.checked_sub(n).expect("the books balance");
-        }
     }
 }
 
@@ -148,7 +147,9 @@ mod tests {
             assert!(!class || follow == exact, "{since}");
         }
         assert_eq!((sum.since(Since::NOW), sum.since(Since::EVER)), (2, 9));
-        distances.iter().for_each(|slots| sum -= SequentialReads::one(*slots));
+        distances
+            .iter()
+            .for_each(|slots| sum = sum.checked_sub(SequentialReads::one(*slots)).unwrap());
         assert_eq!(sum, SequentialReads::default());
     }
 }

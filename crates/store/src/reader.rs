@@ -61,19 +61,6 @@ impl<'a> TitleReader<'a> {
         &self.index
     }
 
-    /// Fills `into` from `offset` of a track's data. [`StoreError::DataDamaged`] names the first
-    /// span in the range whose checksum does not match. Panics beyond the track's end.
-    pub fn read(&mut self, track: u16, offset: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let mut done = 0;
-        while done < into.len() {
-            let at = offset + done as u64;
-            let piece = self.piece(track, at, into.len() - done)?;
-            into[done..done + piece.len()].copy_from_slice(piece);
-            done += piece.len();
-        }
-        Ok(())
-    }
-
     /// A part of the bytes from `offset`, at least one and at most `most`.
     pub fn piece(&mut self, track: u16, offset: u64, most: usize) -> Result<&[u8], StoreError> {
         self.load(track, offset)?;

@@ -10,11 +10,11 @@
 //! for writers. After a failed write or flush nothing more is written, because the content of the
 //! disk is then unknown (acknowledged changes are safe).
 
-use crate::byte_runs::{pieces, runs};
+use crate::byte_runs::runs;
 use crate::catalogue::Catalogue;
+use crate::format::label;
 use crate::format::layout::StoreLayout;
 use crate::format::record::{Record, check_calibration, check_disk_history, check_new_name};
-use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
 use crate::log::{LoadedLog, Log};
 use crate::title_index::read_index;
@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
-use units::{ByteCount, Encoder, Hinted, align_down, align_up};
+use units::{ByteCount, Encoder, Hinted};
 use uuid::Uuid;
 
 /// An open store. All methods take `&self`; share it as `Arc<Store>`.
@@ -132,31 +132,6 @@ impl Store {
     pub fn runs(&self, id: TitleId, track: u16) -> Option<Vec<Range<u64>>> {
         let record = self.record(id).ok()?;
         Some(runs(&record.tracks.get(usize::from(track))?.extents, self.layout.chunk))
-    }
-
-    /// Reads a track's data at any alignment without verification ([`Store::reader`] verifies).
-    /// Panics beyond the track's end, like a slice.
-    pub fn read(
-        &self,
-        id: TitleId,
-        track: u16,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<(), StoreError> {
-        let record = self.record(id)?;
-        let track = &record.tracks[usize::from(track)];
-        let end = offset + into.len() as u64;
-        assert!(end <= track.bytes, "a read up to {end} of {}", track.bytes);
-        // Devices are read in whole blocks.
-        let start = align_down(offset, BLOCK);
-        let skip = usize::try_from(offset - start).expect("less than a block");
-        let length = usize::try_from(align_up(end, BLOCK) - start).expect("as much as asked for");
-        let mut bytes = vec![0; length];
-        for (place, part) in pieces(&runs(&track.extents, self.layout.chunk), start, length) {
-            self.device.read_at(place, &mut bytes[part])?;
-        }
-        into.copy_from_slice(&bytes[skip..skip + into.len()]);
-        Ok(())
     }
 
     /// Takes a title out of the catalogue durably; its space is kept until [`Store::release`].

@@ -77,11 +77,6 @@ impl Encoder {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// Appends an IEEE 754 double, bit for bit.
-    pub fn f64(&mut self, value: f64) {
-        self.u64(value.to_bits());
-    }
-
     /// Appends bytes without their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
@@ -182,11 +177,6 @@ impl<'a> Decoder<'a> {
 
     pub fn i64(&mut self) -> Result<i64, Malformed> {
         self.array().map(i64::from_le_bytes)
-    }
-
-    /// Takes an IEEE 754 double, bit for bit: it may be infinite or not a number.
-    pub fn f64(&mut self) -> Result<f64, Malformed> {
-        self.u64().map(f64::from_bits)
     }
 
     /// Takes a count in 16 bits, at most `limit`; `too_many` is the error beyond it.

@@ -21,12 +21,6 @@ impl MediaTime {
         Self(i64::try_from(nanos).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX }))
     }
 
-    /// Converts to ticks of `scale`, rounded down.
-    pub fn to_ticks(self, scale: Timescale) -> i64 {
-        let ticks = (i128::from(self.0) * i128::from(scale.0)).div_euclid(1_000_000_000);
-        i64::try_from(ticks).unwrap_or(if self.0 < 0 { i64::MIN } else { i64::MAX })
-    }
-
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
@@ -131,7 +125,6 @@ mod tests {
         let scale = Timescale(90_000);
         assert_eq!(MediaTime::from_ticks(90_000, scale), MediaTime(1_000_000_000));
         assert_eq!(MediaTime::from_ticks(-1, scale), MediaTime(-11_112));
-        assert_eq!(MediaTime(1_000_000_000).to_ticks(Timescale(44_100)), 44_100);
         assert_eq!(MediaTime::from_ticks(i64::MAX, Timescale(1)), MediaTime(i64::MAX));
     }
 

@@ -13,9 +13,8 @@
 //! A disk that is smaller than its model covers the model's whole range
 //! ([`DiskModel::scaled_to`]). Writes take the time of the model and are in the backing file, which
 //! outlives this process but is not flushed against a power cut of the machine. There are no
-//! faults:
-//! [`Faulty`](crate::Faulty) has those. For reads of one program in this process
-//! [`PacedDisk`](crate::PacedDisk) does the same without any privileges.
+//! faults: [`SimulatedDisk`](crate::SimulatedDisk) has those. For reads of one program in this
+//! process [`PacedDisk`](crate::PacedDisk) does the same without any privileges.
 
 mod backing;
 mod command_queue;

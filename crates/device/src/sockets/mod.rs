@@ -27,7 +27,7 @@ use ring::Ring;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Duration;
@@ -206,16 +206,6 @@ impl Sockets {
         self.driver.waker()
     }
 
-    /// Adds a connection that was made elsewhere.
-    pub fn add(&mut self, stream: TcpStream) -> io::Result<ConnectionId> {
-        self.driver.add(stream)
-    }
-
-    /// Stops accepting connections; existing ones stay.
-    pub fn stop_accepting(&mut self) {
-        self.driver.stop_accepting();
-    }
-
     /// Receives into the spare capacity of `buffer`, which must have some; one receive at a time
     /// for each connection.
     pub fn recv(&mut self, connection: ConnectionId, buffer: Vec<u8>) {
@@ -261,8 +251,6 @@ impl fmt::Debug for Sockets {
 /// An implementation; its methods are those of [`Sockets`].
 trait Driver {
     fn waker(&self) -> Waker;
-    fn add(&mut self, stream: TcpStream) -> io::Result<ConnectionId>;
-    fn stop_accepting(&mut self);
     fn recv(&mut self, connection: ConnectionId, buffer: Vec<u8>);
     fn send(&mut self, connection: ConnectionId, slices: Vec<SendSlice>, tag: u64);
     fn taken(&self, connection: ConnectionId) -> u64;

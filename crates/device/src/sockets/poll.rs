@@ -211,16 +211,6 @@ impl Driver for Poll {
         self.waker.clone()
     }
 
-    fn add(&mut self, stream: std::net::TcpStream) -> io::Result<ConnectionId> {
-        stream.set_nonblocking(true)?;
-        self.insert(TcpStream::from_std(stream))
-    }
-
-    fn stop_accepting(&mut self) {
-        self.listener = None;
-        self.accept = Accept::Idle;
-    }
-
     fn recv(&mut self, id: ConnectionId, buffer: Vec<u8>) {
         if let Some(connection) = self.get(id) {
             assert!(connection.receiving.is_none(), "one receive at a time");

@@ -257,18 +257,8 @@ impl Ring {
             },
         }
     }
-}
 
-impl Driver for Ring {
-    fn waker(&self) -> Waker {
-        self.waker.clone()
-    }
-
-    fn add(&mut self, stream: TcpStream) -> io::Result<ConnectionId> {
-        stream.set_nonblocking(false)?;
-        Ok(self.insert(stream))
-    }
-
+    /// Takes the accept out of the kernel.
     fn stop_accepting(&mut self) {
         self.accept_again = None;
         if self.accepting {
@@ -277,6 +267,12 @@ impl Driver for Ring {
             let _ = self.ring.submit();
         }
         self.listener = None;
+    }
+}
+
+impl Driver for Ring {
+    fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     fn recv(&mut self, id: ConnectionId, mut buffer: Vec<u8>) {

@@ -3,7 +3,7 @@
 
 use super::*;
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 
 /// Runs the same test on every driver that is available here.
@@ -231,12 +231,15 @@ fn taken_distinguishes_a_peer_that_reads_from_one_that_does_not() {
     on_both(|method| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (ours, _) = listener.accept().unwrap();
-        let mut sockets = Sockets::with(method, None).unwrap();
-        let connection = sockets.add(ours).unwrap();
+        let mut sockets = Sockets::with(method, Some(listener)).unwrap();
+        let mut events = Vec::new();
+        while events.is_empty() {
+            sockets.wait(Duration::from_secs(20), &mut events).unwrap();
+        }
+        let [SocketEvent::Accepted { connection, .. }] = events[..] else { panic!("{events:?}") };
+        events.clear();
         let size = 32 << 20;
         sockets.send(connection, vec![vec![1; size].into()], 1);
-        let mut events = Vec::new();
         let mut before = u64::MAX;
         // Until the kernel's buffers are full.
         while sockets.taken(connection) != before {

@@ -3,8 +3,8 @@
 
 use crate::scratch::TempDir;
 use device::{
-    Access, BlockDevice, CalibrateOptions, DeviceError, DiskAccess, Fault, FaultRule, Faulty,
-    FileDevice, MemoryDevice, OpenOptions, PacedDisk, Pool, calibrate, preallocate,
+    Access, BlockDevice, CalibrateOptions, DeviceError, DiskAccess, Fault, FaultRule, FileDevice,
+    MemoryDevice, OpenOptions, PacedDisk, Pool, SimulatedDisk, calibrate, preallocate,
 };
 use disk::{Calibration, DiskModel, MeasuredPart};
 use std::sync::Arc;
@@ -138,7 +138,8 @@ fn impossible_calibrations_are_refused_with_the_reason() {
     assert!(said(&device, &beyond).contains("0 B is too little"));
     let none = CalibrateOptions { read_sizes: vec![], ..quick() };
     assert!(said(&device, &none).contains("needs a slot and at least one read size"));
-    let faulty = Faulty::new(Arc::new(device));
+    let model = DiskModel::preset("ssd-sata").unwrap();
+    let faulty = SimulatedDisk::new(&model.scaled_to(ByteCount::mib(4)));
     let fault = Fault::Errno(libc::EIO);
     faulty.add(FaultRule { access: Access::Read, area: 0..4 << 20, times: u32::MAX, fault });
     assert!(said(&faulty, &quick()).contains("Input/output error"));

@@ -3,8 +3,8 @@
 
 use crate::scratch::{LoopDevice, TempDir};
 use device::{
-    BlockDevice, Completion, DeviceError, Faulty, FileDevice, MemoryDevice, Method, OpenOptions,
-    PacedDisk, Pool, Queue, SimulatedDisk, Throttled, preallocate,
+    BlockDevice, Completion, DeviceError, FileDevice, MemoryDevice, Method, OpenOptions, PacedDisk,
+    Pool, Queue, SimulatedDisk, Throttled, preallocate,
 };
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -108,10 +108,9 @@ pub(crate) fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) 
     let wrapped = file(&new_file(scratch.path(), "wrapped"), true, Method::Best);
     let disk = DiskModel::preset("ssd-nvme").unwrap();
     let simulated = disk.scaled_to(ByteCount(SIZE));
-    let others: [(&str, Arc<dyn BlockDevice>); 5] = [
+    let others: [(&str, Arc<dyn BlockDevice>); 4] = [
         ("memory", memory()),
         ("throttled", Arc::new(Throttled::new(memory(), BitRate(100 << 30)))),
-        ("faulty", Arc::new(Faulty::new(memory()))),
         ("simulated", Arc::new(SimulatedDisk::new(&simulated))),
         ("as disk", Arc::new(PacedDisk::new(wrapped, &disk))),
     ];

@@ -1,8 +1,7 @@
-//! Characterization of a disk by timed reads: its zones, its revolution, its seek curve, and from
-//! them the parameters of a [`DiskModel`](crate::DiskModel) that behaves alike.
+//! Characterization of a disk by its zones and timed reads: its revolution, its seek curve, and
+//! the parameters of a [`DiskModel`](crate::DiskModel) that behaves alike.
 //!
 //! ```text
-//!   read directly after the last             bytes / time            → rate of the zone
 //!   read just before the last                time + transfer         → one revolution
 //!   read anywhere else                       time - transfer          = seek(x) + U(0, revolution)
 //!     grouped by x, the share of the stroke: tenth part of each group → seek(x) + 0.1 revolution
@@ -40,7 +39,7 @@ pub struct TimedRead {
 pub struct Characterization {
     /// Eq. 1 over the reads that were not sequential. `None` without two sizes of them.
     pub cost: Option<ReadCost>,
-    /// Sequential rate by place, lowest offset first; empty without sequential reads.
+    /// Sequential rate by place, lowest offset first; empty where none was measured.
     pub zones: Vec<(ByteCount, BitRate)>,
     /// The time of one revolution, for a disk that shows one.
     pub revolution: Option<Duration>,
@@ -52,13 +51,8 @@ pub struct Characterization {
 }
 
 impl Characterization {
-    /// Characterizes a device of `capacity` bytes from timed reads.
-    pub fn of(reads: &[TimedRead], capacity: ByteCount) -> Self {
-        Self::by_place(reads, &zones(reads, capacity.0), capacity)
-    }
-
-    /// Characterizes a device whose zones were measured separately: (offset, rate), lowest offset
-    /// first.
+    /// Characterizes a device of `capacity` bytes from timed reads and its measured zones: (offset,
+    /// rate), lowest offset first.
     pub fn with_zones(
         reads: &[TimedRead],
         zones: &[(ByteCount, BitRate)],
@@ -71,11 +65,7 @@ impl Characterization {
         if let Some(first) = zones.first_mut() {
             first.0 = 0;
         }
-        Self::by_place(reads, &zones, capacity)
-    }
-
-    fn by_place(reads: &[TimedRead], zones: &[(u64, f64)], capacity: ByteCount) -> Self {
-        let map = Map::new(zones, capacity.0);
+        let map = Map::new(&zones, capacity.0);
         let revolution = revolution(reads, &map);
         let seek = revolution.and_then(|revolution| seek(reads, &map, revolution));
         let seek_error_ms = seek.map_or(0.0, |(_, error)| error);
@@ -208,32 +198,6 @@ impl TimedRead {
     }
 }
 
-/// Zones as offset and nanoseconds per byte: equal parts of the disk, with similar neighbours
-/// joined.
-fn zones(reads: &[TimedRead], capacity: u64) -> Vec<(u64, f64)> {
-    let part = capacity.div_ceil(ZONE_PARTS).max(1);
-    let mut parts: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for read in reads.iter().filter(|read| read.goes_on() && read.size > 0) {
-        let each = read.nanos() / float(read.size);
-        parts.entry(read.offset / part).or_default().push(each);
-    }
-    let mut zones: Vec<(u64, f64)> = Vec::new();
-    for (number, mut each) in parts {
-        // The mean, because switches occur only now and then; but without reads that are late for
-        // other reasons, and without those that the disk had already read.
-        let Some(usual) = quantile(&mut each, 0.5).filter(|usual| *usual > 0.0) else { continue };
-        each.retain(|per_byte| (usual * EARLIER..usual * LATER).contains(per_byte));
-        let per_byte = each.iter().sum::<f64>() / float(each.len() as u64);
-        match zones.last() {
-            Some((_, before)) if (per_byte / before - 1.0).abs() < SAME_ZONE => {}
-            // The area before the first measured part is assumed to be like that part.
-            None => zones.push((0, per_byte)),
-            Some(_) => zones.push((number * part, per_byte)),
-        }
-    }
-    zones
-}
-
 /// The time of a revolution in nanoseconds.
 fn revolution(reads: &[TimedRead], map: &Map) -> Option<f64> {
     let back = reads.iter().filter(|read| read.goes_back());
@@ -351,16 +315,6 @@ fn rate(per_byte: f64) -> BitRate {
     BitRate(rounded(8e9 / per_byte))
 }
 
-/// The number of zones: as many as a current disk has.
-const ZONE_PARTS: u64 = 32;
-/// The difference of rates up to which neighbours are one zone: a percent.
-const SAME_ZONE: f64 = 0.01;
-/// The factor above the median from which a read counts as late: one or two switches make a
-/// sequential read a third longer, a lost revolution makes it twice as long.
-const LATER: f64 = 1.5;
-/// The factor below the median under which a read counts as cached: cached bytes have the
-/// interface's rate.
-const EARLIER: f64 = 0.7;
 /// The smallest number of seeks in a group whose quantiles are used.
 const FEWEST: usize = 8;
 const SEEK_GROUPS: f64 = 16.0;

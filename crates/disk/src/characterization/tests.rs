@@ -46,7 +46,11 @@ fn a_known_disk_is_recovered_from_its_reads() {
     {
         let said = |what: &str| format!("{name} with {noise} µs and 1 in {outlier}: {what}");
         let model = DiskModel::preset(name).unwrap();
-        let survey = Characterization::of(&reads(&model, noise, outlier), model.capacity());
+        let survey = Characterization::with_zones(
+            &reads(&model, noise, outlier),
+            &model.zones(),
+            model.capacity(),
+        );
         let turn = survey.revolution.unwrap_or_else(|| panic!("{}", said("no revolution")));
         near(turn.as_secs_f64(), model.revolution().as_secs_f64(), 0.015, &said("turn"));
         let fitted = survey.parameters("fitted", model.capacity()).unwrap();
@@ -76,7 +80,8 @@ fn a_known_disk_is_recovered_from_its_reads() {
 #[test]
 fn flash_shows_no_actuator() {
     let model = DiskModel::preset("ssd-sata").unwrap();
-    let survey = Characterization::of(&reads(&model, 20, 50), model.capacity());
+    let survey =
+        Characterization::with_zones(&reads(&model, 20, 50), &model.zones(), model.capacity());
     assert_eq!((survey.revolution, survey.seek), (None, None));
     let cost = survey.cost.unwrap();
     near(cost.r0.0 as f64, 4.4e9, 0.05, "rate");
@@ -87,9 +92,9 @@ fn flash_shows_no_actuator() {
 
 #[test]
 fn too_few_reads_give_no_result() {
-    let nothing = Characterization::of(&[], ByteCount(1 << 30));
+    let nothing = Characterization::with_zones(&[], &[], ByteCount(1 << 30));
     assert_eq!((nothing.cost, nothing.revolution), (None, None));
     assert!(nothing.zones.is_empty() && nothing.parameters("x", ByteCount(1 << 30)).is_none());
     let one = TimedRead { offset: 0, size: 0, time: Duration::ZERO, after: Some((0, 0)) };
-    assert_eq!(Characterization::of(&[one; 20], ByteCount::ZERO).seek, None);
+    assert_eq!(Characterization::with_zones(&[one; 20], &[], ByteCount::ZERO).seek, None);
 }

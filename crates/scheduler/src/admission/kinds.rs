@@ -55,7 +55,6 @@ pub enum PolicyKind {
 struct PolicyRow {
     kind: PolicyKind,
     name: &'static str,
-    about: &'static str,
     guarantees: bool,
     /// Whether it counts the disk's time, where that is known.
     by_time: bool,
@@ -66,7 +65,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::TimeDomain,
         name: "time-domain",
-        about: "as many as keep every deadline, counted in the disk's time; the default. By its service curve where no times are known",
         guarantees: true,
         by_time: true,
         policy: &ByWindow(super::time_domain::TimeDomain),
@@ -74,7 +72,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::ServiceCurve,
         name: "service-curve",
-        about: "as many as keep every deadline, by the fewest reads measured in so many slots; as vbrsim where nothing was measured",
         guarantees: true,
         by_time: false,
         policy: &super::service_curve::ServiceCurvePolicy,
@@ -82,7 +79,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::VbrSim,
         name: "vbrsim",
-        about: "as many as keep every deadline, counted in reads of one size",
         guarantees: true,
         by_time: false,
         policy: &super::vbr_sim::VbrSim,
@@ -90,7 +86,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::Rates,
         name: "rates",
-        about: "as many as keep every deadline, by reads and bytes a second: for solid-state disks. As time-domain where no rates are known",
         guarantees: true,
         by_time: true,
         policy: &ByWindow(super::rates::RatesPolicy),
@@ -98,7 +93,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::Scan,
         name: "scan",
-        about: "what one sweep does at most, slot by slot without working ahead; as instantaneous-maximum where no times are known",
         guarantees: true,
         by_time: true,
         policy: &ByRound(super::scan::Scan),
@@ -106,7 +100,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::GroupedSweeps,
         name: "grouped-sweeps",
-        about: "the same in four sweeps a slot (GSS); as instantaneous-maximum where no times are known",
         guarantees: true,
         by_time: true,
         policy: &ByRound(super::grouped_sweeps::GroupedSweeps),
@@ -114,7 +107,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::FullStroke,
         name: "full-stroke",
-        about: "two strokes of the head a slot, a revolution and the slowest zone for each read (Özden); guarantees nothing. As scan where the mechanics are not known",
         guarantees: false,
         by_time: true,
         policy: &ByRound(super::full_stroke::FullStroke),
@@ -122,7 +114,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::ServiceCycle,
         name: "service-cycle",
-        about: "a cycle of mean reads at mean rates (Lee and Srivastava); guarantees nothing. As average where no line was fitted",
         guarantees: false,
         by_time: false,
         policy: &super::service_cycle::ServiceCycle,
@@ -130,7 +121,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::SimpleMaximum,
         name: "simple-maximum",
-        about: "the sum of everybody's peaks",
         guarantees: true,
         by_time: false,
         policy: &super::simple_maximum::SimpleMaximum,
@@ -138,7 +128,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::InstantaneousMaximum,
         name: "instantaneous-maximum",
-        about: "what is due in each slot, without working ahead",
         guarantees: true,
         by_time: false,
         policy: &super::instantaneous_maximum::InstantaneousMaximum,
@@ -146,7 +135,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::TimeDomainByChance,
         name: "time-domain-by-chance",
-        about: "time-domain with revolutions by chance; guarantees nothing. As time-domain where no revolution is known",
         guarantees: false,
         by_time: true,
         policy: &super::time_domain_by_chance::TimeDomainByChance,
@@ -154,7 +142,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::Chernoff,
         name: "chernoff",
-        about: "a slot too long once in a million, by Chernoff's bound; guarantees nothing. As scan where no revolution is known",
         guarantees: false,
         by_time: true,
         policy: &ByRound(super::chernoff::Chernoff),
@@ -162,7 +149,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::Normal,
         name: "normal",
-        about: "the same by the normal approximation; guarantees nothing. As scan where no revolution is known",
         guarantees: false,
         by_time: true,
         policy: &ByRound(super::normal::Normal),
@@ -170,7 +156,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::Overflow,
         name: "overflow",
-        about: "slots may overflow while 999 of 1000 reads are in time (Vin); guarantees nothing. As scan where no revolution is known",
         guarantees: false,
         by_time: true,
         policy: &ByRound(super::overflow::Overflow),
@@ -178,7 +163,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::Observed,
         name: "observed",
-        about: "vbrsim with the fewest reads seen in a slot; guarantees nothing. As vbrsim where nothing was observed",
         guarantees: false,
         by_time: false,
         policy: &super::observed::Observed,
@@ -186,7 +170,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::Average,
         name: "average",
-        about: "the sum of the means; guarantees nothing",
         guarantees: false,
         by_time: false,
         policy: &super::average::Average,
@@ -194,7 +177,6 @@ const TABLE: [PolicyRow; 17] = [
     PolicyRow {
         kind: PolicyKind::None,
         name: "none",
-        about: "everybody; guarantees nothing, for comparison",
         guarantees: false,
         by_time: false,
         policy: &super::admit_all::AdmitAll,
@@ -215,11 +197,6 @@ impl PolicyKind {
     /// The policy's name on command lines and in reports.
     pub fn name(self) -> &'static str {
         self.row().name
-    }
-
-    /// What the policy admits, in a few words.
-    pub fn about(self) -> &'static str {
-        self.row().about
     }
 
     /// The policy itself.

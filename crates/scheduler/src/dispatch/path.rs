@@ -12,8 +12,8 @@
 //! is left of a sweep may contain its longest seeks. Each read has its own charge, so the charge of
 //! the rest falls by at least the time that a read took.
 
+use crate::sums::sums;
 use disk::Costs;
-use std::ops::{AddAssign, SubAssign};
 
 /// The charge of reads along the path of the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,20 +55,4 @@ impl PathCharge {
     }
 }
 
-impl AddAssign for PathCharge {
-    fn add_assign(&mut self, other: Self) {
-        self.reads += other.reads;
-        self.steps += other.steps;
-        self.transfer += other.transfer;
-    }
-}
-
-/// Panics when more is taken off than was added.
-impl SubAssign for PathCharge {
-    fn sub_assign(&mut self, other: Self) {
-        let less = |all: u64, part: u64| all.checked_sub(part).expect("it was added");
-        self.reads = less(self.reads, other.reads);
-        self.steps = less(self.steps, other.steps);
-        self.transfer = less(self.transfer, other.transfer);
-    }
-}
+sums!(PathCharge { reads, steps, transfer }, "it was added");

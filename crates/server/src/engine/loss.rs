@@ -2,7 +2,7 @@
 //! another copy, if there is one and room for it.
 //!
 //! ```text
-//!   Gone, or LOST_AFTER failures in a row, or no answer for HANGS_FOR, or `fail_disk`
+//!   Gone, or LOST_AFTER failures in a row, or no answer for HANGS_FOR
 //!     │
 //!     ├─ its share of the memory goes to the other disks, in equal parts
 //!     ├─ each session on it, oldest first

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   admit, request, sent, cancel, close      ┌────────┐   AdmissionDecision, at once
-//!   read_done, fail_disk, restore_disk   ───▶│ Engine │──▶
+//!   read_done, restore_disk              ───▶│ Engine │──▶
 //!   request_best_effort, ..., tick           └────────┘   Action: Read, Deliver, Refused, ...
 //!
 //!   an admission request     admission ─▶ placement ─▶ evaluate ─▶ scheduler::admission
@@ -333,15 +333,6 @@ impl Engine {
     /// Best-effort work is done, or given up (before or after it was granted).
     pub fn best_effort_done(&mut self, now: Moment, permit: PermitId) {
         self.input(now, |engine| engine.streams.finish_best_effort(now, permit));
-    }
-
-    /// A disk is no more. Harmless when it is lost already.
-    pub fn fail_disk(&mut self, now: Moment, disk: DiskNumber) {
-        self.input(now, |engine| {
-            if let Some(disk) = engine.streams.bookings.disk_index(disk) {
-                engine.lose_disk_once(now, disk);
-            }
-        });
     }
 
     /// A lost disk is there again, and the driver has checked what it holds. Says whether it is in

@@ -20,6 +20,17 @@ use units::{BitRate, ByteCount};
 const PIECE: u32 = 4096;
 const PIECES: u32 = 40;
 
+impl Engine {
+    /// A disk is no more, as after failures in a row.
+    fn fail_disk(&mut self, now: Moment, disk: DiskNumber) {
+        self.input(now, |engine| {
+            if let Some(disk) = engine.streams.bookings.disk_index(disk) {
+                engine.lose_disk_once(now, disk);
+            }
+        });
+    }
+}
+
 struct Fixture {
     engine: Engine,
     now: Moment,

@@ -185,43 +185,37 @@ pub(crate) const MAX_HEAD: usize = 16 * 1024;
 /// The most header fields. Browsers send about 20.
 const MAX_FIELDS: usize = 64;
 
-const MALFORMED: HeadError = HeadError {
-    status: 400,
-    code: "malformed-request",
-    message: "this is not an HTTP/1.1 request head; send a request line and fields as in RFC 9112",
-};
-const ESCAPE: HeadError = HeadError {
-    status: 400,
-    code: "malformed-url",
-    message: "the URL has a broken % escape, or one that is not UTF-8; escape each name's UTF-8 bytes",
-};
-const HOST: HeadError = HeadError {
-    status: 400,
-    code: "host-missing",
-    message: "an HTTP/1.1 request needs exactly one Host field",
-};
-const BODY: HeadError = HeadError {
-    status: 400,
-    code: "body-not-allowed",
-    message: "no request here has a body; send it without Content-Length and Transfer-Encoding",
-};
-const METHOD: HeadError = HeadError {
-    status: 405,
-    code: "method-not-allowed",
-    message: "use GET, HEAD or OPTIONS; DELETE or POST end a session",
-};
-const TOO_LONG_LINE: HeadError = HeadError {
-    status: 414,
-    code: "url-too-long",
-    message: "the request line is longer than 16 KiB",
-};
-const TOO_LARGE: HeadError = HeadError {
-    status: 431,
-    code: "head-too-large",
-    message: "the request head has more than 64 fields or 16 KiB; send less",
-};
-const VERSION: HeadError =
-    HeadError { status: 505, code: "version-not-supported", message: "use HTTP/1.1 or HTTP/1.0" };
+const MALFORMED: HeadError = rejection(
+    400,
+    "malformed-request",
+    "this is not an HTTP/1.1 request head; send a request line and fields as in RFC 9112",
+);
+const ESCAPE: HeadError = rejection(
+    400,
+    "malformed-url",
+    "the URL has a broken % escape, or one that is not UTF-8; escape each name's UTF-8 bytes",
+);
+const HOST: HeadError =
+    rejection(400, "host-missing", "an HTTP/1.1 request needs exactly one Host field");
+const BODY: HeadError = rejection(
+    400,
+    "body-not-allowed",
+    "no request here has a body; send it without Content-Length and Transfer-Encoding",
+);
+const METHOD: HeadError =
+    rejection(405, "method-not-allowed", "use GET, HEAD or OPTIONS; DELETE or POST end a session");
+const TOO_LONG_LINE: HeadError =
+    rejection(414, "url-too-long", "the request line is longer than 16 KiB");
+const TOO_LARGE: HeadError = rejection(
+    431,
+    "head-too-large",
+    "the request head has more than 64 fields or 16 KiB; send less",
+);
+const VERSION: HeadError = rejection(505, "version-not-supported", "use HTTP/1.1 or HTTP/1.0");
+
+const fn rejection(status: u16, code: &'static str, message: &'static str) -> HeadError {
+    HeadError { status, code, message }
+}
 
 #[cfg(test)]
 mod tests {

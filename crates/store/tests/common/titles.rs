@@ -55,8 +55,12 @@ pub fn get(store: &Store, title: &TitleRecord) -> Result<Vec<Vec<u8>>, StoreErro
     let mut reader = store.reader(title.id, &Unthrottled)?;
     let mut tracks = Vec::new();
     for (number, track) in title.tracks.iter().enumerate() {
-        let mut bytes = vec![0; usize::try_from(track.bytes).unwrap()];
-        reader.read(u16::try_from(number).unwrap(), 0, &mut bytes)?;
+        let (number, length) = (u16::try_from(number).unwrap(), track.bytes.try_into().unwrap());
+        let mut bytes = Vec::new();
+        while bytes.len() < length {
+            let left = length - bytes.len();
+            bytes.extend_from_slice(reader.piece(number, bytes.len() as u64, left)?);
+        }
         tracks.push(bytes);
     }
     Ok(tracks)

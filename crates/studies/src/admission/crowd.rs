@@ -30,9 +30,8 @@ use disk::{Costs, DiskModel, Head};
 use meter::report::cell;
 use scheduler::{CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, sending_reserve};
 use server::engine::{
-    Action, AdmissionDecision, AdmitRequest, Disconnection, DiskGuarantee, DiskNumber, Engine,
-    EngineConfig, Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
-    TrackLayout,
+    Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
+    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -142,34 +141,6 @@ impl CrowdStudy {
             bound: self.bound(within).min(viewers),
             result: evening.end(),
         }
-    }
-
-    /// What becomes of `viewers` who come at random times within this time, right after as many
-    /// have left who had come within a minute. Those close their connections, or (`says_so`) end
-    /// their sessions.
-    pub fn run_after_departure(
-        &self,
-        viewers: u64,
-        within: Duration,
-        says_so: bool,
-    ) -> CrowdResult {
-        let mut evening = Evening::new(self);
-        let minute = Duration::from_secs(60);
-        evening.receive(self, 1..=viewers, minute);
-        evening.pass_until(evening.now + self.wait + FOLLOWED);
-        for session in std::mem::take(&mut evening.sessions) {
-            if says_so {
-                evening.engine.end(evening.now, session);
-            } else {
-                evening.engine.disconnected(evening.now, session, Disconnection::Left);
-            }
-        }
-        evening.take_actions();
-        // Late reads of those who have left count, their starts do not.
-        evening.result = CrowdResult { late: evening.result.late, ..CrowdResult::default() };
-        evening.receive(self, viewers + 1..=2 * viewers, within);
-        evening.pass_until(evening.now + self.wait + FOLLOWED);
-        evening.end()
     }
 
     // The title of one viewer, at a place of its own.
@@ -525,6 +496,7 @@ const TURNS: u64 = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use server::engine::Disconnection;
 
     fn study(disk: &str, read_size: ByteCount, wait: u64) -> CrowdStudy {
         CrowdStudy {
@@ -560,6 +532,36 @@ mod tests {
                 let latest = run.result.starts.last().copied().unwrap_or_default();
                 assert!(latest <= study.startup + study.wait, "{said}: {latest:?}");
             }
+        }
+    }
+
+    impl CrowdStudy {
+        /// What becomes of `viewers` who come at random times within this time, right after as many
+        /// have left who had come within a minute. Those close their connections, or (`says_so`)
+        /// end their sessions.
+        fn run_after_departure(
+            &self,
+            viewers: u64,
+            within: Duration,
+            says_so: bool,
+        ) -> CrowdResult {
+            let mut evening = Evening::new(self);
+            let minute = Duration::from_secs(60);
+            evening.receive(self, 1..=viewers, minute);
+            evening.pass_until(evening.now + self.wait + FOLLOWED);
+            for session in std::mem::take(&mut evening.sessions) {
+                if says_so {
+                    evening.engine.end(evening.now, session);
+                } else {
+                    evening.engine.disconnected(evening.now, session, Disconnection::Left);
+                }
+            }
+            evening.take_actions();
+            // Late reads of those who have left count, their starts do not.
+            evening.result = CrowdResult { late: evening.result.late, ..CrowdResult::default() };
+            evening.receive(self, viewers + 1..=2 * viewers, within);
+            evening.pass_until(evening.now + self.wait + FOLLOWED);
+            evening.end()
         }
     }
 

@@ -38,9 +38,16 @@ impl Track {
     pub(crate) fn constant(mbps: f64, seconds: f64) -> Self {
         let frames = whole(seconds * FPS) / GROUP * GROUP;
         let frame = mbps * 125_000.0 / FPS;
+        let end = |frame_end| whole(frame * frame_end as f64) as u64;
+        Self::of_frames(0, (1..=frames).map(end).collect())
+    }
+
+    /// A title whose frames end at these bytes.
+    fn of_frames(offset: u64, ends: Vec<u64>) -> Self {
+        let frames = ends.len();
         Self {
-            offset: 0,
-            ends: (1..=frames).map(|frame_end| whole(frame * frame_end as f64) as u64).collect(),
+            offset,
+            ends,
             at: (0..frames).map(|frame| frame as f64 / FPS).collect(),
             groups: (0..frames).step_by(GROUP).collect(),
             duration: frames as f64 / FPS,
@@ -193,13 +200,7 @@ impl Clip {
             end += whole((size * scale).max(LEAST_FRAME)) as u64;
             end
         });
-        Track {
-            offset: self.offset,
-            ends: ends.collect(),
-            at: (0..frames).map(|frame| frame as f64 / FPS).collect(),
-            groups: (0..frames).step_by(GROUP).collect(),
-            duration: frames as f64 / FPS,
-        }
+        Track::of_frames(self.offset, ends.collect())
     }
 }
 
