@@ -117,7 +117,6 @@ mod tests {
         ("meter run", "--profile is missing"),
         ("meter run --profile xdcam422", "--target is missing"),
         ("meter run evening.toml --buffer-frames 4", "--buffer-frames is for runs without a job"),
-        ("meter run evening.toml --hosts a", "--hosts is not for jobs"),
         ("meter run nothing.toml", "cannot read nothing.toml"),
         ("meter run --target . --profile xdcam422 --rate 0bps", "0 b/s for 1 stream"),
         (
