@@ -49,6 +49,18 @@ const TURNS_READ_ONLY: &str = "\
 const WRITES: &str = "duration = \"2s\"\n[[group]]\nname = \"w\"\nprofile = \"audio-16ch\"\n\
     direction = \"write\"\nlayout = \"file-per-frame\"\nsize = \"2MiB\"\ntarget = \"films\"\n";
 
+/// What happens to a file system of 400 MiB while 300 MiB of small files are made in it: a command
+/// of the shell, words of the error, and what may be left there.
+const WHILE_FILES_ARE_MADE: &[(&str, &str, &str)] = &[
+    (
+        "until mount -o remount,ro films 2>/dev/null || ! kill -0 $P; do :; done",
+        "Read-only file system",
+        ".tenuto-meter-*",
+    ),
+    ("cat /dev/zero >films/big 2>/dev/null", "its file system has 0 B free and ", "big"),
+    ("umount -l films", "No such file or directory", "''"),
+];
+
 /// In a mount namespace that goes with the shell; `None` where this machine allows none.
 fn shell(dir: &TestDir, script: &str, root: bool) -> Option<Run> {
     let mut command = Command::new("unshare");
@@ -105,6 +117,29 @@ fn a_file_system_that_turns_read_only_under_writes_is_named() {
     let group = &summary["groups"][0];
     assert!(group["failed"].as_u64() > Some(0) && group["bytes_written"].as_u64() > Some(0));
     assert_eq!(group["frames"], 50, "{group}");
+}
+
+#[test]
+fn storage_that_goes_wrong_while_files_are_made_is_named() {
+    for (spoil, said, left) in WHILE_FILES_ARE_MADE {
+        let dir = TestDir::new();
+        std::fs::create_dir(dir.path("films")).unwrap();
+        // A thousand files exist, and most are still to come.
+        let script = format!(
+            "mount -t tmpfs -o size=400m none films || exit 77; \
+             $T meter run --profile audio-16ch --duration 1s --target films --size 300MiB \
+             --streams 2 --layout file-per-frame & P=$!; \
+             until test -e films/.tenuto-meter-*/00001000 || ! kill -0 $P; do :; done; \
+             {spoil}; wait $P; C=$?; \
+             case \"$(ls -A films)\" in {left}) exit $C;; esac"
+        );
+        let Some(run) = shell(&dir, &script, false) else {
+            testkit::skip(Need::Mount, "this machine allows no mounts");
+            return;
+        };
+        assert_eq!(run.code, Some(1), "{spoil}: {}", run.err);
+        assert!(run.err.contains(said) && run.err.contains("\nhint: "), "{spoil}: {}", run.err);
+    }
 }
 
 #[test]
