@@ -142,7 +142,7 @@ const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 46] = [
+const ONCE_BROKEN: [(FaultClass, u64); 47] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -210,6 +210,9 @@ const ONCE_BROKEN: [(FaultClass, u64); 46] = [
     // A piece came behind one that was still being read, and was released late by the stream that
     // reads for others. The last follower, which then read for itself, never counted it.
     (FaultClass::AnyFault, 1659),
+    // A session of a lost disk was ended, because what was due in the running slot was asked to fit
+    // before that slot freed anything.
+    (FaultClass::DiskLoss, 3164),
     // What was due before a silent disk counted as lost was late on the disk that its sessions
     // moved to, which had never been given time for it: counted as the scheduler's violation.
     (FaultClass::AnyFault, 10189),

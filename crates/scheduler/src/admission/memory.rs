@@ -15,13 +15,16 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
     let memory = supply.memory.saturating_sub(reserved);
     let slots = Merged::new(books, demand);
     // Reads that are overdue or due in the running slot take their buffers now, before the slot
-    // frees any: a sweep that was chosen may have been taken back for the candidate, whose reserve
-    // counts from now on.
+    // frees any: a sweep that was chosen may have been taken back for a newcomer, whose reserve
+    // counts from now on. Streams that come from a lost disk bring reads that are due now; they are
+    // taken where the slots to come have memory for them.
+    let none_due = demand.reads() == 0 || demand.first() > books.current();
+    let is_newcomer = demand.held() == 0 && none_due;
     let mut used = books.held() + demand.held() + books.overdue().bytes;
     for ahead in 0..slots.len() {
         let load = slots.at(ahead);
         used += load.bytes;
-        if used > memory {
+        if used > memory && (ahead > 0 || is_newcomer) {
             return Verdict::refuse(Resource::Memory, books.current() + ahead, used - memory);
         }
         used = used.saturating_sub(load.freed);
