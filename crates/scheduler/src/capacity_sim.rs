@@ -53,8 +53,9 @@ pub struct CapacitySim<'a> {
     /// none is, whatever the track says.
     pub places: &'a [Vec<[u32; 1]>],
     /// Memory beside the schedule for each viewer: [`sending_reserve`](crate::sending_reserve).
-    /// Where memory is short, sockets are given one piece at a time, as the engine does.
     pub reserve: u64,
+    /// Whether sockets are given one piece at a time where memory is short, as the engine does.
+    pub narrows_sockets: bool,
     /// Admission requests in each slot.
     pub arrivals: u32,
     /// Slots without an admission after which the server is full.
@@ -187,7 +188,8 @@ impl<'a> CapacityState<'a> {
     // piece at a time, and then those of all. If it does not fit even so, theirs stay as they are.
     fn fits(&mut self, supply: &Supply<'_>) -> Result<WindowPlan, Resource> {
         let fits = self.fits_beside(supply);
-        if self.second_pieces == 0 || fits.as_ref().err() != Some(&Resource::Memory) {
+        let narrows = self.sim.narrows_sockets && self.second_pieces > 0;
+        if !narrows || fits.as_ref().err() != Some(&Resource::Memory) {
             return fits;
         }
         let freed = std::mem::take(&mut self.second_pieces);
@@ -202,8 +204,9 @@ impl<'a> CapacityState<'a> {
 
     fn fits_beside(&mut self, supply: &Supply<'_>) -> Result<WindowPlan, Resource> {
         let policy = self.sim.policy.policy();
-        let mut short = None;
-        for reserve in [self.sim.reserve, self.sim.reserve / SEND_WINDOW] {
+        let (mut short, narrows) = (None, self.sim.narrows_sockets);
+        let narrow = self.sim.reserve / SEND_WINDOW;
+        for reserve in [self.sim.reserve, narrow].into_iter().take(1 + usize::from(narrows)) {
             self.demand.reserve = reserve;
             match policy.verdict(self.disk.books(), supply, &self.demand) {
                 Verdict::Admit { plan, .. } => return Ok(plan),

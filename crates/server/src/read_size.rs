@@ -94,6 +94,9 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
         tracks: &[track],
         places: &places,
         reserve: sending_reserve([piece]),
+        // With second pieces for all: of two sizes that hold as many viewers, the one with memory
+        // to spare admits more of those who come close together.
+        narrows_sockets: false,
         // All have come when half of the time is over: meanwhile the disk reads ahead.
         arrivals: u32::try_from((2 * most).div_ceil(slots(FILLING))).unwrap_or(u32::MAX),
         patience: slots(PATIENCE),
@@ -128,7 +131,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The buffers of a viewer on a disk whose time is not scarce, as the simulation of slower ones
 /// shows them: media of so many slots, and so many quarters of a read.
 const MEDIA_SLOTS: u32 = 3;
-const READS_IN_QUARTERS: u64 = 9;
+const READS_IN_QUARTERS: u64 = 13;
 /// Number of places of titles.
 const PLACES: u64 = 987;
 /// The golden ratio of 2^64: its multiples, modulo that, fall evenly.

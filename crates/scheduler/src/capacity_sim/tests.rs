@@ -29,6 +29,7 @@ fn server<'a>(
         tracks,
         places: &[],
         reserve: 2 * MIB,
+        narrows_sockets: true,
         arrivals: 1,
         patience: 60,
         filling: 600,

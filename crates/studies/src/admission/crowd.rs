@@ -121,6 +121,7 @@ impl CrowdStudy {
             tracks: &tracks,
             places: &[places],
             reserve: sending_reserve([self.piece]),
+            narrows_sockets: true,
             arrivals: 0,
             patience: 0,
             filling: 0,

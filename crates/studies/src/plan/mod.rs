@@ -136,6 +136,7 @@ impl ReadSizeCase<'_> {
             tracks: &self.viewer.curves(),
             places: &self.places,
             reserve: self.viewer.reserve(),
+            narrows_sockets: true,
             arrivals: 0,
             patience: 0,
             filling: 0,
