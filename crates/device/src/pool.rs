@@ -100,8 +100,7 @@ impl Pool {
         // Held until the memory is returned, so that no buffer is taken from it before.
         let mut frames = shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
         let given_up = frames.give_up(most);
-        for frame in &given_up {
-            let frame = *frame;
+        for frame in given_up.iter().copied() {
             let (offset, len) = (index(frame) * shared.frame_size, shared.frame_size);
             debug_assert!(offset + len <= shared.memory.len);
             // SAFETY: within the mapping, and no buffer is in a frame that is free.

@@ -203,20 +203,20 @@ impl<'a> CapacityState<'a> {
     }
 
     fn fits_beside(&mut self, supply: &Supply<'_>) -> Result<WindowPlan, Resource> {
-        let policy = self.sim.policy.policy();
-        let (mut short, narrows) = (None, self.sim.narrows_sockets);
-        let narrow = self.sim.reserve / SEND_WINDOW;
-        for reserve in [self.sim.reserve, narrow].into_iter().take(1 + usize::from(narrows)) {
-            self.demand.reserve = reserve;
-            match policy.verdict(self.disk.books(), supply, &self.demand) {
-                Verdict::Admit { plan, .. } => return Ok(plan),
-                Verdict::Refuse(shortage) => short = Some(shortage.resource),
-            }
-            if short != Some(Resource::Memory) {
-                break;
-            }
+        let fits = self.fits_with(supply, self.sim.reserve);
+        let is_short = fits.as_ref().err() == Some(&Resource::Memory);
+        if self.sim.narrows_sockets && is_short {
+            return self.fits_with(supply, self.sim.reserve / SEND_WINDOW);
         }
-        Err(short.expect("one of them was refused"))
+        fits
+    }
+
+    fn fits_with(&mut self, supply: &Supply<'_>, reserve: u64) -> Result<WindowPlan, Resource> {
+        self.demand.reserve = reserve;
+        match self.sim.policy.policy().verdict(self.disk.books(), supply, &self.demand) {
+            Verdict::Admit { plan, .. } => Ok(plan),
+            Verdict::Refuse(shortage) => Err(shortage.resource),
+        }
     }
 
     // The next viewer's copy of a track.
