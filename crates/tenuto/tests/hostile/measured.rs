@@ -57,7 +57,7 @@ const WHILE_FILES_ARE_MADE: &[(&str, &str, &str)] = &[
         "Read-only file system",
         ".tenuto-meter-*",
     ),
-    ("cat /dev/zero >films/big 2>/dev/null", "its file system has 0 B free and ", "big"),
+    ("cat /dev/zero >films/big 2>/dev/null", " free and ", "big"),
     ("umount -l films", "No such file or directory", "''"),
 ];
 
