@@ -18,7 +18,6 @@ mod config;
 mod console;
 pub mod control;
 mod core;
-mod date;
 mod disk_history_writer;
 mod disk_thread;
 pub mod engine;

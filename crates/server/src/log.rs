@@ -3,7 +3,6 @@
 //! Logging never blocks: a thread of its own writes, and lines that do not fit its queue are
 //! dropped. The number of dropped lines is logged.
 
-use crate::date::iso_date;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
+use units::show::iso_date;
 
 /// A handle to the log. Clones write to the same log.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! Numbers and texts in the form in which users read them.
 
+use jiff::Timestamp;
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The length of a film: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
 pub fn length(seconds: f64) -> String {
@@ -20,19 +21,24 @@ pub fn length(seconds: f64) -> String {
 
 /// A Unix time as UTC: `2026-11-21 05:45`.
 pub fn moment(unix: u64) -> String {
-    let (days, minutes) = (unix / 86_400, unix / 60 % 1440);
-    // Howard Hinnant's civil_from_days, for days since 1970: years begin in March, so that the
-    // leap day is the last one.
-    let day = days + 719_468;
-    let era = day / 146_097;
-    let of_era = day % 146_097;
-    let of_era_year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * of_era_year + of_era_year / 4 - of_era_year / 100);
-    let since_march = (5 * of_year + 2) / 153;
-    let day_of_month = of_year - (153 * since_march + 2) / 5 + 1;
-    let month = if since_march < 10 { since_march + 3 } else { since_march - 9 };
-    let year = of_era_year + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day_of_month:02} {:02}:{:02}", minutes / 60, minutes % 60)
+    date(SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(unix)))
+        .strftime("%Y-%m-%d %H:%M")
+        .to_string()
+}
+
+/// A time in the format of HTTP's `Date` field (RFC 9110, 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub fn http_date(time: SystemTime) -> String {
+    date(Some(time)).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+/// A time in ISO 8601 with milliseconds: `2026-11-21T05:41:58.123Z`.
+pub fn iso_date(time: SystemTime) -> String {
+    format!("{:.3}", date(Some(time)))
+}
+
+// A clock that is set to a year after 9999 is shown as far as dates go.
+fn date(time: Option<SystemTime>) -> Timestamp {
+    time.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(Timestamp::MAX)
 }
 
 /// A count in groups of three: `1,234,567`.
@@ -143,5 +149,17 @@ mod tests {
             moments,
             ["1970-01-01 00:00", "2000-02-28 23:59", "2000-02-29 00:00", "2026-11-21 05:45"]
         );
+        assert_eq!(moment(u64::MAX), "9999-12-30 22:00");
+    }
+
+    #[test]
+    fn dates_are_formatted_as_in_the_rfc() {
+        let shown = |seconds| http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(shown(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(shown(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(shown(951_827_696), "Tue, 29 Feb 2000 12:34:56 GMT");
+        assert_eq!(shown(4_107_542_399), "Sun, 28 Feb 2100 23:59:59 GMT");
+        let shown = iso_date(SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_239_718_045));
+        assert_eq!(shown, "2026-11-21T05:41:58.045Z");
     }
 }

@@ -3,11 +3,11 @@
 //! Pages of any origin may read every response (CORS `*`): no response depends on a cookie.
 
 use super::request::HeadError;
-use crate::date;
 use crate::engine::{Refusal, RefusalCause, Resource, RetryAfter};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
+use units::show::http_date;
 
 /// A response head being written.
 pub(crate) struct Head {
@@ -19,7 +19,7 @@ impl Head {
     /// Status line and the fields that every response has.
     pub(crate) fn new(status: u16) -> Self {
         let mut text = String::with_capacity(512);
-        let date = date::http_date(SystemTime::now());
+        let date = http_date(SystemTime::now());
         write!(text, "HTTP/1.1 {status} {}\r\nDate: {date}\r\n", reason(status)).ok();
         text.push_str("Server: tenuto\r\nAccess-Control-Allow-Origin: *\r\n");
         Self { status, text }
