@@ -23,7 +23,9 @@ pub(crate) struct Media {
 pub(crate) fn media() -> &'static Media {
     static MEDIA: OnceLock<Media> = OnceLock::new();
     MEDIA.get_or_init(|| {
-        let directory = directory();
+        // The next run makes the same files again: one that ends cannot remove them.
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve-media");
+        std::fs::create_dir_all(&directory).unwrap();
         let film = directory.join("film.mp4");
         ffmpeg(
             "-f lavfi -i testsrc2=s=480x270:r=25:d=6,noise=alls=12:allf=t \
@@ -50,8 +52,8 @@ pub(crate) fn ffmpeg(arguments: &str, out: &Path) {
     assert!(status.success(), "{command:?}");
 }
 
-/// Creates a directory that is not removed here, so that the files of a failed test remain.
-pub(crate) fn directory() -> PathBuf {
+// A directory that is removed with the store in it, unless the test fails.
+fn directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("tenuto-serve-{}-{number}", std::process::id());

@@ -1,14 +1,14 @@
 //! Titles with several audio tracks: HLS offers each, the MP4 file has all of them.
 
-use crate::fixture::{TestStore, directory, eventually, ffmpeg};
+use crate::fixture::{TestStore, eventually, ffmpeg};
 use crate::playing::frames;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use units::BitRate;
 
 /// Small pictures, and noise in three languages, of which the second is the default.
-fn film() -> PathBuf {
-    let file = directory().join("film.mkv");
+fn film(directory: &Path) -> PathBuf {
+    let file = directory.join("film.mkv");
     let sound = |seed: u32| format!("-f lavfi -i anoisesrc=d=8:r=48000:seed={seed}");
     let inputs = [sound(1), sound(2), sound(3)].join(" ");
     ffmpeg(
@@ -36,8 +36,9 @@ fn streams(input: &str) -> Vec<String> {
 
 #[test]
 fn the_file_has_all_audio_tracks_and_enables_the_default_one() {
-    let film = film();
-    let fixture = TestStore::with(&[&film]);
+    let fixture = TestStore::with(&[]);
+    let film = film(&fixture.directory);
+    fixture.add(&[&film]);
     let serving = fixture.serve();
     let served = serving.url("/t/film.mp4");
     let wanted = ["video,1,und", "audio,1,eng", "audio,0,ger", "audio,0,fre"];
@@ -60,10 +61,11 @@ fn the_file_has_all_audio_tracks_and_enables_the_default_one() {
 
 #[test]
 fn a_session_of_the_file_reserves_all_of_its_tracks() {
-    let film = film();
-    let one = film.with_file_name("one.mkv");
+    let fixture = TestStore::with(&[]);
+    let film = film(&fixture.directory);
+    let one = fixture.directory.join("one.mkv");
     ffmpeg(&format!("-i {} -map 0:0 -map 0:1 -c copy", film.display()), &one);
-    let fixture = TestStore::with(&[&film, &one]);
+    fixture.add(&[&film, &one]);
     let admitted = |path: &str| -> u64 {
         // The network is the short resource, because its limit is equal on every machine.
         let serving = fixture.serve_with(|config| config.network = Some(BitRate(150_000_000)));

@@ -1,6 +1,6 @@
 //! Read buffers: a read that the engine has accounted for always gets its memory.
 
-use crate::fixture::{TestStore, directory, eventually, media};
+use crate::fixture::{TestStore, eventually, media};
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
@@ -10,8 +10,8 @@ use units::ByteCount;
 fn buffers_of_different_sizes_share_one_pool() {
     let media = media();
     let fixture = TestStore::with(&[&media.song]);
-    let copies = directory();
-    let films: Vec<PathBuf> = (0..10).map(|i| copies.join(format!("film {i}.mp4"))).collect();
+    let films: Vec<PathBuf> =
+        (0..10).map(|i| fixture.directory.join(format!("film {i}.mp4"))).collect();
     films.iter().for_each(|film| assert!(std::fs::copy(&media.film, film).is_ok()));
     fixture.add(&films.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
     let serving = fixture.serve_with(|config| {
@@ -35,5 +35,4 @@ fn buffers_of_different_sizes_share_one_pool() {
         }
     }
     assert_eq!(serving.status("/deadline_misses"), 0);
-    let _ = std::fs::remove_dir_all(copies);
 }

@@ -1,7 +1,7 @@
 //! Renditions: if the best one does not fit, admission offers the next; if none fits, it refuses.
 
 use crate::client::playlist_uris;
-use crate::fixture::{TestStore, directory, eventually, ffmpeg};
+use crate::fixture::{TestStore, eventually, ffmpeg};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use store::{IngestOptions, Store, Unthrottled};
@@ -10,12 +10,11 @@ use units::BitRate;
 /// A title with two video renditions of about 6 and 0.4 Mb/s, and one audio track.
 fn film() -> TestStore {
     let fixture = TestStore::with(&[]);
-    let clips = directory();
     let sizes = [("large", "640x360", "6M"), ("small", "160x90", "400k")];
     let files: Vec<PathBuf> = sizes
         .iter()
         .map(|(name, size, rate)| {
-            let file = clips.join(format!("{name}.mp4"));
+            let file = fixture.directory.join(format!("{name}.mp4"));
             let source = format!("testsrc2=s={size}:r=25:d=8,noise=alls=20:allf=t");
             ffmpeg(
                 &format!(
