@@ -93,6 +93,7 @@ fn known_kinds_are_refused_in_words_that_help() {
         ("dff.dff", b"FRM8\0\0\0\0\0\0\0\x40DSD FVER", &["it is DSD audio (DSDIFF)"]),
         ("mpc.mpc", b"MPCKSH\x0e", &["it is Musepack audio; convert it first"]),
         ("heif.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", &["it is a HEIF picture"]),
+        ("notes.mid", b"MThd\0\0\0\x06\0\0\0\x01\0\x60", &["it is a MIDI file, which has notes"]),
         ("list.m3u8", b"#EXTM3U\n#EXTINF:2,\nfilm.mp4\n", &["it is a playlist"]),
     ];
     for (name, bytes, parts) in written {
@@ -107,6 +108,37 @@ fn known_kinds_are_refused_in_words_that_help() {
     assert_refused(&store, &flac_of_32_bits(&dir), &["FLAC of 32 bits", "FFmpeg", "flac -d"]);
     assert_refused(&store, &xhe_aac(&dir), &["its audio is xHE-AAC", "-c:a aac"]);
     assert_refused(&store, &encrypted_webm(&dir), &["it is encrypted; decrypt it first"]);
+    let parts = &["AC-3 audio is of a variant for low sampling rates", "; convert the sound first"];
+    assert_refused(&store, &ac3_of_half_rate(&dir), parts);
+    let parts = &["it is the initialization segment of a stream", "; join it with them first"];
+    assert_refused(&store, &initialization_segment(&dir), parts);
+}
+
+/// AC-3 whose frames say that their sampling rate is half of what they are marked with.
+fn ac3_of_half_rate(dir: &TempDir) -> PathBuf {
+    let file = dir.clip("half.ac3", "-vn -c:a ac3");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let frames: Vec<usize> =
+        (0..bytes.len() - 6).filter(|at| bytes[*at..][..2] == [0x0b, 0x77]).collect();
+    for at in frames {
+        // The first five bits of the sixth byte are the version: 8, and 9 for half of the rate.
+        bytes[at + 5] = 9 << 3 | bytes[at + 5] & 7;
+    }
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
+/// The headers of an MP4 file in fragments.
+fn initialization_segment(dir: &TempDir) -> PathBuf {
+    let file = fragmented(dir, "init.mp4");
+    let bytes = std::fs::read(&file).unwrap();
+    let fragment = bytes.windows(4).position(|bytes| bytes == b"moof").unwrap();
+    std::fs::write(&file, &bytes[..fragment - 4]).unwrap();
+    file
+}
+
+fn fragmented(dir: &TempDir, name: &str) -> PathBuf {
+    dir.clip(name, "-c:v libx264 -bf 0 -g 25 -c:a aac -movflags empty_moov+frag_keyframe")
 }
 
 /// A FLAC file whose header declares samples of 32 bits.
@@ -304,6 +336,25 @@ fn a_track_that_ends_long_before_the_title_is_named() {
     assert_eq!(film("even.mkv", 6, 5), [""; 0]);
     assert_eq!(film("short-sound.mkv", 8, 2), [note("track 1 (audio)")]);
     assert_eq!(film("short-pictures.mkv", 2, 8), [note("track 0 (video)")]);
+}
+
+/// Recorders that write fragments do not know the duration when they write the header, and set all
+/// of its bits.
+#[test]
+fn a_header_that_declares_no_duration_declares_none_that_is_too_long() {
+    let dir = TempDir::new("undeclared");
+    let file = fragmented(&dir, "live.mp4");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places: Vec<usize> =
+        (0..bytes.len() - 4).filter(|at| bytes[*at..][..4] == *b"mdhd").collect();
+    assert_eq!(places.len(), 2, "video and audio");
+    for at in places {
+        // Behind the type: version and flags, two times, the time scale.
+        bytes[at + 20..at + 24].fill(0xff);
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let report = take(&dir.store(), &file).unwrap();
+    assert_eq!((report.title.tracks.len(), report.notes), (2, Vec::new()));
 }
 
 #[test]

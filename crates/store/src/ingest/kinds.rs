@@ -52,6 +52,34 @@ pub(super) fn unreadable(file: &Path, said: &str) -> Reason {
     unknown("FFmpeg cannot read it", said)
 }
 
+/// The reason for the refusal of a file whose tracks FFmpeg could not copy, if its messages have a
+/// known cause.
+pub(super) fn uncopied(said: &str) -> Option<Reason> {
+    let known = UNCOPIED.iter().find(|(sign, ..)| said.contains(sign));
+    known.map(|(_, sentence)| Reason::new(*sentence, TO_OTHER_SOUND))
+}
+
+/// The reason for the refusal of a file in which FFmpeg finds a track, and no frame.
+pub(super) fn no_frames(file: &Path) -> Reason {
+    match is_initialization_segment(file) {
+        Ok(true) => Reason::new(
+            "it has headers only: it is the initialization segment of a stream, whose frames are \
+             in other files",
+            "join it with them first, for instance with `cat INIT SEGMENT1 SEGMENT2 > NEW.mp4`, or \
+             take it in with --as file",
+        ),
+        _ => Reason::new("FFmpeg reads no frame of it from which playback could begin", KEEP),
+    }
+}
+
+/// Whether a short MP4 file announces fragments (ISO/IEC 14496-12, 8.8.1) and has none.
+fn is_initialization_segment(file: &Path) -> std::io::Result<bool> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(LOOKED_AT).read_to_end(&mut bytes)?;
+    let has = |kind: &[u8; 4]| bytes.windows(4).any(|four| four == kind);
+    Ok(is_mp4(file) && has(b"mvex") && !has(b"moof"))
+}
+
 /// A refusal for an unknown cause, with FFmpeg's message at its end.
 pub(super) fn unknown(sentence: &str, said: &str) -> Reason {
     let detail = match said {
@@ -173,11 +201,27 @@ const FILES: &[(&[Mark], &str, &str)] = &[
     (&[Mark(0, b"MAC ")], "Monkey's Audio (APE)", SOUND),
     (&[Mark(0, b"tBaK")], "TAK audio", SOUND),
     (&[Mark(0, b"OFR ")], "OptimFROG audio", SOUND),
+    (&[Mark(0, b"MThd")], "a MIDI file, which has notes and no sound", "take it in with --as file"),
     (&[Mark(0, b"#EXTM3U")], "a playlist", LIST),
     (&[Mark(0, b"ffconcat")], "a playlist", LIST),
     (&[Mark(0, b"%PDF")], "a PDF document", "take it in with --as file"),
     (&[Mark(0, b"PK\x03\x04")], "a ZIP archive", "unpack it first, or take it in with --as file"),
 ];
+
+/// Messages of FFmpeg about tracks that it does not copy, and the cause in words.
+const UNCOPIED: &[(&str, &str)] = &[
+    (
+        "is not defined by the ISOBMFF specification",
+        "its AC-3 audio is of a variant for low sampling rates, which MP4 and QuickTime do not \
+         have (ETSI TS 102 366, F)",
+    ),
+    (
+        "input is not a single packet",
+        "its speech (AMR) has several frames in a packet, which FFmpeg does not copy",
+    ),
+];
+const TO_OTHER_SOUND: &str = "convert the sound first, for instance with `ffmpeg -i FILE -c:v copy \
+                              -c:a aac NEW.mkv`, or take it in with --as file";
 
 const TO_H264: &str = "ffmpeg -i FILE -c:v libx264 -c:a aac NEW.mp4";
 const TO_AAC: &str = "ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv";
@@ -212,3 +256,25 @@ const PNG_HEAD: usize = 64 << 10;
 
 /// The bytes of a file that are looked at: more than any header up to the audio configuration.
 const LOOKED_AT: u64 = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Hinted;
+
+    #[test]
+    fn causes_that_ffmpeg_names_for_programmers_are_told_in_words() {
+        for (said, told) in [
+            ("fatal error, input is not a single packet, implement a AVParser for it", "(AMR)"),
+            (
+                "RealAudio AC-3/DolbyNet with bsid 9 is not defined by the ISOBMFF specification \
+                 in ETSI TS 102 366!",
+                "AC-3 audio is of a variant for low sampling rates",
+            ),
+        ] {
+            let reason = uncopied(said).unwrap().one_line();
+            assert!(reason.contains(told) && reason.contains("; convert"), "{reason}");
+        }
+        assert!(uncopied("Invalid data found when processing input").is_none());
+    }
+}

@@ -145,12 +145,15 @@ impl ProbeOutput {
             return Some(Some(stream.describe("cover picture")));
         }
         if stream.is_media() {
-            // A transport stream may announce a track that it does not have.
+            // A transport stream may announce a track that it does not have; FFmpeg may know a codec
+            // by name only.
             let absent = match stream.is_video() {
                 true => stream.width == Some(0),
                 false => stream.channels == Some(0),
             };
-            return absent.then(|| Some(format!("{}, which is empty", stream.describe(""))));
+            let has_packets = self.packets.iter().any(|it| it.stream_index == stream.index);
+            let why = if has_packets { "which FFmpeg cannot read" } else { "which is empty" };
+            return absent.then(|| Some(format!("{}, {why}", stream.describe(""))));
         }
         let chapters = !self.chapters.is_empty() && stream.codec_tag_string == "text";
         let timecode = stream.codec_tag_string == "tmcd" && tag(&stream.tags, "timecode").is_some();
@@ -385,7 +388,9 @@ impl ProbedStream {
 
     /// The duration that the container declares.
     pub(super) fn seconds(&self) -> Option<f64> {
-        self.duration.as_ref()?.parse().ok()
+        // All bits set: not known when the header was written (ISO/IEC 14496-12, 8.4.2.3).
+        let unknown = self.duration_ts == Some(i64::from(u32::MAX));
+        self.duration.as_ref().filter(|_| !unknown)?.parse().ok()
     }
 
     /// The frames per second of video whose distances are equal.

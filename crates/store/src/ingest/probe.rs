@@ -80,6 +80,8 @@ pub(super) struct ProbedStream {
     pub(super) codec_tag_string: String,
     pub(super) bit_rate: Option<String>,
     pub(super) duration: Option<String>,
+    /// The duration in units of the stream's own time scale.
+    pub(super) duration_ts: Option<i64>,
     pub(super) start_time: Option<String>,
     /// Packets by the container's header.
     pub(super) nb_frames: Option<String>,
@@ -223,8 +225,8 @@ const ASK: &[&str] = &[
      format_tags=major_brand,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
-     stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,nb_frames,has_b_frames,\
-     pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
+     stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,\
+     duration_ts,nb_frames,has_b_frames,pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
      stream_disposition=default,attached_pic,timed_thumbnails,still_image:\
      stream_tags=language,enc_key_id,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\

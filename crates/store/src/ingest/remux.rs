@@ -9,7 +9,7 @@ use crate::{StoreError, TitleWriter};
 use media::{BadStream, Edit, FragmentError, LduIndex, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -44,17 +44,17 @@ pub(super) fn ingest(
         (Err(FragmentError::Sink(error)), _) => return Err(error),
         // FFmpeg's own reason explains more than the broken stream that it left.
         (filled, Some(status)) if !status.success() => {
-            return Err(job.refused(refusal(&said, filled.err())));
+            return Err(job.refused(refusal(job.file, &said, filled.err())));
         }
         (Ok(ingest), Some(_)) => ingest,
-        (Err(error), _) => return Err(job.refused(refusal(&said, Some(error)))),
-        (_, None) => return Err(job.refused(refusal(&said, None))),
+        (Err(error), _) => return Err(job.refused(refusal(job.file, &said, Some(error)))),
+        (_, None) => return Err(job.refused(refusal(job.file, &said, None))),
     };
     let unreadable = ingest.unreadable();
     let (writer, mut tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
-            job.refused(refusal(&said, Some(FragmentError::Stream(error))))
+            job.refused(refusal(job.file, &said, Some(FragmentError::Stream(error))))
         }
     })?;
     if !job.others.is_empty()
@@ -336,15 +336,15 @@ fn arguments(
 }
 
 /// The reason of a refusal.
-fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> Reason {
+fn refusal(file: &Path, said: &str, error: Option<FragmentError<StoreError>>) -> Reason {
     if said.to_lowercase().contains("encryption") {
         return kinds::encrypted();
     }
+    if let Some(reason) = kinds::uncopied(said) {
+        return reason;
+    }
     match (said, error) {
-        ("", Some(FragmentError::Stream(BadStream::NoTracks))) => {
-            let message = "FFmpeg reads no frame of it from which playback could begin";
-            Reason::new(message, kinds::KEEP)
-        }
+        ("", Some(FragmentError::Stream(BadStream::NoTracks))) => kinds::no_frames(file),
         ("", Some(FragmentError::Stream(error @ BadStream::Latm(_)))) => Reason::new(
             error.to_string(),
             "convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, or \
