@@ -23,7 +23,6 @@ mod disk_files;
 mod drive;
 mod file_table;
 mod fuse_thread;
-mod histogram;
 mod loop_device;
 mod mounts;
 mod preconditions;

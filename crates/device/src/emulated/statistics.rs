@@ -2,12 +2,11 @@
 //! control file: one `name value` per line, sizes in bytes, times in nanoseconds.
 
 use super::command_queue::{DiskRequest, RequestKind};
-use super::histogram::LatenessHistogram;
 use disk::Service;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::{ByteCount, Moment, Times};
 
 /// The statistics of an emulated disk since its start or the last reset. Requests in fast mode are
 /// only counted.
@@ -62,7 +61,7 @@ pub struct DiskStatistics {
 #[derive(Debug)]
 pub(super) struct Counters {
     so_far: DiskStatistics,
-    lateness: LatenessHistogram,
+    lateness: Times,
     since: Moment,
     busy_until: Moment,
 }
@@ -70,7 +69,7 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn new(now: Moment) -> Self {
         let so_far = DiskStatistics::default();
-        Self { so_far, lateness: LatenessHistogram::new(), since: now, busy_until: Moment::ZERO }
+        Self { so_far, lateness: Times::default(), since: now, busy_until: Moment::ZERO }
     }
 
     /// Counts a request that arrived at `came`, was served, and was answered at `answered`.
@@ -103,7 +102,7 @@ impl Counters {
         s.busy += service.finish.since(service.start.max(self.busy_until));
         self.busy_until = self.busy_until.max(service.finish);
         s.compensated += came.since(service.start);
-        self.lateness.add(answered.since(service.finish));
+        self.lateness.record(answered.since(service.finish));
     }
 
     pub(super) fn passed_fast(&mut self) {
@@ -117,9 +116,9 @@ impl Counters {
     pub(super) fn statistics(&self, now: Moment) -> DiskStatistics {
         DiskStatistics {
             elapsed: now.since(self.since),
-            late_p50: self.lateness.percentile(500),
-            late_p90: self.lateness.percentile(900),
-            late_p99: self.lateness.percentile(990),
+            late_p50: self.lateness.quantile(0.5),
+            late_p90: self.lateness.quantile(0.9),
+            late_p99: self.lateness.quantile(0.99),
             late_max: self.lateness.max(),
             ..self.so_far
         }

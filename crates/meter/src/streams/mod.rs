@@ -33,7 +33,6 @@ mod outcome;
 mod pacer;
 mod plan;
 mod tally;
-mod times;
 
 pub use backlog::BacklogGrowth;
 pub(crate) use backlog::{CONFIRMING, growth, growth_of_lack, long_enough};
@@ -46,7 +45,7 @@ pub(crate) use outcome::{CompletedOperation, FrameVerdict};
 pub(crate) use outcome::{Second, StreamStats};
 pub(crate) use plan::PlanError;
 pub use plan::StreamsPlan;
-pub(crate) use times::Times;
+pub(crate) use units::Times;
 
 use crate::log::RecordSink;
 use crate::progress::RunProgress;

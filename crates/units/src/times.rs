@@ -53,11 +53,12 @@ impl Default for Times {
 impl Times {
     /// Adds one time. Times above an hour count as an hour.
     pub fn record(&mut self, time: Duration) {
-        self.record_nanos(units::nanos(time));
+        self.record_nanos(crate::nanos(time));
     }
 
+    /// Adds one time in nanoseconds.
     #[inline]
-    pub(crate) fn record_nanos(&mut self, nanos: u64) {
+    pub fn record_nanos(&mut self, nanos: u64) {
         let nanos = nanos.min(LONGEST);
         self.counts[place(nanos)] += 1;
         self.longest = self.longest.max(nanos);
@@ -93,7 +94,7 @@ impl Times {
 
     /// Two quantiles, the smaller share first, in one pass over the buckets.
     #[expect(clippy::cast_precision_loss, reason = "a share of a count")]
-    pub(crate) fn two_quantiles(&self, shares: [f64; 2]) -> [Duration; 2] {
+    pub fn two_quantiles(&self, shares: [f64; 2]) -> [Duration; 2] {
         let all = self.count() as f64;
         let (mut found, mut next, mut so_far) = ([Duration::ZERO; 2], 0, 0);
         for (place, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -165,7 +166,7 @@ mod tests {
         all.sort_unstable();
         for percent in [1u16, 10, 50, 90, 99, 100] {
             let exact = all[(usize::from(percent) * 1001).div_ceil(100) - 1];
-            let found = units::nanos(times.quantile(f64::from(percent) / 100.0));
+            let found = crate::nanos(times.quantile(f64::from(percent) / 100.0));
             assert!((exact..=exact + exact / 1000 + 1).contains(&found), "{percent} %: {found}");
         }
         let two = [0.5, 0.99];
