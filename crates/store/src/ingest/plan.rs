@@ -145,8 +145,8 @@ impl ProbeOutput {
             return Some(Some(stream.describe("cover picture")));
         }
         if stream.is_media() {
-            // A transport stream may announce a track that it does not have; FFmpeg may know a codec
-            // by name only.
+            // A transport stream may announce a track that it does not have, and FFmpeg may know no
+            // more of a codec than its name.
             let absent = match stream.is_video() {
                 true => stream.width == Some(0),
                 false => stream.channels == Some(0),
