@@ -82,19 +82,21 @@ const SHORTHAND: &[(&str, &str)] = &[
 
 /// Makes the films and takes them in; gives the path of each.
 pub(crate) fn take_in(dir: &TestDir) -> Vec<String> {
-    FILMS
-        .iter()
-        .map(|film| {
-            let encode = SHORTHAND
-                .iter()
-                .fold(film.encode.to_owned(), |words, (short, long)| words.replace(short, long));
-            let words = format!("{SOURCE} {encode} -g 25 -strict -2 -shortest");
-            let args: Vec<&str> = words.split_whitespace().collect();
-            let path = dir.encode(&format!("{}.{}", film.title, film.extension), &args);
-            dir.ingest(&path, film.title);
-            path
-        })
-        .collect()
+    FILMS.iter().map(|film| film.take_in(dir)).collect()
+}
+
+impl Film {
+    /// Makes the film and takes it in; gives its path.
+    pub(crate) fn take_in(&self, dir: &TestDir) -> String {
+        let encode = SHORTHAND
+            .iter()
+            .fold(self.encode.to_owned(), |words, (short, long)| words.replace(short, long));
+        let words = format!("{SOURCE} {encode} -g 25 -strict -2 -shortest");
+        let args: Vec<&str> = words.split_whitespace().collect();
+        let path = dir.encode(&format!("{}.{}", self.title, self.extension), &args);
+        dir.ingest(&path, self.title);
+        path
+    }
 }
 
 const SOURCE: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=2 -f lavfi -i sine=440:d=2:r=48000";

@@ -1,14 +1,15 @@
 //! What comes out is what went in: films of every codec and container that Tenuto takes, decoded
 //! again from HLS, from progressive MP4 and from an export, by players that are not ours.
 //!
-//! Black box: the `tenuto` program, FFmpeg, GStreamer, and hls.js in Chromium. Films are made here
-//! with FFmpeg, small enough that the whole runs in minutes. Run one row again with
+//! Black box: the `tenuto` program, FFmpeg, GStreamer, mpv, VLC, and hls.js in Chromium. Films are
+//! made here with FFmpeg, small enough that the whole runs in minutes. Run one row again with
 //! `cargo test -p tenuto --test playback NAME`.
 
 mod chromium;
 mod codecs;
 mod colours;
 mod console;
+mod desktop;
 mod devtools;
 mod files;
 mod films;
