@@ -4,6 +4,7 @@ use crate::streams::LiveFigures;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Receives the reports of a running experiment, and tells it when to stop.
 ///
@@ -46,3 +47,22 @@ pub trait Observer {
         self.stop().load(Ordering::Relaxed)
     }
 }
+
+/// Limits the lines of state to what a reader can see: virtual time passes so fast that making them
+/// would take most of a run.
+#[derive(Default)]
+pub(crate) struct StatusPace(Option<Instant>);
+
+impl StatusPace {
+    /// Whether the last line is old enough for a new one.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.0.is_none_or(|last| now.duration_since(last) >= STATUS_EVERY);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
+    }
+}
+
+const STATUS_EVERY: Duration = Duration::from_millis(20);

@@ -5,6 +5,7 @@
 //!   narrow    near what the failing one still delivered, then halves
 //!   above     one more than the largest held  fails once more, and leaves the storage overloaded
 //!   confirm   the largest held, for longer    must hold on the way down as it did on the way up
+//!   endure    the result, for hours           where that was asked for, or time is virtual
 //! ```
 //!
 //! Storage has state: caches are warm, write-back has thresholds, neighbours come and go. So the
@@ -18,10 +19,11 @@
 //! names it ([`SearchResult::by_meter`]). Steps up are fourfold, so that 4,096 streams take seven
 //! runs and leave enough for the rest.
 //!
-//! [`Search`] only chooses the next run; [`HoldRule`] defines what counts as held. Neither does
-//! I/O. Tests judge the search on [`SimulatedCapacity`].
+//! [`Search`] only chooses the next run, and after it [`Endurance`]; [`HoldRule`] defines what
+//! counts as held. None does I/O. Tests judge the search on [`SimulatedCapacity`].
 
 mod burst;
+mod endurance;
 mod known_storage;
 mod rule;
 mod search;
@@ -29,6 +31,7 @@ mod search;
 mod simulated_capacity;
 
 pub(crate) use burst::{Burst, DeliveredRun, burst};
+pub(crate) use endurance::Endurance;
 pub use known_storage::StorageKind;
 pub(crate) use known_storage::{KnownStorage, StreamNeeds};
 pub use rule::HoldRule;

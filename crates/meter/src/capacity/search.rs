@@ -24,6 +24,8 @@ pub(crate) enum Purpose {
     Above,
     /// The largest held again, for longer, directly after the overload.
     Confirm,
+    /// The result again, for much longer.
+    Endure,
 }
 
 /// The verdict on one run.
@@ -45,6 +47,7 @@ impl Purpose {
             Self::Narrow => "narrow",
             Self::Above => "above",
             Self::Confirm => "confirm",
+            Self::Endure => "endure",
         }
     }
 }

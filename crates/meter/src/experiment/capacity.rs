@@ -13,6 +13,7 @@ use crate::observer::Observer;
 use crate::report::{TextTable, facts, late};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
 use units::show;
 
 /// A search for the largest number of streams or players.
@@ -22,20 +23,28 @@ pub struct SearchConfig {
     pub rule: HoldRule,
     /// The largest number that is tried.
     pub max_streams: u32,
+    /// Length of a last run in which the result has to hold; `None` for a virtual day on a
+    /// simulated disk, and for no such run elsewhere. Without effect where a confirming run is as
+    /// long.
+    pub confirm: Option<Duration>,
     /// New directory for the report and all figures.
     pub out: Option<PathBuf>,
 }
 
 /// Searches, and saves and reports the result. `run` has the meaning that it has in [`run_search`];
-/// players have no `target`.
+/// `endures` says whether a number has to hold once more for longer. Players have no `target`.
 pub(super) fn find(
     config: &SearchConfig,
     subject: &Subject,
     run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
+    endures: &dyn Fn(u32) -> bool,
     target: Option<&OpenTarget>,
     observer: &dyn Observer,
 ) -> Result<ExperimentReport, MeterError> {
-    let runs = run_search(Search::new(config.max_streams, MAX_RUNS), run, observer);
+    let mut runs = run_search(Search::new(config.max_streams, MAX_RUNS), run, observer);
+    if endures(runs.verdict.streams) && !observer.is_stopped() {
+        runs.endure(run, observer);
+    }
     let found = CapacityResult { subject, rule: config.rule, runs };
     let mut summary = found.summary();
     target.into_iter().for_each(|target| target.describe(&mut summary));
@@ -60,6 +69,13 @@ pub(super) struct CapacityResult<'a> {
     pub(super) subject: &'a Subject,
     pub(super) rule: HoldRule,
     pub(super) runs: SearchRuns,
+}
+
+/// A small share as a percentage, with one significant digit at least.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = (4..12).find(|digits| percent * 10f64.powi(*digits) >= 1.0).unwrap_or(12);
+    format!("{percent:.*} %", usize::try_from(digits).unwrap_or_default())
 }
 
 impl CapacityResult<'_> {
@@ -126,12 +142,16 @@ impl CapacityResult<'_> {
         let mut lines =
             vec![("holds", self.holds()), ("rule", rule.word().to_owned()), ("runs", made)];
         if let Some(Probe { outcome, .. }) = runs.confirming() {
+            lines.push((
+                "confirmed",
+                format!("in a run of {}", show::length(outcome.took.as_secs_f64())),
+            ));
             // The rule decides what is counted, and the bound is a share of that.
             let unit = if *rule == HoldRule::Strict { "frames" } else { "rounds" };
-            let share = rule.certainty(outcome) * 100.0;
+            let share = percent(rule.certainty(outcome));
             lines.push((
                 "certainty",
-                format!("95 %: no more than {share:.4} % of {unit} late, of {}", late(outcome)),
+                format!("95 %: no more than {share} of {unit} late, of {}", late(outcome)),
             ));
             lines.push(("read by", outcome.method.clone()));
         }
@@ -161,7 +181,7 @@ impl CapacityResult<'_> {
         let outcome = &confirming?.outcome;
         Some(format!(
             "none seen; one that lasts for more than {} and {} at this rate would not show: take a \
-             longer --duration",
+             longer --confirm",
             show::length(outcome.took.as_secs_f64()),
             outcome.bytes()
         ))

@@ -161,7 +161,7 @@ fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
         }
     };
     let mut all = vec![format!("{counted} {rule}")];
-    if verdict.confirmed {
+    if let Some(Probe { outcome, .. }) = runs.confirming() {
         all.push(format!(
             "The confidence is the rule of three: with no late frame among n, fewer than 3/n are late in \
              the long run. It takes frames for independent of each other, which those of one disturbance \
@@ -169,7 +169,7 @@ fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
              or an aged file system, a failed disk. A longer run proves more ({} here, and {} \
              for the last).",
             show::length(subject.duration.as_secs_f64()),
-            show::length(subject.confirming.as_secs_f64()),
+            show::length(outcome.took.as_secs_f64()),
         ));
     }
     if verdict.by_meter {
@@ -228,7 +228,8 @@ fn purposes(long: Duration) -> String {
         "up: four times as many as before, until some frame is late. narrow: a number between what held \
          and what did not. above: one more than the largest held, which must fail once more. confirm: \
          right after that, still overloaded, the largest held must hold for {}, because storage remembers \
-         what was asked of it before. invalid: this machine was late itself, so that the run says nothing \
+         what was asked of it before. endure: the result must hold for as long as was asked for, or on a \
+         simulated disk for up to a day, and is lowered until it does. invalid: this machine was late itself, so that the run says nothing \
          of the storage and is made again. grows: no frame is late, and frames wait longer and longer. A run that cannot change its answer any more ends early.",
         show::length(long.as_secs_f64()),
     )

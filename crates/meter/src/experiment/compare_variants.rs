@@ -63,7 +63,8 @@ fn search_variant(
     // A stage can use a smaller part of the target than the search was planned for.
     let most = search.max_streams.min(target.most_streams(runs.within(target), one.stride()));
     let run = &mut |step| {
-        let probe = runs.probe(target, search.rule, step, &mut LogSink::none(), observer)?;
+        let (length, mut log) = (runs.length_of(step), LogSink::none());
+        let probe = runs.probe(target, search.rule, step, length, &mut log, observer)?;
         let delivered = probe.delivered(one.rate());
         Ok((probe, delivered))
     };

@@ -12,7 +12,7 @@ use super::record::{self, ExperimentReport, RunLog};
 use super::run_report::{RunFigures, Subject, growth_in_words};
 use super::search::{Probe, answer_of};
 use super::streams::INTERRUPTED;
-use crate::capacity::{HoldRule, SearchStep};
+use crate::capacity::{HoldRule, Purpose, SearchStep};
 use crate::error::MeterError;
 use crate::log::{LogSink, RecordSink};
 use crate::observer::Observer;
@@ -97,11 +97,15 @@ pub fn search_players(
     let runs = PlayerRuns { config, metrics: MetricsServer::open(config.metrics, observer)? };
     record::prepare(search.out.as_deref())?;
     let mut run = |step: SearchStep| {
-        let (probe, counted) = runs.probe(search.rule, step, observer)?;
+        let enduring = search.confirm.filter(|_| step.purpose == Purpose::Endure);
+        let confirming = if step.long { runs.confirming() } else { config.duration };
+        let length = enduring.unwrap_or(confirming);
+        let (probe, counted) = runs.probe(search.rule, step, length, observer)?;
         check_complete(&counted)?;
         Ok((probe, delivered(&counted)))
     };
-    capacity::find(search, &runs.subject(), &mut run, None, observer)
+    let endures = |_| search.confirm.is_some_and(|length| length > runs.confirming());
+    capacity::find(search, &runs.subject(), &mut run, &endures, None, observer)
 }
 
 /// The delivered rate as a number of viewers: the admitted ones, multiplied by the share of time
@@ -119,6 +123,11 @@ struct PlayerRuns<'a> {
 }
 
 impl PlayerRuns<'_> {
+    /// Length of a confirming run.
+    fn confirming(&self) -> Duration {
+        self.config.duration * CONFIRMING
+    }
+
     fn subject(&self) -> Subject {
         let player = PlayOptions::default().player;
         let PlayersConfig { address, duration, switching, .. } = self.config;
@@ -128,7 +137,7 @@ impl PlayerRuns<'_> {
             target: address.clone(),
             each: None,
             duration: *duration,
-            confirming: *duration * CONFIRMING,
+            confirming: self.confirming(),
             caches: "those of the server as they were; nobody here can say".to_owned(),
             scenario: json!({
                 "target": address,
@@ -175,10 +184,9 @@ impl PlayerRuns<'_> {
         &self,
         rule: HoldRule,
         step: SearchStep,
+        length: Duration,
         observer: &dyn Observer,
     ) -> Result<(Probe, Counted), MeterError> {
-        let duration = self.config.duration;
-        let length = if step.long { duration * CONFIRMING } else { duration };
         let sampler = watch(Path::new(&self.config.address))?;
         // A flag of its own: the flag of the user would end the search with this run.
         let enough = AtomicBool::new(false);

@@ -1,13 +1,13 @@
 //! The search driver: makes the runs of a search one after another, within its time budget, and
 //! names the resource that limits.
 //!
-//! [`Search`] decides which run is next, [`Rule`](crate::capacity::HoldRule) whether a run held.
+//! [`Search`] and then [`Endurance`] decide which run is next, [`HoldRule`] whether a run held.
 
 use super::attribution::Attribution;
 use super::run_report::outcome_json;
 use crate::blame::{First, Resource};
 use crate::capacity::{
-    Burst, DeliveredRun, HoldRule, Purpose, RunResult, RunVerdict, Search, SearchResult,
+    Burst, DeliveredRun, Endurance, HoldRule, Purpose, RunResult, RunVerdict, Search, SearchResult,
     SearchStep, burst,
 };
 use crate::error::MeterError;
@@ -43,6 +43,21 @@ impl Probe {
             RunVerdict::Failed if growing => "grows",
             _ => answer.word(),
         }
+    }
+
+    /// Shows the run in a line.
+    fn note(&self, observer: &dyn Observer) {
+        let Self { step, outcome, .. } = self;
+        observer.run_done(&format!(
+            "{:>6} {:8} {:7} {:8} frames: {} at {}, 99 % within {}",
+            step.streams,
+            plural(&step.streams, "stream") + ",",
+            step.purpose.word(),
+            self.answer_word(),
+            late(outcome),
+            outcome.rate(),
+            time(outcome.response.quantile(0.99)),
+        ));
     }
 
     /// The time until the first frame was late, or of the whole run.
@@ -115,16 +130,7 @@ pub(super) fn run_search(
             }
         };
         search.report(step, RunResult { answer: probe.answer, delivered });
-        observer.run_done(&format!(
-            "{:>6} {:8} {:7} {:8} frames: {} at {}, 99 % within {}",
-            step.streams,
-            plural(&step.streams, "stream") + ",",
-            step.purpose.word(),
-            probe.answer_word(),
-            late(&probe.outcome),
-            probe.outcome.rate(),
-            time(probe.outcome.response.quantile(0.99)),
-        ));
+        probe.note(observer);
         probes.push(probe);
         if begun.elapsed() > budget {
             // The time is up, but a result without a confirmation would be worth little.
@@ -187,13 +193,40 @@ pub(super) fn answer_of(held: bool, outcome: &StreamsOutcome) -> RunVerdict {
 }
 
 impl SearchRuns {
-    /// The run that confirmed the verdict.
+    /// Makes the runs of the last stage, in which the number that was found has to hold for longer.
+    /// They may take longer than the whole search before, so that its time budget does not count.
+    pub(super) fn endure(
+        &mut self,
+        run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
+        observer: &dyn Observer,
+    ) {
+        let mut stage = Endurance::new(self.verdict);
+        while let Some(step) = stage.step().filter(|_| self.error.is_none()) {
+            let made = run(step);
+            // An interrupted run is a part of one.
+            if observer.is_stopped() {
+                break;
+            }
+            match made {
+                Ok((probe, delivered)) => {
+                    stage.report(step, RunResult { answer: probe.answer, delivered });
+                    probe.note(observer);
+                    self.probes.push(probe);
+                }
+                Err(failed) => self.error = Some(failed),
+            }
+        }
+        self.verdict = stage.verdict();
+    }
+
+    /// The run that confirmed the verdict: the longest one.
     pub(super) fn confirming(&self) -> Option<&Probe> {
         let verdict = &self.verdict;
         let confirms = |probe: &&Probe| {
             let SearchStep { streams, purpose, .. } = probe.step;
             let held = probe.answer == RunVerdict::Held;
-            purpose == Purpose::Confirm && streams == verdict.streams && held
+            let confirms = matches!(purpose, Purpose::Confirm | Purpose::Endure);
+            confirms && streams == verdict.streams && held
         };
         // The last one: a count can be confirmed in vain before.
         self.probes.iter().rev().find(confirms).filter(|_| verdict.confirmed)

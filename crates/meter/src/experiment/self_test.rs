@@ -54,6 +54,15 @@ impl CapacityScore {
         self.unconfirmed += u32::from(!found.confirmed);
         self.runs += found.probes;
     }
+
+    fn merge(&mut self, other: &Self) {
+        self.searches += other.searches;
+        self.right += other.right;
+        self.overstated += other.overstated;
+        self.above += other.above;
+        self.unconfirmed += other.unconfirmed;
+        self.runs += other.runs;
+    }
 }
 
 impl CapacityTrial {
@@ -70,13 +79,32 @@ pub fn capacity_score(
     progress: &mut dyn FnMut(f64),
 ) -> Result<CapacityScore, MeterError> {
     let mut score = CapacityScore::default();
+    let profiles = stream_profiles();
+    for (number, profile) in (0_u32..).zip(&profiles) {
+        score.merge(&profile_score(number, profile, kind, seeds)?);
+        progress(f64::from(number + 1) / profiles.len() as f64);
+    }
+    Ok(score)
+}
+
+/// The built-in profiles that streams can use.
+fn stream_profiles() -> Vec<Profile> {
     let mut profiles = profiles::builtin();
     profiles.retain(|profile| profile.cannot_run().is_none());
-    for (number, profile) in (0_u32..).zip(&profiles) {
-        for seed in 0..seeds {
-            score.add(&trial(profile, kind, u64::from(number) << 32 | u64::from(seed))?);
-        }
-        progress(f64::from(number + 1) / profiles.len() as f64);
+    profiles
+}
+
+/// Searches the capacity of storages of this kind for streams of one profile; `number` makes its
+/// seeds differ from those of other profiles.
+fn profile_score(
+    number: u32,
+    profile: &Profile,
+    kind: StorageKind,
+    seeds: u32,
+) -> Result<CapacityScore, MeterError> {
+    let mut score = CapacityScore::default();
+    for seed in 0..seeds {
+        score.add(&trial(profile, kind, u64::from(number) << 32 | u64::from(seed))?);
     }
     Ok(score)
 }
@@ -143,12 +171,31 @@ impl Observer for Silent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Prints the scores by kind of storage, and checks the requirement.
+    /// Prints the scores by kind of storage, and checks the requirement. Kinds and profiles are
+    /// divided among the processors.
     #[expect(clippy::print_stdout, reason = "the table of docs/reference/figures.md")]
     fn check(seeds: u32) {
-        for (name, kind) in StorageKind::NAMES {
-            let score = capacity_score(kind, seeds, &mut |_| {}).unwrap();
+        let profiles = stream_profiles();
+        let kinds = 0..StorageKind::NAMES.len();
+        let pairs: Vec<(usize, usize)> = (0..profiles.len())
+            .flat_map(|profile| kinds.clone().map(move |kind| (kind, profile)))
+            .collect();
+        let (next, scores) = (AtomicUsize::new(0), Mutex::new([CapacityScore::default(); 5]));
+        let work = || {
+            while let Some((kind, number)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let (name, of) = StorageKind::NAMES[*kind];
+                let (at, profile) = (u32::try_from(*number).unwrap(), &profiles[*number]);
+                let score = profile_score(at, profile, of, seeds).unwrap();
+                println!("{name}, {}: {score:?}", profile.name);
+                scores.lock().unwrap()[*kind].merge(&score);
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+        for ((name, _), score) in StorageKind::NAMES.iter().zip(*scores.lock().unwrap()) {
             println!("{name}: {score:?}");
             assert!(score.right * 100 >= score.searches * 99, "{name}: {score:?}");
             assert!(score.overstated * 1000 <= score.searches, "{name}: {score:?}");

@@ -20,13 +20,13 @@ use super::search::{Probe, judge_run};
 use super::start_barrier::StartBarrier;
 use super::target::{FileNeeds, OpenTarget, TargetSpec};
 use crate::blame::{Sampler, beneath};
-use crate::capacity::{HoldRule, SearchStep};
+use crate::capacity::{HoldRule, Purpose, SearchStep};
 use crate::error::MeterError;
 use crate::fleet::{FilePart, StreamsWork, WorkerWork};
 use crate::live::Metered;
 use crate::log::RecordSink;
-use crate::observer::Observer;
-use crate::profiles::{self, Pattern, Profile};
+use crate::observer::{Observer, StatusPace};
+use crate::profiles::{self, Fps, Pattern, Profile};
 use crate::progress::RunProgress;
 use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
 use crate::streams::{
@@ -116,16 +116,19 @@ pub fn run_streams(
     // Everything that takes time is prepared by now, so that held runs start together.
     let mut barrier = StartBarrier::wait(config.hold, observer)?;
     let alarm = RateAlarm::new(&config.alarm, plan.allowed(), plan.streams, observer);
+    let mut pace = StatusPace::default();
     let mut go_on = |progress: RunProgress| {
         barrier.signal(&progress, observer);
-        observer.status(&format!(
-            "{} of {}: {} {}, {} late",
-            show::length(progress.elapsed.as_secs_f64()),
-            show::length(plan.duration.as_secs_f64()),
-            show::thousands(progress.judged),
-            show::plural(&progress.judged, "frame"),
-            progress.late
-        ));
+        if pace.is_due() {
+            observer.status(&format!(
+                "{} of {}: {} {}, {} late",
+                show::length(progress.elapsed.as_secs_f64()),
+                show::length(plan.duration.as_secs_f64()),
+                show::thousands(progress.judged),
+                show::plural(&progress.judged, "frame"),
+                progress.late
+            ));
+        }
         alarm.look(progress.elapsed);
         !observer.is_stopped()
     };
@@ -189,13 +192,16 @@ pub fn search_streams(
     runs.note_length(runs.confirming(), observer);
     let most = target.most_streams(target.shape(), one.stride());
     let max_streams = search.max_streams.min(most);
+    let endures = |streams| runs.enduring(search.confirm, one.fps, streams);
     let mut made = 0;
     let mut run = |step: SearchStep| {
         // Counted before the run, so that the directory of a failed run keeps its number.
         made += 1;
         let dir = record::run_directory(dir, made, step.streams)?;
         let mut log = RunLog::open(target.log_dir(dir.as_deref()), config.target.is_simulated())?;
-        let probe = runs.probe(&target, search.rule, step, log.sink(), observer);
+        let enduring = endures(step.streams).filter(|_| step.purpose == Purpose::Endure);
+        let length = enduring.unwrap_or_else(|| runs.length_of(step));
+        let probe = runs.probe(&target, search.rule, step, length, log.sink(), observer);
         let written = log.finish();
         let probe = probe?;
         record::note_lost(written?.as_ref(), &show::count(step.streams, "stream"), observer);
@@ -204,7 +210,8 @@ pub fn search_streams(
         Ok((probe, delivered))
     };
     let search = SearchConfig { max_streams, ..search.clone() };
-    capacity::find(&search, &runs.subject(&target), &mut run, Some(&target), observer)
+    let endures = |streams| endures(streams).is_some();
+    capacity::find(&search, &runs.subject(&target), &mut run, &endures, Some(&target), observer)
 }
 
 /// The runs of an experiment with streams, whose configuration has been checked.
@@ -251,6 +258,13 @@ impl StartGate {
         (!self.off.load(Ordering::Relaxed)).then_some(start)
     }
 }
+
+/// The length of the last run of a search on a simulated disk, where it has fewer operations than
+/// [`MOST_OPERATIONS`].
+const A_DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Operations of that run at most: some seconds of simulation.
+const MOST_OPERATIONS: u64 = 10_000_000;
 
 /// The page size: parts of a file begin at whole pages.
 const PAGE: u64 = 4096;
@@ -322,6 +336,21 @@ impl StreamRuns {
         self.length.max(long_enough(self.allowed)) * CONFIRMING
     }
 
+    /// Length of a run of a search, before its last stage.
+    pub(super) fn length_of(&self, step: SearchStep) -> Duration {
+        if step.long { self.confirming() } else { self.length }
+    }
+
+    /// Length of the run in which `streams` streams of `fps` operations per second have to hold at
+    /// last: as asked, or on a simulated disk a day, because virtual time costs little. `None` if
+    /// a confirming run is as long.
+    fn enduring(&self, asked: Option<Duration>, fps: Fps, streams: u32) -> Option<Duration> {
+        let virtual_day = || fps.moment(MOST_OPERATIONS / u64::from(streams.max(1))).min(A_DAY);
+        let simulated = self.config.target.is_simulated();
+        let length = asked.or_else(|| simulated.then(virtual_day))?;
+        (length > self.confirming()).then_some(length)
+    }
+
     /// Notes the length of the longest run if it is not the one that users of ordinary formats
     /// expect, or if it is too short to show that streams are held.
     pub(super) fn note_length(&self, longest: Duration, observer: &dyn Observer) {
@@ -336,8 +365,7 @@ impl StreamRuns {
             && self.length > usual
         {
             observer.note(&format!(
-                "a client buffers for {buffer}, so the longest run takes {}: in less time a backlog \
-                 does not show",
+                "a client buffers for {buffer}, so that it takes a run of {} to show a backlog",
                 show::length(longest.as_secs_f64())
             ));
         }
@@ -559,22 +587,27 @@ impl StreamRuns {
         Ok(measured.collect())
     }
 
-    /// A run of a search. A frame that could not be read or written ends the search.
+    /// A run of a search, of this length. A frame that could not be read or written ends the
+    /// search.
     pub(super) fn probe(
         &self,
         target: &OpenTarget,
         rule: HoldRule,
         step: SearchStep,
+        length: Duration,
         log: &mut dyn RecordSink,
         observer: &dyn Observer,
     ) -> Result<Probe, MeterError> {
-        let length = if step.long { self.confirming() } else { self.length };
         let mut plan = self.plan(step.streams, length, target)?;
-        plan.continues = true;
+        // The last stage asks what a single run of its length says.
+        plan.continues = step.purpose != Purpose::Endure;
+        let mut pace = StatusPace::default();
         let mut watch = |progress: &RunProgress| {
-            let at = time(progress.elapsed);
-            let streams = show::count(step.streams, "stream");
-            observer.status(&format!("{streams}: {at}, {} late", progress.late));
+            if pace.is_due() {
+                let at = time(progress.elapsed);
+                let streams = show::count(step.streams, "stream");
+                observer.status(&format!("{streams}: {at}, {} late", progress.late));
+            }
             !observer.is_stopped()
         };
         let mut attribution = None;

@@ -5,11 +5,12 @@
 
 use super::StreamsPlan;
 use super::plan::Ask;
+use super::punctual::PunctualRoom;
 use crate::target::{IoRequest, Port};
 use device::DeviceError;
 use std::collections::VecDeque;
 use std::time::Duration;
-use units::{Moment, index};
+use units::{Moment, index, nanos};
 
 /// The operations of a run that are due, in flight, or waiting for room.
 pub(super) struct Issuer<'a> {
@@ -37,6 +38,13 @@ pub(super) struct Issuer<'a> {
     watch: ClockCache,
     /// When something could be submitted again that could not be for reasons outside of the meter.
     unable: Able,
+    /// The last time until which nothing could be submitted for reasons outside of the meter.
+    blocked_until: Moment,
+    /// A delay of the meter, in nanoseconds, after which a stream is followed.
+    notable: u64,
+    /// Streams that are followed since a delay, and their number.
+    followed: Vec<Option<Box<PunctualRoom>>>,
+    following: usize,
 }
 
 /// The time from which an operation could be submitted.
@@ -99,6 +107,9 @@ impl<'a> Issuer<'a> {
             (0..plan.streams).map(|stream| (plan.phase(stream), stream)).collect();
         // In the order of their phases: the next frame due is then found without a search.
         order.sort_unstable();
+        // Where the queue may be full before a client's buffer is, the buffer alone does not tell
+        // when there is room.
+        let own_room = u64::from(plan.at_once) == u64::from(plan.streams) * u64::from(plan.buffer);
         let mut issuer = Self {
             plan,
             lane: (lane as u64) << LANE,
@@ -117,6 +128,10 @@ impl<'a> Issuer<'a> {
             free: (0..index(plan.at_once)).rev().collect(),
             watch: ClockCache { at: origin, good_for: 1, left: 1 },
             unable: Able { since: Moment::ZERO, left: 0 },
+            blocked_until: Moment::ZERO,
+            notable: if own_room { nanos(plan.allowed()) / NOTABLE } else { u64::MAX },
+            followed: Vec::new(),
+            following: 0,
         };
         issuer.find_next_due();
         issuer
@@ -147,6 +162,7 @@ impl<'a> Issuer<'a> {
 
     /// Nothing could be submitted until `until`, for reasons outside of the meter.
     pub(super) fn was_unable(&mut self, until: Moment) {
+        self.blocked_until = self.blocked_until.max(until);
         self.unable_since(until, 0);
     }
 
@@ -244,6 +260,11 @@ impl<'a> Issuer<'a> {
         let inherited = (own + able.left).min(start.0.saturating_sub(intended.0));
         self.under_way[slot] =
             Some(IssuedRead { stream, frame, ask, intended, start, own, inherited });
+        if self.following > 0
+            && let Some(room) = &mut self.followed[index(stream)]
+        {
+            room.issued(frame, inherited);
+        }
         Ok(())
     }
 
@@ -252,7 +273,10 @@ impl<'a> Issuer<'a> {
     #[inline]
     pub(super) fn arrived(&mut self, tag: u64, at: Moment, overslept: u64) -> IssuedRead {
         let slot = usize::try_from(tag & !(u64::MAX << LANE)).expect("an index");
-        let asked = self.under_way[slot].take().expect("an arrival belongs to a request");
+        let mut asked = self.under_way[slot].take().expect("an arrival belongs to a request");
+        if self.following > 0 || asked.inherited + overslept >= self.notable {
+            asked.inherited = self.inherited(&asked, at, overslept);
+        }
         let left = asked.inherited + overslept;
         // Until now there was no room, so that the meter could not have submitted anything.
         if self.free.is_empty() {
@@ -269,6 +293,32 @@ impl<'a> Issuer<'a> {
             state.ahead -= 1;
         }
         asked
+    }
+
+    /// The meter's part of a frame's start, where the meter was late not long ago.
+    #[cold]
+    fn inherited(&mut self, asked: &IssuedRead, at: Moment, overslept: u64) -> u64 {
+        let notable = asked.inherited + overslept >= self.notable;
+        let stream = asked.stream;
+        // Allocated with the first delay.
+        self.followed.resize_with(self.streams.len(), || None);
+        let room = match &mut self.followed[index(stream)] {
+            Some(room) => room,
+            None if !notable => return asked.inherited,
+            none => {
+                let all = self.under_way.iter().flatten().filter(|other| other.stream == stream);
+                let in_flight = all.map(|other| (other.frame, other.inherited));
+                self.following += 1;
+                none.insert(Box::new(PunctualRoom::new(self.plan.buffer, in_flight)))
+            }
+        };
+        let inherited = room.arrived(asked, at, overslept);
+        if room.is_over(notable) {
+            self.followed[index(stream)] = None;
+            self.following -= 1;
+        }
+        // The storage kept the frame from being requested, which a client's room does not show.
+        if self.blocked_until > asked.intended { asked.inherited } else { inherited }
     }
 }
 
@@ -294,6 +344,9 @@ impl ClockCache {
         self.at
     }
 }
+
+/// The part of the buffer's time, one in this number, from which a delay is notable.
+const NOTABLE: u64 = 32;
 
 /// The lowest bit of a tag's group number: a queue is far shorter.
 const LANE: u32 = 32;

@@ -32,6 +32,7 @@ mod live_sample;
 mod outcome;
 mod pacer;
 mod plan;
+mod punctual;
 mod tally;
 
 pub use backlog::BacklogGrowth;

@@ -397,9 +397,9 @@ pub(crate) struct SearchArgs {
 }
 
 impl SearchArgs {
-    /// The search, with its files in `out`.
-    pub(crate) fn config(&self, out: Option<PathBuf>) -> SearchConfig {
-        SearchConfig { rule: self.rule, max_streams: self.max_streams, out }
+    /// The search, with its files in `out`, whose result has to hold for `confirm` at last.
+    pub(crate) fn config(&self, confirm: Option<Duration>, out: Option<PathBuf>) -> SearchConfig {
+        SearchConfig { rule: self.rule, max_streams: self.max_streams, confirm, out }
     }
 }
 
@@ -424,6 +424,14 @@ pub(crate) struct CapacityArgs {
     /// show. Longer runs give more certainty, which the report states.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
+    /// Length of a last run, in which the number found must hold.
+    ///
+    /// If it does not, the number is lowered until one does. Without it a simulated disk has to
+    /// hold the number for a day of virtual time, or for 10 million operations if that is less;
+    /// other targets only for the confirming run. No such run is made where the confirming run is
+    /// as long.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) confirm: Option<Duration>,
     #[command(flatten)]
     pub(crate) switching: SwitchingArgs,
     #[command(flatten)]

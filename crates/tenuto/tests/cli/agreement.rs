@@ -56,7 +56,7 @@ fn metered(model: &str) -> u64 {
     // end of a run is little of it.
     let found = dir.json(&format!(
         "meter capacity --target sim:{model} --profile stream.toml --duration 5min \
-         --buffer-frames 1"
+         --buffer-frames 1 --confirm 1min"
     ));
     found["streams"].as_u64().unwrap()
 }

@@ -109,10 +109,28 @@ fn a_long_run_does_not_contradict_the_capacity_that_was_found() {
     }
 }
 
+/// An overload of 0.05 %: half an hour of 186 streams is held, and nine hours are not.
+#[test]
+fn a_number_that_a_long_run_does_not_hold_is_lowered() {
+    let line = "meter capacity --profile abr-hd --target sim:hdd-20tb --confirm 10h";
+    let found = TestDir::new().json(line);
+    assert_eq!((&found["streams"], &found["too_many"]), (&185.into(), &186.into()), "{found}");
+    let runs = found["runs"].as_array().unwrap();
+    let said = |run: &serde_json::Value| {
+        (run["streams"].as_u64(), run["why"].as_str() == Some("endure"), run["held"].as_bool())
+    };
+    let last: Vec<_> = runs.iter().rev().take(3).map(said).collect();
+    let expected = [(185, true, true), (186, true, false), (186, false, true)];
+    let expected = expected.map(|(streams, endure, held)| (Some(streams), endure, Some(held)));
+    assert_eq!((&last[..], &found["confirmed"]), (&expected[..], &true.into()));
+    assert!(runs.last().unwrap()["took"].as_f64().is_some_and(|took| took >= 36_000.0));
+}
+
 #[test]
 fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     let dir = TestDir::new();
-    let found = dir.json(&format!("meter capacity {SIMULATED} --out found"));
+    // No longer than the confirming run: without the last stage.
+    let found = dir.json(&format!("meter capacity {SIMULATED} --confirm 12s --out found"));
     assert_eq!(found["confirmed"], true, "{found}");
     let most = found["streams"].as_u64().unwrap();
     let late = |streams| {
@@ -155,8 +173,10 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     let environment: serde_json::Value =
         serde_json::from_slice(&dir.read("found/environment.json")).unwrap();
     assert!(environment["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 24));
-    let few = dir.json(&format!("meter capacity {SIMULATED} --max-streams 2"));
+    let few = dir.json(&format!("meter capacity {SIMULATED} --max-streams 2 --confirm 1min"));
     assert_eq!((&few["streams"], &few["at_limit"]), (&2.into(), &true.into()));
+    let last = few["runs"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["why"], &last["frames"]), (&"endure".into(), &3000.into()), "{few}");
 }
 
 #[test]

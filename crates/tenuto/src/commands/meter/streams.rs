@@ -120,8 +120,8 @@ fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
 }
 
 pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
-    let CapacityArgs { on, switching, duration, .. } = args;
-    let search = args.search.config(on.output.out.clone());
+    let CapacityArgs { on, switching, duration, confirm, .. } = args;
+    let search = args.search.config(*confirm, on.output.out.clone());
     if are_players(&on.target) {
         let config = players_config(on, switching, duration.unwrap_or(SEARCH), &[])?;
         return show(&on.output.report, |observer| search_players(&config, &search, observer));
@@ -140,7 +140,7 @@ pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Fai
             .hint("leave it out, or use `meter capacity --method`"));
     }
     let config = streams_config(on, args.duration, VARIANTS)?;
-    let search = args.search.config(on.output.out.clone());
+    let search = args.search.config(None, on.output.out.clone());
     show_live(&on.output.report, on.streams.live, |observer| {
         compare_variants(&config, variants, &search, observer)
     })
