@@ -325,9 +325,16 @@ pub(crate) struct StreamsArgs {
     /// Takes up to one processor; with too few processors the meter sleeps. Not with --realtime.
     #[arg(long)]
     pub(crate) busy_poll: bool,
+    #[command(flatten)]
+    pub(crate) view: LiveArgs,
+}
+
+/// `--live`, a view of runs on a terminal.
+#[derive(clap::Args)]
+pub(crate) struct LiveArgs {
     /// Show figures and a heat map of responses during runs.
     ///
-    /// Streams, late frames, rate, response, queue, and the responses of each of the last 60
+    /// Streams or clients, what they do in a second, and the responses of each of the last 60
     /// seconds by length, late ones in red. On a terminal; elsewhere nothing is shown.
     #[arg(long)]
     pub(crate) live: bool,
@@ -551,12 +558,8 @@ pub(crate) struct TransfersArgs {
     /// For storage whose caches cannot be switched off.
     #[arg(long)]
     pub(crate) no_repeat: bool,
-    /// Show figures and a heat map of responses during the run.
-    ///
-    /// Clients, transfers, rate, and the responses of blocks in each of the last 60 seconds by
-    /// length. On a terminal; elsewhere nothing is shown.
-    #[arg(long)]
-    pub(crate) live: bool,
+    #[command(flatten)]
+    pub(crate) view: LiveArgs,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     #[command(flatten)]
@@ -581,12 +584,8 @@ pub(crate) struct RampArgs {
     /// Print the script, as a start for your own.
     #[arg(long)]
     pub(crate) toml: bool,
-    /// Show figures and a heat map of responses during the run.
-    ///
-    /// Clients, transfers, rate, and the responses of blocks in each of the last 60 seconds by
-    /// length. On a terminal; elsewhere nothing is shown.
-    #[arg(long)]
-    pub(crate) live: bool,
+    #[command(flatten)]
+    pub(crate) view: LiveArgs,
     #[command(flatten)]
     pub(crate) threshold: ThresholdArgs,
     #[command(flatten)]

@@ -31,7 +31,7 @@ fn mpv_decodes_the_pictures_of_the_source() {
         let address = &play.address;
         let [log, sound] = play.files(dir, ["log", "wav"]);
         let output = Command::new("timeout")
-            .args(["60", "mpv", "--no-config", "--no-terminal", "--hwdec=no", "--framedrop=no"])
+            .args(["180", "mpv", "--no-config", "--no-terminal", "--hwdec=no", "--framedrop=no"])
             .args(["--vo=null", "--ao=pcm", "--untimed", "--vf=lavfi=[showinfo]"])
             .args([&format!("--log-file={log}"), &format!("--ao-pcm-file={sound}"), address])
             .output()
@@ -56,7 +56,7 @@ fn vlc_shows_the_pictures_of_the_source() {
         let [pictures, sound] = play.files(dir, ["yuv", "wav"]);
         let mut player = Command::new("timeout");
         player
-            .args(["60", "vlc", "-I", "dummy", "--no-dbus", "--no-lua", "--no-spu"])
+            .args(["180", "vlc", "-I", "dummy", "--no-dbus", "--no-lua", "--no-spu"])
             .args(["--no-video-title-show", "--no-drop-late-frames", "--no-skip-frames"])
             .args(["--vout", "yuv", "--yuv-file", &pictures])
             .args(["--aout", "afile", "--audiofile-file", &sound])

@@ -26,7 +26,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let RunArgs { on, switching, duration, .. } = args;
     if let Some(file) = &args.job {
         let config = job_config(file.clone(), args)?;
-        return show_live(&on.output.report, on.streams.live, |observer| {
+        return show_live(&on.output.report, on.streams.view.live, |observer| {
             run_job(&config, observer)
         });
     }
@@ -56,7 +56,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
         hold: args.hold,
         out,
     };
-    show_live(&on.output.report, on.streams.live, |observer| run_streams(&config, observer))
+    show_live(&on.output.report, on.streams.view.live, |observer| run_streams(&config, observer))
 }
 
 /// The options on files and on the way of reading them.
@@ -128,7 +128,7 @@ pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
     }
     no_switching(switching)?;
     let config = streams_config(on, *duration, SEARCH)?;
-    show_live(&on.output.report, on.streams.live, |observer| {
+    show_live(&on.output.report, on.streams.view.live, |observer| {
         search_streams(&config, &search, observer)
     })
 }
@@ -141,7 +141,7 @@ pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Fai
     }
     let config = streams_config(on, args.duration, VARIANTS)?;
     let search = args.search.config(None, on.output.out.clone());
-    show_live(&on.output.report, on.streams.live, |observer| {
+    show_live(&on.output.report, on.streams.view.live, |observer| {
         compare_variants(&config, variants, &search, observer)
     })
 }
@@ -190,7 +190,7 @@ fn streams_config(
 
 /// Refuses options of streams that agents do not have.
 fn not_on_agents(streams: &StreamsArgs) -> Result<(), Failure> {
-    if streams.live {
+    if streams.view.live {
         return Err(not_for_agents("live"));
     }
     if streams.realtime {
@@ -245,7 +245,7 @@ fn players_config(
     let of_storage = [
         ("realtime", streams.realtime),
         ("busy-poll", streams.busy_poll),
-        ("live", streams.live),
+        ("live", streams.view.live),
         ("endpoint", target.endpoint.is_some()),
         ("region", target.region.is_some()),
         ("destroy", target.overwrite.destroy),
