@@ -4,6 +4,7 @@
 //! ```text
 //!   offers, best first ── one fits ──────────────▶ admitted, now
 //!        │ none            memory is short: one fits with less for sockets ──▶ admitted, now
+//!        │                   or if the longest interval is given up
 //!        │                 viewers have gone: one fits in their place ───────▶ admitted, now
 //!        │                 a patient viewer: one fits later ──▶ admitted, booked for then
 //!        └─────────────────────────────────────────────────────▶ refused: what is short, and when
@@ -76,7 +77,10 @@ impl Engine {
             Ok(choice) if choice.offer > 0 => {
                 return Ok(self.choose_better_offer(now, request, choice));
             }
-            Ok(choice) => return Ok(self.pace(choice, max_wait)),
+            Ok(choice) => {
+                let choice = self.with_narrow_sockets_first(now, request, choice);
+                return Ok(self.pace(choice, max_wait));
+            }
             Err(Rejection::Unusable(reason)) => return Err(Self::refusal_of_unusable(reason)),
             Err(Rejection::Short(rejected)) => rejected,
         };
@@ -154,6 +158,21 @@ impl Engine {
             }
         }
         chosen
+    }
+
+    // Sockets are given less before an interval is given up.
+    fn with_narrow_sockets_first(
+        &mut self,
+        now: Moment,
+        request: &AdmitRequest,
+        choice: Choice,
+    ) -> Choice {
+        let candidate = &choice.accepted.candidate;
+        if candidate.gives_up.is_none() {
+            return choice;
+        }
+        let who = GiveWay::for_shortfalls([(candidate.placement(), Resource::Memory)]);
+        self.fit_with_narrow_sockets(now, request, &who).unwrap_or(choice)
     }
 
     // The offer that fits if the sockets of these sessions are given one piece of each track at a

@@ -121,8 +121,9 @@ impl Engine {
         let reserve = if session.reserve < before { least_reserve(wide) } else { wide };
         let reserve = reserve.max(session.unsent);
         let demand = self.streams.bookings.demand_of(&mut streams, reserve);
-        let (sent, is_new) = (None, false);
-        let candidate = Candidate { layout, replica, copies, streams, demand, sent, is_new };
+        let (sent, is_new, gives_up) = (None, false, None);
+        let candidate =
+            Candidate { layout, replica, copies, streams, demand, sent, is_new, gives_up };
         let wait = self.replace_booking(now, id, all, candidate)?;
         let number = self.requests[&request].number;
         let session = &mut self.sessions[&id];
@@ -220,7 +221,7 @@ impl Engine {
         let fits = self
             .streams
             .evaluate(&candidate)
-            .or_else(|short| self.streams.evaluate_without_readahead(now, &candidate, short));
+            .or_else(|short| self.streams.evaluate_with_less(now, &mut candidate, short));
         let shortfall = match fits {
             Ok(approval) => return Ok((candidate.accepted(approval), 0)),
             Err(shortfall) => shortfall,

@@ -14,7 +14,7 @@
 
 use super::disk::{Chosen, Disk};
 use super::{Bookings, EARLY_SLOTS, Placement};
-use crate::engine::stream::Stream;
+use crate::engine::stream::{Stream, StreamId};
 use crate::engine::{Layout, ReadId, Resource};
 use scheduler::admission::Policy;
 use scheduler::{
@@ -41,6 +41,8 @@ pub(in crate::engine) struct Candidate {
     pub(in crate::engine) sent: Option<Demand>,
     /// Whether it is a new session: of memory that a disk is to give back it gets nothing.
     pub(in crate::engine) is_new: bool,
+    /// The follower whose interval is given up for it: see `streams::given_up`.
+    pub(in crate::engine) gives_up: Option<StreamId>,
 }
 
 /// A positive evaluation of a demand on one disk. It is valid until the next change to the books.

@@ -80,22 +80,33 @@ impl Stream {
         }
     }
 
-    /// Keeps its pieces by the clock `keeps` from now on, and those that it holds at least to the
-    /// end of slot `earliest` and of the slots in `late`. Its place in the books must be changed at
-    /// the same time.
-    pub(in crate::engine) fn keep_until(
+    /// Keeps its pieces as long as these followers need them, and those that it holds at least to
+    /// the end of slot `earliest`. Its place in the books must be changed at the same time. Returns
+    /// whether anything changes.
+    pub(in crate::engine) fn keep_as_need(
         &mut self,
-        keeps: Option<PlayoutClock>,
+        followers: &[&Self],
         earliest: SlotIndex,
-        late: &[(u32, Option<SlotIndex>)],
-    ) {
+    ) -> bool {
+        let clocks = followers.iter().map(|follower| follower.release_clock());
+        let keeps = clocks.reduce(|one, other| one.kept_as_long_as_both(&other));
+        let keeps = keeps.map(|clock| self.timing.kept_as_long_as_both(&clock));
+        // Of unread pieces and of held ones the release moves the same way, if at all.
+        if keeps.is_none_or(|keeps| keeps == self.release_clock()) {
+            return false;
+        }
         self.keeps = keeps;
-        for (number, slot) in late {
-            let release = self.due(*number).release.max(earliest);
-            if let Some(Hold::Held { piece, .. }) = self.hold_mut(*number) {
-                piece.release = slot.map_or(release, |slot| release.max(slot));
+        let held: Vec<u32> = self.held().map(|(_, piece)| piece.piece).collect();
+        for number in held {
+            // A follower may hold a piece for longer that came late.
+            let holds = |follower: &&Self| follower.held_piece(number).map(|held| held.release);
+            let late = followers.iter().filter_map(holds).max();
+            let release = self.due(number).release.max(earliest);
+            if let Some(Hold::Held { piece, .. }) = self.hold_mut(number) {
+                piece.release = late.map_or(release, |late| release.max(late));
             }
         }
+        true
     }
 
     /// A piece that it holds, with its slots.
@@ -162,6 +173,19 @@ impl Stream {
             }
         }
         absorbed
+    }
+
+    /// Goes on without its feed, and reads what is unread itself. Its place in the books must be
+    /// changed at the same time. Returns what it followed.
+    pub(in crate::engine) fn leave_feed(&mut self) -> Option<Fed> {
+        let fed = self.fed.take()?;
+        // The last piece of its patch is followed by a read of the same stream again.
+        let last = fed.from.saturating_sub(1);
+        let followed_after = self.due(last).followed_after;
+        if let Some(Hold::Held { piece, .. }) = self.hold_mut(last) {
+            piece.followed_after = followed_after;
+        }
+        Some(fed)
     }
 
     /// The next piece cannot be had. Returns its deadline, unless it was counted before.

@@ -27,13 +27,11 @@ impl Streams {
         &mut self,
         candidate: &Candidate,
     ) -> Result<Approval, Shortfall> {
-        match candidate.sent {
-            Some(_) => self.evaluate_following(candidate),
-            None => {
-                let terms = self.terms_for(candidate);
-                self.evaluate_on(candidate.placement(), &candidate.demand, terms)
-            }
+        if candidate.sent.is_some() || candidate.gives_up.is_some() {
+            return self.evaluate_with_feeds(candidate);
         }
+        let terms = self.terms_for(candidate);
+        self.evaluate_on(candidate.placement(), &candidate.demand, terms)
     }
 
     /// The terms of the configured policy for a candidate.
@@ -170,6 +168,9 @@ impl Streams {
         let Accepted { candidate, approval } = accepted;
         let disk = approval.disk;
         self.adopt(approval);
+        if let Some(follower) = candidate.gives_up {
+            self.give_up_interval(self.bookings.now(), follower);
+        }
         let follows = candidate.sent.is_some();
         if !follows {
             self.bookings.book_demand(disk, &candidate.demand);

@@ -52,6 +52,8 @@
 //!    hold pieces of different places, which the feed has let go since.
 //! 6. *All have gone.* A feed whose followers are all revocable is off the books while a newcomer
 //!    is decided on, if it does not fit otherwise. It ends with them, or is back as it was.
+//! 7. *Given up.* Where memory is short, the last follower of a feed may get a stream of its own:
+//!    see `given_up`.
 //!
 //! Policies that look at each slot alone do not share: they count what was booked for a slot, read
 //! or not, and a feed is off their books while a newcomer that follows it is decided on.
@@ -75,7 +77,7 @@ use units::{Moment, SlotIndex};
 pub(in crate::engine) struct Feed {
     pub(super) stream: Stream,
     /// The feed's followers. One that is off the books during a decision is in the list.
-    followers: Vec<StreamId>,
+    pub(super) followers: Vec<StreamId>,
 }
 
 /// Newcomers that follow.
@@ -108,7 +110,8 @@ impl Streams {
         let demand = self.bookings.demand_of(&mut streams, reserve);
         let (layout, copies) = (Arc::clone(&candidate.layout), Arc::clone(&candidate.copies));
         let (replica, sent, is_new) = (None, Some(sent), candidate.is_new);
-        Some(Candidate { layout, replica, copies, streams, demand, sent, is_new })
+        let gives_up = None;
+        Some(Candidate { layout, replica, copies, streams, demand, sent, is_new, gives_up })
     }
 
     // The stream or feed that reads a track for a viewer ahead of this one, with the least interval
@@ -135,24 +138,33 @@ impl Streams {
 
     // Whether a stream waits for a read that was due before the present slot. No evaluation looks
     // at when such a read is made, and a follower may need it in time.
-    fn is_behind(&self, stream: &Stream) -> bool {
+    pub(super) fn is_behind(&self, stream: &Stream) -> bool {
         let slot = self.bookings.slot();
         let mut late = stream.held().filter(|(_, piece)| piece.due < slot);
         stream.next_read().is_some_and(|piece| piece.due < slot)
             || late.any(|(read, _)| self.is_reading(read))
     }
 
-    /// Whether a candidate that follows fits, with the streams ahead of it kept for as long as it
-    /// needs them.
-    pub(super) fn evaluate_following(
+    /// Whether a candidate fits that follows, or that another follower gives up its interval for:
+    /// with the streams ahead of it kept for as long as it needs them, and that one's feed without
+    /// it.
+    pub(super) fn evaluate_with_feeds(
         &mut self,
         candidate: &Candidate,
     ) -> Result<Approval, Shortfall> {
-        let sent = candidate.sent.as_ref().expect("known of followers");
-        self.bookings.check_network(sent)?;
-        // With the leaders off the books, and what they become in the demand.
+        self.bookings.check_network(candidate.sent.as_ref().unwrap_or(&candidate.demand))?;
+        // With all that changes off the books, and what it becomes in the demand.
         let mut demand = candidate.demand.clone();
         let mut off = Vec::new();
+        if let Some(follower) = candidate.gives_up {
+            let (feed, own) = self.without_interval(follower);
+            for stream in [&feed, &own] {
+                demand.add_track(stream.booked_unread());
+                stream.booked_held().for_each(|piece| demand.add_held(piece));
+            }
+            let fed = self[&follower].fed.expect("it follows");
+            off.extend([self.take_off(fed.feed), self.take_off(follower)]);
+        }
         for follower in &candidate.streams {
             let Some(Fed { feed, .. }) = follower.fed else { continue };
             let mut changed = self[&feed].clone();
@@ -355,7 +367,7 @@ impl Streams {
     }
 
     // Some of the followers of a feed have left.
-    fn leave_feed(&mut self, now: Moment, feed: StreamId) {
+    pub(super) fn leave_feed(&mut self, now: Moment, feed: StreamId) {
         if self.feeds[&feed].followers.is_empty() {
             let off = self.take_off(feed);
             return self.end_feeds(vec![off]);
@@ -374,25 +386,11 @@ impl Streams {
         if here.len() < followers.len() {
             return;
         }
-        let clocks = here.iter().map(|follower| follower.release_clock());
-        let keeps = clocks.reduce(|one, other| one.kept_as_long_as_both(&other));
-        let keeps = keeps.map(|clock| stream.timing.kept_as_long_as_both(&clock));
-        // Of unread pieces and of held ones the release moves the same way, if at all.
-        if keeps.is_none_or(|keeps| keeps == stream.release_clock()) {
-            return;
+        let mut changed = stream.clone();
+        if changed.keep_as_need(&here, self.bookings.slot()) {
+            let OffBooks::Feed(id, off) = self.take_off(feed) else { unreachable!("it is a feed") };
+            self.put_on(OffBooks::Feed(id, Feed { stream: changed, ..off }));
         }
-        let held = stream.held().map(|(_, piece)| piece.piece);
-        let late = held.map(|piece| {
-            let release = |follower: &&Stream| follower.held_piece(piece).map(|held| held.release);
-            (piece, here.iter().filter_map(release).max())
-        });
-        let late: Vec<(u32, Option<SlotIndex>)> = late.collect();
-        let earliest = self.bookings.slot();
-        let OffBooks::Feed(id, mut changed) = self.take_off(feed) else {
-            unreachable!("it is a feed")
-        };
-        changed.stream.keep_until(keeps, earliest, &late);
-        self.put_on(OffBooks::Feed(id, changed));
     }
 
     /// Takes the feeds off the books all of whose followers are off them.

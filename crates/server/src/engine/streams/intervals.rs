@@ -4,51 +4,80 @@
 //!   follow     memory: the interval, and what its sockets may hold       disk: nothing
 //!   alone      memory: what a stream holds, and what its sockets may     disk: its share
 //!
-//!   memory     │ sockets │ streams │ intervals │ room for intervals │ as many more streams as │
-//!              │         │         │           │                    │ the disk has room for   │
+//!   memory     │ sockets │ streams │ intervals │ room for intervals │ a third of the streams that │
+//!              │         │         │           │                    │ the disk still has room for │
 //! ```
 //!
-//! An interval of ten seconds saves as many reads as one of a second, so short ones are to be taken
-//! first (generalised interval caching: see `feeds`). A cache that has filled may drop a long one
-//! for a short one; here each interval is kept to its end, and nobody knows which will come. Two
-//! rules take the place of that knowledge:
+//! An interval of ten seconds saves as many reads as one of a second, so the shortest are to be
+//! kept (generalised interval caching: see `feeds`). A newcomer follows if there is room for its
+//! interval. If there is not, a longer interval is given up for it (`given_up`). If there is none,
+//! the newcomer gets a stream of its own.
 //!
-//! - The memory that a full disk needs for its streams is kept for them. Otherwise intervals would
-//!   fill it, and viewers who cannot follow would be refused beside an idle disk.
-//! - An interval may take a part of the room that is left, so the fuller memory is, the shorter an
-//!   interval must be.
+//! Of the memory that a full disk needs for its streams a part is kept ([`KEPT_PART`]): one that
+//! comes when all is full of intervals has one given up for it, but the disk then needs room for
+//! two. Where intervals would have to be given up, sockets are first given less (`admission`).
 //!
 //! A newcomer that does not fit in the way that is tried first is evaluated in the other, so the
 //! rules decide on what it costs, not on whether it is admitted.
 
 use super::{Streams, least_reserve};
 use crate::engine::bookings::disk::{Playing, WHOLE_DISK};
-use crate::engine::bookings::evaluate::Candidate;
+use crate::engine::bookings::evaluate::{Approval, Candidate};
 use crate::engine::stream::Stream;
 
 impl Streams {
-    /// Whether a newcomer is to follow rather than to have a stream of its own, if both fit.
-    pub(super) fn follows_first(&self, alone: &Candidate, following: &Candidate) -> bool {
+    /// The approval of a newcomer that follows, if that is to be tried before a stream of its own:
+    /// there is room for its interval, or a longer one is given up for it.
+    pub(super) fn evaluate_following_first(
+        &mut self,
+        alone: &Candidate,
+        following: &mut Candidate,
+    ) -> Option<Approval> {
         let interval = |stream: &Stream| {
             let leader = &self[&stream.fed?.feed];
             Some(stream.bytes_in(stream.timing.keeps_longer_by(&leader.release_clock())))
         };
         let intervals: u64 = following.streams.iter().filter_map(interval).sum();
         let takes = intervals + following.demand.reserve;
-        let own = held_by(alone) + least_reserve(alone.demand.reserve);
-        takes <= own + self.room_for_intervals(alone, own) / LONGEST_INTERVAL_PART
+        let own = own_bytes(alone);
+        if takes <= own.max(self.room_for_intervals(alone)) {
+            return self.evaluate(following).ok();
+        }
+        // Shorter by what the stream takes that the other then needs, so that memory is won.
+        self.evaluate_giving_up(following, takes + own)
     }
 
-    // Bytes that are left for intervals, if as many more viewers like this one come as the disk has
-    // room for, each with a stream of its own that needs so many bytes.
-    fn room_for_intervals(&self, alone: &Candidate, own: u64) -> u64 {
+    /// The approval of a candidate that memory is short for, if an interval of more than `least`
+    /// bytes is given up for it.
+    pub(super) fn evaluate_giving_up(
+        &mut self,
+        candidate: &mut Candidate,
+        least: u64,
+    ) -> Option<Approval> {
+        candidate.gives_up = self.longest_interval(candidate, least);
+        candidate.gives_up?;
+        let approval = self.evaluate(candidate).ok();
+        candidate.gives_up = candidate.gives_up.filter(|_| approval.is_some());
+        approval
+    }
+
+    /// Whether intervals leave no room for a stream of its own.
+    pub(super) fn lacks_room(&self, alone: &Candidate) -> bool {
+        let intervals = self.bookings.disks[alone.disk()].playing.intervals;
+        intervals > 0 && self.room_for_intervals(alone) < own_bytes(alone)
+    }
+
+    // Bytes that are left for intervals, if a part of the viewers like this one come that the disk
+    // has room for, each with a stream of its own.
+    fn room_for_intervals(&self, alone: &Candidate) -> u64 {
         let disk = &self.bookings.disks[alone.disk()];
         let Playing { rate, intervals } = disk.playing;
         let each: u64 = alone.streams.iter().map(|stream| Playing::of(stream).rate).sum();
         let streams = rate / each.max(1);
         let share = disk.share_of(&alone.demand);
         let more = (WHOLE_DISK / share.max(1)).saturating_sub(streams);
-        let kept = streams.saturating_mul(held_by(alone)).saturating_add(more.saturating_mul(own));
+        let later = (more / KEPT_PART).saturating_mul(own_bytes(alone));
+        let kept = streams.saturating_mul(held_by(alone)).saturating_add(later);
         let taken = disk.dispatcher.books.reserved() + intervals;
         disk.memory.saturating_sub(taken.saturating_add(kept))
     }
@@ -60,17 +89,22 @@ impl Streams {
     }
 }
 
+/// Bytes that a stream of its own takes at least, about.
+pub(in crate::engine) fn own_bytes(alone: &Candidate) -> u64 {
+    held_by(alone) + least_reserve(alone.demand.reserve)
+}
+
 // Bytes that the schedule holds for streams of their own, about: of each track a piece that is
-// being sent, and what is read for the next two slots.
+// being sent, one that is being read, and what is due in the next two slots.
 fn held_by(alone: &Candidate) -> u64 {
     let of = |stream: &Stream| {
         let piece = stream.layout.tracks[usize::from(stream.track)].piece;
-        u64::from(piece) + stream.bytes_in(stream.timing.slot * 2)
+        u64::from(piece) * 2 + stream.bytes_in(stream.timing.slot * 2)
     };
     alone.streams.iter().map(of).sum()
 }
 
-/// An interval takes at most this part of the room that is left for intervals. The smaller it is,
-/// the more are admitted of an audience by Zipf, and the more the disk reads for each: see the
-/// simulator's test `popular`.
-const LONGEST_INTERVAL_PART: u64 = 16;
+/// Memory is kept for one in so many of the streams that the disk has room for beside those that it
+/// reads for. The larger this is, the less the disk reads for an audience that shares titles, and
+/// the fewer are admitted of one that nearly fills the disk: see the simulator's test `popular`.
+const KEPT_PART: u64 = 3;

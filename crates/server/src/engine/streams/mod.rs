@@ -22,6 +22,7 @@ mod awaited;
 mod best_effort;
 mod evaluate;
 mod feeds;
+mod given_up;
 mod intervals;
 mod look_ahead;
 mod memory;

@@ -8,6 +8,7 @@
 //! ```
 
 use super::Streams;
+use super::intervals::own_bytes;
 use crate::engine::bookings::evaluate::{Accepted, Approval, Candidate, Shortfall};
 use crate::engine::pieces::{curve, validate};
 use crate::engine::stream::Stream;
@@ -88,7 +89,7 @@ impl Streams {
             }
             // Other streams give up read-ahead only where no placement fits without that.
             for both in short {
-                let ShortBothWays { alone: candidate, shortfall, following } = *both;
+                let ShortBothWays { alone: mut candidate, shortfall, following } = *both;
                 let mut lacks_memory = shortfall.lacks_memory();
                 if let Some((following, short)) = following {
                     lacks_memory |= short.lacks_memory();
@@ -102,7 +103,7 @@ impl Streams {
                     self.put_candidate(following);
                 }
                 let dropped = match drops_readahead {
-                    true => self.evaluate_without_readahead(now, &candidate, shortfall),
+                    true => self.evaluate_with_less(now, &mut candidate, shortfall),
                     false => Err(shortfall),
                 };
                 match dropped {
@@ -126,7 +127,7 @@ impl Streams {
     // Evaluates a candidate as a follower of viewers ahead and alone, first whichever is likely to
     // leave more room for others. If it fits neither way: both ways with their shortfalls.
     fn evaluate_both_ways(&mut self, mut alone: Candidate) -> Result<Accepted, Box<ShortBothWays>> {
-        let Some(following) = self.following(&alone) else {
+        let Some(mut following) = self.following(&alone) else {
             return match self.evaluate_alone(&mut alone) {
                 Ok(approval) => Ok(alone.accepted(approval)),
                 Err(shortfall) => {
@@ -134,9 +135,7 @@ impl Streams {
                 }
             };
         };
-        if self.follows_first(&alone, &following)
-            && let Ok(approval) = self.evaluate(&following)
-        {
+        if let Some(approval) = self.evaluate_following_first(&alone, &mut following) {
             self.put_candidate(alone);
             return Ok(following.accepted(approval));
         }
@@ -167,8 +166,11 @@ impl Streams {
         let mut following = self.following(alone)?;
         // That of the whole session, with the tracks in which it goes on.
         following.demand.reserve = alone.demand.reserve;
-        let first = self.follows_first(alone, &following) || self.evaluate(alone).is_err();
-        if first && let Ok(approval) = self.evaluate(&following) {
+        let mut approval = self.evaluate_following_first(alone, &mut following);
+        if approval.is_none() && self.evaluate(alone).is_err() {
+            approval = self.evaluate(&following).ok();
+        }
+        if let Some(approval) = approval {
             return Some(following.accepted(approval));
         }
         self.put_candidate(following);
@@ -176,18 +178,45 @@ impl Streams {
     }
 
     // Evaluates a candidate with the leads of its tracks gathered; if it does not fit, without; if
-    // memory is short, with less for its sockets.
+    // memory is short, with less for its sockets, and where intervals have it, with one given up.
     fn evaluate_alone(&mut self, alone: &mut Candidate) -> Result<Approval, Shortfall> {
+        let lacks_room = self.lacks_room(alone);
+        let least = own_bytes(alone);
+        if lacks_room {
+            alone.demand.reserve = least_reserve(alone.demand.reserve);
+        }
         let mut result = self.evaluate(alone);
         if result.is_err() && alone.gathers_leads() {
             self.bookings.gather_leads(alone, false);
             result = self.evaluate(alone);
         }
-        if result.as_ref().is_err_and(Shortfall::lacks_memory) {
-            alone.demand.reserve = least_reserve(alone.demand.reserve);
-            result = self.evaluate(alone);
+        match result {
+            // Where read-ahead has the memory, no interval need be given up for it.
+            Err(short) if short.lacks_memory() && lacks_room => {
+                self.evaluate_giving_up(alone, least).ok_or(short)
+            }
+            Err(short) if short.lacks_memory() => {
+                alone.demand.reserve = least_reserve(alone.demand.reserve);
+                self.evaluate(alone)
+            }
+            result => result,
         }
-        result
+    }
+
+    /// Evaluates once more a candidate that memory is short for, with read-ahead of other streams
+    /// dropped, and then with the longest interval given up.
+    pub(in crate::engine) fn evaluate_with_less(
+        &mut self,
+        now: Moment,
+        candidate: &mut Candidate,
+        shortfall: Shortfall,
+    ) -> Result<Approval, Shortfall> {
+        let result = self.evaluate_without_readahead(now, candidate, shortfall);
+        if !result.as_ref().is_err_and(Shortfall::lacks_memory) {
+            return result;
+        }
+        let least = own_bytes(candidate);
+        self.evaluate_giving_up(candidate, least).ok_or(shortfall)
     }
 
     // A candidate is not used.
@@ -252,7 +281,8 @@ impl Streams {
         let (layout, copies) = (layout.clone(), Arc::clone(copies));
         let demand = self.bookings.demand_of(&mut streams, reserve_for(&layout, tracks));
         let (replica, sent, is_new) = (*replica, None, true);
-        Ok(Candidate { layout, replica, copies, streams, demand, sent, is_new })
+        let gives_up = None;
+        Ok(Candidate { layout, replica, copies, streams, demand, sent, is_new, gives_up })
     }
 }
 

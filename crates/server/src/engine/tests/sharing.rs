@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Viewers of title 1 who come one slot after the other, and ask for each piece as it is due.
+/// Viewers who come one slot after the other, most of them to title 1, and ask for each piece as it
+/// is due.
 struct Crowd {
     fixture: Fixture,
     /// The viewers' sessions, each with the next piece that it asks for.
@@ -15,7 +16,11 @@ impl Crowd {
     }
 
     fn comes(&mut self) -> Result<SessionId, Refusal> {
-        let viewer = self.fixture.admit(1)?;
+        self.comes_to(1)
+    }
+
+    fn comes_to(&mut self, title: u64) -> Result<SessionId, Refusal> {
+        let viewer = self.fixture.admit(title)?;
         self.viewers.push((viewer, 0));
         Ok(viewer)
     }
@@ -24,6 +29,11 @@ impl Crowd {
         self.viewers.retain(|(other, _)| *other != viewer);
         self.fixture.engine.close(self.fixture.now, viewer);
         self.fixture.drain();
+    }
+
+    fn follows(&self, viewer: SessionId) -> bool {
+        let streams = &self.fixture.engine.sessions[&viewer].streams;
+        streams.iter().any(|id| self.fixture.engine.streams[id].fed.is_some())
     }
 
     /// A slot passes, in which each viewer asks for one piece.
@@ -188,4 +198,95 @@ fn followers_get_second_pieces_of_sockets_where_the_disk_is_full_and_memory_shor
     let followers = std::iter::repeat_with(|| crowd.comes()).take_while(Result::is_ok).count();
     assert_eq!(followers, 5, "one of them has the second piece of the first socket");
     crowd.ends();
+}
+
+/// What happens in the slot after an interval may have been given up.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    AllPlayOn,
+    ItsFollowerSeeks,
+    ItsFollowerPauses,
+    ItsFollowerLeaves,
+    ItsLeaderLeaves,
+    TheNewcomerLeaves,
+    AnotherComes,
+}
+
+/// Where a newcomer finds memory short.
+#[derive(Clone, Copy, Debug)]
+struct Short {
+    /// Reads of the disk in a slot, and pieces that memory has room for.
+    reads: u32,
+    buffers: u64,
+    /// Slots between two viewers of title 1, of whom the second follows the first.
+    apart: u32,
+    /// Slots between a viewer of title 2 and the newcomer to it.
+    behind: u32,
+}
+
+#[test]
+fn a_long_interval_is_given_up_for_a_newcomer_and_nobody_is_late() {
+    use Then::*;
+    let short = |reads, buffers, apart, behind| Short { reads, buffers, apart, behind };
+    // Whether the interval is given up, and the newcomer follows; `None`: it is refused.
+    let cases = [
+        (short(8, 25, 14, 5), Some((true, true))),
+        (short(3, 31, 14, 7), Some((true, true))),
+        // The newcomer's interval is not much shorter, so it gets a stream of its own.
+        (short(8, 27, 10, 5), Some((true, false))),
+        (short(4, 27, 10, 5), Some((true, false))),
+        // The disk has no room for two more streams.
+        (short(3, 27, 10, 5), None),
+        (short(2, 38, 14, 7), None),
+        // There is room for both.
+        (short(8, 45, 14, 5), Some((false, true))),
+    ];
+    let after = [
+        AllPlayOn,
+        ItsFollowerSeeks,
+        ItsFollowerPauses,
+        ItsFollowerLeaves,
+        ItsLeaderLeaves,
+        TheNewcomerLeaves,
+        AnotherComes,
+    ];
+    for (short, expected) in cases {
+        after.into_iter().for_each(|then| short.play(expected, then));
+    }
+}
+
+impl Short {
+    fn play(self, expected: Option<(bool, bool)>, then: Then) {
+        let mut crowd = Crowd::new(config(self.reads, self.buffers));
+        let leader = crowd.comes().expect("the first");
+        (0..self.apart).for_each(|_| crowd.plays());
+        let follower = crowd.comes().expect("a follower");
+        crowd.plays();
+        crowd.comes_to(2).expect("a stream of its own");
+        (0..self.behind).for_each(|_| crowd.plays());
+        assert!(crowd.follows(follower), "{self:?}");
+        let newcomer = crowd.comes_to(2).ok();
+        let found = newcomer.map(|id| (!crowd.follows(follower), crowd.follows(id)));
+        assert_eq!(found, expected, "{self:?}");
+        assert!(newcomer.is_some() || crowd.follows(follower), "a refusal leaves no trace");
+        crowd.plays();
+        match then {
+            Then::AllPlayOn => {}
+            Then::ItsFollowerSeeks => {
+                let of = |(id, _): &&mut (SessionId, u32)| *id == follower;
+                crowd.viewers.iter_mut().filter(of).for_each(|(_, next)| *next += 5);
+            }
+            Then::ItsFollowerPauses => {
+                let at = crowd.viewers.iter().position(|(id, _)| *id == follower);
+                let paused = crowd.viewers.remove(at.expect("it plays"));
+                (0..6).for_each(|_| crowd.plays());
+                crowd.viewers.push(paused);
+            }
+            Then::ItsFollowerLeaves => crowd.leaves(follower),
+            Then::ItsLeaderLeaves => crowd.leaves(leader),
+            Then::TheNewcomerLeaves => newcomer.into_iter().for_each(|id| crowd.leaves(id)),
+            Then::AnotherComes => drop(crowd.comes_to(2)),
+        }
+        crowd.ends();
+    }
 }
