@@ -5,7 +5,8 @@
 //! ftyp | moov | mdat header | second 0: track a, track b | second 1: track a, track b | ...
 //! ```
 //! The LDUs of a track in one second of the title are contiguous (a chunk in ISO's terms), so that
-//! a player needs little buffer and each stored slice is long.
+//! a player needs little buffer and each stored slice is long. Within a second, the track comes
+//! first whose LDUs begin first.
 
 use super::body::{Body, Slice};
 use super::media_segment::write_mdat_header;
@@ -25,7 +26,9 @@ use units::{MediaTime, Timescale};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     /// The second of the title that they belong to.
-    pub(super) second: u64,
+    second: u64,
+    /// The time of the title at which the first of them is decoded; zero for priming.
+    begins: MediaTime,
     /// Byte range of the LDUs in the track's data.
     pub(super) bytes: Range<u64>,
     ldus: Range<usize>,
@@ -66,7 +69,10 @@ pub(super) fn chunks(track: &TrackIndex, line: &Timeline) -> Vec<Chunk> {
                 chunk.ldus.end = i + 1;
                 chunk.bytes.end = end;
             }
-            None => chunks.push(Chunk { second, bytes: ldu.offset..end, ldus: i..i + 1 }),
+            None => {
+                let (begins, bytes) = (line.time(at), ldu.offset..end);
+                chunks.push(Chunk { second, begins, bytes, ldus: i..i + 1 });
+            }
         }
     }
     chunks
@@ -129,14 +135,17 @@ impl Pcm {
     }
 }
 
-/// The chunks as (part, chunk) in the order of the file: by second, then by part.
+/// The chunks as (part, chunk) in the order of the file: by time, then by part. A track that begins
+/// late follows the others within its first second, too: players that read the file from its
+/// beginning take the first LDU for the start of the clock, and drop what they find later and is
+/// earlier.
 fn interleave(parts: &[MovieTrack<'_>]) -> Vec<(usize, usize)> {
     let mut order: Vec<_> = parts
         .iter()
         .enumerate()
         .flat_map(|(p, part)| (0..part.chunks.len()).map(move |chunk| (p, chunk)))
         .collect();
-    order.sort_by_key(|&(part, chunk)| (parts[part].chunks[chunk].second, part));
+    order.sort_by_key(|&(part, chunk)| (parts[part].chunks[chunk].begins, part));
     order
 }
 

@@ -10,7 +10,7 @@ use media::{
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
 use std::sync::Arc;
 use std::time::Duration;
-use units::Timescale;
+use units::{MediaTime, Timescale};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -161,14 +161,39 @@ fn a_segment_is_one_header_and_one_stored_slice_and_segments_cover_the_data() {
 #[test]
 fn a_progressive_file_is_interleaved_by_the_second() {
     let packaging = package(vec![pictures(75, |_| 10), sound(141)], SECOND);
-    let shown = format!("{:?}", packaging.progressive(&[0, 1]));
-    let stored: Vec<&str> =
-        shown.lines().filter_map(|line| line.split_once("track ")).map(|(_, s)| s).collect();
-    let order: Vec<char> = stored.iter().map(|slice| slice.chars().next().unwrap()).collect();
-    assert_eq!(order, ['0', '1', '0', '1', '0', '1'], "{shown}");
-    assert_eq!(stored[2], "0 250..500");
+    assert_eq!(order(&packaging), "010101");
+    assert_eq!(stored(&packaging.progressive(&[0, 1]), 0)[1], span(250, 500));
     // A single track is one run.
     assert_eq!(stored_runs(&packaging, &[1]), [1]);
+}
+
+// VLC drops the sound that lies behind pictures which are shown after it.
+#[test]
+fn a_track_that_begins_late_in_a_second_of_the_file_lies_behind_the_others() {
+    let waiting = |mut track: TrackIndex, millis: i64| {
+        let edit = |duration, media_time| media::Edit { duration, media_time };
+        let wait = edit(Some(MediaTime(millis * 1_000_000)), None);
+        track.description.edits = vec![wait, edit(None, Some(0))];
+        track
+    };
+    for (pictures_wait, sound_wait, wanted) in
+        [(0, 0, "010101"), (0, 920, "010101"), (920, 0, "101010"), (1500, 0, "1010")]
+    {
+        let tracks =
+            vec![waiting(pictures(75, |_| 10), pictures_wait), waiting(sound(141), sound_wait)];
+        let shown = order(&package(tracks, SECOND));
+        assert_eq!(shown, wanted, "pictures wait {pictures_wait} ms, the sound {sound_wait} ms");
+    }
+}
+
+/// The numbers of the tracks of the stored slices of the file with two tracks.
+fn order(packaging: &Packaging) -> String {
+    let body = packaging.progressive(&[0, 1]);
+    let stored = body.slices().iter().filter_map(|slice| match slice {
+        Slice::Stored { track, .. } => Some(track.to_string()),
+        Slice::Generated { .. } => None,
+    });
+    stored.collect()
 }
 
 fn stored_runs(packaging: &Packaging, tracks: &[u16]) -> Vec<usize> {
