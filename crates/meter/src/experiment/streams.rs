@@ -261,7 +261,7 @@ impl StartGate {
 
 /// The length of the last run of a search on a simulated disk, where it has fewer operations than
 /// [`MOST_OPERATIONS`].
-const A_DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Operations of that run at most: some seconds of simulation.
 const MOST_OPERATIONS: u64 = 10_000_000;
