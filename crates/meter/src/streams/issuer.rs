@@ -45,6 +45,8 @@ pub(super) struct Issuer<'a> {
     /// Streams that are followed since a delay, and their number.
     followed: Vec<Option<Box<PunctualRoom>>>,
     following: usize,
+    /// A delay with which an arrival is looked at: a notable one, or any while streams are followed.
+    looks_from: u64,
 }
 
 /// The time from which an operation could be submitted.
@@ -110,6 +112,7 @@ impl<'a> Issuer<'a> {
         // Where the queue may be full before a client's buffer is, the buffer alone does not tell
         // when there is room.
         let own_room = u64::from(plan.at_once) == u64::from(plan.streams) * u64::from(plan.buffer);
+        let notable = if own_room { nanos(plan.allowed()) / NOTABLE } else { u64::MAX };
         let mut issuer = Self {
             plan,
             lane: (lane as u64) << LANE,
@@ -129,7 +132,8 @@ impl<'a> Issuer<'a> {
             watch: ClockCache { at: origin, good_for: 1, left: 1 },
             unable: Able { since: Moment::ZERO, left: 0 },
             blocked_until: Moment::ZERO,
-            notable: if own_room { nanos(plan.allowed()) / NOTABLE } else { u64::MAX },
+            notable,
+            looks_from: notable,
             followed: Vec::new(),
             following: 0,
         };
@@ -260,10 +264,8 @@ impl<'a> Issuer<'a> {
         let inherited = (own + able.left).min(start.0.saturating_sub(intended.0));
         self.under_way[slot] =
             Some(IssuedRead { stream, frame, ask, intended, start, own, inherited });
-        if self.following > 0
-            && let Some(room) = &mut self.followed[index(stream)]
-        {
-            room.issued(frame, inherited);
+        if self.following > 0 {
+            self.follow_issued(stream, frame, inherited);
         }
         Ok(())
     }
@@ -274,10 +276,11 @@ impl<'a> Issuer<'a> {
     pub(super) fn arrived(&mut self, tag: u64, at: Moment, overslept: u64) -> IssuedRead {
         let slot = usize::try_from(tag & !(u64::MAX << LANE)).expect("an index");
         let mut asked = self.under_way[slot].take().expect("an arrival belongs to a request");
-        if self.following > 0 || asked.inherited + overslept >= self.notable {
-            asked.inherited = self.inherited(&asked, at, overslept);
+        let mut left = asked.inherited + overslept;
+        if left >= self.looks_from {
+            asked = self.follow_arrived(asked, at, overslept);
+            left = asked.inherited + overslept;
         }
-        let left = asked.inherited + overslept;
         // Until now there was no room, so that the meter could not have submitted anything.
         if self.free.is_empty() {
             self.unable_since(at, left);
@@ -295,16 +298,25 @@ impl<'a> Issuer<'a> {
         asked
     }
 
-    /// The meter's part of a frame's start, where the meter was late not long ago.
+    /// Takes a request of a stream that may be followed.
     #[cold]
-    fn inherited(&mut self, asked: &IssuedRead, at: Moment, overslept: u64) -> u64 {
+    fn follow_issued(&mut self, stream: u32, frame: u64, inherited: u64) {
+        if let Some(room) = &mut self.followed[index(stream)] {
+            room.issued(frame, inherited);
+        }
+    }
+
+    /// An operation with the meter's part of its start, where the meter was late not long ago. By
+    /// value, so that it stays in registers where the meter was not.
+    #[cold]
+    fn follow_arrived(&mut self, asked: IssuedRead, at: Moment, overslept: u64) -> IssuedRead {
         let notable = asked.inherited + overslept >= self.notable;
         let stream = asked.stream;
         // Allocated with the first delay.
         self.followed.resize_with(self.streams.len(), || None);
         let room = match &mut self.followed[index(stream)] {
             Some(room) => room,
-            None if !notable => return asked.inherited,
+            None if !notable => return asked,
             none => {
                 let all = self.under_way.iter().flatten().filter(|other| other.stream == stream);
                 let in_flight = all.map(|other| (other.frame, other.inherited));
@@ -312,13 +324,17 @@ impl<'a> Issuer<'a> {
                 none.insert(Box::new(PunctualRoom::new(self.plan.buffer, in_flight)))
             }
         };
-        let inherited = room.arrived(asked, at, overslept);
+        let inherited = room.arrived(&asked, at, overslept);
         if room.is_over(notable) {
             self.followed[index(stream)] = None;
             self.following -= 1;
         }
+        self.looks_from = if self.following > 0 { 0 } else { self.notable };
         // The storage kept the frame from being requested, which a client's room does not show.
-        if self.blocked_until > asked.intended { asked.inherited } else { inherited }
+        match self.blocked_until > asked.intended {
+            true => asked,
+            false => IssuedRead { inherited, ..asked },
+        }
     }
 }
 
