@@ -123,7 +123,7 @@ def fill(args, store, files, mounted):
 
 def tenuto(args, store, limits):
     command = [args.tenuto, "serve", store.device, "--listen", f"127.0.0.1:{args.port}", "--memory", str(args.memory)]
-    return Server(limits.command(command), args.port, "/healthz")
+    return Server(limits.command(command + args.serve.split()), args.port, "/healthz")
 
 
 def nginx(args, how, root, limits):
@@ -193,6 +193,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=55, help="duration of each run")
     parser.add_argument("--rate", type=int, default=100 << 20, help="bytes per second of the throttled disk")
     parser.add_argument("--memory", type=int, default=512 << 20, help="bytes")
+    parser.add_argument("--serve", default="", help="more options of `tenuto serve`: --serve='--wait 2s'")
     parser.add_argument("--keep", action="store_true", help="leave the devices' files for the next run")
     parser.add_argument("--tenuto", default="target/release/tenuto")
     parser.add_argument("--port", type=int, default=8471)
