@@ -45,7 +45,7 @@ pub(super) struct Issuer<'a> {
     /// Streams that are followed since a delay, and their number.
     followed: Vec<Option<Box<PunctualRoom>>>,
     following: usize,
-    /// A delay with which an arrival is looked at: a notable one, or any while streams are followed.
+    /// The delay from which an arrival is looked at: notable, or zero while streams are followed.
     looks_from: u64,
 }
 
