@@ -38,6 +38,8 @@ struct RoundTally {
     judged: u32,
     /// Whether a frame was late because of the storage.
     late: bool,
+    /// The longest response, in nanoseconds.
+    longest_response: u64,
 }
 
 impl<'a> StreamsTally<'a> {
@@ -154,18 +156,27 @@ impl<'a> StreamsTally<'a> {
     fn judge(&mut self, frame: u64, deadline: Moment, judged: &FrameVerdict) {
         let second = second_of(self.nanos(deadline));
         self.outcome.count_frame(second, judged);
-        let round = usize::try_from(frame).unwrap_or(usize::MAX);
-        self.outcome.raise_round(round, judged.response);
-        let tally = grown(&mut self.rounds, round);
+        let tally = grown(&mut self.rounds, usize::try_from(frame).unwrap_or(usize::MAX));
+        tally.longest_response = tally.longest_response.max(judged.response);
         // A round counts once, however many of its streams are late.
         if judged.late && !judged.by_meter && !std::mem::replace(&mut tally.late, true) {
             self.outcome.late_rounds += 1;
         }
         tally.judged += 1;
-        let complete = |round: &RoundTally| round.judged == self.plan.streams;
-        while self.rounds.get(self.complete_rounds).is_some_and(complete) {
-            self.complete_rounds += 1;
+        if tally.judged == self.plan.streams {
+            self.count_complete_rounds();
         }
+    }
+
+    fn count_complete_rounds(&mut self) {
+        let judged = self.rounds[self.complete_rounds..].iter().map(|round| round.judged);
+        self.complete_rounds += judged.take_while(|judged| *judged == self.plan.streams).count();
+    }
+
+    /// The longest response of each of the first `rounds` rounds.
+    fn round_times(&self, rounds: usize) -> Vec<Duration> {
+        let rounds = self.rounds[..rounds].iter();
+        rounds.map(|round| Duration::from_nanos(round.longest_response)).collect()
     }
 
     /// Whether the planned rounds are complete and the backlog does not grow. Computed once for
@@ -181,8 +192,7 @@ impl<'a> StreamsTally<'a> {
 
     fn growth(&self) -> Option<BacklogGrowth> {
         let planned = usize::try_from(self.plan.frames()).unwrap_or(usize::MAX);
-        let delays = &self.outcome.round_times[..self.complete_rounds];
-        growth(delays, planned, self.plan.allowed())
+        growth(&self.round_times(self.complete_rounds), planned, self.plan.allowed())
     }
 
     pub(super) fn progress(&self, now: Moment) -> RunProgress {
@@ -271,6 +281,7 @@ impl<'a> StreamsTally<'a> {
         StreamsOutcome {
             backlog_growth,
             rounds: self.rounds.len() as u64,
+            round_times: self.round_times(self.rounds.len()),
             streams: viewers.iter().map(OrderedStream::so_far).collect(),
             took: now.since(self.origin),
             complete,
