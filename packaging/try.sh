@@ -44,7 +44,8 @@ if [ "$kind" = deb ]; then
     [ "$pages" -gt 30 ]
     for file in /usr/share/bash-completion/completions/tenuto \
         /usr/share/zsh/vendor-completions/_tenuto \
-        /usr/share/fish/vendor_completions.d/tenuto.fish; do
+        /usr/share/fish/vendor_completions.d/tenuto.fish \
+        /usr/share/tenuto/alerts.yml /usr/share/tenuto/grafana.json; do
         step test -s "$file"
     done
 fi

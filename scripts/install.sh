@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs a built program with its manual pages, completions and systemd unit, or removes them.
+# Installs a built program with its manual pages, completions, systemd unit, alerts and board, or
+# removes them.
 #
 #   scripts/install.sh PROGRAM PREFIX [DESTDIR]
 #   scripts/install.sh --remove PREFIX [DESTDIR]
@@ -19,7 +20,9 @@ if [ "$program" = --remove ]; then
         "$root/share/zsh/site-functions/_tenuto" \
         "$root/share/fish/vendor_completions.d/tenuto.fish" \
         "$root/lib/systemd/system/tenuto.service" \
-        "$root/lib/sysusers.d/tenuto.conf"
+        "$root/lib/sysusers.d/tenuto.conf" \
+        "$root/share/tenuto/alerts.yml" "$root/share/tenuto/grafana.json"
+    [ ! -d "$root/share/tenuto" ] || rmdir --ignore-fail-on-non-empty "$root/share/tenuto"
     exit 0
 fi
 if [ ! -x "$program" ]; then
@@ -29,7 +32,7 @@ if [ ! -x "$program" ]; then
 fi
 umask 022
 for directory in bin share/man/man1 share/bash-completion/completions share/zsh/site-functions \
-    share/fish/vendor_completions.d lib/systemd/system lib/sysusers.d; do
+    share/fish/vendor_completions.d share/tenuto lib/systemd/system lib/sysusers.d; do
     mkdir -p "$root/$directory"
 done
 install -m 755 "$program" "$root/bin/tenuto"
@@ -41,3 +44,5 @@ rm -f "$root"/share/man/man1/tenuto-*.1
 sed "s|^ExecStart=/usr/local/bin/|ExecStart=$prefix/bin/|" "$here/packaging/tenuto.service" \
     >"$root/lib/systemd/system/tenuto.service"
 install -m 644 "$here/packaging/sysusers.conf" "$root/lib/sysusers.d/tenuto.conf"
+install -m 644 "$here/packaging/prometheus/alerts.yml" "$root/share/tenuto/alerts.yml"
+install -m 644 "$here/packaging/grafana/tenuto.json" "$root/share/tenuto/grafana.json"

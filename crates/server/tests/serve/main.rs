@@ -20,6 +20,7 @@ mod languages;
 mod leaving;
 mod lifecycle;
 mod memory;
+mod monitoring;
 mod playing;
 mod ranges;
 mod refusals;

@@ -1,0 +1,62 @@
+//! The metrics that a server exposes, against those that the documentation describes and that the
+//! alerts and the board in `packaging/` use.
+
+use crate::fixture::{TestStore, media};
+use std::collections::BTreeSet;
+
+const DOCUMENTED: &str = include_str!("../../../../docs/reference/metrics.md");
+const ALERTS: &str = include_str!("../../../../packaging/prometheus/alerts.yml");
+const BOARD: &str = include_str!("../../../../packaging/grafana/tenuto.json");
+
+/// The names in a text that begin with `tenuto_`.
+fn names(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+    words.filter(|word| word.starts_with("tenuto_")).collect()
+}
+
+/// The names that a server exposes. A counter or histogram is named in OpenMetrics without its
+/// suffix, and its samples with it.
+fn exposed() -> BTreeSet<String> {
+    let store = TestStore::with(&[&media().film]);
+    let serving = store.serve_with(|_| {});
+    let metrics = serving.client().get("/metrics").text().to_owned();
+    let mut exposed = BTreeSet::new();
+    for line in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = line.split_once(' ').unwrap();
+        let suffixes: &[&str] = match kind {
+            "counter" => &["_total"],
+            "histogram" => &["", "_bucket", "_sum", "_count"],
+            _ => &[""],
+        };
+        exposed.extend(suffixes.iter().map(|suffix| format!("{name}{suffix}")));
+    }
+    exposed
+}
+
+#[test]
+fn every_metric_is_documented_and_every_alert_and_plot_has_its_metric() {
+    let exposed = exposed();
+    let server = DOCUMENTED.split("## The meter's metrics").next().unwrap();
+    let documented = names(server);
+    let part_of_histogram = |name: &str| {
+        ["_bucket", "_sum", "_count"].iter().any(|suffix| {
+            name.strip_suffix(suffix).is_some_and(|histogram| documented.contains(histogram))
+        })
+    };
+    for name in &exposed {
+        assert!(
+            documented.contains(name.as_str()) || part_of_histogram(name),
+            "{name} is not in docs/reference/metrics.md"
+        );
+    }
+    let board: serde_json::Value = serde_json::from_str(BOARD).unwrap();
+    let board = board.to_string();
+    for (used, by) in
+        [(documented, "metrics.md"), (names(ALERTS), "alerts"), (names(&board), "board")]
+    {
+        assert!(used.len() >= 10, "{by}: {used:?}");
+        for name in used {
+            assert!(exposed.contains(name), "{by}: the server does not expose {name}");
+        }
+    }
+}
