@@ -5,6 +5,10 @@
 const byId = (id) => document.getElementById(id);
 const video = byId("video");
 
+// The token with which this page was opened, if the server wants one: its requests need it, too.
+const token = new URLSearchParams(location.search).get("token");
+const address = (url) => token ? `${url}?token=${encodeURIComponent(token)}` : url;
+
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);
   made.textContent = text;
@@ -49,12 +53,12 @@ async function play(title) {
   leave();
   if (!hls) {
     // The response is a redirect to a URL with a session token, or a refusal with its reason.
-    const answer = await fetch(title.mp4, { headers: { Range: "bytes=0-0" } });
+    const answer = await fetch(address(title.mp4), { headers: { Range: "bytes=0-0" } });
     if (!answer.ok) return refused(title, answer);
     video.src = answer.url;
     session = answer.url.replace(/\.mp4\?/, "/session?");
   } else {
-    video.src = title.hls;
+    video.src = address(title.hls);
   }
   byId("playing").textContent = title.name;
   try {
@@ -75,7 +79,7 @@ video.addEventListener("error", async () => {
   if (!video.error || !chosen) return;
   const title = chosen;
   // The element reports a refusal of the server and a codec without a decoder alike.
-  const answer = await fetch(title.hls);
+  const answer = await fetch(address(title.hls));
   if (!answer.ok) return refused(title, answer);
   const unknown = video.error && video.error.code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED;
   const why = unknown ? "it has no decoder for the title's codecs" : "decoding failed";
@@ -219,7 +223,7 @@ function showSessions(list) {
 
 async function refresh() {
   try {
-    const [titles, status, sessions] = await Promise.all(["/titles", "/status", "/sessions"].map(async (url) => (await fetch(url)).json()));
+    const [titles, status, sessions] = await Promise.all(["/titles", "/status", "/sessions"].map(async (url) => (await fetch(address(url))).json()));
     showTitles(titles.titles, status.playing);
     showNumbers(status);
     showDisks(status.disks);

@@ -44,6 +44,8 @@ pub struct ServerConfig {
     pub throttle: Option<BitRate>,
     /// Slow each store down to this disk model, seeks included.
     pub as_disk: Option<DiskModel>,
+    /// The JSON Web Key Set of the tokens that admit viewers; `None`: everybody is admitted.
+    pub tokens: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
     pub access_log: Option<PathBuf>,
     /// The most connections at a time; further ones are answered with a 503.
@@ -107,6 +109,7 @@ impl Default for ServerConfig {
             recalibrate_after: Some(Duration::from_secs(7 * 24 * 3600)),
             throttle: None,
             as_disk: None,
+            tokens: None,
             access_log: None,
             max_connections: 10_000,
             max_client_connections: None,

@@ -1,5 +1,6 @@
 //! Why a server did not start, or did not end in order.
 
+use crate::access::KeyFileError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,6 +28,9 @@ pub enum ServerError {
     /// The configuration is invalid; the message says what to change.
     #[error("{0}")]
     Config(Reason),
+    /// The keys of the tokens cannot be read.
+    #[error("the keys of --tokens: {0}")]
+    Keys(#[from] KeyFileError),
     /// A store cannot be served.
     #[error("{} cannot be served: {reason}", path.display())]
     Store {
@@ -45,6 +49,7 @@ impl Hinted for ServerError {
         match self {
             Self::Listen { .. } => Some("choose another address with --listen".to_owned()),
             Self::Io { source, .. } => source.hint(),
+            Self::Keys(error) => error.hint(),
             Self::Config(reason) | Self::Store { reason, .. } => reason.hint.clone(),
             Self::ThreadFailed(_) => Some("start it again and report this".to_owned()),
         }

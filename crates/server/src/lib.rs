@@ -9,6 +9,7 @@
     reason = "only `engine` is pure in this crate; it denies both again"
 )]
 
+pub mod access;
 mod background_io;
 mod buffer_memory;
 mod calibration;

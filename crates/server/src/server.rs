@@ -13,6 +13,7 @@
 //! HTTP threads; the other threads end when the last sender of their queue is dropped.
 
 use crate::ServerConfig;
+use crate::access::AccessControl;
 use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
 use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
@@ -61,6 +62,7 @@ impl Server {
         let known = limits.as_ref().map(MemoryLimits::read);
         let BufferMemory { size: memory, note: memory_note } = buffer_memory(config.memory, known)?;
         check(&config, memory)?;
+        let access = AccessControl::new(config.tokens.as_deref())?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listener = TcpListener::bind(config.listen)
             .map_err(|source| ServerError::Listen { address: config.listen, source })?;
@@ -83,7 +85,7 @@ impl Server {
         let clock = Clock::start();
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let workers = workers(&config, &listener)?;
-        let shared = shared(&config, &opened, methods, &workers, clock, log)?;
+        let shared = shared(&config, access, &opened, methods, &workers, clock, log)?;
         let handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
         let (opener, tasks) = Opener::new();
         threads.push(
@@ -310,6 +312,7 @@ fn workers(
 
 fn shared(
     config: &ServerConfig,
+    access: AccessControl,
     opened: &[PreparedStore],
     methods: Vec<String>,
     workers: &[PreparedWorker],
@@ -335,7 +338,7 @@ fn shared(
         wait: config.wait.min(ServerConfig::LONGEST_WAIT),
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
-    Ok(Arc::new(Shared::new(clock, library, sessions, log, info)))
+    Ok(Arc::new(Shared::new(clock, library, sessions, access, log, info)))
 }
 
 fn control(

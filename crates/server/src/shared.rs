@@ -1,6 +1,7 @@
 //! State that all threads of a server read: titles, sessions, counters, and the last published
 //! snapshot of the engine's status. No decision is made from it.
 
+use crate::access::AccessControl;
 use crate::clients::{ClientAddress, ClientCounts};
 use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) content: Library,
     pub(crate) sessions: SessionTable,
+    pub(crate) access: AccessControl,
     pub(crate) log: Log,
     pub(crate) http: HttpCounters,
     /// Seconds from admission to the first media bytes.
@@ -96,6 +98,7 @@ impl Shared {
         clock: Clock,
         content: Library,
         sessions: SessionTable,
+        access: AccessControl,
         log: Log,
         info: ServerInfo,
     ) -> Self {
@@ -103,6 +106,7 @@ impl Shared {
             clock,
             content,
             sessions,
+            access,
             log,
             http: HttpCounters::default(),
             // 10 ms to 20 s.

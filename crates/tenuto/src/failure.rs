@@ -4,6 +4,7 @@ use device::{DeviceError, DiskModelError};
 use meter::viewer::PlayError;
 use meter::{MeterError, MeterErrorKind};
 use server::ServerError;
+use server::access::KeyFileError;
 use store::StoreError;
 use units::{Hinted, Reason};
 
@@ -108,7 +109,7 @@ macro_rules! from_hinted {
     };
 }
 
-from_hinted!(DeviceError, DiskModelError, PlayError, ServerError);
+from_hinted!(DeviceError, DiskModelError, KeyFileError, PlayError, ServerError);
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@
 //! wait for one: media comes from the core as messages.
 
 mod answer;
+mod authorize;
 mod connection;
 mod error_response;
 mod range;

@@ -39,11 +39,13 @@ pub(crate) struct HttpRequest {
     pub(crate) path: Vec<String>,
     /// The query's names and values, decoded, in order.
     pub(crate) query: Vec<(String, String)>,
-    /// The target as received, for the log.
+    /// The target as received, without the value of a token, for the log.
     pub(crate) target: String,
     pub(crate) range: Option<ByteRange>,
     pub(crate) if_range: Option<String>,
     pub(crate) if_none_match: Option<String>,
+    /// The token of an `Authorization: Bearer` field, or of the query.
+    pub(crate) token: Option<String>,
     pub(crate) keep_alive: bool,
 }
 
@@ -110,10 +112,11 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         method,
         path: Vec::new(),
         query: Vec::new(),
-        target: target.to_owned(),
+        target: without_token(target),
         range: None,
         if_range: None,
         if_none_match: None,
+        token: None,
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.
         keep_alive: head.version == Some(1),
@@ -128,6 +131,10 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.if_range = Some(value.to_owned());
         } else if is("if-none-match") {
             request.if_none_match = Some(value.to_owned());
+        } else if is("authorization") {
+            // Other schemes are a proxy's: its credentials are no token of this server.
+            let bearer = value.split_once(' ').filter(|(s, _)| s.eq_ignore_ascii_case("bearer"));
+            request.token = bearer.map(|(_, token)| token.trim().to_owned());
         } else if is("connection") {
             let has = |word| value.split(',').any(|v| v.trim().eq_ignore_ascii_case(word));
             request.keep_alive &= !has("close");
@@ -143,7 +150,19 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         return Err(HOST);
     }
     take_target(target, &mut request)?;
+    request.token = request.token.take().or_else(|| request.query("token").map(str::to_owned));
     Ok(request)
+}
+
+/// A target for the log: a token in it must not let readers of the log play.
+fn without_token(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
+    let hidden = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if decode(name).as_deref() == Some("token") => format!("{name}=..."),
+        _ => pair.to_owned(),
+    };
+    let pairs: Vec<String> = query.split('&').map(hidden).collect();
+    format!("{path}?{}", pairs.join("&"))
 }
 
 /// Splits and decodes the target: `/path?query`, `http://host/path?query`, or `*`.
@@ -313,6 +332,21 @@ mod tests {
         let query = path("/?s=1%262&s=3&x").1;
         let pairs: Vec<_> = query.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         assert_eq!(pairs, [("s", "1&2"), ("s", "3"), ("x", "")]);
+    }
+
+    #[test]
+    fn a_token_is_in_the_query_or_a_field_and_not_in_the_log() {
+        for (target, field, token, logged) in [
+            ("/t/a.mp4?token=x.y.z&s=1", "", Some("x.y.z"), "/t/a.mp4?token=...&s=1"),
+            ("/t/a.mp4?s=1&to%6ben=x", "", Some("x"), "/t/a.mp4?s=1&to%6ben=..."),
+            ("/t/a.mp4", "Authorization: bearer  x\r\n", Some("x"), "/t/a.mp4"),
+            ("/t/a.mp4?token=y", "Authorization: Bearer x\r\n", Some("x"), "/t/a.mp4?token=..."),
+            ("/t/a.mp4", "Authorization: Basic eDp5\r\n", None, "/t/a.mp4"),
+        ] {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n");
+            let Parsed::Request(request, _) = parse(head.as_bytes()) else { panic!("{head}") };
+            assert_eq!((request.token.as_deref(), request.target.as_str()), (token, logged));
+        }
     }
 
     #[test]

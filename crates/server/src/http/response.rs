@@ -148,7 +148,7 @@ impl Response {
         let head = Head::new(204)
             .field("Allow", METHODS)
             .field("Access-Control-Allow-Methods", METHODS)
-            .field("Access-Control-Allow-Headers", "Range, If-Range, If-None-Match")
+            .field("Access-Control-Allow-Headers", "Authorization, Range, If-Range, If-None-Match")
             .field("Access-Control-Max-Age", 86_400);
         Self { head, body: Vec::new(), length: 0 }
     }
@@ -232,6 +232,8 @@ fn reason(status: u16) -> &'static str {
         304 => "Not Modified",
         307 => "Temporary Redirect",
         400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",

@@ -24,6 +24,7 @@ mod timeouts;
 pub(crate) use start::PreparedWorker;
 
 use super::answer::{self, Decision, MediaBody};
+use super::authorize;
 use super::connection::{Connection, ConnectionState, Exchange, PendingAnswer};
 use super::error_response;
 use super::request::{HttpRequest, MAX_HEAD, Method, Parsed, parse};
@@ -200,11 +201,15 @@ impl Worker {
             }
             Parsed::Request(request, length) => {
                 connection.input.drain(..length);
+                let (exchange, peer) = (Exchange::new(&request), connection.peer.ip());
+                if let Some(denied) = authorize::denied(&self.shared, &request, peer) {
+                    return self.send_response(id, exchange, denied);
+                }
                 let token = request.query("s").map(|token| self.shared.sessions.find(token));
                 if let Some(TokenLookup::Live(session)) = token {
                     self.note_session(id, &session);
                 }
-                self.answer(id, Exchange::new(&request), request, None);
+                self.answer(id, exchange, request, None);
             }
         }
     }

@@ -25,4 +25,5 @@ mod playing;
 mod ranges;
 mod refusals;
 mod renditions;
+mod tokens;
 mod views;

@@ -23,7 +23,7 @@ use stores::{
     CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, RelabelArgs, RenameArgs,
     RmArgs,
 };
-use viewing::{PlayArgs, ServeArgs};
+use viewing::{PlayArgs, ServeArgs, TokenArgs};
 
 /// A parsed command line.
 #[derive(clap::Parser)]
@@ -112,6 +112,15 @@ pub(crate) enum RootCommand {
     /// left, at the latest after --grace. A second signal ends it at once. While it runs, the other
     /// commands on the store reach it through its control socket.
     Serve(Box<ServeArgs>),
+    /// Make a token that admits a viewer or an operator.
+    ///
+    /// Prints a JSON Web Token, signed with the first secret of KEYS, for a server that was started
+    /// with `serve --tokens KEYS`: `?token=...` after the address of a manifest or file, or an
+    /// `Authorization: Bearer` field. A web site can make the same tokens with any library; the
+    /// claims are in docs/guide/serve.md.
+    ///
+    /// With --new makes KEYS, with a new secret, for its owner alone; an existing file is an error.
+    Token(TokenArgs),
     /// Play titles as many viewers would, and report start-up times and stalls.
     ///
     /// Fetches HLS, DASH or MP4 as a player does, keeps a play-out clock and a buffer for each
@@ -180,7 +189,7 @@ pub(crate) enum RootCommand {
 /// needs them.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Stores", &["format", "ingest", "ls", "info", "export", "rm", "rename", "relabel", "check"]),
-    ("Serving and watching", &["serve", "play"]),
+    ("Serving and watching", &["serve", "token", "play"]),
     ("Disks", &["calibrate", "plan", "disk"]),
     ("Measuring", &["meter"]),
     ("Simulation", &["simulate", "reproduce"]),

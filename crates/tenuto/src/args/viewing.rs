@@ -1,11 +1,11 @@
-//! Arguments of `serve` and `play`.
+//! Arguments of `serve`, `token` and `play`.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
 use super::values::{model, speed, text, wait, whole, words};
 use disk::DiskModel;
 use meter::viewer::{Arrivals, Choice, Form};
 use scheduler::PolicyKind;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tenuto_agent::address;
@@ -89,6 +89,13 @@ pub(crate) struct ServeArgs {
     /// models` lists the names.
     #[arg(long, value_name = "MODEL", value_parser = model)]
     pub(crate) as_disk: Option<DiskModel>,
+    /// Admit only viewers who have a token signed by a key of this file.
+    ///
+    /// A JSON Web Key Set, as `tenuto token KEYS --new` makes it, or an identity provider's. It is
+    /// read again when it changes. Without it everybody who can connect may play and see the
+    /// server's sessions and numbers.
+    #[arg(long, value_name = "KEYS")]
+    pub(crate) tokens: Option<PathBuf>,
     /// Write a line per request to this file; `-` is standard error.
     #[arg(long)]
     pub(crate) access_log: Option<PathBuf>,
@@ -113,6 +120,37 @@ pub(crate) struct ServeArgs {
     /// Time for which viewers may continue after a signal to stop.
     #[arg(long, default_value = "10s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto token`.
+#[derive(clap::Args)]
+pub(crate) struct TokenArgs {
+    /// The JSON Web Key Set of the server.
+    #[arg(value_name = "KEYS")]
+    pub(crate) keys: PathBuf,
+    /// Make KEYS with a new secret, and no token.
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// A title that it opens; `*` at its end: all that begin so.
+    ///
+    /// May be given several times. Without it every title.
+    #[arg(long, value_parser = text())]
+    pub(crate) title: Vec<String>,
+    /// How long it is valid, from now.
+    ///
+    /// A session goes on when its token expires.
+    #[arg(long, default_value = "12h", value_parser = parse_duration)]
+    pub(crate) valid: Duration,
+    /// The address of the client that may use it.
+    ///
+    /// Without it any client.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) client: Option<IpAddr>,
+    /// It also opens the server's sessions and numbers.
+    #[arg(long)]
+    pub(crate) operator: bool,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -14,6 +14,7 @@ mod serve;
 mod shell;
 mod simulate;
 mod stores;
+mod token;
 mod transfer;
 
 use crate::args::RootCommand;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Relabel(args) => stores::relabel(&args),
         RootCommand::Check(args) => check::check(&args),
         RootCommand::Serve(args) => serve::serve(&args),
+        RootCommand::Token(args) => token::token(&args),
         RootCommand::Play(args) => play::play(&args),
         RootCommand::Calibrate(args) => calibrate::calibrate(&args),
         RootCommand::Plan(args) => plan::plan(&args),

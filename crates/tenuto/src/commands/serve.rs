@@ -64,6 +64,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         segment: args.segment,
         throttle: args.throttle,
         as_disk: args.as_disk.clone(),
+        tokens: args.tokens.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
         max_client_connections: args.max_client_connections,

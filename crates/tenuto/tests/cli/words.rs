@@ -2,7 +2,7 @@
 
 use crate::program::{TestDir, program};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "format",
     "ingest",
     "ls",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 16] = [
     "relabel",
     "check",
     "serve",
+    "token",
     "play",
     "calibrate",
     "plan",

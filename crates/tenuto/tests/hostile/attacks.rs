@@ -18,6 +18,7 @@
 //! | a response is read by the byte | 16 KiB in 20 s | `server/tests/serve/hostile.rs`: `a_viewer_that_takes_a_few_bytes_from_time_to_time_is_disconnected` |
 //! | a response is not read | its buffers are free again | `server/tests/serve/hostile.rs`: `a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released` |
 //! | malformed heads, requests hidden in bodies (CL and TE, folded lines, bare CR, NUL) | refused, and the connection is closed | `server/tests/serve/hostile.rs`: `a_malformed_request_gets_its_error_and_the_next_client_is_served`; `server/src/http/request.rs`: `each_request_head_gets_its_status` |
+//! | tokens that are forged, changed, expired, of another title or client, or signed with a public key | 401 or 403 | `server/src/access/tests.rs`: `each_token_is_allowed_or_denied_for_its_reason`, `a_changed_token_is_denied_wherever_it_was_changed`, `keys_of_an_identity_provider_verify_and_are_never_taken_for_secrets`; `server/tests/serve/tokens.rs`: `titles_list_and_views_are_opened_by_the_tokens_that_allow_them` |
 //! | HTTP/1.0 asks for a connection that stays | the response ends it | `server/src/http/request.rs`: `a_connection_is_kept_by_http_1_1_alone` |
 //! | paths lead out of the server's | 404 | `server/tests/serve/hostile.rs`: `paths_with_tricks_are_not_found` |
 //! | silent connections to an agent of the meter | 10 s for a handshake; the oldest of the largest crowd ends | `tenuto/tests/cli/fleet.rs`: `silent_connections_keep_no_controller_out` |

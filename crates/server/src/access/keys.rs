@@ -1,0 +1,239 @@
+//! The keys that tokens are signed with: a JSON Web Key Set (RFC 7517) in a file, which may change
+//! while the server runs.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::json;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use units::Hinted;
+use uuid::Uuid;
+
+/// A key that verifies tokens.
+pub(super) struct AccessKey {
+    /// Its name (`kid`).
+    pub(super) id: Option<String>,
+    /// The algorithms that it may be used with. A key for one family is never used with another.
+    pub(super) algorithms: Vec<Algorithm>,
+    pub(super) key: DecodingKey,
+}
+
+/// The keys of a file. They are read again when it changes; while it cannot be read, the last ones
+/// remain.
+#[derive(Debug)]
+pub(super) struct KeyFile {
+    path: PathBuf,
+    read: Mutex<ReadKeys>,
+}
+
+struct ReadKeys {
+    keys: Arc<[AccessKey]>,
+    version: FileVersion,
+    looked: Instant,
+}
+
+/// What changes when a file is written or replaced: device, inode, size, seconds and nanoseconds of
+/// its last change.
+type FileVersion = (u64, u64, u64, i64, i64);
+
+/// Why a key file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// It cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// Others can read its secret.
+    #[error("{} holds a secret and can be read by other users", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is no key set, or has no key that can be used.
+    #[error("{} has no usable key: {why}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+}
+
+impl Hinted for KeyFileError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                Some("it is never replaced; choose another name, or remove it".to_owned())
+            }
+            Self::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
+                Some(format!("`tenuto token {} --new` makes it", path.display()))
+            }
+            Self::Io { source, .. } => source.hint(),
+            Self::Exposed { path } => Some(format!("chmod 600 {}", path.display())),
+            Self::Unusable { .. } => Some(
+                "it has to be a JSON Web Key Set; `tenuto token keys.json --new` makes one"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl KeyFile {
+    pub(super) fn open(path: &Path) -> Result<Self, KeyFileError> {
+        let (keys, version) = read(path)?;
+        let read = ReadKeys { keys: keys.into(), version, looked: Instant::now() };
+        Ok(Self { path: path.into(), read: Mutex::new(read) })
+    }
+
+    /// The keys as the file has them now. Looks at it at most once a second.
+    pub(super) fn keys(&self) -> Arc<[AccessKey]> {
+        let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.looked.elapsed() >= LOOK {
+            last.looked = Instant::now();
+            let changed = version(&self.path).is_ok_and(|version| version != last.version);
+            // A file that is being written is read again a second later.
+            if changed && let Ok((keys, version)) = read(&self.path) {
+                (last.keys, last.version) = (keys.into(), version);
+            }
+        }
+        Arc::clone(&last.keys)
+    }
+}
+
+impl std::fmt::Debug for ReadKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The keys are secret.
+        write!(f, "{} keys", self.keys.len())
+    }
+}
+
+fn read(path: &Path) -> Result<(Vec<AccessKey>, FileVersion), KeyFileError> {
+    let (set, version) = key_set(path)?;
+    let (mut keys, mut refused) = (Vec::new(), Vec::new());
+    for jwk in &set.keys {
+        match access_key(jwk) {
+            Ok(key) => keys.push(key),
+            Err(why) => refused.push(why),
+        }
+    }
+    if keys.is_empty() {
+        let why = refused.first().copied().unwrap_or("its list of keys is empty");
+        return Err(KeyFileError::Unusable { path: path.into(), why: why.to_owned() });
+    }
+    Ok((keys, version))
+}
+
+fn key_set(path: &Path) -> Result<(JwkSet, FileVersion), KeyFileError> {
+    let io_error = |source| KeyFileError::Io { path: path.into(), source };
+    // Before the content: a change in between is then seen at the next look.
+    let version = version(path).map_err(io_error)?;
+    let text = fs::read(path).map_err(io_error)?;
+    let set: JwkSet = serde_json::from_slice(&text).map_err(|error| KeyFileError::Unusable {
+        path: path.into(),
+        why: format!("it is no JSON Web Key Set ({error})"),
+    })?;
+    let secret = |key: &Jwk| matches!(key.algorithm, AlgorithmParameters::OctetKey(_));
+    let mode = fs::metadata(path).map_err(io_error)?.mode();
+    if set.keys.iter().any(secret) && mode & 0o077 != 0 {
+        return Err(KeyFileError::Exposed { path: path.into() });
+    }
+    Ok((set, version))
+}
+
+fn version(path: &Path) -> io::Result<FileVersion> {
+    let meta = fs::metadata(path)?;
+    Ok((meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+}
+
+/// A key of a set, if it can verify tokens.
+fn access_key(jwk: &Jwk) -> Result<AccessKey, &'static str> {
+    if matches!(jwk.common.public_key_use, Some(PublicKeyUse::Encryption)) {
+        return Err("a key is for encryption");
+    }
+    let mut algorithms = algorithms(&jwk.algorithm)?;
+    if let Some(one) = &jwk.common.key_algorithm {
+        let one = one.to_string().parse().map_err(|_| "a key is for another purpose")?;
+        algorithms.retain(|algorithm: &Algorithm| *algorithm == one);
+        if algorithms.is_empty() {
+            return Err("a key names an algorithm that is not for keys of its kind");
+        }
+    }
+    let key = DecodingKey::from_jwk(jwk).map_err(|_| "a key is damaged")?;
+    let short = |secret: &[u8]| secret.len() < SECRET_BYTES;
+    if matches!(jwk.algorithm, AlgorithmParameters::OctetKey(_))
+        && key.try_get_as_bytes().is_ok_and(short)
+    {
+        return Err("a secret is shorter than 32 bytes, and could be guessed");
+    }
+    Ok(AccessKey { id: jwk.common.key_id.clone(), algorithms, key })
+}
+
+fn algorithms(parameters: &AlgorithmParameters) -> Result<Vec<Algorithm>, &'static str> {
+    use Algorithm::{ES256, ES384, EdDSA, HS256, HS384, HS512};
+    use Algorithm::{PS256, PS384, PS512, RS256, RS384, RS512};
+    Ok(match parameters {
+        AlgorithmParameters::OctetKey(_) => vec![HS256, HS384, HS512],
+        AlgorithmParameters::RSA(_) => vec![RS256, RS384, RS512, PS256, PS384, PS512],
+        AlgorithmParameters::OctetKeyPair(_) => vec![EdDSA],
+        AlgorithmParameters::EllipticCurve(key) => match key.curve {
+            EllipticCurve::P256 => vec![ES256],
+            EllipticCurve::P384 => vec![ES384],
+            _ => return Err("a key is of a curve other than P-256 and P-384"),
+        },
+        _ => return Err("a key is of an unknown kind"),
+    })
+}
+
+/// The first secret key of a file, with its name.
+pub(super) fn first_secret(path: &Path) -> Result<(Option<String>, Vec<u8>), KeyFileError> {
+    let (set, _) = key_set(path)?;
+    for jwk in &set.keys {
+        if matches!(jwk.algorithm, AlgorithmParameters::OctetKey(_))
+            && let Ok(AccessKey { id, algorithms, key }) = access_key(jwk)
+            && algorithms.contains(&Algorithm::HS256)
+            && let Ok(secret) = key.try_get_as_bytes()
+        {
+            return Ok((id, secret.to_vec()));
+        }
+    }
+    let why = "only a secret (`\"kty\": \"oct\"`) can sign here; others are signed where their \
+               private key is"
+        .to_owned();
+    Err(KeyFileError::Unusable { path: path.into(), why })
+}
+
+/// Makes a file with a new secret key, for its owner alone. A file that exists is an error.
+pub fn new_key_file(path: &Path) -> Result<(), KeyFileError> {
+    let io_error = |source| KeyFileError::Io { path: path.into(), source };
+    let mut secret = [0; SECRET_BYTES];
+    SystemRandom::new()
+        .fill(&mut secret)
+        .map_err(|_| io_error(io::Error::other("the kernel gave no random bytes")))?;
+    let set = json!({ "keys": [{
+        "kty": "oct",
+        "kid": Uuid::new_v4().to_string(),
+        "alg": "HS256",
+        "k": BASE64_URL_SAFE_NO_PAD.encode(secret),
+    }] });
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(io_error)?;
+    let text = format!("{set:#}\n");
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(io_error)
+}
+
+/// The shortest secret: as long as the hash (RFC 7518, 3.2).
+const SECRET_BYTES: usize = 32;
+
+/// The time between two looks at the file.
+const LOOK: Duration = Duration::from_secs(1);

@@ -1,0 +1,240 @@
+//! Who may play and who may look: JSON Web Tokens (RFC 7519), checked before admission.
+//!
+//! ```text
+//!   GET /t/film/master.m3u8?token=JWT ──▶ signature, times ──▶ address, title ──▶ admission
+//!                                          no: 401              no: 403
+//!   GET /t/film/0/17.m4s?s=SESSION    ──────────────────────────────────────────▶ of the session
+//! ```
+//!
+//! A token opens a manifest or a file. The addresses in it carry the session's own token, which is
+//! random and ends with the session, so that a session goes on when the token that began it
+//! expires.
+//!
+//! | claim | meaning |
+//! |---|---|
+//! | `exp` | the end of its validity, in seconds since 1970; required |
+//! | `nbf` | the beginning of its validity |
+//! | `aud` | if present, it has to be or contain `tenuto` |
+//! | `title` | the title that it opens, or a list of titles; a name that ends with `*` is the beginning of names. Absent: every title |
+//! | `ip` | the address of the client that may use it |
+//! | `operator` | if true, it also opens the views of the whole server: its sessions and numbers |
+
+mod crypto;
+mod keys;
+
+pub use keys::{KeyFileError, new_key_file};
+
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use keys::KeyFile;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What a token allows, until when, and to whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenClaims {
+    /// The end of its validity, in seconds since 1970.
+    pub exp: u64,
+    /// The beginning of its validity, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbf: Option<u64>,
+    /// The titles that it opens; `None`: every title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<TitlePatterns>,
+    /// The address of the client that may use it; `None`: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<IpAddr>,
+    /// Whether it opens the views of the whole server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operator: bool,
+}
+
+/// Names of titles; one that ends with `*` is the beginning of names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TitlePatterns {
+    /// One name.
+    One(String),
+    /// Several names.
+    Several(Vec<String>),
+}
+
+/// What a request needs a token for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access<'a> {
+    /// To open this title.
+    Title(&'a str),
+    /// To see the names of all titles.
+    TitleList,
+    /// To see the server's sessions and numbers.
+    Server,
+}
+
+/// Why a request is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// It has no token.
+    NoToken,
+    /// Its token is not valid, and why.
+    Invalid(String),
+    /// Its token is valid and does not allow this, and why.
+    NotAllowed(String),
+}
+
+/// The check of tokens; without a key file everything is allowed to everybody.
+#[derive(Debug, Default)]
+pub(crate) struct AccessControl {
+    keys: Option<KeyFile>,
+}
+
+impl AccessControl {
+    /// Reads the keys of a server.
+    pub(crate) fn new(path: Option<&Path>) -> Result<Self, KeyFileError> {
+        crypto::install();
+        Ok(Self { keys: path.map(KeyFile::open).transpose()? })
+    }
+
+    /// Whether a client at `peer` with this token is allowed what it asks for.
+    pub(crate) fn check(
+        &self,
+        access: Access<'_>,
+        token: Option<&str>,
+        peer: IpAddr,
+        now: SystemTime,
+    ) -> Result<(), Denied> {
+        let Some(file) = &self.keys else { return Ok(()) };
+        let token = token.ok_or(Denied::NoToken)?;
+        let claims = verified(&file.keys(), token)?;
+        claims.is_valid_at(seconds(now))?;
+        claims.allows(access, peer)
+    }
+}
+
+/// The claims of a token whose signature is by one of these keys.
+fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied> {
+    let invalid = |why: &str| Denied::Invalid(why.to_owned());
+    let header = jsonwebtoken::decode_header(token)
+        .map_err(|_| invalid("it is no JSON Web Token: three parts with dots between them"))?;
+    let candidates = keys.iter().filter(|key| {
+        let named = header.kid.is_none() || key.id.is_none() || key.id == header.kid;
+        named && key.algorithms.contains(&header.alg)
+    });
+    let mut why = invalid("no key of this server has its name and algorithm");
+    for key in candidates {
+        match decoded(token, &key.key, header.alg) {
+            Ok(claims) => return Ok(claims),
+            Err(error) => why = invalid(error),
+        }
+    }
+    Err(why)
+}
+
+fn decoded(
+    token: &str,
+    key: &DecodingKey,
+    algorithm: Algorithm,
+) -> Result<TokenClaims, &'static str> {
+    let mut validation = Validation::new(algorithm);
+    // The times are checked afterwards, as the numbers that they have to be.
+    validation.validate_exp = false;
+    validation.required_spec_claims.clear();
+    validation.set_audience(&[AUDIENCE]);
+    let decoded = jsonwebtoken::decode::<TokenClaims>(token, key, &validation);
+    decoded.map(|token| token.claims).map_err(|error| match error.kind() {
+        jsonwebtoken::errors::ErrorKind::InvalidAudience => "it is meant for another service",
+        jsonwebtoken::errors::ErrorKind::Json(_) => {
+            "its claims are not those of this server; `exp` is required"
+        }
+        _ => "its signature is not by a key of this server",
+    })
+}
+
+impl TokenClaims {
+    fn is_valid_at(&self, now: u64) -> Result<(), Denied> {
+        if now >= self.exp {
+            let ago = units::show::length(whole(now - self.exp));
+            return Err(Denied::Invalid(format!("it expired {ago} ago")));
+        }
+        match self.nbf.filter(|from| now < *from) {
+            Some(from) => {
+                let wait = units::show::length(whole(from - now));
+                Err(Denied::Invalid(format!("it is valid in {wait}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn allows(&self, access: Access<'_>, peer: IpAddr) -> Result<(), Denied> {
+        let not = |why: String| Err(Denied::NotAllowed(why));
+        let peer = peer.to_canonical();
+        if self.ip.is_some_and(|ip| ip.to_canonical() != peer) {
+            return not(format!("the token is for another address than {peer}"));
+        }
+        match access {
+            Access::Title(name) if !self.has_title(name) => {
+                not(format!("the token does not open the title '{name}'"))
+            }
+            Access::TitleList if self.title.is_some() && !self.operator => {
+                not("the token opens single titles, not their list".to_owned())
+            }
+            Access::Server if !self.operator => {
+                not("the token is a viewer's; this view needs an operator's".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_title(&self, name: &str) -> bool {
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => pattern == name,
+        };
+        match &self.title {
+            None => true,
+            Some(TitlePatterns::One(pattern)) => matches(pattern),
+            Some(TitlePatterns::Several(patterns)) => patterns.iter().any(matches),
+        }
+    }
+
+    /// A token with these claims, signed with the first secret key of a key file.
+    pub fn sign(&self, keys: &Path) -> Result<String, KeyFileError> {
+        crypto::install();
+        let (id, secret) = keys::first_secret(keys)?;
+        let header = Header { kid: id, ..Header::new(Algorithm::HS256) };
+        jsonwebtoken::encode(&header, self, &EncodingKey::from_secret(&secret))
+            .map_err(|error| KeyFileError::Unusable { path: keys.into(), why: error.to_string() })
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoToken => f.write_str(
+                "this server serves viewers who have a token; add ?token=... to the address, or an \
+                 Authorization: Bearer field",
+            ),
+            Self::Invalid(why) => {
+                write!(f, "the token is not valid: {why}; ask for a new one where this came from")
+            }
+            Self::NotAllowed(why) => write!(f, "{why}; ask for one where this came from"),
+        }
+    }
+}
+
+/// Seconds as a number to show.
+fn whole(seconds: u64) -> f64 {
+    Duration::from_secs(seconds).as_secs_f64()
+}
+
+/// Seconds since 1970.
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The audience of tokens for this server.
+const AUDIENCE: &str = "tenuto";
+
+#[cfg(test)]
+mod tests;

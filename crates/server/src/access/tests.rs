@@ -1,0 +1,211 @@
+//! Tokens that are made here by the rules of RFC 7515, byte by byte, and what becomes of them.
+
+use super::*;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
+use ring::{hmac, rand::SystemRandom};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+const NOW: u64 = 1_800_000_000;
+const PEER: &str = "192.0.2.7";
+
+/// A directory that goes away with the test.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn key_file(&self, keys: &Value, mode: u32) -> PathBuf {
+        let path = self.0.join("keys.json");
+        fs::write(&path, json!({ "keys": keys }).to_string()).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn secret_key() -> Value {
+    json!({ "kty": "oct", "kid": "a", "alg": "HS256", "k": BASE64.encode(SECRET) })
+}
+
+/// The first two parts of a token.
+fn signing_input(header: &Value, claims: &Value) -> String {
+    format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()))
+}
+
+fn hs256(secret: &[u8], header: &Value, claims: &Value) -> String {
+    let input = signing_input(header, claims);
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), input.as_bytes());
+    format!("{input}.{}", BASE64.encode(tag))
+}
+
+fn check(control: &AccessControl, access: Access<'_>, token: Option<&str>) -> String {
+    let now = UNIX_EPOCH + Duration::from_secs(NOW);
+    match control.check(access, token, PEER.parse().unwrap(), now) {
+        Ok(()) => "allowed".to_owned(),
+        Err(Denied::NoToken) => "no token".to_owned(),
+        Err(Denied::Invalid(why)) => format!("401: {why}"),
+        Err(Denied::NotAllowed(why)) => format!("403: {why}"),
+    }
+}
+
+#[test]
+fn each_token_is_allowed_or_denied_for_its_reason() {
+    let dir = Dir::new("tokens");
+    let control = AccessControl::new(Some(&dir.key_file(&json!([secret_key()]), 0o600))).unwrap();
+    let (film, list, server) = (Access::Title("film"), Access::TitleList, Access::Server);
+    let header = json!({ "alg": "HS256", "kid": "a" });
+    let good = NOW + 60;
+    let table = [
+        (film, header.clone(), json!({ "exp": good }), "allowed"),
+        (film, json!({ "alg": "HS256" }), json!({ "exp": good }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "title": "film" }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "title": ["a", "fi*"] }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "title": "*" }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "ip": PEER }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "ip": "::ffff:192.0.2.7" }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "nbf": NOW }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "aud": "tenuto" }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "aud": ["x", "tenuto"] }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "sub": "somebody", "x": 1 }), "allowed"),
+        (list, header.clone(), json!({ "exp": good }), "allowed"),
+        (server, header.clone(), json!({ "exp": good, "operator": true }), "allowed"),
+        (film, header.clone(), json!({ "exp": NOW - 5 }), "401: it expired 5.0 s ago"),
+        (film, header.clone(), json!({ "exp": NOW }), "401: it expired 0.0 s ago"),
+        (film, header.clone(), json!({ "exp": good, "nbf": NOW + 9 }), "401: it is valid in 9.0 s"),
+        (film, header.clone(), json!({}), "401: its claims"),
+        (film, header.clone(), json!({ "exp": good.to_string() }), "401: its claims"),
+        (film, header.clone(), json!({ "exp": good, "nbf": "0" }), "401: its claims"),
+        (film, header.clone(), json!({ "exp": good, "title": 7 }), "401: its claims"),
+        (film, header.clone(), json!({ "exp": good, "aud": "x" }), "401: it is meant for another"),
+        (film, json!({ "alg": "HS256", "kid": "b" }), json!({ "exp": good }), "401: no key"),
+        (film, json!({ "alg": "HS512", "kid": "a" }), json!({ "exp": good }), "401: no key"),
+        (film, json!({ "alg": "none" }), json!({ "exp": good }), "401: it is no JSON Web Token"),
+        (film, header.clone(), json!({ "exp": good, "title": "fil" }), "403: the token does not"),
+        (film, header.clone(), json!({ "exp": good, "title": [] }), "403: the token does not"),
+        (film, header.clone(), json!({ "exp": good, "ip": "192.0.2.8" }), "403: the token is for"),
+        (list, header.clone(), json!({ "exp": good, "title": "film" }), "403: the token opens"),
+        (server, header.clone(), json!({ "exp": good }), "403: the token is a viewer's"),
+    ];
+    for (access, header, claims, expected) in table {
+        let said = check(&control, access, Some(&hs256(SECRET, &header, &claims)));
+        assert!(said.starts_with(expected), "{header} {claims}: {said}");
+    }
+    assert_eq!(check(&control, film, None), "no token");
+    let open = AccessControl::new(None).unwrap();
+    assert_eq!(check(&open, server, None), "allowed", "without keys everybody is an operator");
+}
+
+#[test]
+fn a_changed_token_is_denied_wherever_it_was_changed() {
+    let dir = Dir::new("changed");
+    let control = AccessControl::new(Some(&dir.key_file(&json!([secret_key()]), 0o600))).unwrap();
+    let claims = json!({ "exp": NOW + 60, "title": "other" });
+    let token = hs256(SECRET, &json!({ "alg": "HS256", "kid": "a" }), &claims);
+    let other = hs256(b"another secret of 32 bytes here!", &json!({ "alg": "HS256" }), &claims);
+    assert!(check(&control, Access::TitleList, Some(&other)).starts_with("401: its signature"));
+    for at in 0..token.len() {
+        let mut bytes = token.clone().into_bytes();
+        bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(bytes).unwrap();
+        // The last letter of a signature has two bits that mean nothing.
+        let said = check(&control, Access::Title("other"), Some(&changed));
+        assert!(said.starts_with("401") || at == token.len() - 1, "{at}: {said}");
+    }
+    for cut in 0..token.len() - 1 {
+        let said = check(&control, Access::Title("other"), Some(&token[..cut]));
+        assert!(said.starts_with("401"), "{cut}: {said}");
+    }
+}
+
+#[test]
+fn keys_of_an_identity_provider_verify_and_are_never_taken_for_secrets() {
+    let random = SystemRandom::new();
+    let claims = json!({ "exp": NOW + 60 });
+    let p256 = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let pkcs8 = EcdsaKeyPair::generate_pkcs8(p256, &random).unwrap();
+    let ec = EcdsaKeyPair::from_pkcs8(p256, pkcs8.as_ref(), &random).unwrap();
+    let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
+    let ed = Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap();
+    let point = ec.public_key().as_ref();
+    let (x, y) = (BASE64.encode(&point[1..33]), BASE64.encode(&point[33..]));
+    let keys = json!([
+        { "kty": "EC", "crv": "P-256", "kid": "ec", "x": x, "y": y },
+        { "kty": "OKP", "crv": "Ed25519", "kid": "ed", "x": BASE64.encode(ed.public_key()) },
+    ]);
+    let dir = Dir::new("provider");
+    // Public keys are no secret.
+    let control = AccessControl::new(Some(&dir.key_file(&keys, 0o644))).unwrap();
+    let film = Access::Title("film");
+
+    let input = signing_input(&json!({ "alg": "ES256", "kid": "ec" }), &claims);
+    let signature = ec.sign(&random, input.as_bytes()).unwrap();
+    let token = format!("{input}.{}", BASE64.encode(signature));
+    assert_eq!(check(&control, film, Some(&token)), "allowed");
+    let input = signing_input(&json!({ "alg": "EdDSA", "kid": "ed" }), &claims);
+    let token = format!("{input}.{}", BASE64.encode(ed.sign(input.as_bytes())));
+    assert_eq!(check(&control, film, Some(&token)), "allowed");
+
+    // The public key as the secret of an HMAC: everybody has it.
+    for secret in [point, ed.public_key().as_ref()] {
+        for kid in ["ec", "ed"] {
+            let token = hs256(secret, &json!({ "alg": "HS256", "kid": kid }), &claims);
+            assert!(check(&control, film, Some(&token)).starts_with("401: no key"));
+        }
+    }
+}
+
+#[test]
+fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
+    let dir = Dir::new("files");
+    let of = |keys: Value, mode| {
+        let file = dir.key_file(&keys, mode);
+        AccessControl::new(Some(&file)).unwrap_err().to_string()
+    };
+    let short = json!([{ "kty": "oct", "k": BASE64.encode(&SECRET[1..]) }]);
+    let ours = secret_key();
+    let mismatched = json!([{ "kty": "oct", "alg": "ES256", "k": ours["k"] }]);
+    for (keys, mode, says) in [
+        (json!([ours.clone()]), 0o640, "can be read by other users"),
+        (json!([]), 0o600, "its list of keys is empty"),
+        (short, 0o600, "shorter than 32 bytes"),
+        (mismatched, 0o600, "not for keys of its kind"),
+        (json!({}), 0o600, "no JSON Web Key Set"),
+    ] {
+        let said = of(keys, mode);
+        assert!(said.contains(says), "{said}");
+    }
+    let missing = AccessControl::new(Some(&dir.0.join("none"))).unwrap_err();
+    assert!(units::Hinted::hint(&missing).unwrap().contains("--new"));
+}
+
+#[test]
+fn a_new_key_file_signs_what_it_verifies_and_is_never_overwritten() {
+    let dir = Dir::new("new");
+    let path = dir.0.join("keys.json");
+    new_key_file(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(new_key_file(&path).is_err());
+    let title = Some(TitlePatterns::Several(vec!["film".to_owned(), "series *".to_owned()]));
+    let claims = TokenClaims { exp: NOW + 60, title, ..TokenClaims::default() };
+    let token = claims.sign(&path).unwrap();
+    let control = AccessControl::new(Some(&path)).unwrap();
+    for (name, expected) in [("film", "allowed"), ("series 1", "allowed"), ("x", "403")] {
+        let said = check(&control, Access::Title(name), Some(&token));
+        assert!(said.starts_with(expected), "{name}: {said}");
+    }
+}

@@ -1,0 +1,48 @@
+//! Which requests need a token, and the responses to those without one that allows them.
+
+use super::request::{HttpRequest, Method};
+use super::response::Response;
+use super::routes::Route;
+use crate::access::{Access, Denied};
+use crate::shared::Shared;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+/// The response to a request that a client at `peer` may not make; `None` if it may.
+pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Option<Response> {
+    // Browsers send OPTIONS without credentials, to ask whether they may send them.
+    if request.method == Method::Options {
+        return None;
+    }
+    let route = Route::of(&request.path)?;
+    let access = needed(&route, request.query("s").is_some())?;
+    let why =
+        shared.access.check(access, request.token.as_deref(), peer, SystemTime::now()).err()?;
+    // The word of RFC 6750, 3.1, for clients that ask for another token by themselves.
+    let (status, code, word) = match why {
+        Denied::NoToken => (401, "token-missing", ""),
+        Denied::Invalid(_) => (401, "token-invalid", ", error=\"invalid_token\""),
+        Denied::NotAllowed(_) => (403, "token-not-allowed", ", error=\"insufficient_scope\""),
+    };
+    let mut response = Response::error(status, code, &why.to_string());
+    let field = format!("Bearer realm=\"tenuto\"{word}");
+    response.head = response.head.field("WWW-Authenticate", field);
+    Some(response)
+}
+
+/// What a request needs a token for; `None` if for nothing. `of_session`: it names a session, whose
+/// own token is checked instead.
+fn needed(route: &Route, of_session: bool) -> Option<Access<'_>> {
+    match route {
+        Route::Progressive { .. } if of_session => None,
+        Route::Master { title } | Route::Progressive { title } => Some(Access::Title(title)),
+        Route::Titles => Some(Access::TitleList),
+        Route::Sessions | Route::Status | Route::Metrics => Some(Access::Server),
+        // The page holds no data; a load balancer asks for the health.
+        Route::Root | Route::Console(_) | Route::Health => None,
+        Route::Playlist { .. }
+        | Route::Init { .. }
+        | Route::Segment { .. }
+        | Route::Session { .. } => None,
+    }
+}

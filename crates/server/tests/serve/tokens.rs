@@ -1,0 +1,121 @@
+//! A server with keys: who may open a title, see the list, or see the server.
+
+use crate::client::playlist_uris;
+use crate::fixture::{TestStore, eventually, media};
+use server::access::{TitlePatterns, TokenClaims, new_key_file};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+fn claims(change: impl FnOnce(&mut TokenClaims)) -> TokenClaims {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let mut claims = TokenClaims { exp: now + 600, ..TokenClaims::default() };
+    change(&mut claims);
+    claims
+}
+
+fn token(keys: &Path, change: impl FnOnce(&mut TokenClaims)) -> String {
+    claims(change).sign(keys).unwrap()
+}
+
+#[test]
+fn titles_list_and_views_are_opened_by_the_tokens_that_allow_them() {
+    let fixture = TestStore::with(&[&media().film]);
+    let keys = fixture.directory.join("keys.json");
+    let log = fixture.directory.join("access.log");
+    new_key_file(&keys).unwrap();
+    let viewer = token(&keys, |claims| claims.title = Some(TitlePatterns::One("film".to_owned())));
+    let other = token(&keys, |claims| claims.title = Some(TitlePatterns::One("other".to_owned())));
+    let expired = token(&keys, |claims| claims.exp = 1);
+    let everything = token(&keys, |_| {});
+    let operator = token(&keys, |claims| claims.operator = true);
+    let serving = fixture.serve_with(|config| {
+        config.tokens = Some(keys.clone());
+        config.access_log = Some(log.clone());
+    });
+    let mut client = serving.client();
+    let master = "/t/film/master.m3u8";
+    for (path, token, status, word) in [
+        (master, "", 401, "token-missing"),
+        (master, "x", 401, "token-invalid"),
+        (master, &expired, 401, "token-invalid"),
+        (master, &other, 403, "token-not-allowed"),
+        (master, &viewer, 200, ""),
+        (master, &operator, 200, ""),
+        ("/t/film.mp4", "", 401, "token-missing"),
+        ("/t/film.mp4", &viewer, 307, ""),
+        ("/t/none/master.m3u8", "", 401, "token-missing"),
+        ("/t/none/master.m3u8", &everything, 404, "no-title"),
+        ("/titles", &viewer, 403, "token-not-allowed"),
+        ("/titles", &everything, 200, ""),
+        ("/status", &everything, 403, "token-not-allowed"),
+        ("/sessions", "", 401, "token-missing"),
+        ("/metrics", "", 401, "token-missing"),
+        ("/metrics", &operator, 200, ""),
+        ("/healthz", "", 200, ""),
+        ("/console/", "", 200, ""),
+    ] {
+        let bearer = format!("Bearer {token}");
+        let fields: &[_] = if token.is_empty() { &[] } else { &[("Authorization", &*bearer)] };
+        let by_field = client.request("GET", path, fields);
+        let by_query = client.get(&format!("{path}?token={token}"));
+        assert_eq!(by_field.status, status, "{path} {token}: {}", by_field.text());
+        // An empty parameter is a token that is not valid.
+        if !token.is_empty() {
+            assert_eq!(by_query.status, status, "{path} {token}: {}", by_query.text());
+        }
+        if status == 401 || status == 403 {
+            assert_eq!(by_field.error(), word);
+            assert!(by_field.field("www-authenticate").unwrap().starts_with("Bearer "));
+        }
+        let head = client.request("HEAD", path, fields);
+        assert!([status, 200].contains(&head.status), "HEAD {path}: {}", head.status);
+        assert_eq!(head.status == 401, status == 401, "HEAD {path}");
+    }
+    assert_eq!(
+        client.request("OPTIONS", master, &[]).status,
+        204,
+        "a browser asks without a token"
+    );
+
+    // What the manifest names is opened by the session's own token.
+    let manifest = client.get(&format!("{master}?token={viewer}"));
+    let list = &playlist_uris(manifest.text(), master)[0];
+    assert!(!list.contains(&viewer));
+    let playlist = client.get(list);
+    let segment = &playlist_uris(playlist.text(), list)[1];
+    assert_eq!(client.get(segment).status, 200);
+    assert_eq!(
+        client.get(&segment.replace("?s=", "?s=0")).status,
+        404,
+        "no session has this token"
+    );
+
+    drop(serving);
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(log.contains("?token=..."), "{log}");
+    let signature = viewer.rsplit('.').next().unwrap();
+    assert!(!log.contains(signature), "the log must not let its readers play");
+}
+
+#[test]
+fn keys_are_exchanged_while_viewers_play() {
+    let fixture = TestStore::with(&[&media().film]);
+    let (keys, next) = (fixture.directory.join("keys.json"), fixture.directory.join("next.json"));
+    new_key_file(&keys).unwrap();
+    new_key_file(&next).unwrap();
+    let (old, new) = (token(&keys, |_| {}), token(&next, |_| {}));
+    let serving = fixture.serve_with(|config| config.tokens = Some(keys.clone()));
+    let mut client = serving.client();
+    let open = |token: &str| format!("/t/film/master.m3u8?token={token}");
+    let manifest = client.get(&open(&old));
+    assert_eq!((manifest.status, client.get(&open(&new)).status), (200, 401));
+    std::fs::rename(&next, &keys).unwrap();
+    eventually("the new keys are used", || client.get(&open(&new)).status == 200);
+    assert_eq!(client.get(&open(&old)).status, 401);
+    let list = &playlist_uris(manifest.text(), "/t/film/master.m3u8")[0];
+    assert_eq!(client.get(list).status, 200, "a session goes on");
+    // A file that cannot be used leaves the keys as they are.
+    std::fs::write(&keys, "{").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!(client.get(&open(&new)).status, 200);
+}
