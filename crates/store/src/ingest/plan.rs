@@ -394,7 +394,7 @@ impl ProbedStream {
     }
 
     /// The frames per second of video whose distances are equal.
-    fn frame_rate(&self) -> Option<f64> {
+    pub(super) fn frame_rate(&self) -> Option<f64> {
         let (frames, seconds) = self.r_frame_rate.split_once('/')?;
         let rate = frames.parse::<f64>().ok()? / seconds.parse::<f64>().ok()?;
         Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0)
