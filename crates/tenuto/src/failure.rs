@@ -3,7 +3,6 @@
 use device::{DeviceError, DiskModelError};
 use meter::viewer::PlayError;
 use meter::{MeterError, MeterErrorKind};
-use server::ServerError;
 use store::StoreError;
 use units::{Hinted, Reason};
 
@@ -108,7 +107,7 @@ macro_rules! from_hinted {
     };
 }
 
-from_hinted!(DeviceError, DiskModelError, PlayError, ServerError);
+from_hinted!(DeviceError, DiskModelError, PlayError);
 
 #[cfg(test)]
 mod tests {
