@@ -9,7 +9,7 @@ use crate::read_size::{Audience, MOST_VIEWERS, ReadChoice, choose};
 use crate::{ServerConfig, engine::DiskNumber};
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, FileDevice,
-    FileIdentity, OpenOptions, PacedDisk, Throttled,
+    FileIdentity, OpenOptions, PacedDevice,
 };
 use disk::{Calibration, DiskModel, MeasuredPart};
 use scheduler::{DiskHistory, DiskTimings, PolicyKind};
@@ -202,7 +202,7 @@ fn timings(
 
 /// The configured slowdown of a device.
 struct Slowdown {
-    as_disk: Option<Arc<PacedDisk>>,
+    as_disk: Option<Arc<PacedDevice>>,
     calibration: Option<Calibration>,
     note: Option<String>,
 }
@@ -217,12 +217,12 @@ fn slow_down(
         if rate.0 == 0 {
             return Err("--throttle must be more than zero".into());
         }
-        device = Arc::new(Throttled::new(device, rate));
+        device = Arc::new(PacedDevice::throttled(device, rate));
         notes.push(format!("slowed down to {rate}"));
     }
     let mut as_disk = None;
     if let Some(model) = &config.as_disk {
-        let slow = Arc::new(PacedDisk::new(Arc::clone(&device), model));
+        let slow = Arc::new(PacedDevice::as_disk(Arc::clone(&device), model));
         // The store is opened at full speed; only its reads on schedule are slowed down.
         slow.set_pass_through(true);
         as_disk = Some(Arc::clone(&slow));

@@ -1,6 +1,6 @@
 //! A failed command: one sentence, a hint, an exit code.
 
-use device::{DeviceError, DiskModelError};
+use device::DeviceError;
 use meter::viewer::PlayError;
 use meter::{MeterError, MeterErrorKind};
 use store::StoreError;
@@ -107,7 +107,7 @@ macro_rules! from_hinted {
     };
 }
 
-from_hinted!(DeviceError, DiskModelError, PlayError);
+from_hinted!(DeviceError, PlayError);
 
 #[cfg(test)]
 mod tests {
