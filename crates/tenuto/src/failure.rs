@@ -1,7 +1,6 @@
 //! A failed command: one sentence, a hint, an exit code.
 
 use device::DeviceError;
-use meter::viewer::PlayError;
 use meter::{MeterError, MeterErrorKind};
 use store::StoreError;
 use units::{Hinted, Reason};
@@ -107,7 +106,7 @@ macro_rules! from_hinted {
     };
 }
 
-from_hinted!(DeviceError, PlayError);
+from_hinted!(DeviceError);
 
 #[cfg(test)]
 mod tests {

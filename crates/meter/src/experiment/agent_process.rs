@@ -159,7 +159,7 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
         buffered,
         // A controller can never order an agent to overwrite what is there.
         destructive: false,
-        method: method.parse().map_err(|error: units::Reason| MeterError::of(&error))?,
+        method: method.parse()?,
         drop_caches,
         verify,
         access: Access::default(),

@@ -129,6 +129,37 @@ impl Observer for JobThread {
     }
 }
 
+/// The live figures of all groups, in their order.
+struct JobFigures {
+    samples: Vec<(usize, String, Arc<LiveSample>)>,
+    latest: Vec<LiveFigures>,
+}
+
+impl JobFigures {
+    fn of(units: &[JobUnit]) -> Self {
+        let groups = units.iter().flat_map(|unit| &unit.groups);
+        let sample =
+            |group: &JobGroup| (group.number, group.name.clone(), Arc::clone(&group.sample));
+        let mut samples: Vec<_> = groups.map(sample).collect();
+        samples.sort_by_key(|(number, ..)| *number);
+        Self { latest: vec![LiveFigures::default(); samples.len()], samples }
+    }
+
+    /// Shows the figures if those of some group have changed.
+    fn show_new(&mut self, observer: &dyn Observer) {
+        let mut new = false;
+        for ((_, name, sample), latest) in self.samples.iter().zip(&mut self.latest) {
+            if let Some(figures) = sample.figures() {
+                *latest = LiveFigures { name: name.clone(), ..figures };
+                new = true;
+            }
+        }
+        if new {
+            observer.figures(&self.latest);
+        }
+    }
+}
+
 /// Runs all groups of a job file once, at the same time, and reports on each.
 pub fn run_job(
     config: &JobConfig,
@@ -315,13 +346,7 @@ fn run_units(
     let gate = StartGate::new(units.len());
     let failed = Arc::new(AtomicBool::new(false));
     let wants = observer.wants_figures();
-    let mut samples: Vec<(usize, String, Arc<LiveSample>)> = units
-        .iter()
-        .flat_map(|unit| &unit.groups)
-        .map(|group| (group.number, group.name.clone(), Arc::clone(&group.sample)))
-        .collect();
-    samples.sort_by_key(|(number, ..)| *number);
-    let mut latest = vec![LiveFigures::default(); samples.len()];
+    let mut figures = JobFigures::of(&units);
     let results = thread::scope(|scope| {
         let mut threads = Vec::new();
         for unit in units {
@@ -350,16 +375,7 @@ fn run_units(
                 show::plural(&all.judged, "frame"),
                 all.late
             ));
-            let mut new = false;
-            for ((_, name, sample), latest) in samples.iter().zip(&mut latest) {
-                if let Some(figures) = sample.figures() {
-                    *latest = LiveFigures { name: name.clone(), ..figures };
-                    new = true;
-                }
-            }
-            if new {
-                observer.figures(&latest);
-            }
+            figures.show_new(observer);
         }
         let results = threads.into_iter().map(|(shown, thread)| {
             let result = thread.join().expect("a measuring thread does not panic");
@@ -368,6 +384,17 @@ fn run_units(
         });
         results.collect::<Vec<_>>()
     });
+    groups_of(results, observer)
+}
+
+/// The notes of a unit, and the results of its groups.
+type UnitResult = (Vec<String>, Result<Vec<GroupResult>, MeterError>);
+
+/// The groups of all units in their order; the error that ended the job, if there is one.
+fn groups_of(
+    results: Vec<UnitResult>,
+    observer: &dyn Observer,
+) -> Result<Vec<GroupResult>, MeterError> {
     let (mut done, mut first) = (Vec::new(), None);
     for (notes, result) in results {
         notes.iter().for_each(|note| observer.note(note));
@@ -396,7 +423,7 @@ fn run_unit(
     live: Option<&Live>,
     wants: bool,
     thread: JobThread,
-) -> (Vec<String>, Result<Vec<GroupResult>, MeterError>) {
+) -> UnitResult {
     let JobUnit { mut groups, target } = unit;
     let measured = {
         let runs = groups[0].runs.clone();

@@ -13,17 +13,6 @@ use units::{Hinted, Reason, from_hex, to_hex};
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
-/// A token that is invalid.
-#[derive(Debug, thiserror::Error)]
-#[error("a token has 16 bytes or more")]
-pub struct TokenError;
-
-impl Hinted for TokenError {
-    fn hint(&self) -> Option<String> {
-        Some("`openssl rand -hex 32 > FILE` makes one".to_owned())
-    }
-}
-
 /// An error that ends a connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
@@ -86,9 +75,13 @@ const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 impl Token {
     /// The token in a file's content, without white space at its ends.
-    pub fn new(text: &[u8]) -> Result<Self, TokenError> {
+    pub fn new(text: &[u8]) -> Result<Self, Reason> {
         let text = text.trim_ascii();
-        if text.len() < 16 { Err(TokenError) } else { Ok(Self(text.to_vec())) }
+        if text.len() < 16 {
+            let hint = "`openssl rand -hex 32 > FILE` makes one";
+            return Err(Reason::new("a token has 16 bytes or more", hint));
+        }
+        Ok(Self(text.to_vec()))
     }
 
     /// A new random token, as text of one line.

@@ -44,7 +44,7 @@ pub use port::{Handle, IoCompletion, IoRequest, Port};
 pub use queued::QueuedPort;
 pub(crate) use queued::stamp;
 pub use simulated::SimulatedPort;
-pub(crate) use storage::{NamedFiles, TargetError, TargetNeeds, TargetStorage, WriteAccess};
+pub(crate) use storage::{NamedFiles, TargetNeeds, TargetStorage, WriteAccess};
 pub(crate) use test_files::{FileNames, TestFiles};
 pub(crate) use thread_pool::{PoolWorker, ThreadPool};
 pub use ticking::TickingPort;

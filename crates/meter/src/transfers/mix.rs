@@ -1,9 +1,10 @@
 //! The mix from which transfers are drawn.
 
+use crate::error::MeterError;
 use crate::profiles::{Drawn, Profile, Rolled};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use units::{ByteCount, Hinted};
+use units::ByteCount;
 
 /// The settings of figure 13 of EBU TECH 3362, with the additions of its section 9.1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,40 +51,6 @@ pub enum Length {
     Whole,
 }
 
-/// An error in a mix.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MixError {
-    /// The files are too small for a transfer.
-    #[error("files of {each} are too small for transfers of up to {length}")]
-    TooSmall {
-        /// The size of a file.
-        each: ByteCount,
-        /// The length of a transfer.
-        length: ByteCount,
-    },
-    /// A block is too large, or empty.
-    #[error("{0} is no block")]
-    Block(ByteCount),
-    /// There are fewer files than clients.
-    #[error("{files} files are too few for {clients} clients with their own")]
-    TooFew {
-        /// The number of files.
-        files: u32,
-        /// The number of clients, each of which needs a file.
-        clients: u32,
-    },
-}
-
-impl Hinted for MixError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::TooSmall { .. } => Some("make --size larger".to_owned()),
-            Self::Block(_) => Some("take 1KiB to 256MiB".to_owned()),
-            Self::TooFew { .. } => None,
-        }
-    }
-}
-
 impl TransferMix {
     /// The mix of a profile on these files. A profile without its own transfers reads or writes one
     /// frame at a time.
@@ -119,19 +86,26 @@ impl TransferMix {
     }
 
     /// Checks that this mix works with a number of clients.
-    pub fn check(&self, clients: u32) -> Result<(), MixError> {
+    pub fn check(&self, clients: u32) -> Result<(), MeterError> {
         let smallest = if self.drawn.is_some() { 1 } else { SMALLEST_BLOCK };
         let wrong = |block: &&u32| **block < smallest || **block > LARGEST_BLOCK;
         if let Some(block) = self.blocks.iter().find(wrong) {
-            return Err(MixError::Block(ByteCount(u64::from(*block))));
+            let block = ByteCount(u64::from(*block));
+            return Err(
+                MeterError::usage(format!("{block} is no block")).hint("take 1KiB to 256MiB")
+            );
         }
         let length = ByteCount(self.length.most().max(u64::from(self.largest_block())));
         // A page more, because positions are aligned to pages.
         if self.each.0 < length.0 + PAGE {
-            return Err(MixError::TooSmall { each: self.each, length });
+            let each = self.each;
+            let message = format!("files of {each} are too small for transfers of up to {length}");
+            return Err(MeterError::usage(message).hint("make --size larger"));
         }
         if self.own_file && self.files < clients {
-            return Err(MixError::TooFew { files: self.files, clients });
+            let files = self.files;
+            let message = format!("{files} files are too few for {clients} clients with their own");
+            return Err(MeterError::usage(message));
         }
         Ok(())
     }
