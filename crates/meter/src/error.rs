@@ -76,6 +76,11 @@ impl MeterError {
         self
     }
 
+    /// This error with the thing that it is about before its message.
+    pub(crate) fn about(self, subject: impl Display) -> Self {
+        Self { message: format!("{subject}: {}", self.message), ..self }
+    }
+
     /// Turns this error into one about the configuration.
     pub(crate) fn into_usage(self) -> Self {
         Self { kind: MeterErrorKind::Usage, ..self }

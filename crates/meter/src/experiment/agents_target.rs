@@ -102,17 +102,8 @@ pub(super) trait WorkerResult: DeserializeOwned {
 }
 
 impl AgentsTarget {
-    /// Connects to the agents, and has their workers prepare for `task`.
-    pub(super) fn open(
-        config: &AgentsConfig,
-        task: WorkerTask,
-        observer: &dyn Observer,
-    ) -> Result<Self, MeterError> {
-        Self::open_all(config, &[task], observer)
-    }
-
     /// Connects to the agents, and has workers of theirs prepare for each task.
-    pub(super) fn open_all(
+    pub(super) fn open(
         config: &AgentsConfig,
         tasks: &[WorkerTask],
         observer: &dyn Observer,

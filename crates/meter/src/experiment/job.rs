@@ -239,7 +239,7 @@ fn runs_of(
 
 /// The error of one of several groups.
 pub(super) fn about_group(name: &str, error: MeterError) -> MeterError {
-    MeterError { message: format!("group {name}: {}", error.message), ..error }
+    error.about(format!("group {name}"))
 }
 
 fn profile_of(spec: &GroupSpec, streams: u32) -> Result<Profile, MeterError> {

@@ -40,7 +40,7 @@ pub(super) fn run_on_agents(
     observer: &dyn Observer,
 ) -> Result<ExperimentReport, MeterError> {
     specs.iter().try_for_each(check_keys)?;
-    let target = AgentsTarget::open_all(agents, &tasks(&all, specs, agents), observer)?;
+    let target = AgentsTarget::open(agents, &tasks(&all, specs, agents), observer)?;
     let mut plans: Vec<StreamsPlan> = Vec::new();
     for (((runs, streams), spec), facts) in all.iter().zip(*specs).zip(target.all_facts()) {
         let share = target.share(*streams);

@@ -296,8 +296,8 @@ impl TargetSpec {
         work: WorkerWork,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
-        let task = self.task(work);
-        Ok(OpenTarget::Agents(Box::new(AgentsTarget::open(agents, task, observer)?)))
+        let target = AgentsTarget::open(agents, &[self.task(work)], observer)?;
+        Ok(OpenTarget::Agents(Box::new(target)))
     }
 
     /// What a worker of an agent prepares for `work`.

@@ -4,7 +4,7 @@
 use super::agents_page::AgentFigures;
 use super::agents_target::{AgentsConfig, WorkerResult};
 use super::metrics::MetricsServer;
-use super::port::{Traffic, check_not_stuck, close_port};
+use super::port::{Traffic, close_port};
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};
 use super::streams::INTERRUPTED;
@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::show::count;
-use units::{BitRate, ByteCount, Hinted};
+use units::{BitRate, ByteCount};
 
 /// Transfers on a target, one after another in each client.
 #[derive(Clone)]
@@ -124,14 +124,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// Refuses a run whose results cannot be relied on.
 pub(super) fn check_valid(outcome: &TransfersOutcome) -> Result<(), MeterError> {
-    check_not_stuck(outcome.stuck)?;
-    if let Some(first) = &outcome.first_failure {
-        let failed = count(outcome.failed, "transfer");
-        let message = format!("{failed} failed; the first: {}", first.one_line());
-        return Err(MeterError::new(message)
-            .hint("the kernel's log says what the disk or the server complained of")
-            .invalid());
-    }
+    outcome.check_done()?;
     if !outcome.complete {
         return Err(MeterError::interrupted(INTERRUPTED));
     }

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant, SystemTime};
 use units::Reason;
 use ureq::http::{Response, Uri};
 use ureq::tls::TlsConfig;
-use ureq::typestate::{WithBody, WithoutBody};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder};
@@ -72,7 +71,8 @@ impl S3Client {
         offset: u64,
         memory: &mut [u8],
     ) -> Result<Instant, MeterError> {
-        let get = self.get(&GetObject::new(&self.bucket, None, key));
+        let action = GetObject::new(&self.bucket, None, key);
+        let get = self.signed(&action, |url| self.agent.get(url));
         let last = offset + memory.len() as u64 - 1;
         let asked = get.header("Range", format!("bytes={offset}-{last}")).call();
         let mut answer = self.good("reading", key, asked)?;
@@ -98,12 +98,14 @@ impl S3Client {
     }
 
     pub(super) fn put(&self, key: &str, bytes: &[u8]) -> Result<(), MeterError> {
-        let put = self.put_request(&PutObject::new(&self.bucket, None, key));
+        let action = PutObject::new(&self.bucket, None, key);
+        let put = self.signed(&action, |url| self.agent.put(url));
         self.good("writing", key, put.send(bytes)).map(drop)
     }
 
     pub(super) fn delete(&self, key: &str) -> Result<(), MeterError> {
-        let delete = self.delete_request(&DeleteObject::new(&self.bucket, None, key));
+        let action = DeleteObject::new(&self.bucket, None, key);
+        let delete = self.signed(&action, |url| self.agent.delete(url));
         self.good("removing", key, delete.call()).map(drop)
     }
 
@@ -114,7 +116,8 @@ impl S3Client {
         key: &str,
         next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, MeterError>,
     ) -> Result<(), MeterError> {
-        let create = self.post(&CreateMultipartUpload::new(&self.bucket, None, key));
+        let action = CreateMultipartUpload::new(&self.bucket, None, key);
+        let create = self.signed(&action, |url| self.agent.post(url));
         let text = self.text(key, create.send_empty())?;
         let upload = CreateMultipartUpload::parse_response(&text)
             .map_err(|error| self.unclear(key, &error.to_string()))?;
@@ -123,7 +126,7 @@ impl S3Client {
         if made.is_err() {
             let abort = AbortMultipartUpload::new(&self.bucket, None, key, id);
             // The first error is the one to report.
-            let _ = self.delete_request(&abort).call();
+            let _ = self.signed(&abort, |url| self.agent.delete(url)).call();
         }
         made
     }
@@ -137,36 +140,21 @@ impl S3Client {
         let mut tags: Vec<String> = Vec::new();
         while let Some(part) = next()? {
             let number = u16::try_from(tags.len() + 1).expect("no more than the protocol allows");
-            let put = self.put_request(&UploadPart::new(&self.bucket, None, key, number, id));
+            let action = UploadPart::new(&self.bucket, None, key, number, id);
+            let put = self.signed(&action, |url| self.agent.put(url));
             let answer = self.good("writing", key, put.send(&part[..]))?;
             let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok());
             tags.push(tag.ok_or_else(|| self.unclear(key, "a part without an ETag"))?.to_owned());
         }
         let tags = tags.iter().map(String::as_str);
         let done = CompleteMultipartUpload::new(&self.bucket, None, key, id, tags);
-        let complete = self.post(&done);
+        let complete = self.signed(&done, |url| self.agent.post(url));
         let text = self.text(key, complete.send(done.body()))?;
         // The status may be 200 although the upload failed.
         if text.contains("<Error>") {
             return Err(self.unclear(key, &beginning(&text)));
         }
         Ok(())
-    }
-
-    fn get<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithoutBody> {
-        self.signed(action, |url| self.agent.get(url))
-    }
-
-    fn delete_request<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithoutBody> {
-        self.signed(action, |url| self.agent.delete(url))
-    }
-
-    fn put_request<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithBody> {
-        self.signed(action, |url| self.agent.put(url))
-    }
-
-    fn post<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithBody> {
-        self.signed(action, |url| self.agent.post(url))
     }
 
     /// Makes the request of an action and signs it in its headers.

@@ -15,8 +15,6 @@ use crate::log::LogSink;
 use crate::target::close_port;
 use crate::transfers::{self, TransfersOutcome};
 use std::time::Duration;
-use units::Hinted;
-use units::show::count;
 
 /// The extent of a study.
 #[derive(Clone, Copy, Debug)]
@@ -165,22 +163,8 @@ fn one(
     let mut port = made?;
     let outcome = transfers::run(plan, &mut *port, &mut LogSink::none(), &mut |_| go_on(None));
     let stuck = close_port(port, &|| PATIENCE);
-    let outcome = outcome?;
-    let name = &setting.name;
-    if let Some(first) = outcome.first_failure {
-        let (failed, first) = (count(outcome.failed, "transfer"), first.one_line());
-        return Err(MeterError::new(format!("{name}: {failed} failed; the first: {first}"))
-            .hint("the kernel's log says what the disk or the server complained of")
-            .invalid());
-    }
-    if stuck > 0 {
-        let stuck = count(stuck, "operation");
-        return Err(MeterError::new(format!(
-            "{name}: the storage hangs: {stuck} did not come back"
-        ))
-        .hint("is its server there? Files that the meter made may be left on it")
-        .invalid());
-    }
+    let outcome = TransfersOutcome { stuck, ..outcome? };
+    outcome.check_done().map_err(|error| error.about(&setting.name))?;
     let fragments = files.fragments(setting);
     Ok(outcome.complete.then(|| MeasuredFigures { fragments, ..measured(&outcome) }))
 }

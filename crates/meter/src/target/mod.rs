@@ -32,7 +32,7 @@ mod thread_pool;
 mod ticking;
 mod verify;
 
-pub(crate) use close_port::{close_port, in_time};
+pub(crate) use close_port::{check_not_stuck, close_port, in_time};
 pub(crate) use files::{Anew, Use, files_port};
 pub(crate) use fill_level::FillLevel;
 pub use frame_names::FrameNames;

@@ -94,7 +94,7 @@ fn written(paths: Vec<PathBuf>) -> Use {
 #[test]
 fn frames_have_the_names_of_their_clips_and_existing_ones_stay() {
     let dir = Dir::new("clips");
-    let names = FrameNames::parse("A%03c/A%03c_%04d.dpx").unwrap();
+    let names: FrameNames = "A%03c/A%03c_%04d.dpx".parse().unwrap();
     let made = NamedFiles { names: names.clone(), clips: 2, existing: None };
     let want =
         TargetNeeds { named: Some(made), ..wanted(Layout::FilePerFrame, WriteAccess::OwnFiles) };

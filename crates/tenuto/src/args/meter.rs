@@ -167,7 +167,7 @@ pub(crate) struct TargetArgs {
     /// A path below --target with %07d for the frame, in seven digits, and %03c for the clip, one
     /// for each stream: A001C%03c/A001C%03c_%07d.dpx. For profiles and layouts with a file per
     /// frame.
-    #[arg(long, value_name = "PATTERN", value_parser = FrameNames::parse)]
+    #[arg(long, value_name = "PATTERN")]
     pub(crate) names: Option<FrameNames>,
     /// Read the files with these --names that are there.
     ///
