@@ -177,8 +177,8 @@ impl Mounted {
         let name = self.device.file_name().unwrap_or_default();
         let entries = fs::read_dir(all).map_err(|error| MeterError::cannot("read", all, &error))?;
         let ours = entries.flatten().find(|entry| entry.path().join("devices").join(name).exists());
-        let ours = ours.map_or_else(|| all.into(), |entry| entry.path());
-        Ok(ours.join("bdi/read_ahead_kb"))
+        let folder = ours.map_or_else(|| all.into(), |entry| entry.path());
+        Ok(folder.join("bdi/read_ahead_kb"))
     }
 }
 

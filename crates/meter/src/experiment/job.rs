@@ -299,17 +299,17 @@ fn prepare(
             unit.groups.first().is_some_and(|group| group.runs.config.target.target == *at)
         });
         let joined = same.filter(|_| spec.is_simulated());
-        let target = match same {
+        let same_file = match same {
             Some(same) if !spec.is_simulated() => units[same].target.shared(spec.method),
             _ => None,
         };
-        let target = match (target, joined) {
+        let target = match (same_file, joined) {
             (_, Some(_)) => None,
             (Some(target), None) => Some(target),
             (None, None) => Some(runs.open(streams, observer).map_err(of)?),
         };
-        let opened = target.as_ref().or(joined.map(|same| &units[same].target));
-        let opened = opened.expect("a target of its own, or of the unit that it joins");
+        let own_or_joined = target.as_ref().or(joined.map(|same| &units[same].target));
+        let opened = own_or_joined.expect("a target of its own, or of the unit that it joins");
         let (users, before) = (users[&**at], begun.entry(at).or_default());
         let part = FilePart { number: *before, of: users };
         *before += 1;
@@ -458,11 +458,11 @@ fn run_unit(
         let of_alarm = |alarm: &RateAlarm<'_>| (alarm.json(), alarm.check_held());
         measured.map(|all| all.into_iter().zip(alarms.iter().map(of_alarm)).collect::<Vec<_>>())
     };
-    let results = measured.map_err(|error| {
+    let measured = measured.map_err(|error| {
         thread.failed.store(true, Ordering::Relaxed);
         about_group(&groups[0].name, error)
     });
-    let results = results.map(|measured| {
+    let results = measured.map(|measured| {
         let pairs = groups.into_iter().zip(measured);
         pairs.map(|(group, (measured, alarm))| group.result(measured, alarm, &target)).collect()
     });
@@ -479,7 +479,7 @@ impl JobGroup {
         GroupResult {
             number: self.number,
             name: self.name,
-            subject: self.runs.subject(target),
+            subject: self.runs.subject(target.caches()),
             written: self.log.finish(),
             verified: target.verified(),
             whole: target.check_whole(),

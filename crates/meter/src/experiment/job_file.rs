@@ -168,11 +168,11 @@ impl GroupKeys {
             return Err(Reason::new(text, "take up to 60 letters, digits, - and _"));
         }
         let of = format!("group {name}");
-        let without = [
+        let needing = [
             ("threshold_window", self.threshold_window.is_some()),
             ("threshold_each", self.threshold_each.is_some()),
         ];
-        let without = without.iter().find(|(_, given)| *given && self.threshold.is_none());
+        let without = needing.iter().find(|(_, given)| *given && self.threshold.is_none());
         if let Some((key, _)) = without {
             let text = format!("{of} has {key} and no threshold");
             return Err(Reason::new(text, "write threshold = \"400Mbps\", for example"));

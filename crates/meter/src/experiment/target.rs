@@ -30,7 +30,7 @@ use units::ByteCount;
 use units::show::count;
 
 /// The target of an experiment as the user names it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct TargetSpec {
     /// A path, `s3://BUCKET[/PREFIX]`, `sim:MODEL` or `null:`.
     pub target: String,
@@ -207,16 +207,6 @@ impl TargetSpec {
 
     /// Makes and fills the files that are needed, and opens the target.
     pub(super) fn open(
-        &self,
-        shape: FileSet,
-        writes: bool,
-        observer: &dyn Observer,
-    ) -> Result<OpenTarget, MeterError> {
-        self.open_set(shape, FileNeeds::default(), writes, observer)
-    }
-
-    /// Opens the target as [`TargetSpec::open`] does, with further needs of its files.
-    pub(super) fn open_set(
         &self,
         shape: FileSet,
         files: FileNeeds,

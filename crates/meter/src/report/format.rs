@@ -65,8 +65,8 @@ pub(crate) fn round_spread(outcome: &StreamsOutcome) -> Spread {
 
 /// The frames of a run as by [`late`], with those that failed and those that never came.
 pub(crate) fn late_and_lost(outcome: &StreamsOutcome) -> String {
-    let lost = [(outcome.failed, "failed"), (outcome.never, "never came")];
-    let lost = lost.iter().filter(|(count, _)| *count > 0);
+    let counts = [(outcome.failed, "failed"), (outcome.never, "never came")];
+    let lost = counts.iter().filter(|(count, _)| *count > 0);
     lost.fold(late(outcome), |text, (count, what)| format!("{text}, {count} {what}"))
 }
 

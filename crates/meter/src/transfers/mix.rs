@@ -7,7 +7,7 @@ use std::time::Duration;
 use units::ByteCount;
 
 /// The settings of figure 13 of EBU TECH 3362, with the additions of its section 9.1.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferMix {
     /// Percentage of transfers that write.
@@ -41,13 +41,14 @@ pub struct TransferMix {
 }
 
 /// The length of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Length {
     /// From 1 KiB to this many bytes.
     UpTo(u64),
     /// Whole frames of this many bytes, from one frame to this number.
     Frames(u64, u32),
     /// The whole file from its beginning.
+    #[default]
     Whole,
 }
 
@@ -73,15 +74,11 @@ impl TransferMix {
                 (None, Some(transfers)) => transfers.blocks.clone(),
                 (None, None) => vec![u32::try_from(profile.read().0).unwrap_or(u32::MAX)],
             },
-            delay: Duration::ZERO,
-            unrepeated: false,
             ms_meter: transfers.is_some_and(|transfers| transfers.dice == Rolled::Msmeter),
             files,
-            own_file: false,
             each,
-            from: 0,
-            replace: false,
             drawn: profile.drawn.clone(),
+            ..Self::default()
         }
     }
 
