@@ -1,12 +1,73 @@
 //! The report of the demo: one page with a table and plots, each with a sentence of explanation.
 
 use super::summary::{DemoRound, Results, rate};
-use meter::report::{Block, LineShape, Page, Plot, PlotError, Series, shares};
+use meter::report::{Block, LineShape, Page, Plot, Series, shares};
 use std::fmt::Write as _;
+use units::Reason;
 use units::show::count;
 
 /// The content of `report.html`.
-pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
+pub(crate) fn page(results: &Results) -> Result<String, Reason> {
+    let Results { with, evening, nginx, without, .. } = results;
+    // The plots of the rounds are compared with each other.
+    let mut captions = vec![WITH_ADMISSION, EVENING, WITHOUT_ADMISSION];
+    let mut viewers = vec![
+        viewers_plot(with, "With admission"),
+        viewers_plot(evening, "A popular evening"),
+        viewers_plot(without, "Without admission"),
+    ];
+    if let Some(nginx) = nginx {
+        viewers.insert(2, viewers_plot(nginx, "The same evening with nginx"));
+        captions.insert(2, NGINX);
+    }
+    let viewers = Plot::with_same_axis(viewers);
+    let reads = Plot::with_same_axis(vec![
+        reads_plot(with, "Reads with admission"),
+        reads_plot(evening, "Reads of a popular evening"),
+        reads_plot(without, "Reads without admission"),
+    ]);
+    let mut blocks = vec![
+        Block::Text(format!("Footage: {}. Disk: {}.", results.origin, results.disk)),
+        Block::Text(results.capacity.sentence()),
+        Block::Table { head: results.head(), rows: results.rows() },
+        Block::Heading("Viewers".to_owned()),
+    ];
+    for (plot, caption) in viewers.iter().zip(captions) {
+        blocks.push(plot.block(caption)?);
+    }
+    blocks.extend([
+        Block::Heading("Disk".to_owned()),
+        reads[0].block(READS)?,
+        reads[1].block(READS_EVENING)?,
+        reads[2].block(&reads_without(results))?,
+        Block::Heading("Start-up and stalls".to_owned()),
+        distribution(
+            "Start-up times",
+            "seconds to the first picture",
+            STARTUP,
+            |round| round.report.viewers.iter().filter_map(|viewer| viewer.startup_ms).collect(),
+            results,
+        )?,
+        distribution(
+            "Time stalled",
+            "seconds stalled",
+            STALLED,
+            |round| {
+                let watched =
+                    round.report.viewers.iter().filter(|viewer| viewer.startup_ms.is_some());
+                watched.map(|viewer| viewer.stalled_ms).collect()
+            },
+            results,
+        )?,
+        Block::Heading("Commands".to_owned()),
+        Block::Code(results.commands.join("\n")),
+    ]);
+    let title = "Tenuto: streams that do not stall".to_owned();
+    Ok(Page { title, summary: summary(results), blocks }.html())
+}
+
+/// The result in sentences.
+fn summary(results: &Results) -> String {
     let Results { with, evening, nginx, without, .. } = results;
     let totals = &with.report.totals;
     let mut summary = format!(
@@ -31,66 +92,7 @@ pub(crate) fn page(results: &Results) -> Result<String, PlotError> {
             totals.viewers_with_stalls, totals.arrived,
         );
     }
-    let (rows, head) = (results.rows(), results.head());
-    // The plots of the rounds are compared with each other.
-    let mut captions = vec![WITH_ADMISSION, EVENING, WITHOUT_ADMISSION];
-    let mut viewers = vec![
-        viewers_plot(with, "With admission"),
-        viewers_plot(evening, "A popular evening"),
-        viewers_plot(without, "Without admission"),
-    ];
-    if let Some(nginx) = nginx {
-        viewers.insert(2, viewers_plot(nginx, "The same evening with nginx"));
-        captions.insert(2, NGINX);
-    }
-    let viewers = Plot::with_same_axis(viewers);
-    let reads = Plot::with_same_axis(vec![
-        reads_plot(with, "Reads with admission"),
-        reads_plot(evening, "Reads of a popular evening"),
-        reads_plot(without, "Reads without admission"),
-    ]);
-    let mut blocks = vec![
-        Block::Text(format!("Footage: {}. Disk: {}.", results.origin, results.disk)),
-        Block::Text(results.capacity.sentence()),
-        Block::Table { head, rows },
-        Block::Heading("Viewers".to_owned()),
-    ];
-    for (plot, caption) in viewers.iter().zip(captions) {
-        blocks.push(block(plot, caption)?);
-    }
-    blocks.extend([
-        Block::Heading("Disk".to_owned()),
-        block(&reads[0], READS)?,
-        block(&reads[1], READS_EVENING)?,
-        block(&reads[2], &reads_without(results))?,
-        Block::Heading("Start-up and stalls".to_owned()),
-        distribution(
-            "Start-up times",
-            "seconds to the first picture",
-            STARTUP,
-            |round| round.report.viewers.iter().filter_map(|viewer| viewer.startup_ms).collect(),
-            results,
-        )?,
-        distribution(
-            "Time stalled",
-            "seconds stalled",
-            STALLED,
-            |round| {
-                let watched =
-                    round.report.viewers.iter().filter(|viewer| viewer.startup_ms.is_some());
-                watched.map(|viewer| viewer.stalled_ms).collect()
-            },
-            results,
-        )?,
-        Block::Heading("Commands".to_owned()),
-        Block::Code(results.commands.join("\n")),
-    ]);
-    let title = "Tenuto: streams that do not stall".to_owned();
-    Ok(Page { title, summary, blocks }.html())
-}
-
-fn block(plot: &Plot, explanation: &str) -> Result<Block, PlotError> {
-    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+    summary
 }
 
 fn viewers_plot(round: &DemoRound, title: &str) -> Plot {
@@ -129,7 +131,7 @@ fn distribution(
     explanation: &str,
     millis: impl Fn(&DemoRound) -> Vec<f64>,
     results: &Results,
-) -> Result<Block, PlotError> {
+) -> Result<Block, Reason> {
     let rounds = results.rounds();
     let seconds: Vec<Vec<f64>> = rounds
         .iter()
@@ -144,7 +146,7 @@ fn distribution(
         }
         Series { name: round.name.clone(), shape: LineShape::Step, points }
     });
-    block(&Plot::new(title, x_label, "% of viewers", series.collect()), explanation)
+    Plot::new(title, x_label, "% of viewers", series.collect()).block(explanation)
 }
 
 /// The caption of the disk without admission, with what was delivered.

@@ -5,6 +5,7 @@
 //! speed is not published: `calibrate` measures it.
 
 use crate::kind::kind_of;
+use crate::mounts;
 use crate::refusal::cannot_open;
 use crate::sysfs::SysfsDisk;
 use crate::{DeviceError, DeviceKind};
@@ -189,9 +190,10 @@ fn in_force(all: &str) -> String {
 
 fn uses(disk: &SysfsDisk) -> Vec<DeviceUse> {
     let numbers = disk.numbers();
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut uses: Vec<DeviceUse> =
-        mounts(&table, &numbers).into_iter().map(DeviceUse::Mounted).collect();
+    let mounted = mounts::all().unwrap_or_default().into_iter();
+    let here = mounted.filter(|mount| numbers.contains(&mount.number)).map(|mount| mount.at);
+    let mut uses: Vec<DeviceUse> = here.map(DeviceUse::Mounted).collect();
+    uses.dedup();
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let ours = |path: &str| {
         let number = fs::metadata(path).map(|about| about.rdev());
@@ -203,63 +205,12 @@ fn uses(disk: &SysfsDisk) -> Vec<DeviceUse> {
     uses
 }
 
-/// The mount points of file systems on these block devices.
-fn mounts(table: &str, numbers: &[String]) -> Vec<PathBuf> {
-    let mount = |line: &str| {
-        let mut fields = line.split(' ');
-        let number = fields.nth(2)?;
-        let at = fields.nth(1)?;
-        numbers.iter().any(|ours| ours == number).then(|| PathBuf::from(unescaped(at)))
-    };
-    let mut mounts: Vec<PathBuf> = table.lines().filter_map(mount).collect();
-    mounts.dedup();
-    mounts
-}
-
-/// Decodes the kernel's three octal digits for characters that would end a field: `\040` is a
-/// space.
-fn unescaped(field: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = field.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match (first, code) {
-            (b'\\', Some(code)) => {
-                bytes.push(code);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 /// The unit of `stat` and sysfs, whatever the disk's block size.
 pub(crate) const STAT_BLOCK: u64 = 512;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mounts_are_found_by_number_and_their_names_are_decoded() {
-        let table = "\
-22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
-30 22 8:17 / /mnt/my\\040films rw - xfs /dev/sdb1 rw
-31 22 8:1 /sub /boot rw - ext4 /dev/sda1 rw
-32 22 0:25 / /proc rw - proc proc rw
-";
-        let of = |numbers: &[&str]| {
-            mounts(table, &numbers.iter().map(ToString::to_string).collect::<Vec<_>>())
-        };
-        assert_eq!(of(&["8:16", "8:17"]), [PathBuf::from("/mnt/my films")]);
-        assert_eq!(of(&["8:0", "8:1", "8:2"]), [PathBuf::from("/"), PathBuf::from("/boot")]);
-        assert!(of(&["8:32"]).is_empty());
-    }
 
     #[test]
     fn the_active_scheduler_is_the_one_in_brackets() {

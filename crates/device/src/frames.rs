@@ -38,7 +38,7 @@ impl FrameSlot {
 }
 
 /// All frames of a pool.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Frames {
     frame_size: usize,
     count: u32,
@@ -62,15 +62,7 @@ struct CutFrame {
 
 impl Frames {
     pub(crate) fn new(frame_size: usize, count: u32) -> Self {
-        Self {
-            frame_size,
-            count,
-            free: Vec::new(),
-            returned: BTreeSet::new(),
-            untouched: 0,
-            cut: BTreeMap::new(),
-            open: BTreeMap::new(),
-        }
+        Self { frame_size, count, ..Self::default() }
     }
 
     /// Allocates `len` bytes, 0 < `len` <= the frame.

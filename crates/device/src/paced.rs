@@ -1,5 +1,5 @@
-//! Makes a fast device take the time of a slow one: the common part of
-//! [`Throttled`](crate::Throttled) and [`PacedDisk`](crate::PacedDisk).
+//! Makes a fast device take the time of a slow one: that of a modelled disk
+//! ([`PacedDevice::as_disk`]), or of a limited rate ([`PacedDevice::throttled`]).
 //!
 //! ```text
 //!   request ─┬─▶ timing: when would it be complete? ───────────┐
@@ -10,16 +10,19 @@
 //! continues from its own moments, so that lateness does not accumulate.
 
 use crate::block::ByteSpan;
-use crate::lateness::{Lateness, LatenessCounter};
-use crate::{BlockDevice, Completion, DeviceError, Direction, Geometry, Pool, Queue, Transfer};
+use crate::{
+    BlockDevice, Completion, DeviceError, Direction, Geometry, Lateness, Pool, Queue, Transfer,
+};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use units::Moment;
+use units::{Moment, Times};
 
 /// The completion times of requests, in the order of their submission.
 pub(crate) trait Timing: Send + fmt::Debug {
@@ -31,78 +34,113 @@ pub(crate) trait Timing: Send + fmt::Debug {
     fn flush(&mut self, now: Moment) -> Moment;
 }
 
-/// A device below, a timing, and their clock.
-pub(crate) struct PacedDevice {
-    pub(crate) inner: Arc<dyn BlockDevice>,
+/// A device that takes the time of a slower one, in real time. The device below must be the faster
+/// of the two: its late completions are returned late, and [`BlockDevice::lateness`] counts them.
+pub struct PacedDevice {
+    inner: Arc<dyn BlockDevice>,
     clock: Arc<PacedClock>,
+    slow: SlowDevice,
+    pass_through: AtomicBool,
+}
+
+/// The slow device, as it is seen from outside.
+pub(crate) struct SlowDevice {
+    /// The timing in words, for reports.
+    pub(crate) name: String,
+    pub(crate) rotational: bool,
+    /// Whether the times depend on what was written to the device below.
+    pub(crate) depends_on_data: bool,
 }
 
 struct PacedClock {
     origin: Instant,
     timing: Mutex<Box<dyn Timing>>,
-    lateness: LatenessCounter,
+    lateness: Mutex<Times>,
 }
 
 impl PacedDevice {
-    pub(crate) fn new(inner: Arc<dyn BlockDevice>, timing: Box<dyn Timing>) -> Self {
-        let clock = PacedClock {
-            origin: Instant::now(),
-            timing: Mutex::new(timing),
-            lateness: LatenessCounter::default(),
-        };
-        Self { inner, clock: Arc::new(clock) }
+    pub(crate) fn new(
+        inner: Arc<dyn BlockDevice>,
+        timing: Box<dyn Timing>,
+        slow: SlowDevice,
+    ) -> Self {
+        let (origin, timing) = (Instant::now(), Mutex::new(timing));
+        let clock = Arc::new(PacedClock { origin, timing, lateness: Mutex::default() });
+        Self { inner, clock, slow, pass_through: AtomicBool::new(false) }
     }
 
-    /// The lateness of completions so far.
-    pub(crate) fn lateness(&self) -> Lateness {
-        self.clock.lateness.so_far()
+    /// Switches pass-through: while it is set, blocking reads, writes and flushes have the speed of
+    /// the device below and do not affect the timing, for filling a store. Queues keep the timing.
+    pub fn set_pass_through(&self, on: bool) {
+        self.pass_through.store(on, Ordering::Relaxed);
     }
 
-    pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+    /// Makes a blocking transfer by the device below and returns when it is due.
+    fn pace(
+        &self,
+        direction: Direction,
+        place: ByteSpan,
+        transfer: impl FnOnce() -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        if self.pass_through.load(Ordering::Relaxed) {
+            return transfer();
+        }
         // Asked before the transfer, whose own time then counts as part of the modelled time.
-        let due = self.ask(Direction::Read, ByteSpan::new(offset, into.len()));
-        self.inner.read_at(offset, into)?;
+        let due = self.clock.ask(&self.inner.geometry(), direction, place);
+        transfer()?;
         self.clock.sleep_until(due);
         self.clock.handed_out(due);
         Ok(())
     }
+}
 
-    pub(crate) fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        let due = self.ask(Direction::Write, ByteSpan::new(offset, from.len()));
-        self.inner.write_at(offset, from)?;
-        self.clock.sleep_until(due);
-        self.clock.handed_out(due);
-        Ok(())
+impl BlockDevice for PacedDevice {
+    fn geometry(&self) -> Geometry {
+        Geometry { rotational: self.slow.rotational, ..self.inner.geometry() }
     }
 
-    pub(crate) fn flush(&self) -> Result<(), DeviceError> {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let place = ByteSpan::new(offset, into.len());
+        self.pace(Direction::Read, place, || self.inner.read_at(offset, into))
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let place = ByteSpan::new(offset, from.len());
+        self.pace(Direction::Write, place, || self.inner.write_at(offset, from))
+    }
+
+    /// Takes the time that a modelled disk needs to empty its write-back cache, if it has one.
+    fn flush(&self) -> Result<(), DeviceError> {
+        if self.pass_through.load(Ordering::Relaxed) {
+            return self.inner.flush();
+        }
         let due = self.clock.flush();
         self.inner.flush()?;
         self.clock.sleep_until(due);
         Ok(())
     }
 
-    /// Makes a queue. `name` describes the timing in reports.
-    pub(crate) fn queue(
-        &self,
-        name: String,
-        depth: u32,
-        pool: &Pool,
-    ) -> Result<Box<dyn Queue>, DeviceError> {
+    /// All of `area` where the times do not depend on what was written.
+    fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
+        if self.slow.depends_on_data { self.inner.written(area) } else { Ok(vec![area]) }
+    }
+
+    /// Lateness after the timing's moments. Requests that pass through are not counted.
+    fn lateness(&self) -> Option<Lateness> {
+        Some(Lateness::of(&self.clock.lateness.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
         Ok(Box::new(PacedQueue {
             inner: self.inner.queue(depth, pool)?,
             geometry: self.inner.geometry(),
             clock: Arc::clone(&self.clock),
-            name,
+            name: self.slow.name.clone(),
             submitted: 0,
             under_way: BTreeMap::new(),
             held: Vec::new(),
             fresh: Vec::new(),
         }))
-    }
-
-    fn ask(&self, direction: Direction, place: ByteSpan) -> Moment {
-        self.clock.ask(&self.inner.geometry(), direction, place)
     }
 }
 
@@ -135,7 +173,8 @@ impl PacedClock {
     }
 
     fn handed_out(&self, due: Moment) {
-        self.lateness.count(self.now().since(due));
+        let mut lateness = self.lateness.lock().unwrap_or_else(PoisonError::into_inner);
+        lateness.record(self.now().since(due));
     }
 
     fn sleep_until(&self, moment: Moment) {

@@ -114,18 +114,9 @@ impl SimulatedDisk {
         self.shared.script.add(rule);
     }
 
-    /// Submits a read of which only the time matters, and returns its completion time. The place
-    /// need not be whole blocks.
-    pub fn ask(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
-        self.ask_for(Direction::Read, offset, len)
-    }
-
-    /// Submits a write like [`SimulatedDisk::ask`]; its bytes are not kept.
-    pub fn ask_write(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
-        self.ask_for(Direction::Write, offset, len)
-    }
-
-    fn ask_for(&self, direction: Direction, offset: u64, len: u64) -> Result<Moment, DeviceError> {
+    /// Submits a transfer of which only the time matters, and returns its completion time. The
+    /// place need not be whole blocks; bytes of a write are not kept.
+    pub fn ask(&self, direction: Direction, offset: u64, len: u64) -> Result<Moment, DeviceError> {
         let access = Access::from(direction);
         let place = ByteSpan::new(offset, usize::try_from(len).unwrap_or(usize::MAX));
         if offset.checked_add(len).is_none_or(|end| end > self.shared.geometry.size.0) {
@@ -338,7 +329,7 @@ mod tests {
         let day = Duration::from_secs(86_400);
         for number in 0..365u64 {
             disk.advance_to(Moment::ZERO + day * u32::try_from(number).unwrap());
-            done = disk.ask(number * (20 << 20), 1 << 20).unwrap();
+            done = disk.ask(Direction::Read, number * (20 << 20), 1 << 20).unwrap();
             disk.advance_to(done);
         }
         assert_eq!(disk.now(), done);
@@ -359,7 +350,7 @@ mod tests {
             assert_eq!((done.len(), done[0].tag, queue.in_flight()), (1, place, 0));
             let mut bytes = vec![0; 1 << 20];
             by_call.read_at(place, &mut bytes).unwrap();
-            by_ask.advance_to(by_ask.ask(place, 1 << 20).unwrap());
+            by_ask.advance_to(by_ask.ask(Direction::Read, place, 1 << 20).unwrap());
             assert_eq!(by_queue.now(), by_call.now());
             assert_eq!(by_queue.now(), by_ask.now());
         }
@@ -372,16 +363,16 @@ mod tests {
         ill.add(rule(0..1, Fault::Stall(second)));
         ill.add(rule(4096..4097, Fault::BitRot { at: 4099, bits: 0x81 }));
         ill.add(rule(8192..8193, Fault::Errno(libc::EIO)));
-        let both = [&well, &ill].map(|disk| disk.ask(0, 4096).unwrap());
+        let both = [&well, &ill].map(|disk| disk.ask(Direction::Read, 0, 4096).unwrap());
         assert_eq!(both[1], both[0] + second);
-        let both = [&well, &ill].map(|disk| disk.ask(1 << 30, 4096).unwrap());
+        let both = [&well, &ill].map(|disk| disk.ask(Direction::Read, 1 << 30, 4096).unwrap());
         assert!(both[1] > both[0], "what waits behind a stall is late too");
         ill.read_at(4096, &mut page).unwrap();
         assert_eq!(page[3], 0x81);
         let said = ill.read_at(8192, &mut page).unwrap_err().to_string();
         assert!(said.contains("reading 4096 bytes at 8192 of (simulated)"), "{said}");
         ill.read_at(8192, &mut page).unwrap();
-        assert!(ill.ask(ill.geometry().size.0, 1).is_err(), "beyond the end");
+        assert!(ill.ask(Direction::Read, ill.geometry().size.0, 1).is_err(), "beyond the end");
     }
 
     #[test]
@@ -394,7 +385,7 @@ mod tests {
         });
         let took = (0..1000u64).map(|number| {
             let before = disk.now();
-            disk.advance_to(disk.ask(number << 20, 4096).unwrap());
+            disk.advance_to(disk.ask(Direction::Read, number << 20, 4096).unwrap());
             disk.now().since(before) > longer
         });
         assert_eq!(took.filter(|slow| *slow).count(), 100);

@@ -1,57 +1,19 @@
 //! A device slowed down to a rate: reads and writes pass one after another through a pipe with this
-//! many bits per second. There are no seeks; [`PacedDisk`](crate::PacedDisk) has those.
+//! many bits per second. There are no seeks; [`PacedDevice::as_disk`] has those.
 
 use crate::block::ByteSpan;
-use crate::paced::{PacedDevice, Timing};
-use crate::{BlockDevice, DeviceError, Direction, Geometry, Lateness, Pool, Queue};
-use std::ops::Range;
+use crate::paced::{PacedDevice, SlowDevice, Timing};
+use crate::{BlockDevice, Direction};
 use std::sync::Arc;
 use units::{BitRate, ByteCount, Moment};
 
-/// A device slowed down to a rate.
-#[derive(Debug)]
-pub struct Throttled {
-    paced: PacedDevice,
-    rate: BitRate,
-}
-
-impl Throttled {
+impl PacedDevice {
     /// Wraps `device` with a limit of `rate`. A rate of zero would never deliver.
-    pub fn new(device: Arc<dyn BlockDevice>, rate: BitRate) -> Self {
+    pub fn throttled(device: Arc<dyn BlockDevice>, rate: BitRate) -> Self {
         assert!(rate.0 > 0, "a throttle lets something through");
-        let pipe = Pipe { rate, free: Moment::ZERO };
-        Self { paced: PacedDevice::new(device, Box::new(pipe)), rate }
-    }
-}
-
-impl BlockDevice for Throttled {
-    fn geometry(&self) -> Geometry {
-        self.paced.inner.geometry()
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.paced.read_at(offset, into)
-    }
-
-    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.paced.write_at(offset, from)
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.paced.flush()
-    }
-
-    fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
-        self.paced.inner.written(area)
-    }
-
-    /// Lateness after the moments at which the rate allows a completion.
-    fn lateness(&self) -> Option<Lateness> {
-        Some(self.paced.lateness())
-    }
-
-    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
-        self.paced.queue(format!("throttled to {}", self.rate), depth, pool)
+        let (name, rotational) = (format!("throttled to {rate}"), device.geometry().rotational);
+        let slow = SlowDevice { name, rotational, depends_on_data: true };
+        Self::new(device, Box::new(Pipe { rate, free: Moment::ZERO }), slow)
     }
 }
 

@@ -58,14 +58,7 @@ impl Calibration {
             self.model()?.parameters().clone()
         } else {
             let cost = Some(ReadCost { r0: self.r0, t0: self.t0 });
-            let survey = Characterization {
-                cost,
-                zones: Vec::new(),
-                revolution: None,
-                seek: None,
-                seek_error_ms: 0.0,
-            };
-            survey.parameters(name, capacity)?
+            Characterization { cost, ..Characterization::default() }.parameters(name, capacity)?
         };
         let sources = vec![format!("`tenuto calibrate`: {}", self.method)];
         Some(Parameters { name: name.to_owned(), sources, ..parameters })

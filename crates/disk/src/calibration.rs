@@ -142,7 +142,7 @@ impl MeasuredPart {
 const MORE_THAN_A_CACHE: ByteCount = ByteCount::mib(256);
 
 /// A calibration record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The slot for which the guarantees hold.
     pub slot: Duration,
@@ -278,13 +278,9 @@ impl Calibration {
             r0: cost.r0,
             t0: cost.t0,
             zones: model.zones(),
-            // The model itself is known and more precise.
-            actuator: None,
-            writing: None,
             method: format!("computed from the model {}", model.name()),
-            measured_at: 0,
-            measured: None,
-            outliers: Vec::new(),
+            // No actuator: the model itself is known and more precise.
+            ..Self::default()
         }
     }
 

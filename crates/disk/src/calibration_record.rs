@@ -5,24 +5,7 @@
 //! Whoever keeps the record protects it with a checksum; an inconsistent one is refused here.
 
 use crate::{Calibration, MeasuredPart, ReadGuarantee};
-use units::Hinted;
-
-/// The reason why bytes are no calibration record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CalibrationError {
-    /// The bytes are not the JSON of a calibration, with the reason.
-    #[error("no calibration record: {0}")]
-    NotOne(String),
-    /// A value is impossible.
-    #[error("a calibration record with an impossible {0}")]
-    Impossible(&'static str),
-}
-
-impl Hinted for CalibrationError {
-    fn hint(&self) -> Option<String> {
-        Some("calibrate again".to_owned())
-    }
-}
+use units::Reason;
 
 impl Calibration {
     /// The bytes of the record.
@@ -31,14 +14,15 @@ impl Calibration {
     }
 
     /// Decodes a record that consists of all of `bytes`.
-    pub fn decode(bytes: &[u8]) -> Result<Self, CalibrationError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Reason> {
         let read = serde_json::from_slice(bytes);
-        let record: Self = read.map_err(|error| CalibrationError::NotOne(error.to_string()))?;
+        let record: Self =
+            read.map_err(|error| unusable(format!("no calibration record: {error}")))?;
         record.holds_together()?;
         Ok(record)
     }
 
-    fn holds_together(&self) -> Result<(), CalibrationError> {
+    fn holds_together(&self) -> Result<(), Reason> {
         let sizes_grow = self.guarantees.is_sorted_by(|a, b| a.read_size < b.read_size);
         let zones_grow = self.zones.is_sorted_by(|a, b| a.0 < b.0);
         let usual = |g: &ReadGuarantee| g.mean_read >= 0.0;
@@ -57,11 +41,15 @@ impl Calibration {
             (self.measured.is_none_or(part_of_whole), "part measured"),
         ] {
             if !holds {
-                return Err(CalibrationError::Impossible(what));
+                return Err(unusable(format!("a calibration record with an impossible {what}")));
             }
         }
         Ok(())
     }
+}
+
+fn unusable(message: String) -> Reason {
+    Reason::new(message, "calibrate again")
 }
 
 #[cfg(test)]

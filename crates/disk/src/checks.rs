@@ -1,11 +1,13 @@
 //! The possible parameters of a disk: all others are refused by name, so that no model divides by
 //! zero, runs backwards or gives guarantees that no such disk can keep.
 
-use crate::parameters::{Flash, Mechanics, ParameterError, Parameters, SeekTimes, Spinning, Zone};
+use crate::parameters::{Flash, Mechanics, Parameters, SeekTimes, Spinning, Zone};
+use std::fmt::Display;
+use units::Reason;
 
 impl Parameters {
     /// Checks that such a disk is possible.
-    pub fn check(&self) -> Result<(), ParameterError> {
+    pub fn check(&self) -> Result<(), Reason> {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(word) {
             let wanted = "a name is 1 to 64 lower-case letters, digits and hyphens";
@@ -22,7 +24,7 @@ impl Parameters {
 }
 
 impl Spinning {
-    fn check(&self) -> Result<(), ParameterError> {
+    fn check(&self) -> Result<(), Reason> {
         if !(60..=100_000).contains(&self.rpm) {
             return impossible("spinning.rpm", self.rpm, "disks turn 60 to 100000 times a minute");
         }
@@ -58,7 +60,7 @@ impl Spinning {
 }
 
 impl SeekTimes {
-    fn check(&self) -> Result<(), ParameterError> {
+    fn check(&self) -> Result<(), Reason> {
         for (what, ms) in [
             ("settle_ms", self.settle_ms),
             ("track_ms", self.track_ms),
@@ -85,7 +87,7 @@ impl SeekTimes {
 }
 
 impl Flash {
-    fn check(&self) -> Result<(), ParameterError> {
+    fn check(&self) -> Result<(), Reason> {
         if !(0.0..=LONGEST).contains(&self.latency_ms) {
             let wanted = "a latency is between 0 and 1000 ms";
             return impossible("flash.latency_ms", self.latency_ms, wanted);
@@ -98,7 +100,7 @@ impl Flash {
     }
 }
 
-fn check_zones(zones: &[Zone]) -> Result<(), ParameterError> {
+fn check_zones(zones: &[Zone]) -> Result<(), Reason> {
     let ends = zones.last().is_some_and(|last| last.until == 1.0);
     if !ends || zones.len() > MOST_ZONES {
         let wanted = "there are 1 to 1024 zones, and the last ends at 1.0";
@@ -118,19 +120,15 @@ fn check_zones(zones: &[Zone]) -> Result<(), ParameterError> {
     Ok(())
 }
 
-fn rate(what: &str, mb_s: f64) -> Result<(), ParameterError> {
+fn rate(what: &str, mb_s: f64) -> Result<(), Reason> {
     if !(0.001..=1e6).contains(&mb_s) {
         return impossible(what, mb_s, "a rate is between 0.001 and 1000000 MB/s");
     }
     Ok(())
 }
 
-fn impossible<T>(
-    what: &str,
-    given: impl ToString,
-    wanted: &'static str,
-) -> Result<T, ParameterError> {
-    Err(ParameterError::Impossible { what: what.into(), given: given.to_string(), wanted })
+fn impossible<T>(what: &str, given: impl Display, wanted: &str) -> Result<T, Reason> {
+    Err(format!("{what} = {given}, but {wanted}").into())
 }
 
 const MIB: u64 = 1 << 20;

@@ -18,7 +18,6 @@ mod guarantee;
 mod head;
 mod model;
 mod models;
-mod parameter_text;
 mod parameters;
 pub mod plan;
 mod platters;
@@ -30,9 +29,8 @@ pub use bounds::ReadCost;
 pub use calibration::{
     Calibration, LONGER, MeasuredPart, Outlier, ReadGuarantee, ReadLine, ReadPace, WriteCost,
 };
-pub use calibration_record::CalibrationError;
 pub use characterization::{Characterization, TimedRead};
 pub use costs::Costs;
 pub use head::{Head, Service};
 pub use model::DiskModel;
-pub use parameters::{Flash, Mechanics, ParameterError, Parameters, SeekTimes, Spinning, Zone};
+pub use parameters::{Flash, Mechanics, Parameters, SeekTimes, Spinning, Zone};

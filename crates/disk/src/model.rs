@@ -5,11 +5,11 @@
 
 use crate::Head;
 use crate::models;
-use crate::parameters::{Flash, Mechanics, ParameterError, Parameters};
+use crate::parameters::{Flash, Mechanics, Parameters};
 use crate::platters::{Platters, duration};
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BitRate, ByteCount, float, rounded};
+use units::{BitRate, ByteCount, Reason, float, rounded};
 
 /// A modelled disk. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl DiskModel {
     }
 
     /// A disk with these parameters, if it is possible.
-    pub fn new(parameters: Parameters) -> Result<Self, ParameterError> {
+    pub fn new(parameters: Parameters) -> Result<Self, Reason> {
         parameters.check()?;
         let capacity = parameters.capacity;
         Ok(Self::of(Arc::new(parameters), capacity))

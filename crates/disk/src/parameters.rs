@@ -7,7 +7,7 @@
 //! no arithmetic here.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// The parameters of one disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub enum Mechanics {
 }
 
 /// A disk with an actuator.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spinning {
     /// Revolutions per minute.
@@ -79,8 +79,8 @@ pub struct SeekTimes {
 }
 
 /// A zone of a spinning disk; in a file a pair, `[until, mb_s]`.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(from = "(f64, f64)")]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64)", into = "(f64, f64)")]
 pub struct Zone {
     /// The end of the zone as a share of the capacity; the last ends at 1.
     pub until: f64,
@@ -89,7 +89,7 @@ pub struct Zone {
 }
 
 /// A disk without an actuator.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
     /// Time from a command's arrival to its first byte, in ms.
@@ -102,36 +102,18 @@ pub struct Flash {
     pub write_mb_s: f64,
 }
 
-/// An error in a parameter file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParameterError {
-    /// The text is not TOML, or has an unknown or a missing name.
-    #[error("no parameter file of a disk: {0}")]
-    Form(String),
-    /// A number is impossible.
-    #[error("{what} = {given}, but {wanted}")]
-    Impossible {
-        /// The name in the file: `spinning.rpm`.
-        what: String,
-        /// The value in the file.
-        given: String,
-        /// The possible values.
-        wanted: &'static str,
-    },
-}
-
 impl Parameters {
     /// Parses the text of a parameter file.
-    pub fn parse(text: &str) -> Result<Self, ParameterError> {
+    pub fn parse(text: &str) -> Result<Self, Reason> {
         let file: File = toml::from_str(text).map_err(|error| {
-            ParameterError::Form(error.to_string().trim_end().replace('\n', "\n  "))
+            no_parameter_file(&error.to_string().trim_end().replace('\n', "\n  "))
         })?;
         let mechanics = match (file.spinning, file.flash) {
             (Some(spinning), None) => Mechanics::Spinning(spinning),
             (None, Some(flash)) => Mechanics::Flash(flash),
             _ => {
                 let wanted = "a disk has one of the tables [spinning] and [flash]";
-                return Err(ParameterError::Form(wanted.into()));
+                return Err(no_parameter_file(wanted));
             }
         };
         let parameters = Self {
@@ -144,9 +126,24 @@ impl Parameters {
         parameters.check()?;
         Ok(parameters)
     }
+
+    /// The text of a parameter file. [`Parameters::parse`] gives the same numbers.
+    pub fn to_toml(&self) -> String {
+        let Self { name, title, sources, capacity, mechanics } = self.clone();
+        let (spinning, flash) = match mechanics {
+            Mechanics::Spinning(arm) => (Some(arm), None),
+            Mechanics::Flash(chips) => (None, Some(chips)),
+        };
+        let file = File { name, title, sources, capacity, spinning, flash };
+        toml::to_string(&file).expect("a file of names, numbers and text")
+    }
 }
 
-#[derive(Deserialize)]
+fn no_parameter_file(why: &str) -> Reason {
+    format!("no parameter file of a disk: {why}").into()
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     name: String,
@@ -165,6 +162,12 @@ impl From<(f64, f64)> for Zone {
     }
 }
 
+impl From<Zone> for (f64, f64) {
+    fn from(zone: Zone) -> Self {
+        (zone.until, zone.mb_s)
+    }
+}
+
 /// Parses a size such as `"2MiB"`, or a plain number of bytes.
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
@@ -177,6 +180,20 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         Typed::Bytes(bytes) => Ok(bytes),
         Typed::Text(text) => {
             text.parse::<ByteCount>().map(|size| size.0).map_err(serde::de::Error::custom)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{DiskModel, Parameters};
+
+    #[test]
+    fn written_parameters_are_parsed_to_the_same_numbers() {
+        for model in DiskModel::presets() {
+            let mut parameters = model.parameters().clone();
+            parameters.title += " \"quoted\" \\ and\nbroken";
+            assert_eq!(Parameters::parse(&parameters.to_toml()), Ok(parameters));
         }
     }
 }

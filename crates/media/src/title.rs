@@ -21,9 +21,10 @@ pub enum TrackKind {
 }
 
 /// The kind of a title.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TitleKind {
     /// Tracks with times; can be packaged for players.
+    #[default]
     Media,
     /// One track of opaque bytes; export is bit-exact.
     File,

@@ -2,24 +2,16 @@
 //!
 //! The message has no full stop; the hint names the remedy.
 
-use crate::compare::TooShort;
-use crate::fleet::{FleetError, NotAllowed, TokenError};
-use crate::log::LogError;
-use crate::network::NetworkError;
-use crate::report::PlotError;
-use crate::s3::S3Error;
 use crate::streams::PlanError;
-use crate::study::StudyError;
-use crate::target::TargetError;
-use crate::transfers::MixError;
-use crate::viewer::PlayError;
+use crate::viewer::ViewerError;
 use device::DeviceError;
 use std::fmt::Display;
 use std::path::Path;
-use units::Hinted;
+use units::{Hinted, Reason};
 
 /// Why an experiment failed, or why its results are not valid, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct MeterError {
     /// What kind of error it is.
     pub kind: MeterErrorKind,
@@ -84,6 +76,11 @@ impl MeterError {
         self
     }
 
+    /// This error with the thing that it is about before its message.
+    pub(crate) fn about(self, subject: impl Display) -> Self {
+        Self { message: format!("{subject}: {}", self.message), ..self }
+    }
+
     /// Turns this error into one about the configuration.
     pub(crate) fn into_usage(self) -> Self {
         Self { kind: MeterErrorKind::Usage, ..self }
@@ -99,6 +96,12 @@ impl MeterError {
     }
 }
 
+impl Hinted for MeterError {
+    fn hint(&self) -> Option<String> {
+        self.hint.clone()
+    }
+}
+
 macro_rules! from {
     ($kind:ident: $($error:ty),*) => {
         $(impl From<$error> for MeterError {
@@ -109,50 +112,5 @@ macro_rules! from {
     };
 }
 
-from!(Failed: DeviceError, LogError, TooShort, NetworkError, FleetError, TokenError, NotAllowed, PlayError);
-from!(Usage: PlanError, MixError);
-
-impl From<PlotError> for MeterError {
-    fn from(error: PlotError) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-impl From<S3Error> for MeterError {
-    fn from(error: S3Error) -> Self {
-        let kind = match error {
-            S3Error::Address(_)
-            | S3Error::NoEndpoint
-            | S3Error::Endpoint(_)
-            | S3Error::Trust(_)
-            | S3Error::Identity(_) => MeterErrorKind::Usage,
-            _ => MeterErrorKind::Failed,
-        };
-        Self { kind, ..Self::of(&error) }
-    }
-}
-
-impl From<TargetError> for MeterError {
-    fn from(error: TargetError) -> Self {
-        let kind = match error {
-            TargetError::WouldDestroy(_)
-            | TargetError::OneFile { .. }
-            | TargetError::NoFrames(_)
-            | TargetError::ShortFrame { .. } => MeterErrorKind::Usage,
-            _ => MeterErrorKind::Failed,
-        };
-        Self { kind, ..Self::of(&error) }
-    }
-}
-
-impl From<StudyError> for MeterError {
-    fn from(error: StudyError) -> Self {
-        match error {
-            StudyError::Place(error) => error.into(),
-            StudyError::Device(error) => error.into(),
-            StudyError::Mix(error) => error.into(),
-            StudyError::Unfit(reason) => Self::of(&reason).into_usage(),
-            invalid => Self::of(&invalid).invalid(),
-        }
-    }
-}
+from!(Failed: DeviceError, ViewerError, Reason);
+from!(Usage: PlanError);

@@ -15,7 +15,6 @@
 mod identity;
 
 pub use identity::Identity;
-pub(crate) use identity::IdentityError;
 pub(crate) use identity::Proof;
 
 use rustls::client::Resumption;
@@ -28,7 +27,7 @@ use rustls::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use units::{Hinted, Reason};
+use units::Reason;
 
 /// The servers that are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,54 +41,31 @@ pub enum Trust {
     Anybody,
 }
 
-/// An error in loading trusted certificates.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TrustError {
-    /// The machine has no certificate authorities.
-    #[error("this machine trusts no certificate authority{0}")]
-    Nobody(String),
-    /// The file has no usable certificates.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// The path as the user gave it.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-}
-
-impl Hinted for TrustError {
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Nobody(_) => {
-                "install ca-certificates, or name one's certificate with --ca-file".to_owned()
-            }
-            Self::File { .. } => "--ca-file is a file of certificates in PEM".to_owned(),
-        })
-    }
-}
-
 impl Trust {
     /// The authorities; none if all servers are trusted.
-    pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, Reason> {
         match self {
             Self::Anybody => Ok(Vec::new()),
-            Self::File(path) => {
-                certificates(path).map_err(|reason| TrustError::File { path: path.clone(), reason })
-            }
+            Self::File(path) => certificates(path).map_err(|reason| {
+                Reason::new(reason, "--ca-file is a file of certificates in PEM")
+                    .about(path.display())
+            }),
             Self::System => {
                 let found = rustls_native_certs::load_native_certs();
                 if !found.certs.is_empty() {
                     return Ok(found.certs);
                 }
-                let why = found.errors.first();
-                Err(TrustError::Nobody(why.map_or(String::new(), |error| format!(" ({error})"))))
+                let why = found.errors.first().map_or(String::new(), |why| format!(" ({why})"));
+                Err(Reason::new(
+                    format!("this machine trusts no certificate authority{why}"),
+                    "install ca-certificates, or name one's certificate with --ca-file",
+                ))
             }
         }
     }
 
     /// The configuration of connections, with the client's own certificate if it has one.
-    pub(crate) fn config(&self, own: Option<Proof>) -> Result<Arc<ClientConfig>, TrustError> {
+    pub(crate) fn config(&self, own: Option<Proof>) -> Result<Arc<ClientConfig>, Reason> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()

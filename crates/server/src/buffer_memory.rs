@@ -4,7 +4,6 @@
 //! The kernel gives no notice of a limit that is lowered below what is in use. The buffers follow a
 //! limit that is still above that, or one that slows the process down first (`memory.high`).
 
-use crate::error::ServerError;
 use device::{MachineMemory, MemoryLimits};
 use units::{ByteCount, Reason};
 
@@ -22,7 +21,7 @@ pub(crate) struct BufferMemory {
 pub(crate) fn buffer_memory(
     configured: Option<ByteCount>,
     known: Option<MachineMemory>,
-) -> Result<BufferMemory, ServerError> {
+) -> Result<BufferMemory, Reason> {
     let Some(known) = known else {
         // An unusual machine, without /proc.
         let size = configured.unwrap_or(UNKNOWN);
@@ -36,7 +35,7 @@ pub(crate) fn buffer_memory(
     };
     if size > usable {
         let why = format!("--memory {size} is more than {whose}");
-        return Err(ServerError::Config(Reason::new(why, "lower --memory or raise that limit")));
+        return Err(Reason::new(why, "lower --memory or raise that limit"));
     }
     let rest = usable.saturating_sub(size);
     let note = (rest < BESIDE).then(|| {

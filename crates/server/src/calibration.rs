@@ -65,14 +65,9 @@ pub(crate) fn of_throttle(rate: BitRate, slot: Duration) -> Calibration {
         guarantees: every_size().into_iter().map(guarantee).collect(),
         queue_depth: THROTTLE_DEPTH,
         r0: rate,
-        t0: Duration::ZERO,
         zones: vec![(ByteCount::ZERO, rate)],
-        actuator: None,
-        writing: None,
         method: format!("computed from a throttle to {rate}"),
-        measured_at: 0,
-        measured: None,
-        outliers: Vec::new(),
+        ..Calibration::default()
     }
 }
 

@@ -22,7 +22,6 @@ mod core;
 mod disk_history_writer;
 mod disk_thread;
 pub mod engine;
-mod error;
 mod http;
 mod layout;
 mod library;
@@ -44,6 +43,5 @@ pub mod wire;
 
 pub use buffer_memory::usable_memory;
 pub use config::{MAX_HTTP_THREADS, ServerConfig};
-pub use error::ServerError;
 pub use layout::piece_size;
 pub use server::Server;

@@ -5,12 +5,11 @@ use crate::buffer_memory::usable_memory;
 use crate::calibration::{both, candidates, guarantee_of, measure, of_model, of_throttle};
 use crate::disk_history_writer;
 use crate::engine::DiskGuarantee;
-use crate::error::ServerError;
 use crate::read_size::{Audience, MOST_VIEWERS, ReadChoice, choose};
 use crate::{ServerConfig, engine::DiskNumber};
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, FileDevice,
-    FileIdentity, OpenOptions, PacedDisk, Throttled,
+    FileIdentity, OpenOptions, PacedDevice,
 };
 use disk::{Calibration, DiskModel, MeasuredPart};
 use scheduler::{DiskHistory, DiskTimings, PolicyKind};
@@ -44,8 +43,8 @@ pub(crate) fn open(
     path: &Path,
     config: &ServerConfig,
     memory: ByteCount,
-) -> Result<PreparedStore, ServerError> {
-    let failed = |reason| ServerError::Store { path: path.to_owned(), reason };
+) -> Result<PreparedStore, Reason> {
+    let failed = |reason| not_served(path, reason);
     let options = OpenOptions { write: true, exclusive: true, ..OpenOptions::default() };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
@@ -122,15 +121,12 @@ fn audience(store: &Store, config: &ServerConfig, memory: ByteCount) -> Audience
 }
 
 /// Refuses two stores with one identity: commands could not tell them apart.
-pub(crate) fn refuse_copies(
-    paths: &[PathBuf],
-    opened: &[PreparedStore],
-) -> Result<(), ServerError> {
+pub(crate) fn refuse_copies(paths: &[PathBuf], opened: &[PreparedStore]) -> Result<(), Reason> {
     let uuids: Vec<_> = opened.iter().map(|opened| opened.store.info().uuid).collect();
     for (at, uuid) in uuids.iter().enumerate() {
         if let Some(before) = uuids[..at].iter().position(|other| other == uuid) {
             let reason = copy_of(&paths[before].display().to_string());
-            return Err(ServerError::Store { path: paths[at].clone(), reason });
+            return Err(not_served(&paths[at], reason));
         }
     }
     Ok(())
@@ -206,7 +202,7 @@ fn timings(
 
 /// The configured slowdown of a device.
 struct Slowdown {
-    as_disk: Option<Arc<PacedDisk>>,
+    as_disk: Option<Arc<PacedDevice>>,
     calibration: Option<Calibration>,
     note: Option<String>,
 }
@@ -214,19 +210,19 @@ struct Slowdown {
 fn slow_down(
     device: Arc<dyn BlockDevice>,
     config: &ServerConfig,
-) -> Result<(Arc<dyn BlockDevice>, Slowdown), ServerError> {
+) -> Result<(Arc<dyn BlockDevice>, Slowdown), Reason> {
     let calibration = arithmetic(config, device.geometry().size);
     let (mut device, mut notes) = (device, Vec::new());
     if let Some(rate) = config.throttle {
         if rate.0 == 0 {
-            return Err(ServerError::Config("--throttle must be more than zero".into()));
+            return Err("--throttle must be more than zero".into());
         }
-        device = Arc::new(Throttled::new(device, rate));
+        device = Arc::new(PacedDevice::throttled(device, rate));
         notes.push(format!("slowed down to {rate}"));
     }
     let mut as_disk = None;
     if let Some(model) = &config.as_disk {
-        let slow = Arc::new(PacedDisk::new(Arc::clone(&device), model));
+        let slow = Arc::new(PacedDevice::as_disk(Arc::clone(&device), model));
         // The store is opened at full speed; only its reads on schedule are slowed down.
         slow.set_pass_through(true);
         as_disk = Some(Arc::clone(&slow));
@@ -255,7 +251,7 @@ fn stored_or_measured(
     config: &ServerConfig,
     notes: &mut Vec<String>,
     path: &Path,
-) -> Result<Calibration, ServerError> {
+) -> Result<Calibration, Reason> {
     let name = path.display();
     let size = store.device().geometry().size;
     let stored = store.calibration();
@@ -364,15 +360,15 @@ fn typical_rate(store: &Store) -> BitRate {
     if bytes == 0 { USUAL_RATE } else { BitRate::of(ByteCount(bytes), time) }
 }
 
-fn in_use(path: &Path) -> ServerError {
-    ServerError::Store {
-        path: path.to_owned(),
-        reason: Reason::new(
-            "it is in use by another process, probably another server",
-            "stop that server, or run commands on the store: they reach it through its control \
-             socket",
-        ),
-    }
+/// Why a store cannot be served, with its path before the reason.
+pub(crate) fn not_served(path: &Path, reason: Reason) -> Reason {
+    reason.about(format!("{} cannot be served", path.display()))
+}
+
+fn in_use(path: &Path) -> Reason {
+    let hint =
+        "stop that server, or run commands on the store: they reach it through its control socket";
+    not_served(path, Reason::new("it is in use by another process, probably another server", hint))
 }
 
 /// Number of the disk of a store, by the store's index.

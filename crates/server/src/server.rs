@@ -23,7 +23,6 @@ use crate::core::{Core, CoreParts};
 use crate::disk_history_writer;
 use crate::disk_thread::DiskThread;
 use crate::engine::{DiskNumber, Engine, EngineConfig};
-use crate::error::ServerError;
 use crate::http::{ConnectionLimits, PreparedWorker};
 use crate::library::{Library, MountedStore};
 use crate::log::Log;
@@ -57,15 +56,14 @@ pub struct Server {
 
 impl Server {
     /// Opens the stores, listens and serves. Returns when it accepts connections.
-    pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
+    pub fn start(config: ServerConfig) -> Result<Self, Reason> {
         let limits = MemoryLimits::of_this_process();
         let known = limits.as_ref().map(MemoryLimits::read);
         let BufferMemory { size: memory, note: memory_note } = buffer_memory(config.memory, known)?;
         check(&config, memory)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
-        let listener = TcpListener::bind(config.listen)
-            .map_err(|source| ServerError::Listen { address: config.listen, source })?;
+        let listener = listen(config.listen)?;
         let address = listener.local_addr().map_err(|e| failed("ask for the address", e))?;
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
@@ -88,26 +86,14 @@ impl Server {
         let shared = shared(&config, access, &opened, methods, &workers, clock, log)?;
         let handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
         let (opener, tasks) = Opener::new();
-        threads.push(
-            opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone())
-                .map_err(|e| failed("start a thread", e))?,
-        );
+        let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
+        threads.push(opening.map_err(no_thread)?);
         let control = control(&config, &shared, &core)?;
-        let mut engine = Engine::new(engine_config(&config, memory, &opened));
-        for ((opened, path), number) in opened.iter_mut().zip(&config.stores).zip(0..) {
-            let disk = DiskNumber(number);
-            engine.set_timings(Moment::ZERO, disk, opened.timings.clone());
-            let Some(history) = opened.history.take() else { continue };
-            // After the timings: a history applies only if it was observed under the same charges.
-            let applies = engine.restore_history(Moment::ZERO, disk, history);
-            let slowdown = engine.status(Moment::ZERO).disks[usize::from(number)].slowdown_part();
-            opened.notes.extend(disk_history_writer::start_note(path, applies, slowdown));
-        }
+        let engine = engine(&config, memory, &mut opened);
         let of_stores = opened.iter().flat_map(|store| store.notes.clone());
         let notes = memory_note.into_iter().chain(of_stores).collect();
         let (history_writer, history_thread) =
-            disk_history_writer::start(Arc::clone(&shared), core.clone())
-                .map_err(|e| failed("start a thread", e))?;
+            disk_history_writer::start(Arc::clone(&shared), core.clone()).map_err(no_thread)?;
         threads.push(history_thread);
         let core_state = Core::new(CoreParts {
             engine,
@@ -132,8 +118,8 @@ impl Server {
             None => None,
             Some(_) => {
                 let stores = served_stores(&config, &shared, &core);
-                let (running, thread) = recalibration::start(stores, Arc::clone(&shared))
-                    .map_err(|e| failed("start a thread", e))?;
+                let (running, thread) =
+                    recalibration::start(stores, Arc::clone(&shared)).map_err(no_thread)?;
                 threads.push(thread);
                 Some(running)
             }
@@ -141,7 +127,7 @@ impl Server {
         let core_thread = thread::Builder::new()
             .name("core".to_owned())
             .spawn(move || core_state.run())
-            .map_err(|e| failed("start a thread", e))?;
+            .map_err(no_thread)?;
         // `join` waits for the core first: the other threads end after it.
         threads.insert(0, core_thread);
         // Last, because it writes what the other threads log at their end.
@@ -171,11 +157,11 @@ impl Server {
     }
 
     /// Waits until the server has stopped.
-    pub fn wait(mut self) -> Result<(), ServerError> {
+    pub fn wait(mut self) -> Result<(), Reason> {
         self.join()
     }
 
-    fn join(&mut self) -> Result<(), ServerError> {
+    fn join(&mut self) -> Result<(), Reason> {
         let mut failed = None;
         let mut join = |thread: JoinHandle<()>| {
             let name = thread.thread().name().unwrap_or("thread").to_owned();
@@ -189,7 +175,10 @@ impl Server {
         self.control.clear();
         self.recalibration = None;
         threads.for_each(join);
-        failed.map_or(Ok(()), |name| Err(ServerError::ThreadFailed(name)))
+        failed.map_or(Ok(()), |name| {
+            let message = format!("the server failed: its thread {name} ended unexpectedly");
+            Err(Reason::new(message, "start it again and report this"))
+        })
     }
 }
 
@@ -204,9 +193,9 @@ impl Drop for Server {
     }
 }
 
-fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
-    let refuse = |why: &str| Err(ServerError::Config(why.into()));
-    let refuse_with = |why: &str, hint: &str| Err(ServerError::Config(Reason::new(why, hint)));
+fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), Reason> {
+    let refuse = |why: &str| Err(Reason::from(why));
+    let refuse_with = |why: &str, hint: &str| Err(Reason::new(why, hint));
     if config.stores.is_empty() {
         return refuse("there is no store to serve");
     }
@@ -235,11 +224,11 @@ fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), ServerError> {
 }
 
 /// One pool of buffers for all disks, in units of the largest read.
-fn pool(memory: ByteCount, opened: &[PreparedStore]) -> Result<Pool, ServerError> {
+fn pool(memory: ByteCount, opened: &[PreparedStore]) -> Result<Pool, Reason> {
     let largest = largest_read(opened);
     if memory.0 < LEAST_READS * largest.0 {
         let why = format!("the memory must be at least 8 reads of {largest}");
-        return Err(ServerError::Config(Reason::new(why, "raise --memory")));
+        return Err(Reason::new(why, "raise --memory"));
     }
     Ok(Pool::new(memory, largest))
 }
@@ -267,6 +256,28 @@ fn engine_config(
     }
 }
 
+fn listen(address: SocketAddr) -> Result<TcpListener, Reason> {
+    TcpListener::bind(address).map_err(|error| {
+        let message = format!("cannot listen on {address}: {error}");
+        Reason::new(message, "choose another address with --listen")
+    })
+}
+
+/// The engine, with what is known of the disks; adds notes on their histories.
+fn engine(config: &ServerConfig, memory: ByteCount, opened: &mut [PreparedStore]) -> Engine {
+    let mut engine = Engine::new(engine_config(config, memory, opened));
+    for ((opened, path), number) in opened.iter_mut().zip(&config.stores).zip(0..) {
+        let disk = DiskNumber(number);
+        engine.set_timings(Moment::ZERO, disk, opened.timings.clone());
+        let Some(history) = opened.history.take() else { continue };
+        // After the timings: a history applies only if it was observed under the same charges.
+        let applies = engine.restore_history(Moment::ZERO, disk, history);
+        let slowdown = engine.status(Moment::ZERO).disks[usize::from(number)].slowdown_part();
+        opened.notes.extend(disk_history_writer::start_note(path, applies, slowdown));
+    }
+    engine
+}
+
 /// Starts a thread for each store's device; returns the threads and their read methods.
 fn disks(
     opened: &[PreparedStore],
@@ -275,7 +286,7 @@ fn disks(
     clock: Clock,
     log: &Log,
     threads: &mut Vec<JoinHandle<()>>,
-) -> Result<(Vec<DiskThread>, Vec<String>), ServerError> {
+) -> Result<(Vec<DiskThread>, Vec<String>), Reason> {
     let (mut disks, mut methods) = (Vec::new(), Vec::new());
     for (number, store) in opened.iter().enumerate() {
         let depth = store.guarantee.queue_depth.max(1);
@@ -283,12 +294,12 @@ fn disks(
             .store
             .device()
             .queue(depth, pool)
-            .map_err(|e| failed("queue reads", io::Error::other(e.reason())))?;
+            .map_err(|e| e.reason().about("cannot queue reads"))?;
         methods.push(queue.method());
         let name = format!("disk-{number}");
         let core = core.clone();
-        let (disk, thread) = DiskThread::spawn(name, queue, depth, core, clock, log.clone())
-            .map_err(|e| failed("start a thread", e))?;
+        let (disk, thread) =
+            DiskThread::spawn(name, queue, depth, core, clock, log.clone()).map_err(no_thread)?;
         disks.push(disk);
         threads.push(thread);
     }
@@ -297,10 +308,7 @@ fn disks(
 
 /// Prepares the HTTP threads. They share one listener: an idle thread accepts the next connection.
 /// (A listener for each, with `SO_REUSEPORT`, would let two servers share a port unnoticed.)
-fn workers(
-    config: &ServerConfig,
-    listener: &TcpListener,
-) -> Result<Vec<PreparedWorker>, ServerError> {
+fn workers(config: &ServerConfig, listener: &TcpListener) -> Result<Vec<PreparedWorker>, Reason> {
     let count = match config.http_threads {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
@@ -318,7 +326,7 @@ fn shared(
     workers: &[PreparedWorker],
     clock: Clock,
     log: Log,
-) -> Result<Arc<Shared>, ServerError> {
+) -> Result<Arc<Shared>, Reason> {
     let parts = config.stores.iter().zip(opened).zip(methods).enumerate();
     let stores = parts.map(|(number, ((path, opened), method))| MountedStore {
         path: path.clone(),
@@ -345,7 +353,7 @@ fn control(
     config: &ServerConfig,
     shared: &Arc<Shared>,
     core: &CoreHandle,
-) -> Result<Vec<ControlServer>, ServerError> {
+) -> Result<Vec<ControlServer>, Reason> {
     served_stores(config, shared, core).into_iter().map(ControlServer::start).collect()
 }
 
@@ -372,8 +380,12 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
     }
 }
 
-fn failed(what: &str, source: io::Error) -> ServerError {
-    ServerError::Io { what: what.to_owned(), source }
+fn no_thread(error: io::Error) -> Reason {
+    failed("start a thread", error)
+}
+
+fn failed(what: &str, error: io::Error) -> Reason {
+    error.reason().about(format!("cannot {what}"))
 }
 
 /// A disk's number has 16 bits; no machine has more disks than this.

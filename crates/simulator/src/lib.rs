@@ -33,6 +33,6 @@ mod world;
 pub use checks::Violation;
 pub use draw::{FaultClass, draw};
 pub use outcome::WorldOutcome;
-pub use scenario::{BackgroundWork, DiskSpec, Scenario, ScenarioError, Timing, Titles, Viewers};
+pub use scenario::{BackgroundWork, DiskSpec, Scenario, Timing, Titles, Viewers};
 pub use trace::TraceLine;
 pub use world::{run, run_observed};

@@ -6,7 +6,7 @@
 use scheduler::PolicyKind;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Reason};
 
 mod quantity;
 
@@ -222,22 +222,12 @@ pub enum Timing {
     Mixed,
 }
 
-/// The reason why a scenario cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// The text is not TOML, or has an unknown name or a value that cannot be read.
-    #[error("the scenario cannot be read: {0}")]
-    Syntax(#[from] toml::de::Error),
-    /// A value is out of range or contradicts another one.
-    #[error("the scenario is not valid: {0}")]
-    Invalid(&'static str),
-}
-
 impl Scenario {
     /// Reads a scenario from the text of a TOML file.
-    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text)?;
-        scenario.check().map_err(ScenarioError::Invalid)?;
+    pub fn parse(text: &str) -> Result<Self, Reason> {
+        let scenario: Self = toml::from_str(text)
+            .map_err(|error| format!("the scenario cannot be read: {error}"))?;
+        scenario.check().map_err(|rule| format!("the scenario is not valid: {rule}"))?;
         Ok(scenario)
     }
 

@@ -1,7 +1,8 @@
 //! Errors of a store, each with a text that tells the user the next step.
 
 use device::DeviceError;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{ByteCount, Hinted, Reason, show_duration};
 
@@ -230,6 +231,11 @@ impl Hinted for StoreError {
 }
 
 impl StoreError {
+    /// The error of an operation on the file at `path`, for `map_err`.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::File { action, path: path.to_owned(), source }
+    }
+
     /// A stable word for the kind of failure, for programs.
     pub fn code(&self) -> &'static str {
         match self {

@@ -39,7 +39,7 @@ pub fn export(
     // Only an early answer before a long copy; `keep` makes sure. A dangling link counts as taken.
     if fs::symlink_metadata(out).is_ok() {
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
-        return Err(file_error("create", out, source));
+        return Err(StoreError::file("create", out)(source));
     }
     let mut reader = store.reader(title.id, io)?;
     let slices = slices(&reader)?;
@@ -53,13 +53,13 @@ pub fn export(
             if cancel.load(Ordering::Relaxed) {
                 return Err(StoreError::Cancelled);
             }
-            file.write_all(bytes).map_err(|source| file_error("write", out, source))?;
+            file.write_all(bytes).map_err(StoreError::file("write", out))?;
             done += bytes.len() as u64;
             progress(JobProgress { stage: "exporting", done, total: Some(total) });
             Ok(())
         })?;
     }
-    file.flush().map_err(|source| file_error("write", out, source))?;
+    file.flush().map_err(StoreError::file("write", out))?;
     drop(file);
     temporary.keep(out)?;
     Ok(ExportReport { title: title.name, out: out.to_owned(), bytes: total, notes: notes(&reader) })
@@ -131,23 +131,23 @@ impl TempFile {
         // A killed export of an earlier process with the same number may have left the file.
         let _ = fs::remove_file(&path);
         let file = File::options().write(true).create_new(true).open(&path);
-        let file = file.map_err(|source| file_error("create", &path, source))?;
+        let file = file.map_err(StoreError::file("create", &path))?;
         Ok(Self { path, file, kept: false })
     }
 
     /// Makes the file durable under its final name; an error if that name is in use by now.
     fn keep(mut self, out: &Path) -> Result<(), StoreError> {
         // Before the name exists: a power cut must not leave the name with part of the data.
-        self.file.sync_all().map_err(|source| file_error("write", out, source))?;
+        self.file.sync_all().map_err(StoreError::file("write", out))?;
         // Unlike a rename, a link fails if the name exists; some file systems have no links.
         match fs::hard_link(&self.path, out) {
             // The drop removes the temporary name; the data keeps the new one.
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(file_error("create", out, error));
+                return Err(StoreError::file("create", out)(error));
             }
             Err(_) => {
-                fs::rename(&self.path, out).map_err(|source| file_error("create", out, source))?;
+                fs::rename(&self.path, out).map_err(StoreError::file("create", out))?;
                 self.kept = true;
             }
         }
@@ -155,7 +155,7 @@ impl TempFile {
         let named = out.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = named.unwrap_or(Path::new("."));
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|source| file_error("write", folder, source))
+        synced.map_err(StoreError::file("write", folder))
     }
 }
 
@@ -166,10 +166,6 @@ impl Drop for TempFile {
             let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-fn file_error(action: &'static str, path: &Path, source: io::Error) -> StoreError {
-    StoreError::File { action, path: path.to_owned(), source }
 }
 
 /// The size of the buffer that joins small slices (an audio packet's second).

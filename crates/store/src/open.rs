@@ -27,7 +27,7 @@ impl Store {
         let about = match std::fs::metadata(path) {
             Ok(about) => Some(about),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(source) => return Err(file_error("look at", path, source)),
+            Err(source) => return Err(StoreError::file("look at", path)(source)),
         };
         let Some(about) = about else {
             let size = options.size.ok_or(StoreError::SizeNeeded { path: path.to_owned() })?;
@@ -246,10 +246,10 @@ fn is_blank(device: &dyn BlockDevice) -> Result<bool, StoreError> {
 
 fn resize(path: &Path, size: u64) -> Result<(), StoreError> {
     let file = File::options().write(true).open(path);
-    let file = file.map_err(|source| file_error("open", path, source))?;
+    let file = file.map_err(StoreError::file("open", path))?;
     // Only shortens; `preallocate` lengthens, with blocks instead of a hole.
     if file.metadata().is_ok_and(|about| about.len() > size) {
-        file.set_len(size).map_err(|source| file_error("shorten", path, source))?;
+        file.set_len(size).map_err(StoreError::file("shorten", path))?;
     }
     Ok(preallocate(path, ByteCount(size))?)
 }
@@ -264,8 +264,4 @@ fn named(error: StoreError, path: &Path) -> StoreError {
         StoreError::NotAStore { .. } => StoreError::NotAStore { what: path.display().to_string() },
         error => error,
     }
-}
-
-fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> StoreError {
-    StoreError::File { action, path: path.to_owned(), source }
 }

@@ -340,9 +340,9 @@ impl Store {
             let record = make(&state)?;
             (record, state.catalogue.checkpoint_bytes())
         };
-        let mut bytes = Encoder::default();
-        record.encode(&mut bytes);
-        let bytes = bytes.finish();
+        let mut encoder = Encoder::default();
+        record.encode(&mut encoder);
+        let bytes = encoder.finish();
         let slot = &self.layout.checkpoints[0];
         let (needed, holds) = (whole + bytes.len() as u64, slot.end - slot.start);
         // Removals are possible even when the catalogue is full: they are the way out.

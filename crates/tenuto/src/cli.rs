@@ -1,7 +1,6 @@
 //! The parser, made from the types in `args`; and its errors, as one sentence and a hint.
 
 use crate::args::examples::{self, Example};
-use crate::args::values::BadValue;
 use crate::args::{ABOUT, CommandLine, GROUPS, LONG};
 use crate::failure::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -14,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::show::wrapped;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Reason};
 
 /// Parses a command line, the program's name first.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
@@ -143,8 +142,9 @@ pub(crate) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         ErrorKind::ValueValidation => {
             let source = error.source();
             let why = source.map(ToString::to_string).unwrap_or_default();
-            let of_value = source.and_then(|source| source.downcast_ref::<BadValue>());
-            let hint = of_value.map_or_else(|| hint(error, words), |value| value.hint.clone());
+            let reason = source.and_then(|source| source.downcast_ref::<Reason>());
+            let of_value = reason.and_then(|reason| reason.hint.clone());
+            let hint = of_value.unwrap_or_else(|| hint(error, words));
             return Failure::usage(format!("{arg}: {why}")).hint(hint);
         }
         // clap reports a missing value as an empty one that is not valid.

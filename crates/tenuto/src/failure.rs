@@ -1,10 +1,7 @@
 //! A failed command: one sentence, a hint, an exit code.
 
-use device::{DeviceError, DiskModelError};
-use meter::viewer::PlayError;
+use device::DeviceError;
 use meter::{MeterError, MeterErrorKind};
-use server::ServerError;
-use server::access::KeyFileError;
 use store::StoreError;
 use units::{Hinted, Reason};
 
@@ -109,7 +106,7 @@ macro_rules! from_hinted {
     };
 }
 
-from_hinted!(DeviceError, DiskModelError, KeyFileError, PlayError, ServerError);
+from_hinted!(DeviceError);
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,8 @@
 //! ([`DiskModel::scaled_to`]). Writes take the time of the model and are in the backing file, which
 //! outlives this process but is not flushed against a power cut of the machine. There are no
 //! faults: [`SimulatedDisk`](crate::SimulatedDisk) has those. For reads of one program in this
-//! process [`PacedDisk`](crate::PacedDisk) does the same without any privileges.
+//! process [`PacedDevice::as_disk`](crate::PacedDevice::as_disk) does the same without any
+//! privileges.
 
 mod backing;
 mod command_queue;
@@ -24,7 +25,6 @@ mod drive;
 mod file_table;
 mod fuse_thread;
 mod loop_device;
-mod mounts;
 mod preconditions;
 mod round_trip;
 mod stale;
@@ -35,7 +35,7 @@ pub use stale::remove_stale_disks;
 pub use statistics::DiskStatistics;
 pub use stop::DiskStop;
 
-use crate::DeviceError;
+use crate::{DeviceError, mounts};
 use backing::Backing;
 use disk::DiskModel;
 use drive::Drive;

@@ -1,7 +1,7 @@
 //! Checks before a disk is emulated. They change nothing.
 
-use super::mounts;
 use crate::DeviceError;
+use crate::mounts;
 use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;

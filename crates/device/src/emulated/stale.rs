@@ -3,7 +3,8 @@
 //! Only disks that nobody can use any more are removed: the mount of a disk without a server, and
 //! file systems that are mounted from it, whose every read and write fails.
 
-use super::{NAME, disk_files, mounts};
+use super::{NAME, disk_files};
+use crate::mounts;
 use rustix::io::Errno;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 
 use super::EmulatedDisk;
 use super::drive::Drive;
-use super::mounts;
+use crate::mounts;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

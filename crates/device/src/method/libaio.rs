@@ -132,6 +132,7 @@ fn answered(answer: libc::c_long) -> Result<usize, Errno> {
 
 /// `struct iocb` of `<linux/aio_abi.h>`, little-endian as on all supported machines.
 #[repr(C)]
+#[derive(Default)]
 struct ControlBlock {
     data: u64,
     key: u32,
@@ -151,20 +152,15 @@ impl ControlBlock {
     fn new(file: RawFd, slot: usize, rest: &Remainder) -> Self {
         Self {
             data: slot as u64,
-            key: 0,
-            operation_flags: 0,
             opcode: match rest.direction {
                 Direction::Read => PREAD,
                 Direction::Write => PWRITE,
             },
-            priority: 0,
             file: file.cast_unsigned(),
             buffer: rest.memory.addr().get() as u64,
             bytes: rest.len as u64,
             offset: rest.offset.cast_signed(),
-            reserved: 0,
-            flags: 0,
-            event_file: 0,
+            ..Self::default()
         }
     }
 }

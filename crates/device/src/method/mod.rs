@@ -29,7 +29,7 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
-use units::{ByteCount, Hinted};
+use units::{ByteCount, Reason};
 
 /// The read method of a file's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,9 +97,8 @@ impl Method {
     /// The method in `TENUTO_IO`; the best one if it is not set.
     pub(crate) fn from_environment(path: &Path) -> Result<Self, DeviceError> {
         let Some(said) = std::env::var_os(VARIABLE) else { return Ok(Self::Best) };
-        said.to_string_lossy().parse().map_err(|error: UnknownMethod| {
-            DeviceError::unusable(path, error.reason().about(VARIABLE))
-        })
+        let method = said.to_string_lossy().parse();
+        method.map_err(|error: Reason| DeviceError::unusable(path, error.about(VARIABLE)))
     }
 
     /// A queue with this method, or with threads if the kernel refuses it.
@@ -149,30 +148,18 @@ impl fmt::Display for Method {
     }
 }
 
-/// A name that is no method.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no way to read")]
-pub struct UnknownMethod(String);
-
-impl Hinted for UnknownMethod {
-    fn hint(&self) -> Option<String> {
-        Some(format!("say {}", all_names()))
-    }
-}
-
 impl FromStr for Method {
-    type Err = UnknownMethod;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         let named = Self::NAMES.iter().find(|(name, _)| *name == text);
-        named.map(|(_, method)| *method).ok_or_else(|| UnknownMethod(text.to_owned()))
+        named.map(|(_, method)| *method).ok_or_else(|| {
+            let names = Self::NAMES.map(|(name, _)| name);
+            let (last, others) = names.split_last().expect("there are some");
+            let hint = format!("say {} or {last}", others.join(", "));
+            Reason::new(format!("'{text}' is no way to read"), hint)
+        })
     }
-}
-
-fn all_names() -> String {
-    let names = Method::NAMES.map(|(name, _)| name);
-    let (last, others) = names.split_last().expect("there are some");
-    format!("{} or {last}", others.join(", "))
 }
 
 /// The use of the page cache by a file's reads, for [`Queue::method`].

@@ -93,9 +93,9 @@ impl Uring {
     }
 
     fn new(setup: Setup, file: &OpenFile, depth: u32, pool: &Pool) -> io::Result<Self> {
-        let regions = if setup.registered { pool.regions() } else { 0 };
-        let ring = setup.ring(file, depth, regions)?;
-        let regions = vec![BufferRegion::Not; index(regions)];
+        let registered = if setup.registered { pool.regions() } else { 0 };
+        let ring = setup.ring(file, depth, registered)?;
+        let regions = vec![BufferRegion::Not; index(registered)];
         let (pool, returns) = (pool.clone(), pool.returns());
         Ok(Self { pool, ring, started: false, polled: setup.polled, regions, returns })
     }

@@ -4,7 +4,7 @@
 use crate::scratch::TempDir;
 use device::{
     Access, BlockDevice, CalibrateOptions, DeviceError, DiskAccess, Fault, FaultRule, FileDevice,
-    MemoryDevice, OpenOptions, PacedDisk, Pool, SimulatedDisk, calibrate, preallocate,
+    MemoryDevice, OpenOptions, PacedDevice, Pool, SimulatedDisk, calibrate, preallocate,
 };
 use disk::{Calibration, DiskModel, MeasuredPart};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn said(device: &dyn BlockDevice, options: &CalibrateOptions) -> String {
 #[test]
 fn a_modelled_disk_gets_no_larger_guarantee_than_it_can_keep() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
-    let disk = PacedDisk::new(Arc::new(MemoryDevice::new(ByteCount::mib(256))), &model);
+    let disk = PacedDevice::as_disk(Arc::new(MemoryDevice::new(ByteCount::mib(256))), &model);
     let calibration = run(&disk, &quick()).unwrap();
     let outermost = model.zones()[0].1;
     for g in &calibration.guarantees {

@@ -3,8 +3,8 @@
 
 use crate::scratch::{LoopDevice, TempDir};
 use device::{
-    BlockDevice, Completion, DeviceError, FileDevice, MemoryDevice, Method, OpenOptions, PacedDisk,
-    Pool, Queue, SimulatedDisk, Throttled, preallocate,
+    BlockDevice, Completion, DeviceError, FileDevice, MemoryDevice, Method, OpenOptions,
+    PacedDevice, Pool, Queue, SimulatedDisk, preallocate,
 };
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -110,9 +110,9 @@ pub(crate) fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) 
     let simulated = disk.scaled_to(ByteCount(SIZE));
     let others: [(&str, Arc<dyn BlockDevice>); 4] = [
         ("memory", memory()),
-        ("throttled", Arc::new(Throttled::new(memory(), BitRate(100 << 30)))),
+        ("throttled", Arc::new(PacedDevice::throttled(memory(), BitRate(100 << 30)))),
         ("simulated", Arc::new(SimulatedDisk::new(&simulated))),
-        ("as disk", Arc::new(PacedDisk::new(wrapped, &disk))),
+        ("as disk", Arc::new(PacedDevice::as_disk(wrapped, &disk))),
     ];
     for (name, device) in others {
         named(name, || body(&device));

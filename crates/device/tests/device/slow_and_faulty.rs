@@ -1,8 +1,8 @@
 //! Wrappers of devices: their effect on times and bytes.
 
 use device::{
-    Access, BlockDevice, Completion, Fault, FaultRule, MemoryDevice, PacedDisk, Pool, Queue,
-    SimulatedDisk, Throttled,
+    Access, BlockDevice, Completion, Direction, Fault, FaultRule, MemoryDevice, PacedDevice, Pool,
+    Queue, SimulatedDisk,
 };
 use disk::DiskModel;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn tags(done: &[Completion]) -> Vec<u64> {
 
 #[test]
 fn a_throttle_is_never_faster_than_its_rate() {
-    let slow = Throttled::new(memory(8), BitRate(8 << 20) /* 1 MiB/s */);
+    let slow = PacedDevice::throttled(memory(8), BitRate(8 << 20) /* 1 MiB/s */);
     let start = Instant::now();
     slow.write_at(0, &[0; 32 << 10]).unwrap();
     slow.read_at(0, &mut [0; 32 << 10]).unwrap();
@@ -57,7 +57,7 @@ fn a_throttle_is_never_faster_than_its_rate() {
 #[test]
 fn a_modelled_disk_is_never_early_and_completes_in_order() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
-    let disk = PacedDisk::new(memory(64), &model);
+    let disk = PacedDevice::as_disk(memory(64), &model);
     assert!(disk.geometry().rotational);
     let pool = pool();
     let mut queue = disk.queue(8, &pool).unwrap();
@@ -85,7 +85,7 @@ fn a_modelled_disk_is_never_early_and_completes_in_order() {
 
 #[test]
 fn pass_through_fills_a_store_without_the_models_time() {
-    let disk = PacedDisk::new(memory(8), &DiskModel::preset("st39183w").unwrap());
+    let disk = PacedDevice::as_disk(memory(8), &DiskModel::preset("st39183w").unwrap());
     let far = disk.geometry().size.0 - 4096;
     disk.set_pass_through(true);
     let start = Instant::now();
@@ -140,9 +140,12 @@ fn a_failure_below_is_returned_in_its_turn() {
     let above: [(&str, Arc<dyn BlockDevice>); 2] = [
         (
             "as disk",
-            Arc::new(PacedDisk::new(Arc::new(faulty(std::slice::from_ref(&rule))), &model)),
+            Arc::new(PacedDevice::as_disk(Arc::new(faulty(std::slice::from_ref(&rule))), &model)),
         ),
-        ("throttled", Arc::new(Throttled::new(Arc::new(faulty(&[rule])), BitRate(1 << 33)))),
+        (
+            "throttled",
+            Arc::new(PacedDevice::throttled(Arc::new(faulty(&[rule])), BitRate(1 << 33))),
+        ),
     ];
     for (name, device) in above {
         let pool = pool();
@@ -237,7 +240,7 @@ fn a_write_cache_accepts_writes_immediately_and_the_flush_takes_their_time() {
     assert!(wrote < Duration::from_millis(6), "16 times overhead and bus: {wrote:?}");
     assert!(flushed > Duration::from_millis(60), "16 places to go to: {flushed:?}");
 
-    let disk = PacedDisk::new(memory(64), &model);
+    let disk = PacedDevice::as_disk(memory(64), &model);
     let start = Instant::now();
     write_all(&disk);
     disk.flush().unwrap();
@@ -247,18 +250,18 @@ fn a_write_cache_accepts_writes_immediately_and_the_flush_takes_their_time() {
 #[test]
 fn the_time_of_a_write_is_known_without_writing() {
     let disk = SimulatedDisk::new(&DiskModel::preset("ssd-nvme").unwrap());
-    let read = disk.ask(0, 1 << 20).unwrap().since(disk.now());
+    let read = disk.ask(Direction::Read, 0, 1 << 20).unwrap().since(disk.now());
     disk.advance_to(Moment::ZERO + Duration::from_secs(1));
-    let write = disk.ask_write(0, 1 << 20).unwrap().since(disk.now());
+    let write = disk.ask(Direction::Write, 0, 1 << 20).unwrap().since(disk.now());
     assert!(write > read, "flash writes slower than it reads: {write:?} {read:?}");
-    assert!(disk.ask_write(disk.geometry().size.0, 1).is_err(), "beyond the end");
+    assert!(disk.ask(Direction::Write, disk.geometry().size.0, 1).is_err(), "beyond the end");
     disk.add(FaultRule {
         access: Access::Write,
         area: 0..1,
         times: 1,
         fault: Fault::Torn { kept: 1 },
     });
-    let said = disk.ask_write(0, 4096).unwrap_err().to_string();
+    let said = disk.ask(Direction::Write, 0, 4096).unwrap_err().to_string();
     assert!(said.contains("writing 4096 bytes at 0 of (simulated): Input/output error"), "{said}");
 }
 
@@ -282,7 +285,7 @@ fn a_read_can_be_short_and_every_third_can_be_late() {
 
 #[test]
 fn a_modelled_disk_counts_its_lateness() {
-    let disk = PacedDisk::new(memory(8), &DiskModel::preset("ssd-nvme").unwrap());
+    let disk = PacedDevice::as_disk(memory(8), &DiskModel::preset("ssd-nvme").unwrap());
     assert_eq!(disk.lateness().unwrap().requests, 0);
     let pool = pool();
     let mut queue = disk.queue(4, &pool).unwrap();

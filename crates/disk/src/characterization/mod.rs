@@ -35,7 +35,7 @@ pub struct TimedRead {
 }
 
 /// Zones, revolution and seek curve of a disk, fitted to timed reads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Characterization {
     /// Eq. 1 over the reads that were not sequential. `None` without two sizes of them.
     pub cost: Option<ReadCost>,

@@ -4,11 +4,11 @@ use super::Interval;
 use super::blocks::{Point, total};
 use super::interval::difference;
 use crate::grown;
-use crate::log::{LogError, LogReader, NONE};
+use crate::log::{LogReader, NONE};
 use crate::streams::Second;
 use serde::Serialize;
 use std::time::Duration;
-use units::Hinted;
+use units::Reason;
 use units::float;
 
 /// A figure of a run: a series of seconds.
@@ -64,19 +64,6 @@ pub struct Comparison {
     pub figures: Vec<Difference>,
 }
 
-/// A run is too short to be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{got} seconds are too short to tell a change from chance")]
-pub struct TooShort {
-    got: usize,
-}
-
-impl Hinted for TooShort {
-    fn hint(&self) -> Option<String> {
-        Some(format!("make runs of more than {FEWEST} s"))
-    }
-}
-
 /// The shortest run that can be compared: eight blocks of two seconds, and a margin.
 const FEWEST: usize = 20;
 
@@ -86,13 +73,14 @@ pub fn compare(
     b: &[FigureSeries],
     false_alarm: f64,
     seed: u64,
-) -> Result<Comparison, TooShort> {
+) -> Result<Comparison, Reason> {
     let both: Vec<(&FigureSeries, &FigureSeries)> =
         a.iter().filter_map(|a| Some((a, b.iter().find(|b| b.name == a.name)?))).collect();
     let shortest = both.iter().map(|(a, b)| a.series.len().min(b.series.len())).min();
     let got = shortest.unwrap_or_default();
     if got < FEWEST {
-        return Err(TooShort { got });
+        let message = format!("{got} seconds are too short to tell a change from chance");
+        return Err(Reason::new(message, format!("make runs of more than {FEWEST} s")));
     }
     // Divided by the number of figures (Bonferroni), so that the level holds for all together.
     let count = f64::from(u32::try_from(both.len()).unwrap_or(u32::MAX));
@@ -163,7 +151,7 @@ impl FigureSeries {
 
     /// All figures of a run's log: those of [`FigureSeries::of_seconds`], the mean response and the
     /// rate.
-    pub fn of_log(log: LogReader) -> Result<Vec<Self>, LogError> {
+    pub fn of_log(log: LogReader) -> Result<Vec<Self>, Reason> {
         let mut seconds: Vec<Logged> = Vec::new();
         for group in log {
             for record in group? {

@@ -23,7 +23,7 @@ mod figures;
 mod interval;
 mod known_pair;
 
-pub use figures::{Comparison, Difference, DifferenceVerdict, FigureSeries, TooShort, compare};
+pub use figures::{Comparison, Difference, DifferenceVerdict, FigureSeries, compare};
 pub use interval::Interval;
 pub use known_pair::known_pair;
 

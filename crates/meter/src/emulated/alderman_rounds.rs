@@ -4,9 +4,10 @@
 use super::bench::{Bench, MostStreams, RoundRule};
 use super::filled::Filled;
 use super::ways::{self, Way};
-use super::{Cost, EmulatedError, EmulatedOptions, EmulatedResult, lateness, papers};
-use crate::report::{Cell, Figure, Report, Table, rounds_chart};
-use crate::rounds::{RoundsOutcome, Spread};
+use super::{Cost, EmulatedOptions, EmulatedResult, lateness, papers};
+use crate::error::MeterError;
+use crate::report::{Figure, Report, Table, cell, rounds_chart, spread_cells};
+use crate::rounds::RoundsOutcome;
 
 /// The cost of one search for each system.
 pub(super) fn cost(options: &EmulatedOptions) -> Cost {
@@ -15,8 +16,9 @@ pub(super) fn cost(options: &EmulatedOptions) -> Cost {
     Cost { ways: systems, rounds: systems * options.rounds * 5 / 2, sequential: 0 }
 }
 
-pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, EmulatedError> {
-    let (mut table, mut figures) = (empty(), Vec::new());
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, MeterError> {
+    let title = "Most streams whose mean round is in time, and the rounds' seconds then";
+    let (mut table, mut figures) = (Table::new("rounds", title), Vec::new());
     let done = fill(bench, &mut table, &mut figures);
     let report = Report {
         source: "Alderman and Diallo, Optimizing Disk Performance for a Multimedia Storage \
@@ -43,46 +45,30 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, EmulatedError
     Ok(made)
 }
 
-fn empty() -> Table {
-    Table::new(
-        "rounds",
-        "Most streams whose mean round is in time, and the rounds' seconds then",
-        &[
-            ("system", "system"),
-            ("solaris", ">Solaris"),
-            ("freebsd", ">FreeBSD"),
-            ("emulated", ">emulated"),
-            ("late", ">late rounds"),
-            ("mean_s", ">mean"),
-            ("sd_s", ">sd"),
-            ("min_s", ">min"),
-            ("max_s", ">max"),
-            ("disk_late_p99_ms", ">late p99, ms"),
-        ],
-    )
-}
-
 fn fill(
     bench: &mut Bench<'_>,
     table: &mut Table,
     figures: &mut Vec<Figure>,
-) -> Result<(), EmulatedError> {
+) -> Result<(), MeterError> {
     let mut one = |bench: &mut Bench<'_>,
                    name: &'static str,
                    way: &Way,
                    paper: [Option<u64>; 2],
                    filled: Option<&mut Filled>|
-     -> Result<(), EmulatedError> {
+     -> Result<(), MeterError> {
         let MostStreams { capacity, disk } = bench.most(way, filled, RoundRule::Mean)?;
         // Where not even one stream is in time, the failing attempt shows by how much.
         let outcome = capacity.held.unwrap_or(capacity.failing);
-        let Spread { mean, sd, min, max } = outcome.round_times();
-        let [mean, sd, min, max] = [mean, sd, min, max].map(|time| Cell::Number(time, 2));
         let [solaris, freebsd] = papers(bench.options, paper);
-        let held = Cell::from(u64::from(capacity.most));
-        let late = Cell::from(outcome.late_rounds() as u64);
-        let disk = super::p99_ms(&disk);
-        table.row([name.into(), solaris, freebsd, held, late, mean, sd, min, max, disk]);
+        let streams = [
+            cell("system", "system", name),
+            cell("solaris", ">Solaris", solaris),
+            cell("freebsd", ">FreeBSD", freebsd),
+            cell("emulated", ">emulated", capacity.most),
+            cell("late", ">late rounds", outcome.late_rounds()),
+        ];
+        let late = cell("disk_late_p99_ms", ">late p99, ms", super::p99_ms(&disk));
+        table.add(streams.into_iter().chain(spread_cells(outcome.round_times())).chain([late]));
         figures.push(chart(name, &outcome));
         Ok(())
     };

@@ -3,8 +3,9 @@
 
 use super::bench::{Bench, MPEG1, MostStreams, RoundRule};
 use super::ways::{self, Way};
-use super::{Cost, EmulatedError, EmulatedOptions, EmulatedResult, lateness, p99_ms, papers};
-use crate::report::{Cell, Figure, Report, Table, spread_chart};
+use super::{Cost, EmulatedOptions, EmulatedResult, lateness, p99_ms, papers};
+use crate::error::MeterError;
+use crate::report::{Cell, Figure, Report, Table, cell, spread_cells, spread_chart};
 use crate::rounds::{RoundsOutcome, RoundsPlan, Spread, most_streams, run as run_rounds};
 use crate::target::SimulatedPort;
 use device::SimulatedDisk;
@@ -24,7 +25,7 @@ pub(super) fn cost(options: &EmulatedOptions) -> Cost {
     Cost { ways: raw + files + sequential, rounds, sequential }
 }
 
-pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, EmulatedError> {
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, MeterError> {
     let (mut tables, mut notes) = (Tables::new(), Vec::new());
     let done = fill(bench, &mut tables, &mut notes);
     notes.extend(lateness(bench));
@@ -44,7 +45,7 @@ fn fill(
     bench: &mut Bench<'_>,
     tables: &mut Tables,
     notes: &mut Vec<String>,
-) -> Result<(), EmulatedError> {
+) -> Result<(), MeterError> {
     if bench.options.has_raw() {
         for (way, solaris, freebsd) in ways::RAW {
             let found = bench.most(&way, None, RoundRule::OneLate)?;
@@ -128,42 +129,14 @@ struct Tables {
 impl Tables {
     fn new() -> Self {
         Self {
-            streams: Table::new(
-                "streams",
-                "Most streams",
-                &[
-                    ("system", "system"),
-                    ("method", "method"),
-                    ("solaris", ">Solaris"),
-                    ("freebsd", ">FreeBSD"),
-                    ("simulated", ">simulated"),
-                    ("emulated", ">emulated"),
-                    ("disk_late_p99_ms", ">late p99, ms"),
-                ],
-            ),
+            streams: Table::new("streams", "Most streams"),
             first_failing: Table::new(
                 "first_failing",
                 "Round times in s at the first number of streams that fails",
-                &[
-                    ("system", "system"),
-                    ("method", "method"),
-                    ("streams", ">streams"),
-                    ("rounds", ">rounds"),
-                    ("mean_s", ">mean"),
-                    ("sd_s", ">sd"),
-                    ("min_s", ">min"),
-                    ("max_s", ">max"),
-                ],
             ),
             sequential: Table::new(
                 "sequential",
                 "Seconds for 100 MB, read 1 MB after another, mean of 8 places all over the disk",
-                &[
-                    ("system", "system"),
-                    ("solaris", ">Solaris"),
-                    ("freebsd", ">FreeBSD"),
-                    ("emulated", ">emulated"),
-                ],
             ),
             failing: Vec::new(),
         }
@@ -171,10 +144,8 @@ impl Tables {
 
     /// The one distribution that the paper prints (section 5.1), beside those of file systems.
     fn printed(&mut self) {
-        let [mean, sd, min, max] = [4.07, 0.49, 1.44, 7.6].map(|time| Cell::Number(time, 2));
-        let (system, streams) = ("UFS, Solaris (paper)".into(), 23_u64.into());
-        let method = ways::READ.name.into();
-        self.first_failing.row([system, method, streams, Cell::Missing, mean, sd, min, max]);
+        let spread = Spread { mean: 4.07, sd: 0.49, min: 1.44, max: 7.6 };
+        self.fails("UFS, Solaris (paper)", ways::READ.name, 23, None, spread);
     }
 
     fn streams(
@@ -186,33 +157,46 @@ impl Tables {
         MostStreams { capacity, disk }: MostStreams,
     ) {
         let failing = capacity.failing;
-        let Spread { mean, sd, min, max } = failing.round_times();
-        self.streams.row([
-            system.into(),
-            method.into(),
-            solaris,
-            freebsd,
-            simulated.map(u64::from).into(),
-            u64::from(capacity.most).into(),
-            p99_ms(&disk),
+        self.streams.add([
+            cell("system", "system", system),
+            cell("method", "method", method),
+            cell("solaris", ">Solaris", solaris),
+            cell("freebsd", ">FreeBSD", freebsd),
+            cell("simulated", ">simulated", simulated),
+            cell("emulated", ">emulated", capacity.most),
+            cell("disk_late_p99_ms", ">late p99, ms", p99_ms(&disk)),
         ]);
-        let seconds = |time| Cell::Number(time, 2);
-        self.first_failing.row([
-            system.into(),
-            method.into(),
-            (failing.streams.len() as u64).into(),
-            (failing.rounds.len() as u64).into(),
-            seconds(mean),
-            seconds(sd),
-            seconds(min),
-            seconds(max),
-        ]);
+        let (streams, rounds) = (failing.streams.len(), failing.rounds.len());
+        self.fails(system, method, streams, Some(rounds), failing.round_times());
         self.failing.push(failing);
     }
 
-    fn sequential(&mut self, system: &str, [solaris, freebsd]: [Option<f64>; 2], ours: f64) {
-        let cell = |time: Option<f64>| time.map_or(Cell::Missing, |time| Cell::Number(time, 1));
-        self.sequential.row([system.into(), cell(solaris), cell(freebsd), Cell::Number(ours, 1)]);
+    fn fails(
+        &mut self,
+        system: &str,
+        method: &str,
+        streams: usize,
+        rounds: Option<usize>,
+        times: Spread,
+    ) {
+        let about = [
+            cell("system", "system", system),
+            cell("method", "method", method),
+            cell("streams", ">streams", streams),
+            cell("rounds", ">rounds", rounds),
+        ];
+        self.first_failing.add(about.into_iter().chain(spread_cells(times)));
+    }
+
+    fn sequential(&mut self, system: &str, paper: [Option<f64>; 2], ours: f64) {
+        let number = |time: f64| Cell::Number(time, 1);
+        let [solaris, freebsd] = paper.map(|time| time.map(number));
+        self.sequential.add([
+            cell("system", "system", system),
+            cell("solaris", ">Solaris", solaris),
+            cell("freebsd", ">FreeBSD", freebsd),
+            cell("emulated", ">emulated", number(ours)),
+        ]);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::filled::Filled;
 use super::ways::Way;
-use super::{EmulatedError, EmulatedOptions, EmulatedProgress, FileSystem, file_system};
+use super::{EmulatedOptions, EmulatedProgress, FileSystem, file_system};
+use crate::error::MeterError;
 use crate::rounds::{
     Capacity, Faster, FileAStream, Round, RoundPace, RoundsOutcome, RoundsPlan,
     most_streams_by_halves, run,
@@ -82,7 +83,7 @@ impl<'a> Bench<'a> {
         all: u32,
         progress: &'a mut dyn FnMut(EmulatedProgress<'_>),
         stop: &'a DiskStop,
-    ) -> Result<Self, EmulatedError> {
+    ) -> Result<Self, MeterError> {
         options.file_systems().try_for_each(FileSystem::available)?;
         let model = DiskModel::preset(MODEL).expect("a built-in model");
         // Asked before the disk creates the file.
@@ -127,7 +128,7 @@ impl<'a> Bench<'a> {
         way: &Way,
         mut on: Option<&mut Filled>,
         rule: RoundRule,
-    ) -> Result<MostStreams, EmulatedError> {
+    ) -> Result<MostStreams, MeterError> {
         // The lateness in a table's row is that of its own attempts.
         self.disk.reset_statistics();
         let of = system_name(on.as_deref());
@@ -164,7 +165,7 @@ impl<'a> Bench<'a> {
         on: Option<&mut Filled>,
         streams: u32,
         attempt: Attempt,
-    ) -> Result<RoundsOutcome, EmulatedError> {
+    ) -> Result<RoundsOutcome, MeterError> {
         let what = format!("{}, {}, {streams} streams", system_name(on.as_deref()), way.name);
         let at_once = way.at_once.min(streams);
         let Attempt { rounds, pace, rule } = attempt;
@@ -211,8 +212,8 @@ impl<'a> Bench<'a> {
     }
 
     /// An error if the user asked to stop.
-    pub(super) fn still(&self) -> Result<(), EmulatedError> {
-        if self.stop.is_asked() { Err(EmulatedError::Interrupted) } else { Ok(()) }
+    pub(super) fn still(&self) -> Result<(), MeterError> {
+        if self.stop.is_asked() { Err(MeterError::interrupted("interrupted")) } else { Ok(()) }
     }
 
     pub(super) fn timed<'p>(
@@ -220,8 +221,8 @@ impl<'a> Bench<'a> {
         plan: &RoundsPlan,
         what: &str,
         rule: Option<RoundRule>,
-        port: impl FnOnce(Instant) -> Result<Box<dyn Port + 'p>, EmulatedError> + Send,
-    ) -> Result<RoundsOutcome, EmulatedError> {
+        port: impl FnOnce(Instant) -> Result<Box<dyn Port + 'p>, MeterError> + Send,
+    ) -> Result<RoundsOutcome, MeterError> {
         self.disk.set_fast(false);
         let (stop, speed, over) = (self.stop, self.options.speed, AtomicUsize::new(0));
         let mut go_on = |rounds: &[Round]| {

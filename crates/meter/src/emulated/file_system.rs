@@ -3,9 +3,9 @@
 //!
 //! Uses the file systems' own programs (`mkfs.ext4`, `mount`). Needs root.
 
-use super::EmulatedError;
+use crate::error::MeterError;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,15 +53,13 @@ impl FileSystem {
     ///
     /// # Errors
     /// An error names the missing program and the package that has it.
-    pub fn available(self) -> Result<(), EmulatedError> {
+    pub fn available(self) -> Result<(), MeterError> {
         let program = self.maker();
-        match Command::new(&program).arg("-V").output() {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                let (package, system) = (self.package(), self.name());
-                Err(EmulatedError::Missing { program, package, system })
-            }
-        }
+        Command::new(&program).arg("-V").output().map(drop).map_err(|_| {
+            let (package, system) = (self.package(), self.name());
+            MeterError::new(format!("{program} is not there"))
+                .hint(format!("install the package {package}, or leave {system} out"))
+        })
     }
 
     /// Makes the file system on the first `range` bytes of a block device, overwriting them, and
@@ -69,7 +67,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// An error has the text of the program that failed.
-    pub fn make(self, device: &Path, range: u64) -> Result<Mounted, EmulatedError> {
+    pub fn make(self, device: &Path, range: u64) -> Result<Mounted, MeterError> {
         let (program, on) = (self.maker(), device.display().to_string());
         let (blocks, bytes) = ((range / BLOCK).to_string(), range.to_string());
         match self {
@@ -82,10 +80,9 @@ impl FileSystem {
         let on_what = device.file_name().unwrap_or_default().display();
         let name = format!("{FOLDER}{}-{on_what}", std::process::id());
         let at = std::env::temp_dir().join(name);
-        fs::create_dir_all(&at).map_err(EmulatedError::file("make", &at))?;
+        fs::create_dir_all(&at).map_err(|error| MeterError::cannot("make", &at, &error))?;
         let queue = queue_of(device);
-        let said = fs::read_to_string(&queue).map_err(EmulatedError::file("read", &queue))?;
-        let own_kib = said.trim().parse().unwrap_or_default();
+        let own_kib = read_kib(&queue)?;
         let mut mounted = Mounted { kind: self, device: device.into(), at, own_kib, is: false };
         mounted.mount()?;
         Ok(mounted)
@@ -118,28 +115,23 @@ impl Mounted {
     /// zeros. `go_on` is called after each write.
     ///
     /// # Errors
-    /// Fails if there is no room, or if `go_on` returns false; the incomplete file remains.
-    pub fn write(
-        &self,
-        path: &Path,
-        len: u64,
-        go_on: &dyn Fn() -> bool,
-    ) -> Result<(), EmulatedError> {
-        let failed = || EmulatedError::file("write", path);
+    /// Fails if there is no room, or if `go_on` returns false (interrupted); the incomplete file
+    /// remains.
+    pub fn write(&self, path: &Path, len: u64, go_on: &dyn Fn() -> bool) -> io::Result<()> {
         let mut noise = vec![0; MB];
         // Zeros could be stored as holes, or compressed.
         fastrand::Rng::with_seed(len).fill(&mut noise);
-        let mut file = File::create(path).map_err(failed())?;
+        let mut file = File::create(path)?;
         let mut left = len;
         while left > 0 {
             let part = usize::try_from(left).unwrap_or(MB).min(MB);
-            file.write_all(&noise[..part]).map_err(failed())?;
+            file.write_all(&noise[..part])?;
             left -= part as u64;
             if !go_on() {
-                return Err(EmulatedError::Interrupted);
+                return Err(ErrorKind::Interrupted.into());
             }
         }
-        file.sync_all().map_err(failed())
+        file.sync_all()
     }
 
     /// Mounts it again, so that none of it is in memory, with a read-ahead of `read_ahead_kib` or
@@ -147,12 +139,13 @@ impl Mounted {
     ///
     /// # Errors
     /// Fails if one of its files is open.
-    pub fn mount_cold(&mut self, read_ahead_kib: Option<u32>) -> Result<u32, EmulatedError> {
+    pub fn mount_cold(&mut self, read_ahead_kib: Option<u32>) -> Result<u32, MeterError> {
         self.unmount()?;
         // The device's setting outlives the mount, and a new mount takes it over.
         let queue = queue_of(&self.device);
         let set = |path: &Path, kib: u32| {
-            fs::write(path, kib.to_string()).map_err(EmulatedError::file("set", path))
+            fs::write(path, kib.to_string())
+                .map_err(|error| MeterError::cannot("set", path, &error))
         };
         set(&queue, read_ahead_kib.unwrap_or(self.own_kib))?;
         self.mount()?;
@@ -161,11 +154,10 @@ impl Mounted {
         if let Some(kib) = read_ahead_kib {
             set(&setting, kib)?;
         }
-        let said = fs::read_to_string(&setting).map_err(EmulatedError::file("read", &setting))?;
-        Ok(said.trim().parse().unwrap_or_default())
+        read_kib(&setting)
     }
 
-    fn mount(&mut self) -> Result<(), EmulatedError> {
+    fn mount(&mut self) -> Result<(), MeterError> {
         // Without updates of access times, so that reads cause no writes.
         let on = self.device.display().to_string();
         call("mount", &["-o", "noatime", &on, &self.at.display().to_string()])?;
@@ -173,20 +165,20 @@ impl Mounted {
         Ok(())
     }
 
-    fn unmount(&mut self) -> Result<(), EmulatedError> {
+    fn unmount(&mut self) -> Result<(), MeterError> {
         if std::mem::take(&mut self.is) {
             call("umount", &[&self.at.display().to_string()])?;
         }
         Ok(())
     }
 
-    fn btrfs_setting(&self) -> Result<PathBuf, EmulatedError> {
-        let all = "/sys/fs/btrfs";
+    fn btrfs_setting(&self) -> Result<PathBuf, MeterError> {
+        let all = Path::new("/sys/fs/btrfs");
         let name = self.device.file_name().unwrap_or_default();
-        let entries = fs::read_dir(all).map_err(EmulatedError::file("read", all))?;
+        let entries = fs::read_dir(all).map_err(|error| MeterError::cannot("read", all, &error))?;
         let ours = entries.flatten().find(|entry| entry.path().join("devices").join(name).exists());
-        let ours = ours.map_or_else(|| all.into(), |entry| entry.path());
-        Ok(ours.join("bdi/read_ahead_kb"))
+        let folder = ours.map_or_else(|| all.into(), |entry| entry.path());
+        Ok(folder.join("bdi/read_ahead_kb"))
     }
 }
 
@@ -206,6 +198,13 @@ fn queue_of(device: &Path) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
 }
 
+/// A read-ahead setting, in KiB.
+fn read_kib(path: &Path) -> Result<u32, MeterError> {
+    let said =
+        fs::read_to_string(path).map_err(|error| MeterError::cannot("read", path, &error))?;
+    Ok(said.trim().parse().unwrap_or_default())
+}
+
 /// Removes the mount points of killed runs. A directory that is not empty stays.
 pub(super) fn remove_stale_disks() {
     let all = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
@@ -221,16 +220,15 @@ pub(super) fn remove_stale_disks() {
 
 /// Runs a program in its own process group, so that Ctrl-C in a terminal reaches only this program,
 /// which then ends in order.
-fn call(program: &str, arguments: &[&str]) -> Result<(), EmulatedError> {
-    let shown = || format!("{program} {}", arguments.join(" "));
+fn call(program: &str, arguments: &[&str]) -> Result<(), MeterError> {
+    let failed =
+        |said: &str| MeterError::new(format!("{program} {} failed: {said}", arguments.join(" ")));
     let output = Command::new(program).args(arguments).process_group(0).output();
-    let output = output
-        .map_err(|error| EmulatedError::Program { program: shown(), said: error.to_string() })?;
+    let output = output.map_err(|error| failed(&error.to_string()))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(EmulatedError::Program { program: shown(), said })
+    Err(failed(String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// The prefix of mount points in the directory for temporary files; the process and the device

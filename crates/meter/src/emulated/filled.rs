@@ -2,10 +2,12 @@
 //! one of them, or of the raw disk.
 
 use super::bench::{Bench, MB, MPEG1, SEED, system_name};
-use super::{EmulatedError, FileSystem, Mounted, THEIR_DISK};
+use super::{FileSystem, Mounted, THEIR_DISK};
+use crate::error::MeterError;
 use crate::rounds::{FileAStream, RoundPace, RoundsPlan};
 use crate::target::QueuedPort;
 use device::{FileDevice, Method, OpenOptions};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use units::ByteCount;
 
@@ -23,7 +25,7 @@ impl Filled {
     }
 
     /// Opens the first `count` files for reading through the page cache, as programs do.
-    pub(super) fn open(&self, count: u32) -> Result<Vec<FileDevice>, EmulatedError> {
+    pub(super) fn open(&self, count: u32) -> Result<Vec<FileDevice>, MeterError> {
         let buffered = OpenOptions { direct: false, ..OpenOptions::default() };
         let count = usize::try_from(count).expect("few files");
         let open = |path: &PathBuf| FileDevice::open(path, buffered);
@@ -34,7 +36,7 @@ impl Filled {
 impl Bench<'_> {
     /// Makes a new file system and fills it with files one after another, 1 MB at a time. Streams
     /// use them in another order than they were written in.
-    pub(super) fn fill(&mut self, kind: FileSystem) -> Result<Filled, EmulatedError> {
+    pub(super) fn fill(&mut self, kind: FileSystem) -> Result<Filled, MeterError> {
         self.disk.set_fast(true);
         let size = self.model.capacity();
         self.say(&format!("making {}", kind.name()));
@@ -47,14 +49,16 @@ impl Bench<'_> {
             let stop = self.stop;
             match mounted.write(&path, len.0, &|| !stop.is_asked()) {
                 Ok(()) => files.push(path),
-                Err(EmulatedError::File { source, .. })
-                    if source.kind() == std::io::ErrorKind::StorageFull && !files.is_empty() =>
-                {
+                Err(error) if error.kind() == ErrorKind::StorageFull && !files.is_empty() => {
                     // The file system reserves more space than others: fewer files fit.
-                    std::fs::remove_file(&path).map_err(EmulatedError::file("remove", &path))?;
+                    std::fs::remove_file(&path)
+                        .map_err(|error| MeterError::cannot("remove", &path, &error))?;
                     break;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.still()?;
+                    return Err(MeterError::cannot("write", &path, &error));
+                }
             }
         }
         // Streams of neighbouring files would profit from the order on the disk.
@@ -63,7 +67,7 @@ impl Bench<'_> {
     }
 
     /// Seconds for 100 MB read in steps of 1 MB by `pread`, the mean over places all over the disk.
-    pub(super) fn sequential(&mut self, on: Option<&mut Filled>) -> Result<f64, EmulatedError> {
+    pub(super) fn sequential(&mut self, on: Option<&mut Filled>) -> Result<f64, MeterError> {
         let what = format!("{}, one after another", system_name(on.as_deref()));
         let disk = self.model.capacity();
         let len = file_of(disk);

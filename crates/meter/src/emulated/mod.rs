@@ -14,15 +14,14 @@
 mod alderman_rounds;
 mod alderman_table1;
 mod bench;
-mod error;
 mod file_system;
 mod filled;
 mod ways;
 
 pub use bench::{MB, MPEG1};
-pub use error::EmulatedError;
 pub use file_system::{FileSystem, Mounted};
 
+use crate::error::MeterError;
 use crate::report::{Cell, Report};
 use bench::Bench;
 use device::{DiskStatistics, DiskStop};
@@ -118,7 +117,7 @@ pub struct Reproduction {
     /// The name that users type: `alderman-table1`.
     pub name: &'static str,
     cost: fn(&EmulatedOptions) -> Cost,
-    run: fn(&mut Bench<'_>) -> Result<EmulatedResult, EmulatedError>,
+    run: fn(&mut Bench<'_>) -> Result<EmulatedResult, MeterError>,
 }
 
 /// An estimate of the work of a reproduction.
@@ -137,7 +136,7 @@ pub struct EmulatedResult {
     /// The complete results, or those until the run ended.
     pub report: Report,
     /// Why it ended early, if it did.
-    pub ended: Option<EmulatedError>,
+    pub ended: Option<MeterError>,
 }
 
 impl EmulatedResult {
@@ -146,8 +145,8 @@ impl EmulatedResult {
     fn of(
         bench: &Bench<'_>,
         report: Report,
-        done: Result<(), EmulatedError>,
-    ) -> Result<Self, EmulatedError> {
+        done: Result<(), MeterError>,
+    ) -> Result<Self, MeterError> {
         // After a stop by the user every operation fails; the stop is the reason, not that failure.
         let ended = done.err().map(|error| bench.still().err().unwrap_or(error));
         if report.tables.iter().all(|table| table.rows.is_empty())
@@ -201,11 +200,14 @@ impl Reproduction {
         options: &EmulatedOptions,
         progress: &mut dyn FnMut(EmulatedProgress<'_>),
         stop: &DiskStop,
-    ) -> Result<EmulatedResult, EmulatedError> {
+    ) -> Result<EmulatedResult, MeterError> {
         let file = filled::file_of(options.size.unwrap_or(THEIR_DISK));
         let (block, rounds) = (options.block, options.rounds);
         if block == ByteCount::ZERO || block.0.saturating_mul(rounds.into()) > file.0 {
-            return Err(EmulatedError::TooMuch { block, rounds, file });
+            let message = format!(
+                "{rounds} rounds of {block} are not from 1 byte to the {file} of a stream's file"
+            );
+            return Err(MeterError::new(message).hint("ask for fewer or smaller ones"));
         }
         let ways = (self.cost)(options).ways;
         let mut bench = Bench::start(options, ways, progress, stop)?;

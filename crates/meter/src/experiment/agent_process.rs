@@ -13,7 +13,6 @@ use crate::fleet::{
 use crate::log::LogSink;
 use crate::observer::Observer;
 use crate::progress::RunProgress;
-use crate::s3::Access;
 use crate::transfers::TransferMix;
 use serde::Serialize;
 use std::cell::Cell;
@@ -154,16 +153,13 @@ pub fn run_worker(observer: &dyn Observer) -> Result<(), MeterError> {
         path: TargetPath::Resolved,
         size: ByteCount(size),
         fill_level: fill_level.map(|percent| percent.clamp(1, 99)),
-        names: None,
-        existing: false,
         buffered,
         // A controller can never order an agent to overwrite what is there.
         destructive: false,
-        method: method.parse().map_err(|error: device::UnknownMethod| MeterError::of(&error))?,
+        method: method.parse()?,
         drop_caches,
         verify,
-        access: Access::default(),
-        agents: None,
+        ..TargetSpec::default()
     };
     // From here on the end of standard input stops also the preparation.
     let worker = Worker { orders: Orders::read(observer), observer };

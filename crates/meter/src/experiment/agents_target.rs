@@ -102,17 +102,8 @@ pub(super) trait WorkerResult: DeserializeOwned {
 }
 
 impl AgentsTarget {
-    /// Connects to the agents, and has their workers prepare for `task`.
-    pub(super) fn open(
-        config: &AgentsConfig,
-        task: WorkerTask,
-        observer: &dyn Observer,
-    ) -> Result<Self, MeterError> {
-        Self::open_all(config, &[task], observer)
-    }
-
     /// Connects to the agents, and has workers of theirs prepare for each task.
-    pub(super) fn open_all(
+    pub(super) fn open(
         config: &AgentsConfig,
         tasks: &[WorkerTask],
         observer: &dyn Observer,
@@ -167,19 +158,9 @@ impl AgentsTarget {
         count.div_ceil(self.workers)
     }
 
-    /// Runs the streams of a plan, divided among the workers as evenly as possible.
+    /// Runs the streams of a plan for each task at the same time, divided among the workers as
+    /// evenly as possible; `names` are those of the tasks, where there are several.
     pub(super) fn streams<P: WorkerResult>(
-        &self,
-        plan: &StreamsPlan,
-        live: Option<&Live>,
-        go_on: &mut dyn FnMut(RunProgress) -> bool,
-        observer: &dyn Observer,
-    ) -> Result<P, MeterError> {
-        self.run(self.streams_steps(plan), live, go_on, observer)
-    }
-
-    /// Runs the streams of a plan for each task at the same time; `names` are those of the tasks.
-    pub(super) fn all_streams<P: WorkerResult>(
         &self,
         plans: &[&StreamsPlan],
         names: &[&str],
@@ -188,7 +169,7 @@ impl AgentsTarget {
         observer: &dyn Observer,
     ) -> Result<Vec<P>, MeterError> {
         let steps = plans.iter().map(|plan| self.streams_steps(plan)).collect();
-        self.run_all(steps, names, live, go_on, observer)
+        self.run(steps, names, live, go_on, observer)
     }
 
     /// The steps of all workers of a task.
@@ -224,7 +205,8 @@ impl AgentsTarget {
             let plan = TransfersPlan { clients, seed, rate, ..plan.clone() };
             Some(WorkerStep::Transfers(Box::new(plan))).filter(|_| clients > 0)
         });
-        self.run(steps.collect(), live, go_on, observer)
+        let mut all = self.run(vec![steps.collect()], &[], live, go_on, observer)?;
+        Ok(all.pop().expect("a result of the one task"))
     }
 
     fn shares(&self, count: u32) -> impl Iterator<Item = u32> + use<> {
@@ -232,19 +214,8 @@ impl AgentsTarget {
         (0..workers).map(move |number| count / workers + u32::from(number < count % workers))
     }
 
-    fn run<P: WorkerResult>(
-        &self,
-        steps: Vec<Option<WorkerStep>>,
-        live: Option<&Live>,
-        go_on: &mut dyn FnMut(RunProgress) -> bool,
-        observer: &dyn Observer,
-    ) -> Result<P, MeterError> {
-        let mut all = self.run_all(vec![steps], &[], live, go_on, observer)?;
-        Ok(all.pop().expect("a result of the one task"))
-    }
-
     /// Runs a step of each task; `tasks` has the steps of its workers on all agents.
-    fn run_all<P: WorkerResult>(
+    fn run<P: WorkerResult>(
         &self,
         tasks: Vec<Vec<Option<WorkerStep>>>,
         names: &[&str],
@@ -272,8 +243,8 @@ impl AgentsTarget {
         let mut last = Vec::new();
         for agent in &fleet.agents {
             let mut figures = AgentFigures::of(agent);
-            let results = agent.workers.iter().enumerate();
-            let results = results
+            let workers = agent.workers.iter().enumerate();
+            let results = workers
                 .filter_map(|(number, worker)| Some((number / each, worker.result.clone()?)));
             for (task, result) in results {
                 let wrong = |error: serde_json::Error| {
@@ -354,9 +325,11 @@ impl AgentsTarget {
         page.blocks.extend(agents_page::blocks(&self.last())?);
         page.title = format!("{} on {}", page.title, count(self.last().len(), "agent"));
         // First, because nothing below can be relied on then.
-        let why = self.why_not();
-        let why = why.iter().map(|why| format!("Not valid: {why}."));
-        page.blocks.splice(0..0, why.map(|why| Block::Verdict(VerdictKind::Unknown, why)));
+        let verdicts = self
+            .why_not()
+            .into_iter()
+            .map(|why| Block::Verdict(VerdictKind::Unknown, format!("Not valid: {why}.")));
+        page.blocks.splice(0..0, verdicts);
         Ok(page)
     }
 
@@ -438,10 +411,10 @@ fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConne
     let mut addresses = agent.to_socket_addrs().map_err(cannot)?;
     let none = || MeterError::usage(format!("{agent} is no address"));
     let address = addresses.next().ok_or_else(none)?;
-    let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
+    let socket = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
     // The exchange that compares the clocks must not wait for a full packet.
-    stream.set_nodelay(true).map_err(cannot)?;
-    let stream = HandshakeStream::new(stream, HANDSHAKE_LIMIT);
+    socket.set_nodelay(true).map_err(cannot)?;
+    let stream = HandshakeStream::new(socket, HANDSHAKE_LIMIT);
     let (from, to) = (Box::new(stream.clone()), Box::new(stream.clone()));
     let connection = fleet::connect(agent, from, to, token, began)?;
     // From here on the run observes whether the agent is silent.

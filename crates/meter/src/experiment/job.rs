@@ -129,6 +129,37 @@ impl Observer for JobThread {
     }
 }
 
+/// The live figures of all groups, in their order.
+struct JobFigures {
+    samples: Vec<(usize, String, Arc<LiveSample>)>,
+    latest: Vec<LiveFigures>,
+}
+
+impl JobFigures {
+    fn of(units: &[JobUnit]) -> Self {
+        let groups = units.iter().flat_map(|unit| &unit.groups);
+        let sample =
+            |group: &JobGroup| (group.number, group.name.clone(), Arc::clone(&group.sample));
+        let mut samples: Vec<_> = groups.map(sample).collect();
+        samples.sort_by_key(|(number, ..)| *number);
+        Self { latest: vec![LiveFigures::default(); samples.len()], samples }
+    }
+
+    /// Shows the figures if those of some group have changed.
+    fn show_new(&mut self, observer: &dyn Observer) {
+        let mut new = false;
+        for ((_, name, sample), latest) in self.samples.iter().zip(&mut self.latest) {
+            if let Some(figures) = sample.figures() {
+                *latest = LiveFigures { name: name.clone(), ..figures };
+                new = true;
+            }
+        }
+        if new {
+            observer.figures(&self.latest);
+        }
+    }
+}
+
 /// Runs all groups of a job file once, at the same time, and reports on each.
 pub fn run_job(
     config: &JobConfig,
@@ -208,7 +239,7 @@ fn runs_of(
 
 /// The error of one of several groups.
 pub(super) fn about_group(name: &str, error: MeterError) -> MeterError {
-    MeterError { message: format!("group {name}: {}", error.message), ..error }
+    error.about(format!("group {name}"))
 }
 
 fn profile_of(spec: &GroupSpec, streams: u32) -> Result<Profile, MeterError> {
@@ -268,17 +299,17 @@ fn prepare(
             unit.groups.first().is_some_and(|group| group.runs.config.target.target == *at)
         });
         let joined = same.filter(|_| spec.is_simulated());
-        let target = match same {
+        let same_file = match same {
             Some(same) if !spec.is_simulated() => units[same].target.shared(spec.method),
             _ => None,
         };
-        let target = match (target, joined) {
+        let target = match (same_file, joined) {
             (_, Some(_)) => None,
             (Some(target), None) => Some(target),
             (None, None) => Some(runs.open(streams, observer).map_err(of)?),
         };
-        let opened = target.as_ref().or(joined.map(|same| &units[same].target));
-        let opened = opened.expect("a target of its own, or of the unit that it joins");
+        let own_or_joined = target.as_ref().or(joined.map(|same| &units[same].target));
+        let opened = own_or_joined.expect("a target of its own, or of the unit that it joins");
         let (users, before) = (users[&**at], begun.entry(at).or_default());
         let part = FilePart { number: *before, of: users };
         *before += 1;
@@ -315,13 +346,7 @@ fn run_units(
     let gate = StartGate::new(units.len());
     let failed = Arc::new(AtomicBool::new(false));
     let wants = observer.wants_figures();
-    let mut samples: Vec<(usize, String, Arc<LiveSample>)> = units
-        .iter()
-        .flat_map(|unit| &unit.groups)
-        .map(|group| (group.number, group.name.clone(), Arc::clone(&group.sample)))
-        .collect();
-    samples.sort_by_key(|(number, ..)| *number);
-    let mut latest = vec![LiveFigures::default(); samples.len()];
+    let mut figures = JobFigures::of(&units);
     let results = thread::scope(|scope| {
         let mut threads = Vec::new();
         for unit in units {
@@ -350,16 +375,7 @@ fn run_units(
                 show::plural(&all.judged, "frame"),
                 all.late
             ));
-            let mut new = false;
-            for ((_, name, sample), latest) in samples.iter().zip(&mut latest) {
-                if let Some(figures) = sample.figures() {
-                    *latest = LiveFigures { name: name.clone(), ..figures };
-                    new = true;
-                }
-            }
-            if new {
-                observer.figures(&latest);
-            }
+            figures.show_new(observer);
         }
         let results = threads.into_iter().map(|(shown, thread)| {
             let result = thread.join().expect("a measuring thread does not panic");
@@ -368,6 +384,17 @@ fn run_units(
         });
         results.collect::<Vec<_>>()
     });
+    groups_of(results, observer)
+}
+
+/// The notes of a unit, and the results of its groups.
+type UnitResult = (Vec<String>, Result<Vec<GroupResult>, MeterError>);
+
+/// The groups of all units in their order; the error that ended the job, if there is one.
+fn groups_of(
+    results: Vec<UnitResult>,
+    observer: &dyn Observer,
+) -> Result<Vec<GroupResult>, MeterError> {
     let (mut done, mut first) = (Vec::new(), None);
     for (notes, result) in results {
         notes.iter().for_each(|note| observer.note(note));
@@ -396,7 +423,7 @@ fn run_unit(
     live: Option<&Live>,
     wants: bool,
     thread: JobThread,
-) -> (Vec<String>, Result<Vec<GroupResult>, MeterError>) {
+) -> UnitResult {
     let JobUnit { mut groups, target } = unit;
     let measured = {
         let runs = groups[0].runs.clone();
@@ -431,11 +458,11 @@ fn run_unit(
         let of_alarm = |alarm: &RateAlarm<'_>| (alarm.json(), alarm.check_held());
         measured.map(|all| all.into_iter().zip(alarms.iter().map(of_alarm)).collect::<Vec<_>>())
     };
-    let results = measured.map_err(|error| {
+    let measured = measured.map_err(|error| {
         thread.failed.store(true, Ordering::Relaxed);
         about_group(&groups[0].name, error)
     });
-    let results = results.map(|measured| {
+    let results = measured.map(|measured| {
         let pairs = groups.into_iter().zip(measured);
         pairs.map(|(group, (measured, alarm))| group.result(measured, alarm, &target)).collect()
     });
@@ -452,7 +479,7 @@ impl JobGroup {
         GroupResult {
             number: self.number,
             name: self.name,
-            subject: self.runs.subject(target),
+            subject: self.runs.subject(target.caches()),
             written: self.log.finish(),
             verified: target.verified(),
             whole: target.check_whole(),

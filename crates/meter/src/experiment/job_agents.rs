@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   group ── WorkerTask ──▶ every agent: --workers processes of that group
-//!   all groups ── AgentsTarget::all_streams, from one start ──▶ a result of each group
+//!   all groups ── AgentsTarget::streams, from one start ──▶ a result of each group
 //! ```
 
 use super::agents_target::{AgentsConfig, AgentsTarget};
@@ -40,7 +40,7 @@ pub(super) fn run_on_agents(
     observer: &dyn Observer,
 ) -> Result<ExperimentReport, MeterError> {
     specs.iter().try_for_each(check_keys)?;
-    let target = AgentsTarget::open_all(agents, &tasks(&all, specs, agents), observer)?;
+    let target = AgentsTarget::open(agents, &tasks(&all, specs, agents), observer)?;
     let mut plans: Vec<StreamsPlan> = Vec::new();
     for (((runs, streams), spec), facts) in all.iter().zip(*specs).zip(target.all_facts()) {
         let share = target.share(*streams);
@@ -51,7 +51,7 @@ pub(super) fn run_on_agents(
     let names: Vec<&str> = specs.iter().map(|spec| &*spec.name).collect();
     let mut go_on = |_: RunProgress| true;
     let each: Vec<&StreamsPlan> = plans.iter().collect();
-    let measured: Vec<Measured> = target.all_streams(&each, &names, live, &mut go_on, observer)?;
+    let measured: Vec<Measured> = target.streams(&each, &names, live, &mut go_on, observer)?;
     let mut groups = Vec::new();
     for (number, (((runs, _), plan), measured)) in all.iter().zip(plans).zip(measured).enumerate() {
         let Measured { outcome, attribution } = measured;
@@ -59,7 +59,7 @@ pub(super) fn run_on_agents(
         groups.push(GroupResult {
             number,
             name: specs[number].name.clone(),
-            subject: runs.subject_with(&target.all_facts()[number].caches),
+            subject: runs.subject(&target.all_facts()[number].caches),
             dir: record::run_directory(*dir, number + 1, &specs[number].name)?,
             // Agents keep no log.
             written: Ok(None),

@@ -48,14 +48,14 @@ pub(super) struct GroupKeys {
     name: Option<String>,
     profile: Option<String>,
     target: Option<String>,
-    #[serde(default, deserialize_with = "streams")]
+    #[serde(default, deserialize_with = "whole::<100_000, _, _>")]
     pub(super) streams: Option<u32>,
     pub(super) direction: Option<Direction>,
     #[serde(default, deserialize_with = "parsed")]
     pub(super) rate: Option<BitRate>,
-    #[serde(default, deserialize_with = "group")]
+    #[serde(default, deserialize_with = "whole::<1000, _, _>")]
     pub(super) read_frames: Option<u32>,
-    #[serde(default, deserialize_with = "frames")]
+    #[serde(default, deserialize_with = "whole::<10_000, _, _>")]
     pub(super) buffer_frames: Option<u32>,
     #[serde(default, deserialize_with = "parsed")]
     pub(super) layout: Option<Layout>,
@@ -63,9 +63,9 @@ pub(super) struct GroupKeys {
     pub(super) method: Option<Method>,
     #[serde(default, deserialize_with = "parsed")]
     pub(super) size: Option<ByteCount>,
-    #[serde(default, deserialize_with = "percent")]
+    #[serde(default, deserialize_with = "whole::<99, _, _>")]
     pub(super) fill_level: Option<u64>,
-    #[serde(default, deserialize_with = "names")]
+    #[serde(default, deserialize_with = "parsed")]
     pub(super) names: Option<FrameNames>,
     pub(super) existing: Option<bool>,
     pub(super) buffered: Option<bool>,
@@ -168,11 +168,11 @@ impl GroupKeys {
             return Err(Reason::new(text, "take up to 60 letters, digits, - and _"));
         }
         let of = format!("group {name}");
-        let without = [
+        let needing = [
             ("threshold_window", self.threshold_window.is_some()),
             ("threshold_each", self.threshold_each.is_some()),
         ];
-        let without = without.iter().find(|(_, given)| *given && self.threshold.is_none());
+        let without = needing.iter().find(|(_, given)| *given && self.threshold.is_none());
         if let Some((key, _)) = without {
             let text = format!("{of} has {key} and no threshold");
             return Err(Reason::new(text, "write threshold = \"400Mbps\", for example"));
@@ -210,32 +210,16 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
     parse_duration(&String::deserialize(from)?).map(Some).map_err(Error::custom)
 }
 
-fn whole<'de, D: Deserializer<'de>>(from: D, most: u64) -> Result<Option<u64>, D::Error> {
+fn whole<'de, const MOST: u64, T, D>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
     let number = i64::deserialize(from)?;
-    let within = u64::try_from(number).ok().filter(|number| (1..=most).contains(number));
-    let wrong = || Error::custom(format!("'{number}' is not a whole number from 1 to {most}"));
-    within.map(Some).ok_or_else(wrong)
-}
-
-fn streams<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    Ok(whole(from, 100_000)?.and_then(|number| u32::try_from(number).ok()))
-}
-
-fn frames<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    Ok(whole(from, 10_000)?.and_then(|number| u32::try_from(number).ok()))
-}
-
-fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<FrameNames>, D::Error> {
-    let parsed = FrameNames::parse(&String::deserialize(from)?);
-    parsed.map(Some).map_err(|reason| Error::custom(reason.message))
-}
-
-fn group<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    Ok(whole(from, 1000)?.and_then(|number| u32::try_from(number).ok()))
-}
-
-fn percent<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    whole(from, 99)
+    let within = u64::try_from(number).ok().filter(|number| (1..=MOST).contains(number));
+    let fitting = within.and_then(|number| T::try_from(number).ok());
+    let wrong = || Error::custom(format!("'{number}' is not a whole number from 1 to {MOST}"));
+    fitting.map(Some).ok_or_else(wrong)
 }
 
 #[cfg(test)]

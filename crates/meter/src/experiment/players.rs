@@ -177,7 +177,7 @@ impl PlayerRuns<'_> {
             live.into_iter().for_each(|live| live.viewers(sample));
             show(sample);
         };
-        Ok(viewer::count(&options, stop, log, &mut show)?)
+        viewer::count(&options, stop, log, &mut show)
     }
 
     fn probe(

@@ -1,5 +1,7 @@
 //! Port selection: the read and write method for each kind of target.
 
+pub(super) use crate::target::check_not_stuck;
+
 use super::target::OpenTarget;
 use crate::error::MeterError;
 use crate::s3::bucket_port;
@@ -12,7 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use units::show::count;
 use units::{ByteCount, Moment};
 
 /// The operations that a run will make, as far as the choice of a port depends on them.
@@ -33,19 +34,6 @@ pub(super) struct Traffic {
 /// [`PATIENT`], or within [`HURRIED`] once the user interrupts.
 pub(super) fn close_port(port: Box<dyn Port>, stop: &AtomicBool) -> u32 {
     target::close_port(port, &|| if stop.load(Ordering::Relaxed) { HURRIED } else { PATIENT })
-}
-
-/// Refuses a run that left `stuck` operations with a storage that hangs.
-pub(super) fn check_not_stuck(stuck: u32) -> Result<(), MeterError> {
-    if stuck == 0 {
-        return Ok(());
-    }
-    Err(MeterError::new(format!(
-        "the storage hangs: {} did not complete",
-        count(stuck, "operation")
-    ))
-    .hint("is its server there? Files that the meter made may be left on it: .tenuto-meter-*")
-    .invalid())
 }
 
 /// Time without any completion: longer than disks take for their own retries.

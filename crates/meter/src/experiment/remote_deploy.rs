@@ -56,8 +56,8 @@ impl<'a> RemoteDeploy<'a> {
             return Err(MeterError::usage(format!("'{host}' is no host")));
         }
         // The targets go through the shell of the host.
-        let quoted = |target: &&str| format!("'{}'", target.replace('\'', r"'\''"));
-        let quoted = targets.iter().map(quoted).collect::<Vec<_>>().join(" ");
+        let quote = |target: &&str| format!("'{}'", target.replace('\'', r"'\''"));
+        let quoted = targets.iter().map(quote).collect::<Vec<_>>().join(" ");
         let script = format!(
             "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
              trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \

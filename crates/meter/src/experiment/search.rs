@@ -74,11 +74,6 @@ impl Probe {
         run["blame"] = json!(self.attribution.as_ref().map(Attribution::json));
         run
     }
-
-    /// The point of this run in plots: number of streams, and rate in Mb/s.
-    pub(super) fn rate_point(&self) -> (f64, f64) {
-        (f64::from(self.step.streams), float(self.outcome.rate().0) / 1e6)
-    }
 }
 
 /// The rate that a run shows the storage to deliver: the mean, or that from the first late frame on
@@ -293,9 +288,11 @@ impl SearchRuns {
         burst(&delivered.collect::<Vec<_>>(), held, each.rate.0 / 8, each.allowed)
     }
 
-    /// The delivered rates of all runs over their numbers of streams.
+    /// The delivered rates of all runs, in Mb/s, over their numbers of streams.
     pub(super) fn rate_series(&self, name: &str) -> Series {
-        Series::new(name, LineShape::Dots, self.probes.iter().map(Probe::rate_point).collect())
+        let point =
+            |probe: &Probe| (f64::from(probe.step.streams), float(probe.outcome.rate().0) / 1e6);
+        Series::new(name, LineShape::Dots, self.probes.iter().map(point).collect())
     }
 }
 

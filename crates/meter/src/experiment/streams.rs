@@ -139,7 +139,7 @@ pub fn run_streams(
     let written = log.finish();
     let Measured { outcome, attribution } = outcome?;
 
-    let subject = runs.subject(&target);
+    let subject = runs.subject(target.caches());
     let demand = StreamDemand { allowed: plan.allowed(), rate: plan.rate() };
     let figures = RunFigures {
         subject: &subject,
@@ -211,7 +211,8 @@ pub fn search_streams(
     };
     let search = SearchConfig { max_streams, ..search.clone() };
     let endures = |streams| endures(streams).is_some();
-    capacity::find(&search, &runs.subject(&target), &mut run, &endures, Some(&target), observer)
+    let subject = runs.subject(target.caches());
+    capacity::find(&search, &subject, &mut run, &endures, Some(&target), observer)
 }
 
 /// The runs of an experiment with streams, whose configuration has been checked.
@@ -371,13 +372,8 @@ impl StreamRuns {
         }
     }
 
-    /// The subject of the measurement, for reports.
-    pub(super) fn subject(&self, target: &OpenTarget) -> Subject {
-        self.subject_with(target.caches())
-    }
-
-    /// The subject of a measurement in which these caches may have answered.
-    pub(super) fn subject_with(&self, caches: &str) -> Subject {
+    /// The subject of a measurement in which these caches may have answered, for reports.
+    pub(super) fn subject(&self, caches: &str) -> Subject {
         let StreamsConfig { profile, .. } = &self.config;
         let rate = profile.rate().zip(profile.fps);
         Subject {
@@ -497,7 +493,7 @@ impl StreamRuns {
         }
         let writes = profile.read_percent < 100;
         let files = FileNeeds { set: self.set, clips: streams, frame: ByteCount(profile.bytes) };
-        let target = target.open_set(shape, files, writes, observer)?;
+        let target = target.open(shape, files, writes, observer)?;
         if self.warm {
             // So that no run waits for the device.
             observer.status("reading it into memory");
@@ -518,7 +514,8 @@ impl StreamRuns {
         let live = self.metrics.live();
         live.into_iter().for_each(|live| live.begin(plan.streams));
         if let Some(agents) = target.agents() {
-            return agents.streams(plan, live, go_on, observer);
+            let mut measured = agents.streams(&[plan], &[], live, go_on, observer)?;
+            return Ok(measured.pop().expect("a result of the one task"));
         }
         let sample = observer.wants_figures().then(LiveSample::default);
         let mut log = Metered { log, live };

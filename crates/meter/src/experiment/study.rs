@@ -51,7 +51,7 @@ pub fn run_study(
     let saved = record::save(config.out.as_deref(), &summary, page, observer);
     let text = study_page::text(config, &done, &answers);
     let verdict = saved.and_then(|()| match done.trouble.take() {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None if done.complete => Ok(()),
         None => Err(MeterError::interrupted("interrupted: these are the runs until then")),
     });
@@ -68,7 +68,7 @@ fn open_target(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTar
         if second.as_ref().is_some_and(|second| device(second) == device(&target)) {
             observer.note("both directories are on one file system: this is one node twice");
         }
-        return Ok(StudyTarget::at(std::iter::once(target).chain(second.clone()).collect())?);
+        return StudyTarget::at(std::iter::once(target).chain(second.clone()).collect());
     };
     if second.is_some() {
         return Err(MeterError::usage("--second is for a directory")

@@ -193,9 +193,9 @@ impl SummaryColumn {
         group: &mut SerializedRowGroupWriter<'_, File>,
         of: impl Fn(&Value) -> Option<T::T>,
     ) -> Result<(), ParquetError> {
-        let values: Vec<Option<T::T>> = self.values.iter().map(of).collect();
-        let there: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-        let values: Vec<T::T> = values.into_iter().flatten().collect();
+        let cells: Vec<Option<T::T>> = self.values.iter().map(of).collect();
+        let there: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+        let values: Vec<T::T> = cells.into_iter().flatten().collect();
         let mut column = group.next_column()?.expect("the schema has these columns");
         column.typed::<T>().write_batch(&values, Some(&there), None)?;
         column.close()

@@ -30,7 +30,7 @@ use units::ByteCount;
 use units::show::count;
 
 /// The target of an experiment as the user names it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct TargetSpec {
     /// A path, `s3://BUCKET[/PREFIX]`, `sim:MODEL` or `null:`.
     pub target: String,
@@ -209,16 +209,6 @@ impl TargetSpec {
     pub(super) fn open(
         &self,
         shape: FileSet,
-        writes: bool,
-        observer: &dyn Observer,
-    ) -> Result<OpenTarget, MeterError> {
-        self.open_set(shape, FileNeeds::default(), writes, observer)
-    }
-
-    /// Opens the target as [`TargetSpec::open`] does, with further needs of its files.
-    pub(super) fn open_set(
-        &self,
-        shape: FileSet,
         files: FileNeeds,
         writes: bool,
         observer: &dyn Observer,
@@ -296,8 +286,8 @@ impl TargetSpec {
         work: WorkerWork,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
-        let task = self.task(work);
-        Ok(OpenTarget::Agents(Box::new(AgentsTarget::open(agents, task, observer)?)))
+        let target = AgentsTarget::open(agents, &[self.task(work)], observer)?;
+        Ok(OpenTarget::Agents(Box::new(target)))
     }
 
     /// What a worker of an agent prepares for `work`.

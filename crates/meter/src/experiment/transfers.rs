@@ -4,11 +4,11 @@
 use super::agents_page::AgentFigures;
 use super::agents_target::{AgentsConfig, WorkerResult};
 use super::metrics::MetricsServer;
-use super::port::{Traffic, check_not_stuck, close_port};
+use super::port::{Traffic, close_port};
 use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
 use super::record::{self, ExperimentReport, RunLog};
 use super::streams::INTERRUPTED;
-use super::target::{OpenTarget, TargetSpec};
+use super::target::{FileNeeds, OpenTarget, TargetSpec};
 use super::transfers_page;
 use crate::error::MeterError;
 use crate::fleet::WorkerWork;
@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::show::count;
-use units::{BitRate, ByteCount, Hinted};
+use units::{BitRate, ByteCount};
 
 /// Transfers on a target, one after another in each client.
 #[derive(Clone)]
@@ -124,14 +124,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// Refuses a run whose results cannot be relied on.
 pub(super) fn check_valid(outcome: &TransfersOutcome) -> Result<(), MeterError> {
-    check_not_stuck(outcome.stuck)?;
-    if let Some(first) = &outcome.first_failure {
-        let failed = count(outcome.failed, "transfer");
-        let message = format!("{failed} failed; the first: {}", first.one_line());
-        return Err(MeterError::new(message)
-            .hint("the kernel's log says what the disk or the server complained of")
-            .invalid());
-    }
+    outcome.check_done()?;
     if !outcome.complete {
         return Err(MeterError::interrupted(INTERRUPTED));
     }
@@ -215,7 +208,7 @@ pub(super) fn open(
         // A mix that is impossible fails before anything is written.
         mix.check(mix.files)?;
     }
-    target.open(shape, mix.writes(), observer)
+    target.open(shape, FileNeeds::default(), mix.writes(), observer)
 }
 
 /// The plan with the file size of the open target.
@@ -253,14 +246,14 @@ pub(super) fn attempt(
         replaces: plan.mix.replace,
     })?;
     let tally = observer.wants_figures().then(|| LiveTally::new(plan));
-    let mut log = Metered { log, live };
-    let mut log = CountedLog { log: &mut log, tally: tally.as_ref() };
+    let mut metered = Metered { log, live };
+    let mut counted = CountedLog { log: &mut metered, tally: tally.as_ref() };
     let mut shown = |progress: RunProgress| {
         let figures = tally.as_ref().and_then(|tally| tally.figures(&progress));
         figures.into_iter().for_each(|figures| observer.figures(&[figures]));
         go_on(progress)
     };
-    let outcome = transfers::run(plan, &mut *port, &mut log, &mut shown);
+    let outcome = transfers::run(plan, &mut *port, &mut counted, &mut shown);
     // Closed before an error is returned, because operations may still be in flight.
     let stuck = close_port(port, observer.stop());
     Ok(TransfersOutcome { stuck, ..outcome? })

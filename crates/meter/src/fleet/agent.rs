@@ -27,20 +27,6 @@ pub(crate) struct Agent {
     busy: AtomicBool,
 }
 
-/// A directory that cannot be allowed.
-#[derive(Debug, thiserror::Error)]
-#[error("{} cannot be allowed: {reason}", path.display())]
-pub struct NotAllowed {
-    path: PathBuf,
-    reason: std::io::Error,
-}
-
-impl Hinted for NotAllowed {
-    fn hint(&self) -> Option<String> {
-        Some("name a directory that is there".to_owned())
-    }
-}
-
 /// The largest number of workers of an agent.
 const MOST_WORKERS: usize = 256;
 
@@ -69,9 +55,12 @@ impl Agent {
         token: Token,
         allowed: &[PathBuf],
         worker: Vec<OsString>,
-    ) -> Result<Self, NotAllowed> {
+    ) -> Result<Self, Reason> {
         let full = |path: &PathBuf| {
-            path.canonicalize().map_err(|reason| NotAllowed { path: path.clone(), reason })
+            path.canonicalize().map_err(|error| {
+                let message = format!("{} cannot be allowed: {error}", path.display());
+                Reason::new(message, "name a directory that is there")
+            })
         };
         // Resolved once at the start: a link that is changed later must not widen what is allowed.
         let allowed = allowed.iter().map(full).collect::<Result<_, _>>()?;

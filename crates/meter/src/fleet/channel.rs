@@ -13,43 +13,13 @@ use units::{Hinted, Reason, from_hex, to_hex};
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
-/// A token that is invalid.
-#[derive(Debug, thiserror::Error)]
-#[error("a token has 16 bytes or more")]
-pub struct TokenError;
-
-impl Hinted for TokenError {
-    fn hint(&self) -> Option<String> {
-        Some("`openssl rand -hex 32 > FILE` makes one".to_owned())
-    }
-}
-
 /// An error that ends a connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     /// The connection failed.
     #[error("the connection is gone: {}", why_gone(.0))]
     Io(#[from] io::Error),
-    /// The peer does not know the token.
-    #[error("{0}")]
-    NotProven(&'static str),
-    /// The peer has another version.
-    #[error(
-        "the other side is tenuto {theirs} (protocol {their_version}), this is {ours} (protocol \
-         {VERSION})"
-    )]
-    Version {
-        /// The version of the peer's program.
-        theirs: String,
-        /// The version of the peer's protocol.
-        their_version: u32,
-        /// The version of this program.
-        ours: &'static str,
-    },
-    /// The peer uses another protocol.
-    #[error("what came is not of a tenuto agent: {0}")]
-    Nonsense(String),
-    /// The peer refused, with its reason.
+    /// The peer refused, or is not what it must be.
     #[error("{0}")]
     Refused(Reason),
 }
@@ -67,9 +37,6 @@ impl Hinted for WireError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Io(error) => error.hint(),
-            Self::NotProven(_) => Some("both sides need the same --token-file".to_owned()),
-            Self::Version { .. } => Some("use the same on both".to_owned()),
-            Self::Nonsense(_) => None,
             Self::Refused(reason) => reason.hint.clone(),
         }
     }
@@ -86,9 +53,13 @@ const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 impl Token {
     /// The token in a file's content, without white space at its ends.
-    pub fn new(text: &[u8]) -> Result<Self, TokenError> {
+    pub fn new(text: &[u8]) -> Result<Self, Reason> {
         let text = text.trim_ascii();
-        if text.len() < 16 { Err(TokenError) } else { Ok(Self(text.to_vec())) }
+        if text.len() < 16 {
+            let hint = "`openssl rand -hex 32 > FILE` makes one";
+            return Err(Reason::new("a token has 16 bytes or more", hint));
+        }
+        Ok(Self(text.to_vec()))
     }
 
     /// A new random token, as text of one line.
@@ -164,18 +135,24 @@ impl<R: Read> Receiver<R> {
         let (mac, body) = frame.split_at_checked(MAC).ok_or_else(|| nonsense("a short frame"))?;
         seal(&self.key, self.number, body)
             .verify_slice(mac)
-            .map_err(|_| WireError::NotProven("a frame's seal is wrong"))?;
+            .map_err(|_| not_proven("a frame's seal is wrong"))?;
         self.number += 1;
         parsed(body)
     }
 }
 
+/// The peer does not know the token.
+fn not_proven(what: &str) -> WireError {
+    WireError::Refused(Reason::new(what, "both sides need the same --token-file"))
+}
+
+/// The peer uses another protocol.
 fn nonsense(what: &str) -> WireError {
-    WireError::Nonsense(what.to_owned())
+    WireError::Refused(format!("what came is not of a tenuto agent: {what}").into())
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, WireError> {
-    serde_json::from_slice(body).map_err(|error| WireError::Nonsense(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| nonsense(&error.to_string()))
 }
 
 fn frame(from: &mut impl Read, largest: usize) -> Result<Vec<u8>, WireError> {
@@ -209,8 +186,12 @@ fn same(version: u32, program: &str) -> Result<(), WireError> {
         return Ok(());
     }
     // The text comes from an unproven peer and goes to a terminal.
-    let theirs = program.chars().filter(|c| !c.is_control()).take(40).collect();
-    Err(WireError::Version { theirs, their_version: version, ours: PROGRAM })
+    let theirs: String = program.chars().filter(|c| !c.is_control()).take(40).collect();
+    let message = format!(
+        "the other side is tenuto {theirs} (protocol {version}), this is {PROGRAM} (protocol \
+         {VERSION})"
+    );
+    Err(WireError::Refused(Reason::new(message, "use the same on both")))
 }
 
 type Ends<R, W> = (Receiver<R>, Sender<W>);
@@ -232,7 +213,7 @@ pub(super) fn accept<R: Read, W: Write>(
     };
     same(prove.version, &prove.program).map_err(&mut refused)?;
     if !proves(token.mac("controller", &nonce, &prove.nonce), &prove.mac) {
-        return Err(refused(WireError::NotProven("the controller does not know the token")));
+        return Err(refused(not_proven("the controller does not know the token")));
     }
     let mac = to_hex(&token.mac("agent", &nonce, &prove.nonce).finalize().into_bytes());
     plain(&mut to, &Welcome::Yes { mac, about })?;
@@ -257,7 +238,7 @@ pub(super) fn greet<R: Read, W: Write>(
         Welcome::No(why) => return Err(WireError::Refused(why)),
     };
     if !proves(token.mac("agent", &hello.nonce, &nonce), &mac) {
-        return Err(WireError::NotProven("the agent does not know the token"));
+        return Err(not_proven("the agent does not know the token"));
     }
     let [outward, inward] = token.keys(&hello.nonce, &nonce);
     let ends = (Receiver { from, key: inward, number: 0 }, Sender { to, key: outward, number: 0 });

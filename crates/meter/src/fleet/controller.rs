@@ -61,22 +61,6 @@ pub(crate) struct WorkerState {
     pub ended: bool,
 }
 
-/// The failure of a fleet before its start. Nothing has been measured.
-#[derive(Debug, thiserror::Error)]
-#[error("agent {agent}: {reason}")]
-pub struct FleetError {
-    /// The agent that failed.
-    pub agent: String,
-    /// The reason and the remedy.
-    pub reason: Reason,
-}
-
-impl Hinted for FleetError {
-    fn hint(&self) -> Option<String> {
-        self.reason.hint.clone()
-    }
-}
-
 /// Number of clock exchanges: of nine, one is likely to meet no queue on the path.
 const EXCHANGES: usize = 9;
 /// Time without a message after which an agent counts as lost; agents report every second.
@@ -96,8 +80,8 @@ pub(crate) fn connect(
     to: BoxedWrite,
     token: &Token,
     began: Instant,
-) -> Result<AgentConnection, FleetError> {
-    let failed = |error: WireError| FleetError { agent: name.to_owned(), reason: error.reason() };
+) -> Result<AgentConnection, Reason> {
+    let failed = |error: WireError| error.reason().about(format!("agent {name}"));
     let ((mut receiver, mut sender), about) = channel::greet(from, to, token).map_err(failed)?;
     let mut exchanges = Vec::new();
     while exchanges.len() < EXCHANGES {
@@ -182,7 +166,7 @@ impl Fleet {
         tasks: &[WorkerTask],
         workers: usize,
         watch: &mut WatchFleet<'_>,
-    ) -> Result<(), FleetError> {
+    ) -> Result<(), Reason> {
         for agent in 0..self.agents.len() {
             self.agents[agent].workers = vec![WorkerState::default(); tasks.len() * workers];
             self.tell(agent, &AgentRequest::Prepare(tasks.to_vec(), workers));
@@ -192,10 +176,10 @@ impl Fleet {
             let go_on = self.turn(watch);
             let lost = self.agents.iter().find_map(|agent| Some((agent, agent.lost.clone()?)));
             if let Some((agent, reason)) = lost {
-                return Err(FleetError { agent: agent.name.clone(), reason });
+                return Err(reason.about(format!("agent {}", agent.name)));
             }
             if !go_on {
-                return Err(FleetError { agent: "all".to_owned(), reason: "interrupted".into() });
+                return Err("agent all: interrupted".into());
             }
         }
         Ok(())

@@ -11,10 +11,11 @@
 //! [`WhenFull::Count`] counts the records that find no room: the measurement continues, and
 //! [`Written::lost`] reports the loss.
 
-use super::{LogError, LogWriter, Record, RecordSink};
+use super::{LogWriter, Record, RecordSink};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use units::Reason;
 
 /// The treatment of a record that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ struct BlockChannels {
 }
 
 /// The thread that writes the log.
-pub struct BackgroundWriter(JoinHandle<Result<LogWriter, LogError>>);
+pub struct BackgroundWriter(JoinHandle<Result<LogWriter, Reason>>);
 
 /// The state of a finished log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub fn background_writer(
     path: &Path,
     blocks: usize,
     room: WhenFull,
-) -> Result<(LogSink, BackgroundWriter), LogError> {
+) -> Result<(LogSink, BackgroundWriter), Reason> {
     let mut writer = LogWriter::create(path)?;
     // One block is filled while the other is written.
     let blocks = blocks.max(2);
@@ -78,10 +79,8 @@ pub fn background_writer(
         Ok(writer)
     };
     let spawned = std::thread::Builder::new().name("meter-log".to_owned()).spawn(write);
-    let thread = spawned.map_err(|error| LogError {
-        path: path.to_owned(),
-        reason: format!("no thread for the log: {error}").into(),
-    })?;
+    let no_thread = |error| Reason::from(format!("no thread for the log: {error}"));
+    let thread = spawned.map_err(|error| no_thread(error).about(path.display()))?;
     let ways = Some(BlockChannels { full, empty });
     let block = Vec::with_capacity(BLOCK);
     Ok((LogSink { block, ways, room, lost: 0, first_lost: None }, BackgroundWriter(thread)))
@@ -130,7 +129,7 @@ impl RecordSink for LogSink {
 impl BackgroundWriter {
     /// Waits until all records are written. `about` has key and value pairs for the file's
     /// metadata.
-    pub fn finish(self, mut sink: LogSink, about: &[(&str, String)]) -> Result<Written, LogError> {
+    pub fn finish(self, mut sink: LogSink, about: &[(&str, String)]) -> Result<Written, Reason> {
         if let Some(ways) = sink.ways.take() {
             let _ = ways.full.send(std::mem::take(&mut sink.block));
         }

@@ -32,7 +32,6 @@ pub use recount::recount;
 pub(crate) use write::LogWriter;
 
 use device::DeviceError;
-use units::{Hinted, Reason};
 
 /// One operation, or one that was due and never started.
 ///
@@ -125,22 +124,6 @@ pub trait RecordSink {
 impl RecordSink for Vec<Record> {
     fn keep(&mut self, record: &Record) {
         self.push(*record);
-    }
-}
-
-/// A log that cannot be written or read.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}", path.display())]
-pub struct LogError {
-    /// The path of the file.
-    pub path: std::path::PathBuf,
-    /// The reason and the remedy.
-    pub reason: Reason,
-}
-
-impl Hinted for LogError {
-    fn hint(&self) -> Option<String> {
-        self.reason.hint.clone()
     }
 }
 

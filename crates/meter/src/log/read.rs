@@ -1,7 +1,7 @@
 //! Reads a log back into records, one row group at a time.
 
 use super::schema::{COLUMNS, Holds};
-use super::{FILE, LogError, NONE, Record};
+use super::{FILE, NONE, Record};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -19,9 +19,9 @@ pub struct LogReader {
 }
 
 /// Opens a log file, or the log in a run's directory.
-pub fn read(path: &Path) -> Result<LogReader, LogError> {
+pub fn read(path: &Path) -> Result<LogReader, Reason> {
     let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
-    let failed = |reason| LogError { path: path.clone(), reason };
+    let failed = |reason: Reason| reason.about(path.display());
     let file = File::open(&path)
         .map_err(|error| failed(Reason::new(error.to_string(), "name a run's directory")))?;
     let inner = SerializedFileReader::new(file).map_err(|error| {
@@ -80,15 +80,15 @@ impl LogReader {
 }
 
 impl Iterator for LogReader {
-    type Item = Result<Vec<Record>, LogError>;
+    type Item = Result<Vec<Record>, Reason>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.group >= self.inner.num_row_groups() {
             return None;
         }
-        let records = self.next_group().map_err(|error| LogError {
-            path: self.path.clone(),
-            reason: format!("row group {} cannot be read: {error}", self.group).into(),
+        let records = self.next_group().map_err(|error| {
+            Reason::from(format!("row group {} cannot be read: {error}", self.group))
+                .about(self.path.display())
         });
         self.group += 1;
         Some(records)

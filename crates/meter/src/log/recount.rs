@@ -3,8 +3,9 @@
 //! This is the second count: it shares no code with the tally that judged during the run, knows
 //! nothing of profiles or plans, and takes records in any order.
 
-use super::{LogError, LogReader, NONE, OperationKind, Record};
+use super::{LogReader, NONE, OperationKind, Record};
 use std::collections::BTreeMap;
+use units::Reason;
 
 /// The counts of a log's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Recount {
 }
 
 /// Counts the records of a log.
-pub fn recount(log: LogReader) -> Result<Recount, LogError> {
+pub fn recount(log: LogReader) -> Result<Recount, Reason> {
     let mut found = Recount::default();
     for group in log {
         group?.iter().for_each(|record| found.count(record));

@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use super::schema::{COLUMNS, Holds, message};
-use super::{LogError, Record, VERSION};
+use super::{Record, VERSION};
 use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -13,6 +13,7 @@ use parquet::schema::types::ColumnPath;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use units::Reason;
 
 /// A log that is being written. Readable only after [`LogWriter::finish`].
 pub(crate) struct LogWriter {
@@ -24,7 +25,7 @@ pub(crate) struct LogWriter {
 
 impl LogWriter {
     /// Creates a new file; an existing one is not touched.
-    pub(crate) fn create(path: &Path) -> Result<Self, LogError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Reason> {
         let file = File::create_new(path).map_err(|error| failed(path, &error.to_string()))?;
         let schema = parse_message_type(&message()).expect("the column table gives a valid schema");
         let properties = Arc::new(properties());
@@ -35,7 +36,7 @@ impl LogWriter {
     }
 
     /// Writes one row group.
-    pub(crate) fn put(&mut self, records: &[Record]) -> Result<(), LogError> {
+    pub(crate) fn put(&mut self, records: &[Record]) -> Result<(), Reason> {
         if records.is_empty() {
             return Ok(());
         }
@@ -56,7 +57,7 @@ impl LogWriter {
     }
 
     /// Completes the file. `about` has key and value pairs for its metadata.
-    pub(crate) fn finish(mut self, about: &[(&str, String)]) -> Result<(), LogError> {
+    pub(crate) fn finish(mut self, about: &[(&str, String)]) -> Result<(), Reason> {
         for (name, text) in about {
             let entry = KeyValue::new(format!("tenuto.{name}"), text.clone());
             self.inner.append_key_value_metadata(entry);
@@ -65,9 +66,8 @@ impl LogWriter {
     }
 }
 
-fn failed(path: &Path, reason: &str) -> LogError {
-    let reason = format!("the log cannot be written: {reason}").into();
-    LogError { path: path.to_owned(), reason }
+fn failed(path: &Path, reason: &str) -> Reason {
+    format!("{}: the log cannot be written: {reason}", path.display()).into()
 }
 
 fn properties() -> WriterProperties {

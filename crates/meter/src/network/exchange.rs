@@ -1,7 +1,8 @@
 //! The clients and the server of the study: blocks of bytes by HTTP/1.1, one after another.
 
 use super::pair::{Namespace, NamespacePair, SERVER};
-use super::{NetworkError, TcpCounters};
+use super::{TcpCounters, system};
+use crate::error::MeterError;
 use crate::streams::Times;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,7 +28,7 @@ pub(super) struct ExchangeResult {
 }
 
 impl FarServer {
-    pub(super) fn start(pair: &NamespacePair) -> Result<Self, NetworkError> {
+    pub(super) fn start(pair: &NamespacePair) -> Result<Self, MeterError> {
         let (place, over) = (pair.far(), Arc::new(AtomicBool::new(false)));
         let (sender, receiver) = std::sync::mpsc::channel();
         let until = Arc::clone(&over);
@@ -53,7 +54,7 @@ impl Drop for FarServer {
     }
 }
 
-fn listen(place: &Namespace) -> Result<(TcpListener, SocketAddr), NetworkError> {
+fn listen(place: &Namespace) -> Result<(TcpListener, SocketAddr), MeterError> {
     place.enter()?;
     let listener = TcpListener::bind((SERVER, 0)).map_err(system("cannot listen"))?;
     listener.set_nonblocking(true).map_err(system("cannot listen"))?;
@@ -107,7 +108,7 @@ pub(super) fn load(
     server: SocketAddr,
     clients: u32,
     length: Duration,
-) -> Result<(ExchangeResult, TcpCounters), NetworkError> {
+) -> Result<(ExchangeResult, TcpCounters), MeterError> {
     let over = AtomicBool::new(false);
     let begun = Instant::now();
     let (sockets, parts) = std::thread::scope(|scope| {
@@ -135,7 +136,7 @@ fn ask(
     place: &Namespace,
     server: SocketAddr,
     over: &AtomicBool,
-) -> Result<ExchangeResult, NetworkError> {
+) -> Result<ExchangeResult, MeterError> {
     place.enter()?;
     let failed = system("asking the server in the other namespace");
     let stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(failed)?;
@@ -164,10 +165,6 @@ fn talk(stream: TcpStream, over: &AtomicBool) -> io::Result<ExchangeResult> {
         came.response.record(asked.elapsed());
     }
     Ok(came)
-}
-
-fn system(what: &'static str) -> impl Fn(io::Error) -> NetworkError + Copy {
-    move |source| NetworkError::System { what, source }
 }
 
 /// The block that most of the paper's clients read.

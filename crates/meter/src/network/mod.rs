@@ -22,12 +22,13 @@ mod pair;
 pub(crate) use condition::{Condition, conditions};
 pub(crate) use counters::TcpCounters;
 
+use crate::error::MeterError;
 use crate::streams::Times;
 use exchange::{FarServer, load};
 use pair::NamespacePair;
 use std::io;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Hinted, Reason};
+use units::{BitRate, ByteCount};
 
 /// The result under one condition.
 #[derive(Clone, Debug)]
@@ -57,38 +58,9 @@ pub(crate) enum Limit {
     Machine,
 }
 
-/// An error that prevents the study.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NetworkError {
-    /// Namespaces need root.
-    #[error("making network namespaces needs root")]
-    NotRoot,
-    /// One of the tools failed.
-    #[error("`{command}`: {reason}")]
-    Tool {
-        /// The command line.
-        command: String,
-        /// The message, and the remedy.
-        reason: Reason,
-    },
-    /// The kernel refused an operation.
-    #[error("{what}: {source}")]
-    System {
-        /// The operation.
-        what: &'static str,
-        /// The kernel's error.
-        source: io::Error,
-    },
-}
-
-impl Hinted for NetworkError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotRoot => Some("run it with sudo, or in a virtual machine".to_owned()),
-            Self::Tool { reason, .. } => reason.hint.clone(),
-            Self::System { .. } => None,
-        }
-    }
+/// The error of an operation that the kernel refused.
+fn system(what: &'static str) -> impl Fn(io::Error) -> MeterError + Copy {
+    move |source| MeterError::new(format!("{what}: {source}"))
 }
 
 impl ConditionResult {
@@ -139,9 +111,10 @@ pub(crate) fn study(
     clients: u32,
     length: Duration,
     go_on: &mut dyn FnMut(&Condition) -> bool,
-) -> Result<Vec<ConditionResult>, NetworkError> {
+) -> Result<Vec<ConditionResult>, MeterError> {
     if !rustix::process::geteuid().is_root() {
-        return Err(NetworkError::NotRoot);
+        return Err(MeterError::new("making network namespaces needs root")
+            .hint("run it with sudo, or in a virtual machine"));
     }
     let pair = NamespacePair::make()?;
     let server = FarServer::start(&pair)?;

@@ -1,13 +1,13 @@
 //! Two network namespaces and the link between them.
 
 use super::counters::dropped;
-use super::{Condition, NetworkError};
+use super::{Condition, system};
+use crate::error::MeterError;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::process::Command;
-use units::Reason;
 
 /// Two namespaces and their link; all is removed when it is dropped.
 pub(super) struct NamespacePair {
@@ -26,7 +26,7 @@ const LINK: &str = "tenuto0";
 pub(super) struct Namespace(String);
 
 impl NamespacePair {
-    pub(super) fn make() -> Result<Self, NetworkError> {
+    pub(super) fn make() -> Result<Self, MeterError> {
         let own = std::process::id();
         let pair = Self { near: format!("tenuto-{own}-near"), far: format!("tenuto-{own}-far") };
         let Self { near, far } = &pair;
@@ -44,7 +44,7 @@ impl NamespacePair {
         Ok(pair)
     }
 
-    pub(super) fn set(&self, condition: &Condition) -> Result<(), NetworkError> {
+    pub(super) fn set(&self, condition: &Condition) -> Result<(), MeterError> {
         let Self { near, far } = self;
         let Condition { link, queue, mtu, .. } = condition;
         for place in [near, far] {
@@ -63,17 +63,17 @@ impl NamespacePair {
     }
 
     /// Packets that the queue dropped since it was made.
-    pub(super) fn dropped(&self) -> Result<u64, NetworkError> {
+    pub(super) fn dropped(&self) -> Result<u64, MeterError> {
         let command = format!("-n {} -s qdisc show dev {LINK}", self.far);
         let text = run("tc", &command)?;
-        dropped(&text).ok_or_else(|| NetworkError::Tool {
-            command: format!("tc {command}"),
-            reason: "it does not say how many packets were dropped".into(),
+        dropped(&text).ok_or_else(|| {
+            let missing = "it does not say how many packets were dropped";
+            MeterError::new(format!("`tc {command}`: {missing}"))
         })
     }
 
     /// The TCP counters of the sender's connections, as text.
-    pub(super) fn sockets(&self) -> Result<String, NetworkError> {
+    pub(super) fn sockets(&self) -> Result<String, MeterError> {
         ip(&format!("netns exec {} ss -tinH state established", self.far))
     }
 
@@ -88,9 +88,8 @@ impl NamespacePair {
 
 impl Namespace {
     /// Moves the calling thread, and threads that it starts from now on, into this namespace.
-    pub(super) fn enter(&self) -> Result<(), NetworkError> {
-        let failed =
-            |source| NetworkError::System { what: "cannot enter a network namespace", source };
+    pub(super) fn enter(&self) -> Result<(), MeterError> {
+        let failed = system("cannot enter a network namespace");
         let file = File::open(format!("/run/netns/{}", self.0)).map_err(failed)?;
         let network = Some(LinkNameSpaceType::Network);
         move_into_link_name_space(file.as_fd(), network).map_err(|error| failed(error.into()))
@@ -99,11 +98,11 @@ impl Namespace {
 
 impl Namespace {
     /// Sets the receive window of this namespace: least, first and largest.
-    fn offer(&self, window: &str) -> Result<(), NetworkError> {
+    fn offer(&self, window: &str) -> Result<(), MeterError> {
         let set = || {
             self.enter()?;
-            let failed = |source| NetworkError::System { what: "cannot set the window", source };
-            std::fs::write("/proc/sys/net/ipv4/tcp_rmem", window).map_err(failed)
+            std::fs::write("/proc/sys/net/ipv4/tcp_rmem", window)
+                .map_err(system("cannot set the window"))
         };
         // The file describes the namespace of the calling thread, so a thread of its own enters it.
         let ended = std::thread::scope(|scope| scope.spawn(set).join());
@@ -120,24 +119,23 @@ impl Drop for NamespacePair {
     }
 }
 
-fn ip(arguments: &str) -> Result<String, NetworkError> {
+fn ip(arguments: &str) -> Result<String, MeterError> {
     run("ip", arguments)
 }
 
-fn run(tool: &str, arguments: &str) -> Result<String, NetworkError> {
+fn run(tool: &str, arguments: &str) -> Result<String, MeterError> {
     call(tool, &arguments.split(' ').collect::<Vec<_>>())
 }
 
-fn call(tool: &str, arguments: &[&str]) -> Result<String, NetworkError> {
+fn call(tool: &str, arguments: &[&str]) -> Result<String, MeterError> {
     let failed =
-        |reason| NetworkError::Tool { command: format!("{tool} {}", arguments.join(" ")), reason };
+        |reason: &str| MeterError::new(format!("`{tool} {}`: {reason}", arguments.join(" ")));
     let done = Command::new(tool).args(arguments).output().map_err(|error| {
-        let hint = "install iproute2, which has `ip`, `tc` and `ss`";
-        failed(Reason::new(error.to_string(), hint))
+        failed(&error.to_string()).hint("install iproute2, which has `ip`, `tc` and `ss`")
     })?;
     if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-        return Err(failed(Reason::new(said, "the kernel must have veth and tbf")));
+        let said = String::from_utf8_lossy(&done.stderr);
+        return Err(failed(said.trim()).hint("the kernel must have veth and tbf"));
     }
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }

@@ -334,7 +334,7 @@ impl FromStr for Profile {
 impl Fps {
     /// The rate of `frames` in `seconds`, within a billionth; `None` if it is too small or too
     /// large.
-    fn reduced(frames: u128, seconds: u128) -> Option<Self> {
+    pub(crate) fn reduced(frames: u128, seconds: u128) -> Option<Self> {
         let (mut larger, mut smaller) = (frames, seconds);
         while smaller > 0 {
             (larger, smaller) = (smaller, larger % smaller);

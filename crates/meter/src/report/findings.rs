@@ -1,10 +1,11 @@
 //! The outcome of a reproduced result: tables with the paper's figures beside ours, figures to
 //! draw, and notes. It consists of values only; nothing is printed or written here.
 
-use super::{Block, Page, Plot, PlotError};
+use super::{Block, Page, Plot};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use units::Reason;
 
 /// The outcome of a reproduced result.
 #[derive(Clone, Debug, Serialize)]
@@ -75,7 +76,7 @@ pub struct Figure {
 
 impl Report {
     /// The report as one HTML page with this title.
-    pub fn page(&self, title: &str) -> Result<Page, PlotError> {
+    pub fn page(&self, title: &str) -> Result<Page, Reason> {
         let mut blocks = Vec::new();
         for table in &self.tables {
             blocks.push(Block::Heading(table.title.to_owned()));
@@ -94,13 +95,9 @@ impl Report {
 }
 
 impl Table {
-    /// An empty table.
-    pub fn new(
-        name: &'static str,
-        title: &'static str,
-        columns: &[(&'static str, &'static str)],
-    ) -> Self {
-        Self { name, title, columns: columns.to_vec(), rows: Vec::new() }
+    /// An empty table; the first row gives the columns.
+    pub fn new(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, columns: Vec::new(), rows: Vec::new() }
     }
 
     /// A table of rows whose cells name their columns, the same ones in every row.
@@ -109,7 +106,7 @@ impl Table {
         title: &'static str,
         rows: impl IntoIterator<Item = Row>,
     ) -> Self {
-        let mut table = Self::new(name, title, &[]);
+        let mut table = Self::new(name, title);
         rows.into_iter().for_each(|row| table.add(row));
         table
     }
@@ -123,12 +120,6 @@ impl Table {
         }
         assert_eq!(columns, self.columns, "the rows of {} have the same columns", self.name);
         self.rows.push(cells);
-    }
-
-    /// Adds a row with one cell for each column.
-    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
-        assert_eq!(N, self.columns.len(), "a cell for each column of {}", self.name);
-        self.rows.push(cells.into());
     }
 
     /// The columns' headings without alignment marks.
@@ -236,10 +227,10 @@ mod tests {
 
     #[test]
     fn a_report_is_a_page_and_an_object() {
-        let mut table = Table::new("streams", "Streams", &[("by", "by"), ("ours", ">ours")]);
-        table.row(["bound".into(), 70_u64.into()]);
-        table.row(["rate".into(), Cell::Number(68.38, 1)]);
-        table.row(["none".into(), Cell::Missing]);
+        let rows =
+            [("bound", 70_u64.into()), ("rate", Cell::Number(68.38, 1)), ("none", Cell::Missing)];
+        let rows = rows.map(|(by, ours)| [cell("by", "by", by), cell("ours", ">ours", ours)]);
+        let table = Table::of("streams", "Streams", rows);
         assert_eq!(table.cell("rate", "ours").unwrap().to_string(), "68.4");
         let report = Report {
             source: "Somebody, table 1".to_owned(),

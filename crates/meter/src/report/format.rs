@@ -1,11 +1,11 @@
 //! The format of figures in all reports of the meter, for readers and for programs.
 
-use super::{Block, HeatMap, PlotError, Square};
+use super::{Block, HeatMap, Square};
 use crate::rounds::Spread;
 use crate::streams::{Heat, HeatCell, StreamsOutcome, Times};
 use serde_json::{Value, json};
 use std::time::Duration;
-use units::{float, show};
+use units::{Reason, float, show};
 
 /// A short time as text: `4.20 ms`, `420 ms`, `1.20 s`.
 pub(crate) fn time(time: Duration) -> String {
@@ -65,8 +65,8 @@ pub(crate) fn round_spread(outcome: &StreamsOutcome) -> Spread {
 
 /// The frames of a run as by [`late`], with those that failed and those that never came.
 pub(crate) fn late_and_lost(outcome: &StreamsOutcome) -> String {
-    let lost = [(outcome.failed, "failed"), (outcome.never, "never came")];
-    let lost = lost.iter().filter(|(count, _)| *count > 0);
+    let counts = [(outcome.failed, "failed"), (outcome.never, "never came")];
+    let lost = counts.iter().filter(|(count, _)| *count > 0);
     lost.fold(late(outcome), |text, (count, what)| format!("{text}, {count} {what}"))
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn heat_block(
     title: &str,
     took: Duration,
     limit: Option<Duration>,
-) -> Result<Block, PlotError> {
+) -> Result<Block, Reason> {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let square = |warm: HeatCell| Square {
         x: (float(warm.from as u64), float(warm.until as u64)),

@@ -1,7 +1,8 @@
 //! A heat map as SVG text: counts by time and duration.
 
-use super::plot::{FONT, PlotError, SIZE, number};
+use super::plot::{FONT, SIZE, not_drawn, number};
 use plotters::prelude::*;
+use units::Reason;
 
 /// A heat map over time with a logarithmic vertical axis.
 #[derive(Clone, Debug, Default)]
@@ -33,10 +34,10 @@ pub struct Square {
 
 impl HeatMap {
     /// The SVG text from `<svg` to `</svg>`. The same map always gives the same text.
-    pub fn svg(&self) -> Result<String, PlotError> {
+    pub fn svg(&self) -> Result<String, Reason> {
         let mut text = String::new();
         let drawn = self.draw(&mut text);
-        drawn.map(|()| text).map_err(|reason| PlotError::new(&self.title, &*reason))
+        drawn.map(|()| text).map_err(|error| not_drawn(&self.title, &*error))
     }
 
     fn draw(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {

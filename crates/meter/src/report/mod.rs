@@ -27,6 +27,6 @@ pub use crate::streams::{LiveFigures, LiveKind, heat_band, heat_band_begins};
 pub use findings::{Cell, Figure, NamedCell, Report, Table, cell};
 pub use heat::{HeatMap, Square};
 pub use page::{Block, KeyFigure, Page, VerdictKind};
-pub use plot::{LineShape, Plot, PlotError, Series, shares};
+pub use plot::{LineShape, Plot, Series, shares};
 pub(crate) use rounds::spread_spans;
-pub use rounds::{rounds_chart, spread_chart};
+pub use rounds::{rounds_chart, spread_cells, spread_chart};

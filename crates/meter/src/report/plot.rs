@@ -5,6 +5,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use units::Reason;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -55,18 +56,9 @@ pub enum LineShape {
     Limit,
 }
 
-/// The plot could not be drawn.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot draw '{title}': {reason}")]
-pub struct PlotError {
-    title: String,
-    reason: String,
-}
-
-impl PlotError {
-    pub(super) fn new(title: &str, reason: &dyn std::error::Error) -> Self {
-        Self { title: title.to_owned(), reason: reason.to_string() }
-    }
+/// Why a plot with this title could not be drawn.
+pub(super) fn not_drawn(title: &str, error: &dyn std::error::Error) -> Reason {
+    format!("cannot draw '{title}': {error}").into()
 }
 
 impl Series {
@@ -111,17 +103,17 @@ impl Plot {
     }
 
     /// The SVG text from `<svg` to `</svg>`. The same plot always gives the same text.
-    pub fn svg(&self) -> Result<String, PlotError> {
+    pub fn svg(&self) -> Result<String, Reason> {
         let mut text = String::new();
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         let drawn = self.draw(&area);
         // The area borrows the text until here.
         drop(area);
-        drawn.map(|()| text).map_err(|reason| PlotError::new(&self.title, &*reason))
+        drawn.map(|()| text).map_err(|error| not_drawn(&self.title, &*error))
     }
 
     /// The plot on a page, with a caption on how to read it.
-    pub(crate) fn block(&self, explanation: &str) -> Result<Block, PlotError> {
+    pub fn block(&self, explanation: &str) -> Result<Block, Reason> {
         Ok(Block::Plot { svg: self.svg()?, explanation: explanation.to_owned() })
     }
 

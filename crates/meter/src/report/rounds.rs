@@ -1,6 +1,6 @@
 //! Plots of rounds: the time of each and their distribution, beside the deadline.
 
-use super::{Figure, LineShape, Plot, Series};
+use super::{Cell, Figure, LineShape, NamedCell, Plot, Series, cell};
 use crate::rounds::Spread;
 use std::time::Duration;
 
@@ -32,6 +32,17 @@ pub fn spread_chart(
     series.push(line_of(deadline));
     let plot = Plot::new(title, x_label, "seconds", series);
     Figure { name, plot, explanation: explanation.to_owned() }
+}
+
+/// Cells of the distribution of a run's rounds, in seconds.
+pub fn spread_cells(Spread { mean, sd, min, max }: Spread) -> [NamedCell; 4] {
+    let columns = [
+        ("mean_s", ">mean", mean),
+        ("sd_s", ">sd", sd),
+        ("min_s", ">min", min),
+        ("max_s", ">max", max),
+    ];
+    columns.map(|(name, heading, seconds)| cell(name, heading, Cell::Number(seconds, 2)))
 }
 
 /// The range and the standard deviation of each spread at its x, in seconds times `scale`.

@@ -1,9 +1,9 @@
 //! The plots of one run, each with a caption on how to read it.
 
-use super::{Block, LineShape, Plot, PlotError, Series, heat_block};
+use super::{Block, LineShape, Plot, Series, heat_block};
 use crate::streams::{Second, StreamsOutcome};
 use std::time::Duration;
-use units::{BitRate, float};
+use units::{BitRate, Reason, float};
 
 /// The demand of one stream.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(crate) struct StreamDemand {
 pub(crate) fn run_plots(
     outcome: &StreamsOutcome,
     demand: Option<StreamDemand>,
-) -> Result<Vec<Block>, PlotError> {
+) -> Result<Vec<Block>, Reason> {
     let seconds = || (0u32..).map(f64::from).zip(&outcome.seconds);
     let longest = seconds().map(|(at, s)| (at, s.longest_response.as_secs_f64() * 1e3)).collect();
     let mut series = vec![Series::new("longest response", LineShape::Step, longest)];

@@ -1,11 +1,12 @@
 //! The address of a bucket, its endpoint, and the credentials.
 
-use super::S3Error;
 use super::signature::Signer;
+use crate::error::MeterError;
 use crate::tls::{Identity, Proof, Trust};
 use rustls::crypto::ring;
 use rusty_s3::{Bucket, UrlStyle};
 use std::sync::Arc;
+use units::Reason;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 /// An address `s3://BUCKET[/PREFIX]`.
@@ -39,11 +40,13 @@ impl Address {
     }
 
     /// Parses an address.
-    pub(crate) fn parse(text: &str) -> Result<Self, S3Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, MeterError> {
         let rest = text.strip_prefix(SCHEME).unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
-            return Err(S3Error::Address(text.to_owned()));
+            return Err(MeterError::usage(format!(
+                "'{text}' is not an address of the form s3://BUCKET[/PREFIX]"
+            )));
         }
         let prefix = match prefix.trim_matches('/') {
             "" => String::new(),
@@ -75,24 +78,30 @@ impl Access {
         }
     }
 
-    pub(super) fn bucket(&self, name: &str) -> Result<Bucket, S3Error> {
-        let endpoint = || self.endpoint.clone();
-        if self.endpoint.is_empty() {
-            return Err(S3Error::NoEndpoint);
+    pub(super) fn bucket(&self, name: &str) -> Result<Bucket, MeterError> {
+        let endpoint = &self.endpoint;
+        if endpoint.is_empty() {
+            return Err(MeterError::usage("nothing says where the bucket is")
+                .hint("give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL"));
         }
-        let url = self.endpoint.parse().map_err(|_| S3Error::Endpoint(endpoint()))?;
+        let unclear = || {
+            let form = "an endpoint of the form http[s]://HOST[:PORT]";
+            MeterError::usage(format!("'{endpoint}' is not {form}"))
+        };
+        let url = endpoint.parse().map_err(|_| unclear())?;
         let bucket = Bucket::new(url, UrlStyle::Path, name.to_owned(), self.region.clone());
-        bucket.map_err(|_| S3Error::Endpoint(endpoint()))
+        bucket.map_err(|_| unclear())
     }
 
     /// The TLS configuration for an `https` endpoint.
-    pub(super) fn tls(&self) -> Result<TlsConfig, S3Error> {
+    pub(super) fn tls(&self) -> Result<TlsConfig, MeterError> {
         let provider = Arc::new(ring::default_provider());
         let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
         let (roots, own) = match self.endpoint.starts_with("https://") {
             true => {
-                let own = self.identity.as_ref().map(Identity::read).transpose()?;
-                (self.trust.roots()?, own)
+                let unusable = |reason: Reason| MeterError::of(&reason).into_usage();
+                let own = self.identity.as_ref().map(Identity::read).transpose();
+                (self.trust.roots().map_err(unusable)?, own.map_err(unusable)?)
             }
             false => (Vec::new(), None),
         };

@@ -3,7 +3,8 @@
 use super::clocked::{Clocked, Spent};
 use super::signature::Signer;
 use super::{Access, Address};
-use crate::tls::{IdentityError, TrustError, explain, explain_io};
+use crate::error::MeterError;
+use crate::tls::{explain, explain_io};
 use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
     PutObject, UploadPart,
@@ -11,95 +12,12 @@ use rusty_s3::actions::{
 use rusty_s3::{Bucket, S3Action};
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant, SystemTime};
-use units::{Hinted, Reason};
+use units::Reason;
 use ureq::http::{Response, Uri};
 use ureq::tls::TlsConfig;
-use ureq::typestate::{WithBody, WithoutBody};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder};
-
-/// An error of a request to a bucket.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum S3Error {
-    /// The address is invalid.
-    #[error("'{0}' is not an address of the form s3://BUCKET[/PREFIX]")]
-    Address(String),
-    /// No endpoint is given.
-    #[error("nothing says where the bucket is")]
-    NoEndpoint,
-    /// The endpoint is invalid.
-    #[error("'{0}' is not an endpoint of the form http[s]://HOST[:PORT]")]
-    Endpoint(String),
-    /// The trusted certificates cannot be loaded.
-    #[error(transparent)]
-    Trust(#[from] TrustError),
-    /// The client's certificate cannot be loaded.
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
-    /// The TLS handshake failed.
-    #[error("{action} {place}: no secure connection: {reason}")]
-    Tls {
-        /// The operation: `reading`, `writing`, ...
-        action: &'static str,
-        /// The object or the bucket.
-        place: String,
-        /// The reason and the remedy.
-        reason: Reason,
-    },
-    /// The server answered with an error.
-    #[error("{action} {place}: {status}{said}")]
-    Status {
-        /// The operation: `reading`, `writing`, ...
-        action: &'static str,
-        /// The object or the bucket.
-        place: String,
-        /// The HTTP status.
-        status: u16,
-        /// The server's message, starting with a blank, or empty.
-        said: String,
-        /// The remedy, where one is known.
-        hint: Option<&'static str>,
-    },
-    /// The server did not answer.
-    #[error("{action} {place}: {reason}")]
-    Lost {
-        /// The operation that failed, as a phrase for the error message.
-        action: &'static str,
-        /// The object or bucket of the operation.
-        place: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The server sent other bytes than requested, or fewer.
-    #[error("reading {place}: {reason}")]
-    Short {
-        /// The object.
-        place: String,
-        /// What was received.
-        reason: String,
-    },
-    /// The caller stopped the operation.
-    #[error("interrupted: the objects that were being made are removed")]
-    Interrupted,
-}
-
-impl Hinted for S3Error {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoEndpoint => "give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL",
-            Self::Trust(error) => return error.hint(),
-            Self::Identity(error) => return error.hint(),
-            Self::Tls { reason, .. } => return reason.hint.clone(),
-            Self::Status { hint, .. } => (*hint)?,
-            Self::Lost { .. } => "is the endpoint right, and is the server there?",
-            Self::Address(_) | Self::Endpoint(_) | Self::Short { .. } | Self::Interrupted => {
-                return None;
-            }
-        };
-        Some(hint.to_owned())
-    }
-}
 
 /// A client of one bucket with its own connection.
 pub(super) struct S3Client {
@@ -113,7 +31,11 @@ pub(super) struct S3Client {
 
 impl S3Client {
     /// Makes a client. `tls` comes from [`Access::tls`].
-    pub(super) fn new(access: &Access, address: &Address, tls: TlsConfig) -> Result<Self, S3Error> {
+    pub(super) fn new(
+        access: &Access,
+        address: &Address,
+        tls: TlsConfig,
+    ) -> Result<Self, MeterError> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             // The bucket is measured on the path that the user named, not through a proxy.
@@ -148,14 +70,15 @@ impl S3Client {
         key: &str,
         offset: u64,
         memory: &mut [u8],
-    ) -> Result<Instant, S3Error> {
-        let get = self.get(&GetObject::new(&self.bucket, None, key));
+    ) -> Result<Instant, MeterError> {
+        let action = GetObject::new(&self.bucket, None, key);
+        let get = self.signed(&action, |url| self.agent.get(url));
         let last = offset + memory.len() as u64 - 1;
         let asked = get.header("Range", format!("bytes={offset}-{last}")).call();
         let mut answer = self.good("reading", key, asked)?;
         // The head is here: from now on bytes of the object arrive.
         let began = Instant::now();
-        let short = |reason| S3Error::Short { place: self.place(key), reason };
+        let short = |reason| MeterError::new(format!("reading {}: {reason}", self.place(key)));
         if answer.status() != 206 {
             let reason = "the server sends all of it instead of a part; it must serve byte ranges";
             return Err(short(reason.to_owned()));
@@ -174,13 +97,15 @@ impl S3Client {
         Ok(began)
     }
 
-    pub(super) fn put(&self, key: &str, bytes: &[u8]) -> Result<(), S3Error> {
-        let put = self.put_request(&PutObject::new(&self.bucket, None, key));
+    pub(super) fn put(&self, key: &str, bytes: &[u8]) -> Result<(), MeterError> {
+        let action = PutObject::new(&self.bucket, None, key);
+        let put = self.signed(&action, |url| self.agent.put(url));
         self.good("writing", key, put.send(bytes)).map(drop)
     }
 
-    pub(super) fn delete(&self, key: &str) -> Result<(), S3Error> {
-        let delete = self.delete_request(&DeleteObject::new(&self.bucket, None, key));
+    pub(super) fn delete(&self, key: &str) -> Result<(), MeterError> {
+        let action = DeleteObject::new(&self.bucket, None, key);
+        let delete = self.signed(&action, |url| self.agent.delete(url));
         self.good("removing", key, delete.call()).map(drop)
     }
 
@@ -189,9 +114,10 @@ impl S3Client {
     pub(super) fn put_in_parts(
         &self,
         key: &str,
-        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, S3Error>,
-    ) -> Result<(), S3Error> {
-        let create = self.post(&CreateMultipartUpload::new(&self.bucket, None, key));
+        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, MeterError>,
+    ) -> Result<(), MeterError> {
+        let action = CreateMultipartUpload::new(&self.bucket, None, key);
+        let create = self.signed(&action, |url| self.agent.post(url));
         let text = self.text(key, create.send_empty())?;
         let upload = CreateMultipartUpload::parse_response(&text)
             .map_err(|error| self.unclear(key, &error.to_string()))?;
@@ -200,7 +126,7 @@ impl S3Client {
         if made.is_err() {
             let abort = AbortMultipartUpload::new(&self.bucket, None, key, id);
             // The first error is the one to report.
-            let _ = self.delete_request(&abort).call();
+            let _ = self.signed(&abort, |url| self.agent.delete(url)).call();
         }
         made
     }
@@ -209,41 +135,26 @@ impl S3Client {
         &self,
         key: &str,
         id: &str,
-        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, S3Error>,
-    ) -> Result<(), S3Error> {
+        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, MeterError>,
+    ) -> Result<(), MeterError> {
         let mut tags: Vec<String> = Vec::new();
         while let Some(part) = next()? {
             let number = u16::try_from(tags.len() + 1).expect("no more than the protocol allows");
-            let put = self.put_request(&UploadPart::new(&self.bucket, None, key, number, id));
+            let action = UploadPart::new(&self.bucket, None, key, number, id);
+            let put = self.signed(&action, |url| self.agent.put(url));
             let answer = self.good("writing", key, put.send(&part[..]))?;
             let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok());
             tags.push(tag.ok_or_else(|| self.unclear(key, "a part without an ETag"))?.to_owned());
         }
         let tags = tags.iter().map(String::as_str);
         let done = CompleteMultipartUpload::new(&self.bucket, None, key, id, tags);
-        let complete = self.post(&done);
+        let complete = self.signed(&done, |url| self.agent.post(url));
         let text = self.text(key, complete.send(done.body()))?;
         // The status may be 200 although the upload failed.
         if text.contains("<Error>") {
             return Err(self.unclear(key, &beginning(&text)));
         }
         Ok(())
-    }
-
-    fn get<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithoutBody> {
-        self.signed(action, |url| self.agent.get(url))
-    }
-
-    fn delete_request<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithoutBody> {
-        self.signed(action, |url| self.agent.delete(url))
-    }
-
-    fn put_request<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithBody> {
-        self.signed(action, |url| self.agent.put(url))
-    }
-
-    fn post<'a, A: S3Action<'a>>(&self, action: &A) -> RequestBuilder<WithBody> {
-        self.signed(action, |url| self.agent.post(url))
     }
 
     /// Makes the request of an action and signs it in its headers.
@@ -268,7 +179,7 @@ impl S3Client {
         &self,
         key: &str,
         asked: Result<Response<Body>, ureq::Error>,
-    ) -> Result<String, S3Error> {
+    ) -> Result<String, MeterError> {
         let mut answer = self.good("writing", key, asked)?;
         let text = answer.body_mut().read_to_string();
         text.map_err(|error| self.unclear(key, &error.to_string()))
@@ -296,14 +207,13 @@ impl S3Client {
         action: &'static str,
         key: &str,
         asked: Result<Response<Body>, ureq::Error>,
-    ) -> Result<Response<Body>, S3Error> {
+    ) -> Result<Response<Body>, MeterError> {
         let place = self.place(key);
-        let mut answer = asked.map_err(|error| {
-            let place = place.clone();
-            match untrusted(&error) {
-                Some(reason) => S3Error::Tls { action, place, reason },
-                None => S3Error::Lost { action, place, reason: self.why_lost(&error) },
+        let mut answer = asked.map_err(|error| match untrusted(&error) {
+            Some(reason) => {
+                MeterError::of(&reason.about(format!("{action} {place}: no secure connection")))
             }
+            None => self.lost(action, key, &self.why_lost(&error)),
         })?;
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {
@@ -315,12 +225,17 @@ impl S3Client {
             "" => String::new(),
             said => format!(" {said}"),
         };
-        Err(S3Error::Status { action, place, status, said, hint: hint(status) })
+        let error = MeterError::new(format!("{action} {place}: {status}{said}"));
+        Err(MeterError { hint: hint(status).map(str::to_owned), ..error })
     }
 
-    fn unclear(&self, key: &str, reason: &str) -> S3Error {
-        let (place, reason) = (self.place(key), format!("an answer that is not clear: {reason}"));
-        S3Error::Lost { action: "writing", place, reason }
+    fn unclear(&self, key: &str, reason: &str) -> MeterError {
+        self.lost("writing", key, &format!("an answer that is not clear: {reason}"))
+    }
+
+    fn lost(&self, action: &str, key: &str, reason: &str) -> MeterError {
+        MeterError::new(format!("{action} {}: {reason}", self.place(key)))
+            .hint("is the endpoint right, and is the server there?")
     }
 
     pub(super) fn place(&self, key: &str) -> String {

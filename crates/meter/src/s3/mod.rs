@@ -25,7 +25,6 @@ mod test_objects;
 
 pub use address::Access;
 pub(crate) use address::Address;
-pub(crate) use client::S3Error;
 pub(crate) use port::bucket_port;
 pub(crate) use test_objects::TestObjects;
 

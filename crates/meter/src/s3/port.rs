@@ -1,7 +1,8 @@
 //! Paced reads of objects by range, and writes of whole ones.
 
+use super::TestObjects;
 use super::client::S3Client;
-use super::{S3Error, TestObjects};
+use crate::error::MeterError;
 use crate::log::OperationKind;
 use crate::target::{IoCompletion, IoRequest, PoolWorker, Port, ThreadPool};
 use device::DeviceError;
@@ -33,7 +34,7 @@ pub(crate) fn bucket_port(
 
 /// The connection and the memory of a thread.
 struct S3WorkerState {
-    client: Result<S3Client, S3Error>,
+    client: Result<S3Client, MeterError>,
     memory: Vec<u8>,
 }
 

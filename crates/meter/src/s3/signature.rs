@@ -94,8 +94,8 @@ impl Signed<'_> {
         for (name, value) in self.headers {
             let _ = writeln!(text, "{name}:{}", value.trim());
         }
-        let hash = self.headers.iter().find(|(name, _)| *name == PAYLOAD_HASH);
-        let hash = hash.map_or(EMPTY_PAYLOAD, |(_, hash)| hash);
+        let header = self.headers.iter().find(|(name, _)| *name == PAYLOAD_HASH);
+        let hash = header.map_or(EMPTY_PAYLOAD, |(_, hash)| hash);
         let _ = write!(text, "\n{}\n{hash}", self.names());
         text
     }

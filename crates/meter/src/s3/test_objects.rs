@@ -8,7 +8,8 @@
 //! end of the run however it ends, except when the program is killed.
 
 use super::client::S3Client;
-use super::{Access, Address, S3Error};
+use super::{Access, Address};
+use crate::error::MeterError;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use units::ByteCount;
 use ureq::tls::TlsConfig;
@@ -33,7 +34,7 @@ impl TestObjects {
         objects: u32,
         each: ByteCount,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Self, S3Error> {
+    ) -> Result<Self, MeterError> {
         let tls = access.tls()?;
         let client = S3Client::new(&access, &address, tls.clone())?;
         let folder = format!("{}tenuto-meter-{:016x}", address.prefix, any_number());
@@ -63,12 +64,14 @@ impl TestObjects {
         number: u32,
         chance: &mut fastrand::Rng,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<(), S3Error> {
+    ) -> Result<(), MeterError> {
         let (key, part) = (self.key(number), part(self.each.0));
         let mut done = 0;
         let mut next = || {
             if !go_on(done) {
-                return Err(S3Error::Interrupted);
+                return Err(MeterError::new(
+                    "interrupted: the objects that were being made are removed",
+                ));
             }
             let len = usize::try_from((self.each.0 - done).min(part)).expect("a part fits");
             done += len as u64;

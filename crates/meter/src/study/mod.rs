@@ -24,7 +24,7 @@ mod study_target;
 mod table;
 
 pub use answer::{ClaimResult, ClaimVerdict, Median, answers, median, ratio};
-pub use run::{Done, MeasuredFigures, StudyError, StudyPlan, StudyProgress, StudyRun, run};
+pub use run::{Done, MeasuredFigures, StudyPlan, StudyProgress, StudyRun, run};
 pub use setting::{Cache, FileLayout, Scale, Setting};
 pub use study_target::StudyTarget;
 pub use table::ALL;

@@ -10,13 +10,11 @@
 
 use super::study_files::StudyFiles;
 use super::{FileLayout, Scale, Setting, Study, StudyFigure, StudyTarget};
+use crate::error::MeterError;
 use crate::log::LogSink;
-use crate::target::{TargetError, close_port};
-use crate::transfers::{self, MixError, TransfersOutcome};
-use device::DeviceError;
+use crate::target::close_port;
+use crate::transfers::{self, TransfersOutcome};
 use std::time::Duration;
-use units::show::count;
-use units::{Hinted, Reason};
 
 /// The extent of a study.
 #[derive(Clone, Copy, Debug)]
@@ -78,60 +76,7 @@ pub struct Done {
     /// Whether all runs were made; false where it was stopped.
     pub complete: bool,
     /// The error that ended it early; the runs until then are kept.
-    pub trouble: Option<StudyError>,
-}
-
-/// An error that prevents or ends a study.
-#[derive(Debug, thiserror::Error)]
-pub enum StudyError {
-    /// The target is unsuitable; the text has the remedy.
-    #[error("{0}")]
-    Unfit(Reason),
-    /// Files cannot be made.
-    #[error(transparent)]
-    Place(#[from] TargetError),
-    /// The target failed.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// The files are too small, or too few.
-    #[error(transparent)]
-    Mix(#[from] MixError),
-    /// Operations failed, and a run with a failure has no figures.
-    #[error("{setting}: {} failed; the first: {}", count(*failed, "transfer"), first.one_line())]
-    Failed {
-        /// The setting's name.
-        setting: String,
-        /// The number of failed operations.
-        failed: u64,
-        /// The first failure and what to do about it.
-        first: Reason,
-    },
-    /// The storage hangs.
-    #[error("{setting}: the storage hangs: {} did not come back", count(*stuck, "operation"))]
-    Hangs {
-        /// The setting's name.
-        setting: String,
-        /// The number of operations that did not complete.
-        stuck: u32,
-    },
-}
-
-impl Hinted for StudyError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Unfit(reason) => return reason.hint.clone(),
-            Self::Place(error) => return error.hint(),
-            Self::Device(error) => return error.hint(),
-            Self::Mix(error) => return error.hint(),
-            Self::Failed { .. } => {
-                "the kernel's log says what the disk or the server complained of"
-            }
-            Self::Hangs { .. } => {
-                "is its server there? Files that the meter made may be left on it"
-            }
-        };
-        Some(hint.to_owned())
-    }
+    pub trouble: Option<MeterError>,
 }
 
 impl StudyRun {
@@ -148,7 +93,7 @@ pub fn run(
     target: &StudyTarget,
     plan: &StudyPlan,
     go_on: &mut dyn FnMut(StudyProgress<'_>) -> bool,
-) -> Result<Done, StudyError> {
+) -> Result<Done, MeterError> {
     let StudyPlan { mut scale, length, repeats, seed } = *plan;
     scale.size = target.size(scale.size);
     let mut settings = (study.settings)(&scale);
@@ -206,22 +151,20 @@ fn one(
     setting: &Setting,
     plan: &transfers::TransfersPlan,
     go_on: &mut dyn FnMut(Option<u64>) -> bool,
-) -> Result<Option<MeasuredFigures>, StudyError> {
-    let made = files.port(setting, &mut |bytes| go_on(Some(bytes)));
-    let mut port = match made {
-        Err(StudyError::Place(TargetError::Interrupted)) => return Ok(None),
-        made => made?,
-    };
+) -> Result<Option<MeasuredFigures>, MeterError> {
+    let mut stopped = false;
+    let made = files.port(setting, &mut |bytes| {
+        stopped = !go_on(Some(bytes));
+        !stopped
+    });
+    if stopped {
+        return Ok(None);
+    }
+    let mut port = made?;
     let outcome = transfers::run(plan, &mut *port, &mut LogSink::none(), &mut |_| go_on(None));
     let stuck = close_port(port, &|| PATIENCE);
-    let outcome = outcome?;
-    let name = || setting.name.clone();
-    if let Some(first) = outcome.first_failure {
-        return Err(StudyError::Failed { setting: name(), failed: outcome.failed, first });
-    }
-    if stuck > 0 {
-        return Err(StudyError::Hangs { setting: name(), stuck });
-    }
+    let outcome = TransfersOutcome { stuck, ..outcome? };
+    outcome.check_done().map_err(|error| error.about(&setting.name))?;
     let fragments = files.fragments(setting);
     Ok(outcome.complete.then(|| MeasuredFigures { fragments, ..measured(&outcome) }))
 }

@@ -1,7 +1,6 @@
 //! One setting of a study: the operations and the files.
 
 use crate::transfers::{Length, TransferMix};
-use std::time::Duration;
 use units::ByteCount;
 
 /// The size of a study.
@@ -64,19 +63,11 @@ impl Scale {
     pub(super) fn reads(&self, files: u32) -> TransferMix {
         let each = units::align_down(self.size.0 / u64::from(files), PAGE);
         TransferMix {
-            write_percent: 0,
-            random_percent: 0,
             length: Length::UpTo(LONGEST.min(each / 2)),
             blocks: vec![MIB],
-            delay: Duration::ZERO,
-            unrepeated: false,
-            ms_meter: false,
             files,
-            own_file: false,
             each: ByteCount(each),
-            from: 0,
-            replace: false,
-            drawn: None,
+            ..TransferMix::default()
         }
     }
 }

@@ -4,7 +4,8 @@
 //!   node 0: file 0, file 2, file 4 ...      node 1: file 1, file 3, file 5 ...
 //! ```
 
-use super::{Cache, FileLayout, Setting, StudyError, StudyTarget};
+use super::{Cache, FileLayout, Setting, StudyTarget};
+use crate::error::MeterError;
 use crate::target::{Anew, FileNames, FillLevel, Port, SimulatedPort, TestFiles, Use, files_port};
 use device::{DeviceError, OpenMode, Pool, RawFile, SimulatedDisk};
 use disk::DiskModel;
@@ -48,7 +49,7 @@ impl<'a> StudyFiles<'a> {
         &mut self,
         setting: &Setting,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Box<dyn Port>, StudyError> {
+    ) -> Result<Box<dyn Port>, MeterError> {
         let target = self.target;
         if let StudyTarget::Simulated(model) = target {
             return Ok(Box::new(simulated(model, setting)));
@@ -90,7 +91,7 @@ impl<'a> StudyFiles<'a> {
         &mut self,
         setting: &Setting,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Vec<PathBuf>, StudyError> {
+    ) -> Result<Vec<PathBuf>, MeterError> {
         let key = Key::of(setting);
         if let FileLayout::FilledTo(_) = key.layout {
             // Files of other settings would count toward the fill level.
@@ -112,7 +113,7 @@ impl<'a> StudyFiles<'a> {
         &self,
         key: Key,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<LayoutFiles, StudyError> {
+    ) -> Result<LayoutFiles, MeterError> {
         let StudyTarget::Directories(dirs) = self.target else {
             unreachable!("files are made in directories only")
         };

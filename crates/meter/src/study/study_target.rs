@@ -1,11 +1,12 @@
 //! The target of a study.
 
-use super::{Cache, FileLayout, Setting, StudyError};
+use super::{Cache, FileLayout, Setting};
+use crate::error::MeterError;
 use device::BlockDevice;
 use device::{FileDevice, OpenOptions, describe, space};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
-use units::{ByteCount, Reason};
+use units::ByteCount;
 
 /// The target of a study.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub enum StudyTarget {
 
 impl StudyTarget {
     /// The target at these paths: directories, or one file or device.
-    pub fn at(paths: Vec<PathBuf>) -> Result<Self, StudyError> {
+    pub fn at(paths: Vec<PathBuf>) -> Result<Self, MeterError> {
         // The files in it are opened without following links. What does not exist is named below.
         let paths = paths.into_iter().map(|path| path.canonicalize().unwrap_or(path));
         let paths: Vec<PathBuf> = paths.collect();
@@ -36,7 +37,7 @@ impl StudyTarget {
             // Holes are read without the disk.
             if describe(&path)?.is_sparse() {
                 let message = format!("parts of {} have no place on disk", path.display());
-                return Err(StudyError::Unfit(Reason::new(message, "fill the file first")));
+                return Err(MeterError::usage(message).hint("fill the file first"));
             }
             let options = OpenOptions { direct: false, ..OpenOptions::default() };
             let size = FileDevice::open(&path, options)?.geometry().size;
@@ -48,14 +49,12 @@ impl StudyTarget {
         {
             let hint = "name a directory on another one with --second";
             let message = format!("{} is one node", one.display());
-            return Err(StudyError::Unfit(Reason::new(message, hint)));
+            return Err(MeterError::usage(message).hint(hint));
         }
         match paths.iter().find(|path| !path.is_dir()) {
             None => Ok(Self::Directories(paths)),
-            Some(path) => Err(StudyError::Unfit(Reason::new(
-                format!("{} is no directory", path.display()),
-                "two nodes are two directories",
-            ))),
+            Some(path) => Err(MeterError::usage(format!("{} is no directory", path.display()))
+                .hint("two nodes are two directories")),
         }
     }
 
@@ -68,9 +67,9 @@ impl StudyTarget {
     }
 
     /// Checks that these settings are possible on this target.
-    pub(super) fn fits(&self, settings: &[Setting]) -> Result<(), StudyError> {
+    pub(super) fn fits(&self, settings: &[Setting]) -> Result<(), MeterError> {
         let any = |of: fn(&Setting) -> bool| settings.iter().any(of);
-        let unfit = |why, hint| Err(StudyError::Unfit(Reason::new(why, hint)));
+        let unfit = |why, hint| Err(MeterError::usage(why).hint(hint));
         match self {
             Self::Simulated(_) if any(|setting| setting.cache != Cache::Passed) => {
                 unfit("a simulated disk has no page cache before it", "name a directory or a file")
@@ -79,7 +78,7 @@ impl StudyTarget {
                 let size = settings.iter().map(Setting::bytes).max().unwrap_or_default();
                 if size > model.capacity().0 {
                     let message = format!("{} do not fit on {}", ByteCount(size), model.name());
-                    return Err(StudyError::Unfit(Reason::new(message, "make --size smaller")));
+                    return Err(MeterError::usage(message).hint("make --size smaller"));
                 }
                 Ok(())
             }
@@ -92,15 +91,16 @@ impl StudyTarget {
                 unfit("this study makes and writes files of its own", "name a directory")
             }
             Self::Directories(dirs) if any(|setting| setting.nodes > 1) && dirs.len() < 2 => {
-                let why = "two nodes are two directories: name the other one with --second";
-                Err(StudyError::Unfit(why.into()))
+                Err(MeterError::usage(
+                    "two nodes are two directories: name the other one with --second",
+                ))
             }
             Self::Directories(_) | Self::One { .. } => Ok(()),
         }
     }
 
     /// The fill level of its file system with `still` bytes more, in percent.
-    pub(super) fn used_percent(&self, still: u64) -> Result<u64, StudyError> {
+    pub(super) fn used_percent(&self, still: u64) -> Result<u64, MeterError> {
         let Self::Directories(dirs) = self else { return Ok(0) };
         let there = space(dirs.first().map_or(Path::new("."), PathBuf::as_path))?;
         let used = there.total.0.saturating_sub(there.free.0).saturating_add(still);

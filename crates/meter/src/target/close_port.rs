@@ -6,8 +6,10 @@
 //! ends.
 
 use super::Port;
+use crate::error::MeterError;
 use std::sync::mpsc;
 use std::time::Duration;
+use units::show::count;
 
 /// Closes a port. Returns the number of operations that did not complete, after a time without any
 /// completion that `patience` gives each time it is called.
@@ -23,6 +25,17 @@ pub(crate) fn close_port(mut port: Box<dyn Port + '_>, patience: &dyn Fn() -> Du
         std::mem::forget(port);
     }
     left
+}
+
+/// Refuses a run that left `stuck` operations with a storage that hangs.
+pub(crate) fn check_not_stuck(stuck: u32) -> Result<(), MeterError> {
+    if stuck == 0 {
+        return Ok(());
+    }
+    let stuck = count(stuck, "operation");
+    Err(MeterError::new(format!("the storage hangs: {stuck} did not complete"))
+        .hint("is its server there? Files that the meter made may be left on it: .tenuto-meter-*")
+        .invalid())
 }
 
 /// Returns the result of `work` if it ends in time; otherwise it continues in the background.

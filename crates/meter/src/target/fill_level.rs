@@ -3,8 +3,9 @@
 //! The space is reserved and not written: the file system allocates as on a full one, but the disk
 //! beneath it does not know. The file has a name only while it is being opened.
 
-use super::storage::TargetError;
+use super::storage::cannot_make;
 use super::test_files::name;
+use crate::error::MeterError;
 use device::{no_links, space};
 use std::fs::File;
 use std::path::Path;
@@ -25,7 +26,7 @@ impl FillLevel {
         dir: &Path,
         percent: u64,
         still: ByteCount,
-    ) -> Result<Option<Self>, TargetError> {
+    ) -> Result<Option<Self>, MeterError> {
         let there = space(dir)?;
         let used = there.total.0.saturating_sub(there.free.0);
         let wanted = there.total.0 / 100 * percent;
@@ -34,13 +35,12 @@ impl FillLevel {
             return Ok(None);
         }
         let path = dir.join(format!("{}-fill", name()));
-        let file =
-            no_links::create_file(&path).map_err(|source| TargetError::making(dir, source))?;
+        let file = no_links::create_file(&path).map_err(|error| cannot_make(dir, &error))?;
         let made = no_links::preallocate(&path, ByteCount(missing));
         // From here on the file exists as long as it is open.
         let unnamed = no_links::remove_file(&path);
         made?;
-        unnamed.map_err(|source| TargetError::making(dir, source))?;
+        unnamed.map_err(|error| cannot_make(dir, &error))?;
         Ok(Some(Self { file }))
     }
 }

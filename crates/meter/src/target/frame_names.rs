@@ -9,6 +9,7 @@
 //! A directory for each clip, or one for all: the pattern decides. The module opens no file.
 
 use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
 use units::Reason;
 
 /// A pattern of file names in a sequence of frames.
@@ -28,9 +29,11 @@ enum NamePart {
     Frame(usize),
 }
 
-impl FrameNames {
+impl FromStr for FrameNames {
+    type Err = Reason;
+
     /// Parses a pattern: a relative path with one `%d` in its last component.
-    pub fn parse(text: &str) -> Result<Self, Reason> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         let wrong = |why: &str| {
             let example =
                 "write, for example, A001C%03c/A001C%03c_%07d.dpx: c is the clip, d the frame";
@@ -68,7 +71,9 @@ impl FrameNames {
         }
         Ok(Self { text: text.to_owned(), parts })
     }
+}
 
+impl FrameNames {
     /// The letters of the numbers in a text that has been parsed.
     fn parts_of(text: &str) -> impl Iterator<Item = char> {
         let after = text.split('%').skip(1);
@@ -146,12 +151,12 @@ mod tests {
             ("%03c%04d.ari", 7, 12, "0070012.ari"),
             ("clip/%2d", 0, 1234, "clip/1234"),
         ] {
-            let names = FrameNames::parse(pattern).unwrap();
+            let names = FrameNames::from_str(pattern).unwrap();
             assert_eq!(names.path(clip, frame), Path::new(path));
             assert_eq!(names.numbers(path), Some((clip.into(), frame)), "{path}");
             assert_eq!(names.has_clips(), clip > 0);
         }
-        let names = FrameNames::parse("A%03c/A%03c_%07d.dpx").unwrap();
+        let names = FrameNames::from_str("A%03c/A%03c_%07d.dpx").unwrap();
         for other in ["A001/A002_0000001.dpx", "A001/A001_1.dpx", "A001/A001_0000001.dpx.tmp", "x"]
         {
             assert_eq!(names.numbers(other), None, "{other}");
@@ -171,7 +176,7 @@ mod tests {
             ("%99d.dpx", "1 to 18 digits"),
             ("", "not a path below the target"),
         ] {
-            let said = FrameNames::parse(pattern).unwrap_err();
+            let said = FrameNames::from_str(pattern).unwrap_err();
             assert!(said.message.contains(why) && said.hint.is_some(), "{pattern}: {said:?}");
         }
     }

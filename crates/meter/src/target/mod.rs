@@ -32,7 +32,7 @@ mod thread_pool;
 mod ticking;
 mod verify;
 
-pub(crate) use close_port::{close_port, in_time};
+pub(crate) use close_port::{check_not_stuck, close_port, in_time};
 pub(crate) use files::{Anew, Use, files_port};
 pub(crate) use fill_level::FillLevel;
 pub use frame_names::FrameNames;
@@ -44,7 +44,7 @@ pub use port::{Handle, IoCompletion, IoRequest, Port};
 pub use queued::QueuedPort;
 pub(crate) use queued::stamp;
 pub use simulated::SimulatedPort;
-pub(crate) use storage::{NamedFiles, TargetError, TargetNeeds, TargetStorage, WriteAccess};
+pub(crate) use storage::{NamedFiles, TargetNeeds, TargetStorage, WriteAccess};
 pub(crate) use test_files::{FileNames, TestFiles};
 pub(crate) use thread_pool::{PoolWorker, ThreadPool};
 pub use ticking::TickingPort;

@@ -12,7 +12,7 @@ use super::layout::PAGE;
 use super::{IoCompletion, IoRequest, Port};
 use crate::log::OperationKind;
 use crate::transfers::Cells;
-use device::{DeviceError, SimulatedDisk};
+use device::{DeviceError, Direction, SimulatedDisk};
 use std::collections::BTreeMap;
 use units::{ByteCount, Moment};
 
@@ -89,10 +89,11 @@ impl SimulatedPort {
         let one = |place: u64, len: u64| {
             let from = units::align_down(self.from + place, self.grain);
             let len = units::align_up(self.from + place + len, self.grain) - from;
-            match request.kind {
-                OperationKind::Read => disk.ask(from, len),
-                OperationKind::Write => disk.ask_write(from, len),
-            }
+            let direction = match request.kind {
+                OperationKind::Read => Direction::Read,
+                OperationKind::Write => Direction::Write,
+            };
+            disk.ask(direction, from, len)
         };
         let Some(pieces) = &self.pieces else { return one(place, request.len) };
         let (mut at, end, mut done) = (place, place + request.len, disk.now());

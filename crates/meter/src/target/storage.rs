@@ -7,13 +7,14 @@
 use super::test_files::{TestFiles, name};
 use super::verify;
 use super::{FileNames, FileSet, FrameNames, Layout};
+use crate::error::MeterError;
 use device::{
     BlockDevice, DeviceError, FileDevice, Links, OpenMode, OpenOptions, RawFile, describe, no_links,
 };
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use units::{ByteCount, Hinted};
+use units::ByteCount;
 
 /// The storage of a target.
 #[derive(Debug)]
@@ -76,79 +77,6 @@ pub(crate) enum WriteAccess {
     Destructive,
 }
 
-/// An error in opening or making a target.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// A file cannot be made in a directory.
-    #[error("cannot make a file in {}: {source}", dir.display())]
-    Make {
-        /// The directory.
-        dir: PathBuf,
-        /// The remedy, where one is known.
-        hint: Option<&'static str>,
-        /// The kernel's error.
-        source: io::Error,
-    },
-    /// Reading a sparse file does not measure the storage.
-    #[error("parts of {} have no place on disk", .0.display())]
-    Sparse(PathBuf),
-    /// The run would overwrite something that was not made for it.
-    #[error("{} would be overwritten", .0.display())]
-    WouldDestroy(PathBuf),
-    /// The layout needs many files, and the target is one.
-    #[error("{} is one file, and {layout} takes many", path.display())]
-    OneFile {
-        /// The path of the target.
-        path: PathBuf,
-        /// The name of the layout.
-        layout: &'static str,
-    },
-    /// No frame of an existing sequence has the names that were given.
-    #[error("no file is named {}", .0.display())]
-    NoFrames(PathBuf),
-    /// A frame of an existing sequence is shorter than those of the profile.
-    #[error("{} has {has}, and a frame of the profile {least}", path.display())]
-    ShortFrame {
-        /// The path of the frame.
-        path: PathBuf,
-        /// The file's size.
-        has: ByteCount,
-        /// The size of the profile's frames.
-        least: ByteCount,
-    },
-    /// A directory cannot be read.
-    #[error("cannot read {}: {source}", dir.display())]
-    Search {
-        /// The directory.
-        dir: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
-    /// The caller stopped it.
-    #[error("interrupted: the files that were being filled are gone")]
-    Interrupted,
-    /// The device reported an error.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-}
-
-impl Hinted for TargetError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Make { hint, .. } => (*hint)?,
-            Self::Sparse(_) => "fill the file first",
-            Self::WouldDestroy(_) => "name a directory to work in, or allow it with --destroy",
-            Self::OneFile { .. } => "name a directory, or another --layout",
-            Self::NoFrames(_) => "write the names as they are: %07d is a number of seven digits",
-            Self::ShortFrame { .. } => "choose the profile of these frames, or make one",
-            Self::Search { .. } => "name a directory that you may read",
-            Self::Interrupted => return None,
-            Self::Device(error) => return error.hint(),
-        };
-        Some(hint.to_owned())
-    }
-}
-
 impl TargetStorage {
     /// Opens the target at `path`, in which symbolic links are refused: in a directory files are
     /// made and filled; a file or a block device is used as it is. `go_on` receives the bytes
@@ -157,7 +85,7 @@ impl TargetStorage {
         path: &Path,
         wanted: &TargetNeeds,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Self, TargetError> {
+    ) -> Result<Self, MeterError> {
         let TargetNeeds { shape, set, direct, writing, .. } = *wanted;
         let layout = shape.layout;
         if let Some(NamedFiles { names, existing: Some(least), .. }) = &wanted.named {
@@ -182,14 +110,19 @@ impl TargetStorage {
             });
         }
         if !layout.is_single() && path.exists() {
-            return Err(TargetError::OneFile { path: path.to_owned(), layout: layout.name() });
+            let (path, layout) = (path.display(), layout.name());
+            return Err(MeterError::usage(format!("{path} is one file, and {layout} takes many"))
+                .hint("name a directory, or another --layout"));
         }
         if writing == WriteAccess::OwnFiles && path.exists() {
-            return Err(TargetError::WouldDestroy(path.to_owned()));
+            return Err(MeterError::usage(format!("{} would be overwritten", path.display()))
+                .hint("name a directory to work in, or allow it with --destroy"));
         }
         let write = writing == WriteAccess::Destructive;
         if !write && describe(path)?.is_sparse() {
-            return Err(TargetError::Sparse(path.to_owned()));
+            let path = path.display();
+            return Err(MeterError::new(format!("parts of {path} have no place on disk"))
+                .hint("fill the file first"));
         }
         // The kernel refuses exclusive access to a block device that is mounted or otherwise in
         // use.
@@ -230,21 +163,16 @@ impl TargetStorage {
     }
 }
 
-impl TargetError {
-    pub(super) fn searching(dir: &Path, source: io::Error) -> Self {
-        Self::Search { dir: dir.to_owned(), source }
-    }
-
-    pub(super) fn making(dir: &Path, source: io::Error) -> Self {
-        let hint = match source.kind() {
-            io::ErrorKind::PermissionDenied => Some("name a directory that you may write to"),
-            io::ErrorKind::ReadOnlyFilesystem => {
-                Some("it is mounted read-only: name a large file in it instead")
-            }
-            io::ErrorKind::AlreadyExists => Some("remove what an earlier run left there"),
-            _ => None,
-        };
-        Self::Make { dir: dir.to_owned(), hint, source }
+/// An error in making a file or a directory in `dir`.
+pub(super) fn cannot_make(dir: &Path, error: &io::Error) -> MeterError {
+    let failed = MeterError::cannot("make a file in", dir, error);
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => failed.hint("name a directory that you may write to"),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            failed.hint("it is mounted read-only: name a large file in it instead")
+        }
+        io::ErrorKind::AlreadyExists => failed.hint("remove what an earlier run left there"),
+        _ => failed,
     }
 }
 
@@ -252,11 +180,11 @@ fn make(
     dir: &Path,
     wanted: &TargetNeeds,
     go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<FileDevice, TargetError> {
+) -> Result<FileDevice, MeterError> {
     let size = ByteCount(units::align_down(wanted.shape.each.0, 4096));
     let path = dir.join(name());
     // Fails if the file exists: a file of another program is never opened.
-    no_links::create_file(&path).map_err(|source| TargetError::making(dir, source))?;
+    no_links::create_file(&path).map_err(|error| cannot_make(dir, &error))?;
     let opened = no_links::preallocate(&path, size).and_then(|()| {
         let open = |direct, write| {
             let (exclusive, links) = (false, Links::Refused);
@@ -267,7 +195,7 @@ fn make(
     // From here on the file exists as long as it is open.
     let unnamed = no_links::remove_file(&path);
     let (writer, used) = opened?;
-    unnamed.map_err(|source| TargetError::making(dir, source))?;
+    unnamed.map_err(|error| cannot_make(dir, &error))?;
     fill(&writer, size, 0, go_on)?;
     Ok(used)
 }
@@ -278,12 +206,12 @@ pub(super) fn fill(
     size: ByteCount,
     number: u32,
     go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<(), TargetError> {
+) -> Result<(), MeterError> {
     let mut piece = vec![0; usize::try_from(size.0).unwrap_or(PIECE).min(PIECE)];
     let mut at = 0;
     while at < size.0 {
         if !go_on(at) {
-            return Err(TargetError::Interrupted);
+            return Err(MeterError::new("interrupted: the files that were being filled are gone"));
         }
         let len = usize::try_from(size.0 - at).unwrap_or(usize::MAX).min(PIECE);
         verify::fill(&mut piece[..len], number, at, 0);

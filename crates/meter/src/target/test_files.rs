@@ -17,7 +17,8 @@
 use super::FrameNames;
 use super::files::BESIDE;
 use super::layout::PAGE;
-use super::storage::{TargetError, fill};
+use super::storage::{cannot_make, fill};
+use crate::error::MeterError;
 use device::{FileDevice, Links, OpenOptions, fragments, no_links, preallocate_part};
 use std::collections::BTreeSet;
 use std::io;
@@ -78,7 +79,7 @@ impl TestFiles {
         each: ByteCount,
         names: FileNames,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Self, TargetError> {
+    ) -> Result<Self, MeterError> {
         let mut made = Self::begin(dir, which, each)?;
         made.names = names;
         for number in 0..files {
@@ -99,12 +100,12 @@ impl TestFiles {
         each: ByteCount,
         piece: ByteCount,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Self, TargetError> {
+    ) -> Result<Self, MeterError> {
         let mut made = Self::begin(dir, which, each)?;
         for number in 0..files {
             made.files = number + 1;
             let path = made.path(number);
-            no_links::create_file(&path).map_err(|source| TargetError::making(dir, source))?;
+            no_links::create_file(&path).map_err(|error| cannot_make(dir, &error))?;
         }
         let count = each.0.div_ceil(piece.0);
         let mut pieces: Vec<(u32, u64)> =
@@ -127,18 +128,24 @@ impl TestFiles {
         dir: &Path,
         names: &FrameNames,
         least: ByteCount,
-    ) -> Result<Self, TargetError> {
+    ) -> Result<Self, MeterError> {
         let mut found = Vec::new();
-        search(dir, "", names.depth(), names, &mut found)
-            .map_err(|source| TargetError::searching(dir, source))?;
+        search(dir, "", names.depth(), names, &mut found).map_err(|error| {
+            MeterError::cannot("read", dir, &error).hint("name a directory that you may read")
+        })?;
         // In the order in which a player shows them, whatever the order of the directory.
         found.sort();
         let Some(shortest) = found.iter().map(|(_, len, _)| *len).min() else {
-            return Err(TargetError::NoFrames(dir.join(names.text())));
+            let path = dir.join(names.text());
+            return Err(MeterError::usage(format!("no file is named {}", path.display()))
+                .hint("write the names as they are: %07d is a number of seven digits"));
         };
         if let Some((_, len, path)) = found.iter().find(|(_, len, _)| *len < least.0) {
-            let (path, has) = (path.clone(), ByteCount(*len));
-            return Err(TargetError::ShortFrame { path, has, least });
+            let (path, has) = (path.display(), ByteCount(*len));
+            return Err(MeterError::usage(format!(
+                "{path} has {has}, and a frame of the profile {least}"
+            ))
+            .hint("choose the profile of these frames, or make one"));
         }
         let files = u32::try_from(found.len()).unwrap_or(u32::MAX);
         let paths = found.into_iter().map(|(_, _, path)| path).collect();
@@ -147,28 +154,28 @@ impl TestFiles {
     }
 
     /// Makes the directories of file `number`, if no earlier file has made them.
-    fn make_directories(&self, number: u32) -> Result<(), TargetError> {
+    fn make_directories(&self, number: u32) -> Result<(), MeterError> {
         let FileNames::Frames { .. } = self.names else { return Ok(()) };
         let path = self.path(number);
         let below: Vec<&Path> =
             path.ancestors().skip(1).take_while(|above| *above != self.dir).collect();
         for dir in below.into_iter().rev().filter(|dir| !dir.exists()) {
-            no_links::create_dir(dir).map_err(|source| TargetError::making(dir, source))?;
+            no_links::create_dir(dir).map_err(|error| cannot_make(dir, &error))?;
         }
         Ok(())
     }
 
-    fn begin(dir: &Path, which: u32, each: ByteCount) -> Result<Self, TargetError> {
+    fn begin(dir: &Path, which: u32, each: ByteCount) -> Result<Self, MeterError> {
         let dir = dir.join(match which {
             0 => name(),
             more => format!("{}-{more}", name()),
         });
-        no_links::create_dir(&dir).map_err(|source| TargetError::making(&dir, source))?;
+        no_links::create_dir(&dir).map_err(|error| cannot_make(&dir, &error))?;
         // From here on dropping the value removes the directory.
         Ok(Self { dir, files: 0, each, names: FileNames::Numbers })
     }
 
-    fn fill(&self, number: u32, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), TargetError> {
+    fn fill(&self, number: u32, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), MeterError> {
         let write = OpenOptions { write: true, links: Links::Refused, ..OpenOptions::default() };
         let before = u64::from(number) * self.each.0;
         let device = FileDevice::open(&self.path(number), write)?;
@@ -176,7 +183,7 @@ impl TestFiles {
     }
 
     /// The total number of extents; `None` where the file system does not report it.
-    pub(crate) fn fragments(&self) -> Result<Option<u64>, TargetError> {
+    pub(crate) fn fragments(&self) -> Result<Option<u64>, MeterError> {
         let mut all = 0;
         for number in 0..self.files {
             let Some(count) = fragments(&self.path(number))? else { return Ok(None) };

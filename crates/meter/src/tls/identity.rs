@@ -10,7 +10,7 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::path::{Path, PathBuf};
-use units::Hinted;
+use units::Reason;
 
 /// The paths of the certificate and the key, in PEM; both may be in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,55 +19,6 @@ pub struct Identity {
     pub certificates: PathBuf,
     /// The key of the first certificate.
     pub key: PathBuf,
-}
-
-/// An error in a client certificate or its key.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IdentityError {
-    /// The file has no certificate.
-    #[error("{}: {reason}", path.display())]
-    Certificate {
-        /// The path as the user gave it.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// The file has no usable key.
-    #[error("{}: {reason}", path.display())]
-    Key {
-        /// The path as the user gave it.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// The key does not belong to the certificate.
-    #[error(
-        "{} is not the key of the first certificate in {}",
-        key.display(),
-        certificates.display()
-    )]
-    Mismatch {
-        /// The path of the certificates.
-        certificates: PathBuf,
-        /// The path of the key.
-        key: PathBuf,
-    },
-}
-
-impl Hinted for IdentityError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Certificate { .. } => {
-                "--cert-file is a file of certificates in PEM, one's own first"
-            }
-            Self::Key { .. } => "--key-file is a file with a private key in PEM",
-            Self::Mismatch { .. } => {
-                "--cert-file has one's own certificate first, --key-file the key that it was made \
-                 with"
-            }
-        };
-        Some(hint.to_owned())
-    }
 }
 
 /// The contents of the files.
@@ -79,10 +30,14 @@ pub(crate) struct Proof {
 }
 
 impl Identity {
-    pub(crate) fn read(&self) -> Result<Proof, IdentityError> {
-        let of_key = |reason: String| IdentityError::Key { path: self.key.clone(), reason };
+    pub(crate) fn read(&self) -> Result<Proof, Reason> {
+        let of_key = |reason: String| {
+            Reason::new(reason, "--key-file is a file with a private key in PEM")
+                .about(self.key.display())
+        };
         let chain = certificates(&self.certificates).map_err(|reason| {
-            IdentityError::Certificate { path: self.certificates.clone(), reason }
+            Reason::new(reason, "--cert-file is a file of certificates in PEM, one's own first")
+                .about(self.certificates.display())
         })?;
         let (key, key_pem) = key(&self.key).map_err(of_key)?;
         let provider = ring::default_provider();
@@ -90,10 +45,12 @@ impl Identity {
         match CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider) {
             Ok(_) => Ok(Proof { chain, key, key_pem }),
             Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-                Err(IdentityError::Mismatch {
-                    certificates: self.certificates.clone(),
-                    key: self.key.clone(),
-                })
+                let (key, certificates) = (self.key.display(), self.certificates.display());
+                Err(Reason::new(
+                    format!("{key} is not the key of the first certificate in {certificates}"),
+                    "--cert-file has one's own certificate first, --key-file the key that it was \
+                     made with",
+                ))
             }
             Err(error) => Err(of_key(format!("it cannot be used with its certificate ({error})"))),
         }

@@ -17,14 +17,12 @@
 
 mod blkparse;
 mod blktrace;
-mod file;
 mod fio;
 mod sar;
 mod shape;
 mod strace;
 mod tshark;
 
-pub(crate) use file::text;
 pub(crate) use shape::{profile, shape};
 
 use std::collections::BTreeMap;

@@ -44,7 +44,7 @@ pub(crate) fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
         name: name.to_owned(),
         title: format!("As in a trace of {}", count(shape.operations, "operation")),
         bytes: drawn.mean_bytes().max(1),
-        fps: drawn.operations_per_1000_s.map(|rate| fraction(rate, 1000)),
+        fps: drawn.operations_per_1000_s.and_then(|rate| Fps::reduced(rate.into(), 1000)),
         read_frames: 1,
         read_percent: percent(reads.into()),
         random_percent: random,
@@ -55,16 +55,6 @@ pub(crate) fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
         status: Status::House,
         drawn: Some(drawn.clone()),
     }
-}
-
-/// A reduced fraction in 32 bits.
-fn fraction(frames: u64, seconds: u32) -> Fps {
-    let (mut a, mut b) = (frames, u64::from(seconds));
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    let part = |of: u64| u32::try_from((of / a.max(1)).max(1)).unwrap_or(u32::MAX);
-    Fps { frames: part(frames), seconds: part(seconds.into()) }
 }
 
 fn of_rates(rates: DeviceRates) -> TraceShape {

@@ -168,8 +168,7 @@ impl StraceParser<'_> {
                 self.open(process, result_number, Open { name, at: 0 });
             }
             "dup" | "dup2" | "dup3" => {
-                let of = self.find(process, args);
-                if let Some(of) = of {
+                if let Some(of) = self.find(process, args) {
                     self.table.insert((process.to_owned(), result_number), of);
                 }
             }
@@ -184,34 +183,38 @@ impl StraceParser<'_> {
             }
             _ => {
                 let bytes = result_number.unsigned_abs();
-                let Some(of) = self.find(process, args).filter(|_| bytes > 0) else {
-                    return Ok(());
-                };
-                let placed = name.starts_with("pread") || name.starts_with("pwrite");
-                let offset = if placed {
-                    let back = usize::from(name.ends_with('2'));
-                    let last = args.rsplit(", ").nth(back).unwrap_or_default();
-                    last.parse().map_err(|_| wrong("the last argument is the place"))?
-                } else {
-                    self.opened[of].at
-                };
-                if !placed {
-                    self.opened[of].at += bytes;
+                if let Some(of) = self.find(process, args).filter(|_| bytes > 0) {
+                    let misplaced = || wrong("the last argument is the place");
+                    let offset = self.place(of, name, args, bytes).ok_or_else(misplaced)?;
+                    let write = name.contains("write");
+                    self.moved(of, Operation { at, file: 0, offset, bytes, write });
                 }
-                let name = self.opened[of].name.clone();
-                let system = SYSTEM.iter().any(|system| name.starts_with(system));
-                if !name.starts_with('/') && name.contains(":[")
-                    || system
-                    || !wanted(&name, self.only)
-                {
-                    return Ok(());
-                }
-                let (file, write) = (self.files.number(&name), text.contains("write"));
-                let write = write && !text.starts_with("read") && !text.starts_with("pread");
-                self.operations.push(Operation { at, file, offset, bytes, write });
             }
         }
         Ok(())
+    }
+
+    /// Where a read or write of an open file begins; `None` where its last argument is no place. A
+    /// call without one moves the file's own position.
+    fn place(&mut self, of: usize, name: &str, args: &str, bytes: u64) -> Option<u64> {
+        if name.starts_with("pread") || name.starts_with("pwrite") {
+            let back = usize::from(name.ends_with('2'));
+            return args.rsplit(", ").nth(back)?.parse().ok();
+        }
+        let offset = self.opened[of].at;
+        self.opened[of].at += bytes;
+        Some(offset)
+    }
+
+    /// Adds an operation of an open file, unless it is a socket, the system's, or not wanted.
+    fn moved(&mut self, of: usize, operation: Operation) {
+        let name = &self.opened[of].name;
+        let socket = !name.starts_with('/') && name.contains(":[");
+        let system = SYSTEM.iter().any(|system| name.starts_with(system));
+        if !socket && !system && wanted(name, self.only) {
+            let file = self.files.number(name);
+            self.operations.push(Operation { file, ..operation });
+        }
     }
 
     fn open(&mut self, process: &str, fd: i64, open: Open) -> usize {

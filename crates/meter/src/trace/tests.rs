@@ -162,7 +162,8 @@ fn each_format_gives_the_mix_that_was_drawn() {
 fn the_profile_of_a_trace_is_a_file_that_draws_the_same() {
     let shape = shape(&read(&fio3(), None).unwrap());
     let profile = profile("ours", "day.log, by \"fio\"", &shape);
-    let again: Profile = text(&profile).parse().unwrap_or_else(|error| panic!("{error}"));
+    let again: Profile =
+        toml::to_string(&profile).unwrap().parse().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again, profile);
     near("read_percent", again.read_percent.into(), 72.0);
     near("random_percent", again.random_percent.into(), 18.4);

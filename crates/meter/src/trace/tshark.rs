@@ -22,7 +22,6 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
     let mut files = FileNumbers::default();
     let mut operations = Vec::new();
     let head: Vec<&str> = text.lines().next().unwrap_or_default().split('\t').collect();
-    let column = |name: &str| head.iter().position(|title| *title == name);
     for (line, text) in (1..).zip(text.lines()).skip(1) {
         let wrong = |why| TraceError::Line { line, format: "tshark", why };
         let fields: Vec<&str> = text.split('\t').collect();
@@ -32,14 +31,13 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         if fields.len() != head.len() {
             return Err(wrong("it has as many fields as the head"));
         }
-        let all = |name: &str| -> Vec<&str> {
-            let field = column(name).and_then(|column| fields.get(column)).copied();
-            field.unwrap_or_default().split(',').filter(|value| !value.is_empty()).collect()
-        };
-        let times = all("frame.time_epoch");
+        let frame = Frame { head: &head, fields };
+        let times = frame.values("frame.time_epoch");
         let at = times.first().and_then(|at| seconds(at)).ok_or(wrong("times are in seconds"))?;
-        let handles = all("nfs.fh.hash");
-        let mut add = |handle: Option<usize>, (offset, bytes), write| {
+        let handles = frame.values("nfs.fh.hash");
+        let calls_3 = frame.calls_3(handles.len()).map_err(wrong)?;
+        let calls_4 = frame.calls_4(handles.len()).map_err(wrong)?;
+        for Call { handle, offset, bytes, write } in calls_3.into_iter().chain(calls_4) {
             // Where the owner of the handle is ambiguous, the last one is the most likely.
             let own = handle.and_then(|number| handles.get(number));
             let handle = own.or(handles.last()).copied().unwrap_or_default();
@@ -47,17 +45,48 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
                 let file = files.number(handle);
                 operations.push(Operation { at: Some(at), file, offset, bytes, write });
             }
-        };
-        let calls = all("nfs.procedure_v3");
-        let each_has_one = calls.len() == handles.len();
-        let mut offsets = Values::of("nfs.offset3 says where", all("nfs.offset3"));
-        let mut counts = Values::of("nfs.count3 says how much", all("nfs.count3"));
-        for (call, procedure) in calls.into_iter().enumerate() {
+        }
+    }
+    Ok(Trace { format: "tshark", operations, rates: None })
+}
+
+/// A line: a frame with calls.
+struct Frame<'a> {
+    head: &'a [&'a str],
+    fields: Vec<&'a str>,
+}
+
+/// A read or write in a frame.
+struct Call {
+    /// The number of its file handle among those of the frame; `None` where it is ambiguous.
+    handle: Option<usize>,
+    offset: u64,
+    bytes: u64,
+    write: bool,
+}
+
+impl<'a> Frame<'a> {
+    /// The values in the column of this name.
+    fn values(&self, name: &str) -> Vec<&'a str> {
+        let column = self.head.iter().position(|title| *title == name);
+        let field = column.and_then(|column| self.fields.get(column)).copied();
+        field.unwrap_or_default().split(',').filter(|value| !value.is_empty()).collect()
+    }
+
+    fn calls_3(&self, handles: usize) -> Result<Vec<Call>, &'static str> {
+        let procedures = self.values("nfs.procedure_v3");
+        let each_has_one = procedures.len() == handles;
+        let mut offsets = Values::of("nfs.offset3 says where", self.values("nfs.offset3"));
+        let mut counts = Values::of("nfs.count3 says how much", self.values("nfs.count3"));
+        let mut calls = Vec::new();
+        for (number, procedure) in procedures.into_iter().enumerate() {
             match procedure {
-                READ3 | WRITE3 => {
-                    let moved = (offsets.next().map_err(wrong)?, counts.next().map_err(wrong)?);
-                    add(each_has_one.then_some(call), moved, procedure == WRITE3);
-                }
+                READ3 | WRITE3 => calls.push(Call {
+                    handle: each_has_one.then_some(number),
+                    offset: offsets.next()?,
+                    bytes: counts.next()?,
+                    write: procedure == WRITE3,
+                }),
                 COMMIT3 => {
                     offsets.skip();
                     counts.skip();
@@ -66,25 +95,27 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
                 _ => {}
             }
         }
-        let operations_4 = all("nfs.opcode");
-        let puts = operations_4.iter().filter(|operation| **operation == PUT_HANDLE).count();
-        let put_each = puts == handles.len();
-        let mut offsets = Values::of("nfs.offset4 says where", all("nfs.offset4"));
-        let mut counts = Values::of("nfs.count4 says how much", all("nfs.count4"));
-        let written = all("nfs.write.data_length");
+        Ok(calls)
+    }
+
+    fn calls_4(&self, handles: usize) -> Result<Vec<Call>, &'static str> {
+        let operations = self.values("nfs.opcode");
+        let puts = operations.iter().filter(|operation| **operation == PUT_HANDLE).count();
+        let put_each = puts == handles;
+        let mut offsets = Values::of("nfs.offset4 says where", self.values("nfs.offset4"));
+        let mut counts = Values::of("nfs.count4 says how much", self.values("nfs.count4"));
+        let written = self.values("nfs.write.data_length");
         let mut lengths = Values::of("nfs.write.data_length says how much", written);
-        let mut put = 0;
-        for operation in operations_4 {
-            let handle = (put_each && put > 0).then(|| put - 1);
+        let (mut calls, mut put) = (Vec::new(), 0);
+        for operation in operations {
             match operation {
                 PUT_HANDLE => put += 1,
-                READ => {
-                    let moved = (offsets.next().map_err(wrong)?, counts.next().map_err(wrong)?);
-                    add(handle, moved, false);
-                }
-                WRITE => {
-                    let moved = (offsets.next().map_err(wrong)?, lengths.next().map_err(wrong)?);
-                    add(handle, moved, true);
+                READ | WRITE => {
+                    let write = operation == WRITE;
+                    let handle = (put_each && put > 0).then(|| put - 1);
+                    let offset = offsets.next()?;
+                    let bytes = if write { &mut lengths } else { &mut counts }.next()?;
+                    calls.push(Call { handle, offset, bytes, write });
                 }
                 COMMIT => {
                     offsets.skip();
@@ -94,8 +125,8 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
                 _ => {}
             }
         }
+        Ok(calls)
     }
-    Ok(Trace { format: "tshark", operations, rates: None })
 }
 
 /// Procedures of version 3 (RFC 1813) that have an offset or a count.

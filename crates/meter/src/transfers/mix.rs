@@ -1,12 +1,13 @@
 //! The mix from which transfers are drawn.
 
+use crate::error::MeterError;
 use crate::profiles::{Drawn, Profile, Rolled};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use units::{ByteCount, Hinted};
+use units::ByteCount;
 
 /// The settings of figure 13 of EBU TECH 3362, with the additions of its section 9.1.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferMix {
     /// Percentage of transfers that write.
@@ -40,48 +41,15 @@ pub struct TransferMix {
 }
 
 /// The length of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Length {
     /// From 1 KiB to this many bytes.
     UpTo(u64),
     /// Whole frames of this many bytes, from one frame to this number.
     Frames(u64, u32),
     /// The whole file from its beginning.
+    #[default]
     Whole,
-}
-
-/// An error in a mix.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MixError {
-    /// The files are too small for a transfer.
-    #[error("files of {each} are too small for transfers of up to {length}")]
-    TooSmall {
-        /// The size of a file.
-        each: ByteCount,
-        /// The length of a transfer.
-        length: ByteCount,
-    },
-    /// A block is too large, or empty.
-    #[error("{0} is no block")]
-    Block(ByteCount),
-    /// There are fewer files than clients.
-    #[error("{files} files are too few for {clients} clients with their own")]
-    TooFew {
-        /// The number of files.
-        files: u32,
-        /// The number of clients, each of which needs a file.
-        clients: u32,
-    },
-}
-
-impl Hinted for MixError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::TooSmall { .. } => Some("make --size larger".to_owned()),
-            Self::Block(_) => Some("take 1KiB to 256MiB".to_owned()),
-            Self::TooFew { .. } => None,
-        }
-    }
 }
 
 impl TransferMix {
@@ -106,32 +74,35 @@ impl TransferMix {
                 (None, Some(transfers)) => transfers.blocks.clone(),
                 (None, None) => vec![u32::try_from(profile.read().0).unwrap_or(u32::MAX)],
             },
-            delay: Duration::ZERO,
-            unrepeated: false,
             ms_meter: transfers.is_some_and(|transfers| transfers.dice == Rolled::Msmeter),
             files,
-            own_file: false,
             each,
-            from: 0,
-            replace: false,
             drawn: profile.drawn.clone(),
+            ..Self::default()
         }
     }
 
     /// Checks that this mix works with a number of clients.
-    pub fn check(&self, clients: u32) -> Result<(), MixError> {
+    pub fn check(&self, clients: u32) -> Result<(), MeterError> {
         let smallest = if self.drawn.is_some() { 1 } else { SMALLEST_BLOCK };
         let wrong = |block: &&u32| **block < smallest || **block > LARGEST_BLOCK;
         if let Some(block) = self.blocks.iter().find(wrong) {
-            return Err(MixError::Block(ByteCount(u64::from(*block))));
+            let block = ByteCount(u64::from(*block));
+            return Err(
+                MeterError::usage(format!("{block} is no block")).hint("take 1KiB to 256MiB")
+            );
         }
         let length = ByteCount(self.length.most().max(u64::from(self.largest_block())));
         // A page more, because positions are aligned to pages.
         if self.each.0 < length.0 + PAGE {
-            return Err(MixError::TooSmall { each: self.each, length });
+            let each = self.each;
+            let message = format!("files of {each} are too small for transfers of up to {length}");
+            return Err(MeterError::usage(message).hint("make --size larger"));
         }
         if self.own_file && self.files < clients {
-            return Err(MixError::TooFew { files: self.files, clients });
+            let files = self.files;
+            let message = format!("{files} files are too few for {clients} clients with their own");
+            return Err(MeterError::usage(message));
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ pub(crate) use cells::Cells;
 pub use dice::{Dice, Glibc};
 pub use draw::{DrawnTransfer, TransferDraw};
 pub(crate) use live_tally::{CountedLog, LiveTally};
-pub use mix::{Length, MixError, TransferMix};
+pub use mix::{Length, TransferMix};
 pub use outcome::{PerClient, PerSecond, TransferRow, TransferRowKey, TransfersOutcome};
 pub use run::{TransfersPlan, run};
 

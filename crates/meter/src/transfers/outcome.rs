@@ -1,13 +1,16 @@
 //! The outcome of a run of transfers.
 
+use crate::error::MeterError;
 use crate::grown;
 use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
+use crate::target::check_not_stuck;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Reason};
+use units::show::count;
+use units::{BitRate, ByteCount, Hinted, Reason};
 
 /// The result of a run of transfers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -159,6 +162,16 @@ fn mean(sum: Duration, count: u64) -> Duration {
 }
 
 impl TransfersOutcome {
+    /// Refuses a run with an operation that did not complete, or a transfer that failed.
+    pub(crate) fn check_done(&self) -> Result<(), MeterError> {
+        check_not_stuck(self.stuck)?;
+        let Some(first) = &self.first_failure else { return Ok(()) };
+        let failed = count(self.failed, "transfer");
+        Err(MeterError::new(format!("{failed} failed; the first: {}", first.one_line()))
+            .hint("the kernel's log says what the disk or the server complained of")
+            .invalid())
+    }
+
     /// Adds what clients on another machine found in the same run.
     pub(crate) fn add(&mut self, other: Self) {
         for (key, row) in &other.rows {

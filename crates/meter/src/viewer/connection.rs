@@ -52,7 +52,7 @@ impl HttpConnection {
         request: &FetchRequest,
     ) -> Result<(), ViewerError> {
         let address = network.hosts.resolve(&request.url.host_and_port())?;
-        let name = request.url.secure.then(|| request.url.host().to_owned());
+        let name = request.url.is_secure().then(|| request.url.host().to_owned());
         let peer = Some((address, name));
         // A redirect may lead to another host in the middle of a title.
         if self.peer != peer {
@@ -196,7 +196,8 @@ pub(crate) fn render(request: &FetchRequest) -> Vec<u8> {
     });
     format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: tenuto-play\r\nAccept: */*\r\n{range}\r\n",
-        request.url.target, request.url.authority
+        request.url.target(),
+        request.url.authority()
     )
     .into_bytes()
 }

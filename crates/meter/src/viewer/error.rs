@@ -1,45 +1,6 @@
 //! Errors between a viewer and a server, each with the remedy.
 
-use crate::tls::{IdentityError, TrustError};
-use std::io;
-use std::path::PathBuf;
 use units::{Hinted, Reason};
-
-/// An error that prevents playback. Errors of single viewers are in the report instead.
-#[derive(Debug, thiserror::Error)]
-pub enum PlayError {
-    /// No address was given.
-    #[error("no address was given")]
-    NoUrl,
-    /// The number of viewers is zero.
-    #[error("the number of viewers is zero")]
-    NoViewers,
-    /// The server has no titles.
-    #[error("{url} offers no titles")]
-    NoTitles {
-        /// The server's address.
-        url: String,
-    },
-    /// The first request failed.
-    #[error(transparent)]
-    Viewer(#[from] ViewerError),
-    /// The media could not be saved.
-    #[error("cannot write {}: {source}", path.display())]
-    Save {
-        /// The path of the file.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
-    /// The machine lacks resources for the number of viewers.
-    #[error("{what}: {source}")]
-    System {
-        /// The operation.
-        what: &'static str,
-        /// The kernel's error.
-        source: io::Error,
-    },
-}
 
 /// An error of one viewer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,12 +11,9 @@ pub enum ViewerError {
         /// The address as the user gave it.
         url: String,
     },
-    /// The trusted certificates cannot be loaded.
+    /// The certificates to trust, or one's own, cannot be used.
     #[error(transparent)]
-    Trust(#[from] TrustError),
-    /// The client certificate cannot be loaded.
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
+    Certificates(#[from] Reason),
     /// The host is unknown.
     #[error("cannot find the host '{host}': {reason}")]
     Host {
@@ -129,25 +87,10 @@ pub enum RequestError {
     NotMp4(&'static str),
 }
 
-impl Hinted for PlayError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Viewer(error) => return error.hint(),
-            Self::NoUrl => "give http://127.0.0.1:8080/ for all titles of a local server",
-            Self::NoViewers => "give --viewers 1 or more",
-            Self::NoTitles { .. } => "add titles with `tenuto ingest STORE FILE...`",
-            Self::Save { .. } => "choose another place with --save",
-            Self::System { .. } => "try fewer viewers, or raise the limit with `ulimit -n`",
-        };
-        Some(hint.to_owned())
-    }
-}
-
 impl Hinted for ViewerError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Trust(error) => return error.hint(),
-            Self::Identity(error) => return error.hint(),
+            Self::Certificates(reason) => return reason.hint.clone(),
             Self::Request { error, .. } => return error.hint(),
             Self::Url { .. } => return None,
             Self::Host { .. } => "check the name",

@@ -74,7 +74,7 @@ impl Hosts {
         &mut self,
         url: &Url,
     ) -> Result<Option<(Arc<ClientConfig>, ServerName<'static>)>, ViewerError> {
-        if !url.secure {
+        if !url.is_secure() {
             return Ok(None);
         }
         let config = match &self.config {

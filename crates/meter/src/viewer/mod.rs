@@ -33,13 +33,14 @@ mod url;
 mod wire;
 
 pub use counted::Counted;
-pub use error::{PlayError, RequestError, ViewerError};
-pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions, View};
+pub use error::{RequestError, ViewerError};
+pub use options::{Arrivals, Choice, Form, PlayOptions, View};
 pub use outcome::{
     Distribution, DriftReport, Parameters, PlayReport, RefusalReport, RenditionReport, Totals,
     ViewerOutcome, ViewerReport, ViewerSample,
 };
 
+use crate::error::MeterError;
 use crate::log::RecordSink;
 use std::sync::atomic::AtomicBool;
 
@@ -53,7 +54,7 @@ pub fn play(
     options: &PlayOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&ViewerSample),
-) -> Result<PlayReport, PlayError> {
+) -> Result<PlayReport, MeterError> {
     let (titles, run) = perform(options, stop, progress)?;
     Ok(summary::summarize(options, titles, run))
 }
@@ -66,7 +67,7 @@ pub fn count(
     stop: &AtomicBool,
     log: &mut dyn RecordSink,
     progress: &mut dyn FnMut(&ViewerSample),
-) -> Result<Counted, PlayError> {
+) -> Result<Counted, MeterError> {
     let (titles, run) = perform(options, stop, progress)?;
     let outcome = counted::outcome(&options.player, &run, log);
     Ok(Counted { outcome, report: summary::summarize(options, titles, run) })
@@ -76,10 +77,12 @@ fn perform(
     options: &PlayOptions,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&ViewerSample),
-) -> Result<(usize, run::PlayRun), PlayError> {
+) -> Result<(usize, run::PlayRun), MeterError> {
     let mut hosts = hosts::Hosts::new(options.trust.clone(), options.identity.clone());
     if options.viewers == 0 {
-        return Err(PlayError::NoViewers);
+        return Err(
+            MeterError::new("the number of viewers is zero").hint("give --viewers 1 or more")
+        );
     }
     let urls = titles::discover(options, &mut hosts)?;
     Ok((urls.len(), run::run(options, &urls, hosts, stop, progress)?))

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use units::{parse_duration, show_duration};
+use units::{Reason, parse_duration, show_duration};
 
 /// The options of [`super::play`].
 #[derive(Clone, Debug)]
@@ -161,22 +161,14 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// A text that names no pattern of arrivals, or no choice.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{given}' is not {wanted}")]
-pub struct ParseChoiceError {
-    given: String,
-    wanted: &'static str,
-}
-
 /// Parses `all`, `every:200ms` or `poisson:500ms`.
 impl FromStr for Arrivals {
-    type Err = ParseChoiceError;
+    type Err = Reason;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseChoiceError {
-            given: text.to_owned(),
-            wanted: "a way to arrive: 'all', 'every:200ms' or 'poisson:500ms'",
+        let error = || {
+            let wanted = "a way to arrive: 'all', 'every:200ms' or 'poisson:500ms'";
+            Reason::from(format!("'{text}' is not {wanted}"))
         };
         let time = |text| parse_duration(text).map_err(|_| error());
         match text.split_once(':') {
@@ -227,7 +219,7 @@ impl Choice {
 
 /// Parses `in-turn`, `random` or `zipf:1.0`.
 impl FromStr for Choice {
-    type Err = ParseChoiceError;
+    type Err = Reason;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let exponent = |text: &str| text.parse().ok().filter(|e| (0.0..=MOST_SKEW).contains(e));
@@ -237,9 +229,9 @@ impl FromStr for Choice {
             Some(("zipf", skew)) => exponent(skew).map(Self::Zipf),
             _ => None,
         };
-        choice.ok_or_else(|| ParseChoiceError {
-            given: text.to_owned(),
-            wanted: "a way to choose titles: 'in-turn', 'random' or 'zipf:1.0' (from 0 to 10)",
+        choice.ok_or_else(|| {
+            let wanted = "a way to choose titles: 'in-turn', 'random' or 'zipf:1.0' (from 0 to 10)";
+            format!("'{text}' is not {wanted}").into()
         })
     }
 }

@@ -6,6 +6,7 @@
 //!   sockets ─▶ poll ─────────────────────┘
 //! ```
 
+use super::PlayOptions;
 use super::fetched::OwnLateness;
 use super::hosts::{Hosts, Network};
 use super::options::exponential;
@@ -14,7 +15,7 @@ use super::save::Saver;
 use super::session::{LANES, PlayContext, Session, SessionState};
 use super::url::Url;
 use super::wire::Opened;
-use super::{PlayError, PlayOptions};
+use crate::error::MeterError;
 use mio::{Events, Poll, Registry};
 use player::PlaybackState;
 use std::collections::BTreeSet;
@@ -41,8 +42,13 @@ pub(crate) fn run(
     hosts: Hosts,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&ViewerSample),
-) -> Result<PlayRun, PlayError> {
-    let system = |what| move |source| PlayError::System { what, source };
+) -> Result<PlayRun, MeterError> {
+    let system = |what| {
+        move |error| {
+            MeterError::new(format!("{what}: {error}"))
+                .hint("try fewer viewers, or raise the limit with `ulimit -n`")
+        }
+    };
     let mut poll = Poll::new().map_err(system("cannot watch sockets"))?;
     let registry = poll.registry().try_clone().map_err(system("cannot watch sockets"))?;
     let mut event_loop = EventLoop::new(options, urls, hosts, &registry);
@@ -124,7 +130,7 @@ impl<'a> EventLoop<'a> {
 
     /// Whether all viewers are done, or the time is over. Fails if nothing can be saved, or no
     /// viewer gets any response.
-    fn is_over(&mut self) -> Result<bool, PlayError> {
+    fn is_over(&mut self) -> Result<bool, MeterError> {
         if let Some(fatal) = self.shared.fatal.take() {
             return Err(fatal);
         }
@@ -227,7 +233,7 @@ impl<'a> EventLoop<'a> {
         mut self,
         progress: &mut dyn FnMut(&ViewerSample),
         complete: bool,
-    ) -> Result<PlayRun, PlayError> {
+    ) -> Result<PlayRun, MeterError> {
         let now = self.now();
         // The players may not have been called for half a second.
         let last = self.sample(now);

@@ -1,6 +1,6 @@
 //! Saves the media of the first viewer.
 
-use super::PlayError;
+use crate::error::MeterError;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -18,11 +18,10 @@ impl Saver {
     }
 
     /// Opens one file per track: video, then audio; a single track gets the unchanged name.
-    pub(crate) fn open(&mut self, tracks: usize) -> Result<(), PlayError> {
+    pub(crate) fn open(&mut self, tracks: usize) -> Result<(), MeterError> {
         for track in self.files.len()..tracks {
             let path = if tracks == 1 { self.wanted.clone() } else { named(&self.wanted, track) };
-            let file = File::create(&path)
-                .map_err(|source| PlayError::Save { path: path.clone(), source })?;
+            let file = File::create(&path).map_err(|error| cannot_write(&path, &error))?;
             self.files.push((path, file));
         }
         Ok(())
@@ -34,17 +33,21 @@ impl Saver {
         track: usize,
         offset: Option<u64>,
         bytes: &[u8],
-    ) -> Result<(), PlayError> {
+    ) -> Result<(), MeterError> {
         let Some((path, file)) = self.files.get_mut(track) else { return Ok(()) };
         let place = offset.map_or(SeekFrom::End(0), SeekFrom::Start);
         file.seek(place)
             .and_then(|_| file.write_all(bytes))
-            .map_err(|source| PlayError::Save { path: path.clone(), source })
+            .map_err(|error| cannot_write(path, &error))
     }
 
     pub(crate) fn paths(self) -> Vec<PathBuf> {
         self.files.into_iter().map(|(path, _)| path).collect()
     }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> MeterError {
+    MeterError::cannot("write", path, error).hint("choose another place with --save")
 }
 
 /// The name of a track's file: `film.mp4` becomes `film.video.mp4` and `film.audio.mp4`.

@@ -27,7 +27,8 @@ use super::renditions::OfferedRenditions;
 use super::save::Saver;
 use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
-use super::{PlayError, PlayOptions, RequestError, ViewerError};
+use super::{PlayOptions, RequestError, ViewerError};
+use crate::error::MeterError;
 use player::{Action, Behaviour, Fetch, Player, PlayerReport, Timeline};
 use renditions::Ladder;
 use requests::{Lane, RequestPurpose};
@@ -48,7 +49,7 @@ pub(crate) struct PlayContext<'a> {
     /// The files of the first viewer's media; the media of others is dropped.
     pub(crate) saver: Option<Saver>,
     /// An error that ends the run.
-    pub(crate) fatal: Option<PlayError>,
+    pub(crate) fatal: Option<MeterError>,
 }
 
 /// One viewer with its player and its requests.

@@ -235,7 +235,7 @@ mod tests {
         let Listing::Offers(offers) = read(&text.concat()).unwrap() else { panic!("multivariant") };
         let shown = offers.variants.iter().map(|variant| {
             let Rendition { peak, mean, .. } = variant.rendition;
-            (variant.url.target.rsplit('/').next().unwrap(), peak.0, mean.0)
+            (variant.url.target().rsplit('/').next().unwrap(), peak.0, mean.0)
         });
         let wanted = [("sd.m3u8", 1000, 1000), ("md.m3u8", 3000, 2500), ("hd.m3u8", 6000, 6000)];
         assert_eq!(shown.collect::<Vec<_>>(), wanted);

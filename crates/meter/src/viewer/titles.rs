@@ -6,7 +6,8 @@ use super::http::ResponseReader;
 use super::options::Form;
 use super::source::FetchRequest;
 use super::url::Url;
-use super::{PlayError, PlayOptions, RequestError, ViewerError};
+use super::{PlayOptions, RequestError, ViewerError};
+use crate::error::MeterError;
 use crate::tls::explain_io;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::{ClientConnection, StreamOwned};
@@ -16,9 +17,10 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// The addresses behind `options.urls`. Asks the servers that are given by their root.
-pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<Url>, PlayError> {
+pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<Url>, MeterError> {
     if options.urls.is_empty() {
-        return Err(PlayError::NoUrl);
+        return Err(MeterError::new("no address was given")
+            .hint("give http://127.0.0.1:8080/ for all titles of a local server"));
     }
     let mut found = Vec::new();
     for text in &options.urls {
@@ -34,7 +36,8 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
             found.push(list.join(&reference)?.with_query(&options.view.query()));
         }
         if found.len() == before {
-            return Err(PlayError::NoTitles { url: url.to_string() });
+            return Err(MeterError::new(format!("{url} offers no titles"))
+                .hint("add titles with `tenuto ingest STORE FILE...`"));
         }
     }
     Ok(found)

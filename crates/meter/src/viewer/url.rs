@@ -1,66 +1,51 @@
-//! Addresses with `http` and `https`: the part of RFC 3986 that playlists and redirects need.
+//! Addresses with `http` and `https`.
 
 use super::{RequestError, ViewerError};
+use std::fmt;
+use url::{ParseError, Position};
 
-/// An address with `http` or `https`.
+/// An address with `http` or `https`, without a user and a fragment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Url {
-    /// Whether the scheme is `https`.
-    pub(crate) secure: bool,
-    /// `HOST` or `HOST:PORT`, as in the `Host` header.
-    pub(crate) authority: String,
-    /// Path and query, beginning with `/`.
-    pub(crate) target: String,
-}
+pub(crate) struct Url(url::Url);
 
 impl Url {
     /// Parses an absolute address; the default scheme is `http`.
     pub(crate) fn parse(text: &str) -> Result<Self, ViewerError> {
         let text = text.trim();
-        let error = || ViewerError::Url { url: text.to_owned() };
-        let (secure, rest) = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
-            Some(_) => return Err(error()),
-            None => (false, text),
-        };
-        Self::of(secure, rest).ok_or_else(error)
-    }
-
-    /// Parses what follows the scheme.
-    fn of(secure: bool, rest: &str) -> Option<Self> {
-        let rest = rest.split('#').next().unwrap_or_default();
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at(end);
-        let clean = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
-        if authority.is_empty() || authority.contains('@') || !clean(authority) || !clean(target) {
-            return None;
-        }
-        let slash = if target.starts_with('/') { "" } else { "/" };
-        let target = format!("{slash}{target}");
-        Some(Self { secure, authority: authority.to_owned(), target })
+        let scheme = if text.contains("://") { "" } else { "http://" };
+        Self::of(url::Url::parse(&format!("{scheme}{text}")), text)
     }
 
     /// Resolves `reference` against this address.
     pub(crate) fn join(&self, reference: &str) -> Result<Self, ViewerError> {
-        let error = || ViewerError::Url { url: reference.to_owned() };
-        if has_scheme(reference) {
-            return Self::parse(reference);
+        Self::of(self.0.join(reference), reference)
+    }
+
+    fn of(parsed: Result<url::Url, ParseError>, text: &str) -> Result<Self, ViewerError> {
+        // The parser would mend white space and line breaks.
+        let clean = text.bytes().all(|byte| byte.is_ascii_graphic());
+        match parsed {
+            Ok(mut url) if clean && is_http(&url) && !url.authority().contains('@') => {
+                url.set_fragment(None);
+                Ok(Self(url))
+            }
+            _ => Err(ViewerError::Url { url: text.to_owned() }),
         }
-        if let Some(rest) = reference.strip_prefix("//") {
-            return Self::of(self.secure, rest).ok_or_else(error);
-        }
-        let path = self.target.split('?').next().unwrap_or_default();
-        let target = if reference.starts_with('/') {
-            reference.to_owned()
-        } else if reference.starts_with('?') {
-            format!("{path}{reference}")
-        } else {
-            let folder = &path[..=path.rfind('/').unwrap_or(0)];
-            format!("{folder}{reference}")
-        };
-        let rest = format!("{}{}", self.authority, without_dots(&target));
-        Self::of(self.secure, &rest).ok_or_else(error)
+    }
+
+    /// Whether the scheme is `https`.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// `HOST` or `HOST:PORT`, as in the `Host` header.
+    pub(crate) fn authority(&self) -> &str {
+        self.0.authority()
+    }
+
+    /// Path and query, beginning with `/`.
+    pub(crate) fn target(&self) -> &str {
+        &self.0[Position::BeforePath..]
     }
 
     /// The error of a request to this address.
@@ -71,74 +56,37 @@ impl Url {
     /// Adds parameters to the query.
     pub(crate) fn with_query(mut self, query: &str) -> Self {
         if !query.is_empty() {
-            self.target.push(if self.target.contains('?') { '&' } else { '?' });
-            self.target.push_str(query);
+            let all = self.0.query().map_or(query.to_owned(), |own| format!("{own}&{query}"));
+            self.0.set_query(Some(&all));
         }
         self
     }
 
     /// The path without the query.
     pub(crate) fn path(&self) -> &str {
-        self.target.split('?').next().unwrap_or_default()
+        self.0.path()
     }
 
     /// The host and port to be resolved, as `HOST:PORT`.
     pub(crate) fn host_and_port(&self) -> String {
-        // The address in brackets has colons of its own (IPv6).
-        let after_host = self.authority.rfind(']').unwrap_or(0);
-        if self.authority[after_host..].contains(':') {
-            self.authority.clone()
-        } else {
-            format!("{}:{}", self.authority, if self.secure { 443 } else { 80 })
-        }
+        let port = self.0.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", self.0.host_str().unwrap_or_default())
     }
 
     /// The name or address alone, as in a certificate.
     pub(crate) fn host(&self) -> &str {
-        let authority = self.authority.as_str();
-        match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((address, _)) => address,
-            None => authority.split(':').next().unwrap_or_default(),
-        }
+        self.0.host_str().unwrap_or_default().trim_matches(['[', ']'])
     }
 }
 
-impl std::fmt::Display for Url {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let scheme = if self.secure { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.authority, self.target)
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
-/// Whether it begins with `NAME://`; a query may contain that too.
-fn has_scheme(reference: &str) -> bool {
-    reference.split_once("://").is_some_and(|(scheme, _)| {
-        scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    })
-}
-
-/// Resolves `.` and `..` in the path of a target.
-fn without_dots(target: &str) -> String {
-    let (path, query) = match target.find('?') {
-        Some(at) => target.split_at(at),
-        None => (target, ""),
-    };
-    let mut kept: Vec<&str> = Vec::new();
-    let mut parts = path.split('/').skip(1).peekable();
-    while let Some(part) = parts.next() {
-        let last = parts.peek().is_none();
-        match part {
-            ".." => {
-                kept.pop();
-            }
-            "." => {}
-            _ => kept.push(part),
-        }
-        if last && matches!(part, "." | "..") {
-            kept.push("");
-        }
-    }
-    format!("/{}{query}", kept.join("/"))
+fn is_http(url: &url::Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
 }
 
 #[cfg(test)]
@@ -183,7 +131,7 @@ mod tests {
         for (text, address, host, target) in cases {
             let url = Url::parse(text).unwrap();
             assert_eq!(
-                (url.host_and_port().as_str(), url.host(), url.target.as_str()),
+                (url.host_and_port().as_str(), url.host(), url.target()),
                 (address, host, target)
             );
         }

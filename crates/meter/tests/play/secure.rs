@@ -4,7 +4,7 @@ use super::test_server::{Reply, TestServer, media_mp4};
 use super::{ViewerOutcome, options, play, verdicts};
 use crate::secured::{Secured, ServerCertificate};
 use meter::operations::Record;
-use meter::viewer::{PlayError, PlayOptions, PlayReport, count};
+use meter::viewer::{PlayOptions, PlayReport, count};
 use meter::{Identity, Trust};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -111,8 +111,9 @@ fn a_server_without_tls_or_with_tls_only_is_named() {
     let server = TestServer::open_secured(&secured, |_, _| None);
     let urls = vec![server.url("/t/film/master.m3u8").replace("https:", "http:")];
     let patience = Duration::from_secs(5);
-    let error = play(&PlayOptions { urls, patience, ..PlayOptions::default() });
-    assert!(matches!(error, Err(PlayError::Viewer(_))), "{error:?}");
+    let url = urls[0].clone();
+    let error = play(&PlayOptions { urls, patience, ..PlayOptions::default() }).unwrap_err();
+    assert!(error.message.contains(&url), "{error:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use units::Hinted;
+use units::{Hinted, Reason};
 use uuid::Uuid;
 
 /// A key that verifies tokens.
@@ -43,54 +43,8 @@ struct ReadKeys {
 /// its last change.
 type FileVersion = (u64, u64, u64, i64, i64);
 
-/// Why a key file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyFileError {
-    /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
-    /// Others can read its secret.
-    #[error("{} holds a secret and can be read by other users", path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is no key set, or has no key that can be used.
-    #[error("{} has no usable key: {why}", path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
-}
-
-impl Hinted for KeyFileError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-                Some("it is never replaced; choose another name, or remove it".to_owned())
-            }
-            Self::Io { path, source } if source.kind() == io::ErrorKind::NotFound => {
-                Some(format!("`tenuto token {} --new` makes it", path.display()))
-            }
-            Self::Io { source, .. } => source.hint(),
-            Self::Exposed { path } => Some(format!("chmod 600 {}", path.display())),
-            Self::Unusable { .. } => Some(
-                "it has to be a JSON Web Key Set; `tenuto token keys.json --new` makes one"
-                    .to_owned(),
-            ),
-        }
-    }
-}
-
 impl KeyFile {
-    pub(super) fn open(path: &Path) -> Result<Self, KeyFileError> {
+    pub(super) fn open(path: &Path) -> Result<Self, Reason> {
         let (keys, version) = read(path)?;
         let read = ReadKeys { keys: keys.into(), version, looked: Instant::now() };
         Ok(Self { path: path.into(), read: Mutex::new(read) })
@@ -118,7 +72,7 @@ impl std::fmt::Debug for ReadKeys {
     }
 }
 
-fn read(path: &Path) -> Result<(Vec<AccessKey>, FileVersion), KeyFileError> {
+fn read(path: &Path) -> Result<(Vec<AccessKey>, FileVersion), Reason> {
     let (set, version) = key_set(path)?;
     let (mut keys, mut refused) = (Vec::new(), Vec::new());
     for jwk in &set.keys {
@@ -129,24 +83,24 @@ fn read(path: &Path) -> Result<(Vec<AccessKey>, FileVersion), KeyFileError> {
     }
     if keys.is_empty() {
         let why = refused.first().copied().unwrap_or("its list of keys is empty");
-        return Err(KeyFileError::Unusable { path: path.into(), why: why.to_owned() });
+        return Err(unusable(path, why));
     }
     Ok((keys, version))
 }
 
-fn key_set(path: &Path) -> Result<(JwkSet, FileVersion), KeyFileError> {
-    let io_error = |source| KeyFileError::Io { path: path.into(), source };
+fn key_set(path: &Path) -> Result<(JwkSet, FileVersion), Reason> {
+    let io_error = |error| not_read(path, &error);
     // Before the content: a change in between is then seen at the next look.
     let version = version(path).map_err(io_error)?;
     let text = fs::read(path).map_err(io_error)?;
-    let set: JwkSet = serde_json::from_slice(&text).map_err(|error| KeyFileError::Unusable {
-        path: path.into(),
-        why: format!("it is no JSON Web Key Set ({error})"),
-    })?;
+    let set: JwkSet = serde_json::from_slice(&text)
+        .map_err(|error| unusable(path, &format!("it is no JSON Web Key Set ({error})")))?;
     let secret = |key: &Jwk| matches!(key.algorithm, AlgorithmParameters::OctetKey(_));
     let mode = fs::metadata(path).map_err(io_error)?.mode();
     if set.keys.iter().any(secret) && mode & 0o077 != 0 {
-        return Err(KeyFileError::Exposed { path: path.into() });
+        let path = path.display();
+        let why = format!("{path} holds a secret and can be read by other users");
+        return Err(Reason::new(why, format!("chmod 600 {path}")));
     }
     Ok((set, version))
 }
@@ -196,7 +150,7 @@ fn algorithms(parameters: &AlgorithmParameters) -> Result<Vec<Algorithm>, &'stat
 }
 
 /// The first secret key of a file, with its name.
-pub(super) fn first_secret(path: &Path) -> Result<(Option<String>, Vec<u8>), KeyFileError> {
+pub(super) fn first_secret(path: &Path) -> Result<(Option<String>, Vec<u8>), Reason> {
     let (set, _) = key_set(path)?;
     for jwk in &set.keys {
         if matches!(jwk.algorithm, AlgorithmParameters::OctetKey(_))
@@ -208,18 +162,16 @@ pub(super) fn first_secret(path: &Path) -> Result<(Option<String>, Vec<u8>), Key
         }
     }
     let why = "only a secret (`\"kty\": \"oct\"`) can sign here; others are signed where their \
-               private key is"
-        .to_owned();
-    Err(KeyFileError::Unusable { path: path.into(), why })
+               private key is";
+    Err(unusable(path, why))
 }
 
 /// Makes a file with a new secret key, for its owner alone. A file that exists is an error.
-pub fn new_key_file(path: &Path) -> Result<(), KeyFileError> {
-    let io_error = |source| KeyFileError::Io { path: path.into(), source };
+pub fn new_key_file(path: &Path) -> Result<(), Reason> {
     let mut secret = [0; SECRET_BYTES];
     SystemRandom::new()
         .fill(&mut secret)
-        .map_err(|_| io_error(io::Error::other("the kernel gave no random bytes")))?;
+        .map_err(|_| Reason::from("the kernel gave no random bytes"))?;
     let set = json!({ "keys": [{
         "kty": "oct",
         "kid": Uuid::new_v4().to_string(),

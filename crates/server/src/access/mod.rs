@@ -22,7 +22,7 @@
 mod crypto;
 mod keys;
 
-pub use keys::{KeyFileError, new_key_file};
+pub use keys::new_key_file;
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use keys::KeyFile;
@@ -31,6 +31,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use units::Reason;
 
 /// What a token allows, until when, and to whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ pub(crate) struct AccessControl {
 
 impl AccessControl {
     /// Reads the keys of a server.
-    pub(crate) fn new(path: Option<&Path>) -> Result<Self, KeyFileError> {
+    pub(crate) fn new(path: Option<&Path>) -> Result<Self, Reason> {
         crypto::install();
         Ok(Self { keys: path.map(KeyFile::open).transpose()? })
     }
@@ -199,12 +200,12 @@ impl TokenClaims {
     }
 
     /// A token with these claims, signed with the first secret key of a key file.
-    pub fn sign(&self, keys: &Path) -> Result<String, KeyFileError> {
+    pub fn sign(&self, keys: &Path) -> Result<String, Reason> {
         crypto::install();
         let (id, secret) = keys::first_secret(keys)?;
         let header = Header { kid: id, ..Header::new(Algorithm::HS256) };
         jsonwebtoken::encode(&header, self, &EncodingKey::from_secret(&secret))
-            .map_err(|error| KeyFileError::Unusable { path: keys.into(), why: error.to_string() })
+            .map_err(|error| format!("cannot sign with {}: {error}", keys.display()).into())
     }
 }
 

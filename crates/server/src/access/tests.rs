@@ -190,7 +190,7 @@ fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
         assert!(said.contains(says), "{said}");
     }
     let missing = AccessControl::new(Some(&dir.0.join("none"))).unwrap_err();
-    assert!(units::Hinted::hint(&missing).unwrap().contains("--new"));
+    assert!(missing.hint.unwrap().contains("--new"));
 }
 
 #[test]

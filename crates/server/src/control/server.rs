@@ -4,14 +4,15 @@ use super::client::is_trusted;
 use super::served::ServedStore;
 use super::socket::{BindError, ControlSocket};
 use super::{Client, Line, Reply, Request, StoreOwner, execute, socket_path};
-use crate::mount::copy_of;
-use crate::{ServerError, wire};
+use crate::mount::{copy_of, not_served};
+use crate::wire;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use units::{Hinted, Reason};
 use uuid::Uuid;
 
 /// A listening control socket. Dropping it cancels its clients' requests and removes the socket.
@@ -26,17 +27,15 @@ pub(crate) struct ControlServer {
 impl ControlServer {
     /// Listens for requests to the store. The server holds the store exclusively, so that another
     /// server with its socket has a copy of the store.
-    pub(crate) fn start(served: ServedStore) -> Result<Self, ServerError> {
+    pub(crate) fn start(served: ServedStore) -> Result<Self, Reason> {
         let uuid = served.store().info().uuid;
-        let failed =
-            |source| ServerError::Io { what: "listen for control requests".to_owned(), source };
+        let failed = |error: io::Error| error.reason().about("cannot listen for control requests");
         let socket = match ControlSocket::bind(&socket_path(uuid)) {
             Ok(socket) => Arc::new(socket),
             Err(BindError::Io(error)) => return Err(failed(error)),
             Err(BindError::Served) => {
                 let other = served_path(uuid).unwrap_or_else(|| "another store".to_owned());
-                let (path, reason) = (served.path().to_owned(), copy_of(&other));
-                return Err(ServerError::Store { path, reason });
+                return Err(not_served(served.path(), copy_of(&other)));
             }
         };
         let closed = Arc::new(AtomicBool::new(false));

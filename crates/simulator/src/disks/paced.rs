@@ -39,8 +39,8 @@ impl PacedTiming {
         }
         // A shorter read than the calibrated size takes its part of the time.
         let product = u128::from(nanos(self.pace.each)) * u128::from(len);
-        let cost = product.div_ceil(u128::from(self.read_size.0));
-        let cost = Duration::from_nanos(u64::try_from(cost).expect("short"));
+        let nanos = product.div_ceil(u128::from(self.read_size.0));
+        let cost = Duration::from_nanos(u64::try_from(nanos).expect("short"));
         self.envelope = self.envelope.min(self.last_end) + cost;
         let earliest = self.last_end + cost / FASTEST_FACTOR;
         let latest = (self.envelope + self.pace.once).max(earliest);
@@ -78,14 +78,8 @@ pub(super) fn calibration_of(slot: Duration, guarantee: DiskGuarantee) -> Calibr
         guarantees: vec![reads],
         queue_depth: guarantee.queue_depth,
         r0: BitRate::of(guarantee.read_size, pace.each),
-        t0: Duration::ZERO,
-        zones: Vec::new(),
-        actuator: None,
-        writing: None,
         method: "of a simulated disk".to_owned(),
-        measured_at: 0,
-        measured: None,
-        outliers: Vec::new(),
+        ..Calibration::default()
     }
 }
 

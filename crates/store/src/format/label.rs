@@ -34,9 +34,9 @@ const _: () = assert!(SIZE == 16_384 && RECORD + MAX_RECORD <= SIZE);
 
 /// The label of a title.
 pub(crate) fn encode(title: &TitleRecord, uuid: Uuid) -> Vec<u8> {
-    let mut record = Encoder::default();
-    encode_title(title, &mut record);
-    let record = record.finish();
+    let mut encoder = Encoder::default();
+    encode_title(title, &mut encoder);
+    let record = encoder.finish();
     let mut out = Encoder::default();
     out.bytes(MAGIC);
     out.at(CHECKSUM).u32(0);

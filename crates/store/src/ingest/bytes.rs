@@ -11,14 +11,12 @@ pub(super) fn ingest(
     mut writer: TitleWriter<'_>,
     job: &mut IngestJob<'_>,
 ) -> Result<IngestReport, StoreError> {
-    let failed = |source| StoreError::File { action: "read", path: job.file.to_owned(), source };
-    let mut file = File::open(job.file).map_err(failed)?;
+    let failed = StoreError::file("read", job.file);
+    let mut file = File::open(job.file).map_err(&failed)?;
     writer.declare(&[ByteCount(job.size)])?;
     let mut piece = vec![0; PIECE];
     loop {
-        let failed =
-            |source| StoreError::File { action: "read", path: job.file.to_owned(), source };
-        let got = file.read(&mut piece).map_err(failed)?;
+        let got = file.read(&mut piece).map_err(&failed)?;
         if got == 0 {
             break;
         }

@@ -110,9 +110,7 @@ impl ProbeOutput {
             _ if name.starts_with("mov") => stream.seconds(),
             // Only the number of frames comes from the header.
             "avi" if stream.is_video() => {
-                let (frames, seconds) = stream.r_frame_rate.split_once('/')?;
-                let rate = frames.parse::<f64>().ok()? / seconds.parse::<f64>().ok()?;
-                count().map(|count| count / rate).filter(|seconds| seconds.is_finite())
+                count().zip(stream.frame_rate()).map(|(count, rate)| count / rate)
             }
             "aiff" | "caf" if stream.codec().starts_with("pcm_") => {
                 let rate = stream.sample_rate.as_ref()?.parse::<f64>().ok()?;

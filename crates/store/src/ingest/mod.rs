@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use units::Reason;
 
 /// The options of an ingest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IngestOptions {
     /// Media (through FFmpeg) or opaque bytes.
     pub kind: TitleKind,
@@ -45,18 +45,6 @@ pub struct IngestOptions {
     pub renditions: bool,
     /// The programme to take from a file with several; `None` if it has one.
     pub program: Option<u32>,
-}
-
-impl Default for IngestOptions {
-    fn default() -> Self {
-        Self {
-            kind: TitleKind::Media,
-            name: None,
-            allow_damaged: false,
-            renditions: false,
-            program: None,
-        }
-    }
 }
 
 /// The result of the ingest of one title.
@@ -144,11 +132,7 @@ struct TitleSource<'a> {
 
 /// The length of a regular file.
 fn size_of_file(file: &Path) -> Result<u64, StoreError> {
-    let about = std::fs::metadata(file).map_err(|source| StoreError::File {
-        action: "read",
-        path: file.to_owned(),
-        source,
-    })?;
+    let about = std::fs::metadata(file).map_err(StoreError::file("read", file))?;
     if !about.is_file() {
         return Err(refused(file, Reason::new("it is not a regular file", "name one that is")));
     }

@@ -116,8 +116,8 @@ impl ProbeOutput {
             self.programs.iter().filter(|p| p.streams.iter().any(|s| plays(s.index))).collect();
         let named = |program: &&&super::probe::ProbedProgram| {
             let name = tag(&program.tags, "service_name");
-            let name = name.map_or(String::new(), |name| format!(" ({name})"));
-            format!("{}{name}", program.program_id)
+            let in_brackets = name.map_or(String::new(), |name| format!(" ({name})"));
+            format!("{}{in_brackets}", program.program_id)
         };
         let all = || programs.iter().map(|program| named(&program)).collect::<Vec<_>>().join(", ");
         let Some(wanted) = wanted else {
@@ -298,8 +298,8 @@ impl ProbeOutput {
         let by_rate: Vec<Option<u64>> = streams
             .iter()
             .map(|stream| {
-                let seconds = stream.duration.as_ref().or(self.format.duration.as_ref());
-                let seconds: f64 = seconds?.parse().ok()?;
+                let duration = stream.duration.as_ref().or(self.format.duration.as_ref());
+                let seconds: f64 = duration?.parse().ok()?;
                 let rate: f64 = stream.bit_rate.as_ref()?.parse().ok()?;
                 let bytes = seconds * rate / 8.0;
                 #[expect(
@@ -394,7 +394,7 @@ impl ProbedStream {
     }
 
     /// The frames per second of video whose distances are equal.
-    fn frame_rate(&self) -> Option<f64> {
+    pub(super) fn frame_rate(&self) -> Option<f64> {
         let (frames, seconds) = self.r_frame_rate.split_once('/')?;
         let rate = frames.parse::<f64>().ok()? / seconds.parse::<f64>().ok()?;
         Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0)

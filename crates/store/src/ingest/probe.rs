@@ -180,8 +180,7 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
             let mut found: ProbeOutput = serde_json::from_slice(&json).map_err(|error| {
                 job.refused(kinds::unknown("FFmpeg cannot describe it", &error.to_string()))
             })?;
-            let failed =
-                |source| StoreError::File { action: "read", path: file.to_owned(), source };
+            let failed = StoreError::file("read", file);
             match found.format.format_name.as_str() {
                 "mpegts" => found.transport = Transport::of(file).map_err(failed)?,
                 name if name.starts_with("mov") => {

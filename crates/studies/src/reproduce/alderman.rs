@@ -6,8 +6,7 @@ pub(super) use meter::emulated::{MB, MPEG1};
 use device::SimulatedDisk;
 use disk::DiskModel;
 use meter::operations::SimulatedPort;
-use meter::report::{Cell, NamedCell, cell};
-use meter::rounds::{Capacity, Cut, Order, RoundsOutcome, RoundsPlan, Spread, most_streams, run};
+use meter::rounds::{Capacity, Cut, Order, RoundsOutcome, RoundsPlan, most_streams, run};
 use std::convert::Infallible;
 use units::ByteCount;
 
@@ -75,17 +74,6 @@ pub(super) fn most(
     };
     let Ok(found) = most_streams(about, holds, attempt);
     found
-}
-
-/// Cells of the distribution of a run's rounds, in seconds.
-pub(super) fn spread_cells(Spread { mean, sd, min, max }: Spread) -> [NamedCell; 4] {
-    let columns = [
-        ("mean_s", ">mean", mean),
-        ("sd_s", ">sd", sd),
-        ("min_s", ">min", min),
-        ("max_s", ">max", max),
-    ];
-    columns.map(|(name, heading, seconds)| cell(name, heading, Cell::Number(seconds, 2)))
 }
 
 /// Seed of all random numbers in these reproductions.

@@ -4,10 +4,10 @@
 //! Theirs compare file systems with raw disks on two systems. Ours compare the ways of reading a
 //! raw disk, and Tenuto's scheduler.
 
-use super::alderman::{MB, Way, most, rounds, spread_cells, their_disk, their_plan};
+use super::alderman::{MB, Way, most, rounds, their_disk, their_plan};
 use super::scheduled::scheduled;
 use super::{Report, Table, texts};
-use meter::report::{NamedCell, cell, rounds_chart};
+use meter::report::{NamedCell, cell, rounds_chart, spread_cells};
 use meter::rounds::{RoundsOutcome, Spread};
 use std::time::Duration;
 use units::ByteCount;
@@ -15,7 +15,7 @@ use units::ByteCount;
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let model = their_disk();
     let heading = "Most streams whose mean round is below 5.33 s, and the rounds' seconds then";
-    let mut table = Table::new("rounds", heading, &[]);
+    let mut table = Table::new("rounds", heading);
     let mut figures = Vec::new();
     let mut scan_streams = 0;
     for (number, (name, file, paper, way)) in CHARTS.into_iter().enumerate() {

@@ -4,11 +4,11 @@
 //! The columns through a file system are not made here, there is no file system in a simulation:
 //! `meter::emulated` makes them.
 
-use super::alderman::{HALF_MB, MB, Way, most, spread_cells, their_disk, their_plan};
+use super::alderman::{HALF_MB, MB, Way, most, their_disk, their_plan};
 use super::scheduled::most_scheduled;
 use super::{Cell, Figure, Report, Table, texts};
 use disk::DiskModel;
-use meter::report::{cell, spread_chart};
+use meter::report::{cell, spread_cells, spread_chart};
 use meter::rounds::{RoundsOutcome, Spread};
 use std::time::Duration;
 use units::{ByteCount, Moment, float};

@@ -85,7 +85,7 @@ impl Claims {
 
     /// For results of a model of which the title states what was fitted to the paper.
     pub(super) fn titled(name: &str, title: &'static str) -> Self {
-        Self { table: Table::new("claims", title, &[]), claims: texts::of(name).claims, next: 0 }
+        Self { table: Table::new("claims", title), claims: texts::of(name).claims, next: 0 }
     }
 
     /// Compares the next claim, which is about `figure`, with our results: `ours` states them,

@@ -24,7 +24,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let cost = cost_of_cycles(&model, MOST.into());
     let title =
         "Streams of 540 KB/s on a raw disk: the shortest service cycle, and a stream's buffer";
-    let mut cycles = Table::new("cycles", title, &[]);
+    let mut cycles = Table::new("cycles", title);
     let (mut simulated, mut by_equation) = (Vec::new(), Vec::new());
     let (mut frames, mut held) = (1, 0);
     for streams in 1..=MOST + 1 {

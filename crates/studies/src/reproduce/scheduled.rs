@@ -10,7 +10,7 @@
 //! there are no near ones, so that a short round makes up for a long one. Only memory limits the
 //! read-ahead. There is no admission: the caller gives the number of streams.
 
-use device::SimulatedDisk;
+use device::{Direction, SimulatedDisk};
 use disk::DiskModel;
 use meter::rounds::RoundsPlan;
 use scheduler::{Batch, BatchLimit, Dispatcher, NextRead, PieceDue, ReadSource, ReleaseQueue};
@@ -43,7 +43,8 @@ pub(super) fn scheduled(model: &DiskModel, plan: &RoundsPlan, buffers: u64) -> S
         }
         rounds.dispatcher.choose(batch, None);
         while let Some(block) = rounds.dispatcher.issue() {
-            let done = disk.ask(block.read, plan.block.0).expect("the disk is well");
+            let done =
+                disk.ask(Direction::Read, block.read, plan.block.0).expect("the disk is well");
             disk.advance_to(done);
             let round = &mut ended[block.piece.piece as usize];
             *round = done.max(*round);

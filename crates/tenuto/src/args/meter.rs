@@ -1,7 +1,7 @@
 //! Arguments of the commands of `tenuto meter`.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
-use super::values::{BadValue, CommaList, Words, described, text, whole};
+use super::values::{CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
 use meter::rounds::Order;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tenuto_agent::{AgentArgs, address};
-use units::{BitRate, ByteCount, Reason, parse_duration};
+use units::{BitRate, ByteCount, parse_duration};
 
 /// The subcommands of `tenuto meter`.
 #[derive(clap::Subcommand)]
@@ -167,7 +167,7 @@ pub(crate) struct TargetArgs {
     /// A path below --target with %07d for the frame, in seven digits, and %03c for the clip, one
     /// for each stream: A001C%03c/A001C%03c_%07d.dpx. For profiles and layouts with a file per
     /// frame.
-    #[arg(long, value_name = "PATTERN", value_parser = names)]
+    #[arg(long, value_name = "PATTERN")]
     pub(crate) names: Option<FrameNames>,
     /// Read the files with these --names that are there.
     ///
@@ -270,15 +270,17 @@ pub(crate) struct OutputArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Where the figures of a command without a report go.
+/// Where the figures of a command without a page go.
 #[derive(clap::Args)]
-pub(crate) struct TablesArgs {
+pub(crate) struct SavedReportArgs {
     /// A new directory for all figures: JSON, CSV and Parquet.
     ///
     /// summary.json, and each of its lists as a table. docs/guide/measure-storage.md explains the
     /// files.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
 }
 
 /// How streams are read and written.
@@ -349,13 +351,6 @@ pub(crate) struct StreamsOnTarget {
     pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-}
-
-fn names(text: &str) -> Result<FrameNames, BadValue> {
-    FrameNames::parse(text).map_err(|Reason { message, hint }| BadValue {
-        sentence: message,
-        hint: hint.unwrap_or_default(),
-    })
 }
 
 fn layouts() -> Words<Layout> {
@@ -627,9 +622,7 @@ pub(crate) struct RecountArgs {
     /// A directory that --out made.
     pub(crate) dir: PathBuf,
     #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub(crate) saved: SavedReportArgs,
 }
 
 /// Arguments of `tenuto meter profiles`.
@@ -645,9 +638,7 @@ pub(crate) struct ProfilesArgs {
     #[arg(long)]
     pub(crate) toml: bool,
     #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub(crate) saved: SavedReportArgs,
 }
 
 /// Arguments of `tenuto meter rounds`.
@@ -698,9 +689,7 @@ pub(crate) struct RoundsArgs {
     #[arg(long)]
     pub(crate) alone: bool,
     #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub(crate) saved: SavedReportArgs,
 }
 
 fn orders() -> Words<Order> {
@@ -724,9 +713,7 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub(crate) saved: SavedReportArgs,
 }
 
 /// Arguments of `tenuto meter profile-from`.
@@ -743,9 +730,7 @@ pub(crate) struct ProfileFromArgs {
     #[arg(long, value_parser = text())]
     pub(crate) only: Option<String>,
     #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub(crate) saved: SavedReportArgs,
 }
 
 /// A study with its options: one of storage, or the one of a network.
@@ -858,7 +843,5 @@ pub(crate) struct NetworkArgs {
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    #[command(flatten)]
-    pub(crate) report: ReportArgs,
+    pub(crate) saved: SavedReportArgs,
 }

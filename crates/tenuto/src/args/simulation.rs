@@ -1,7 +1,7 @@
 //! Arguments of the commands in virtual time, and of the program about itself.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs};
-use super::values::{BadValue, CommaList, model, text, wait, whole, words};
+use super::values::{CommaList, model, text, wait, whole, words};
 use disk::DiskModel;
 use meter::emulated::System;
 use meter::viewer::Arrivals;
@@ -9,7 +9,7 @@ use scheduler::PolicyKind;
 use std::path::PathBuf;
 use std::time::Duration;
 use studies::reproduce::{self, Reproduction};
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// The subcommands of `tenuto simulate`.
 #[derive(clap::Subcommand)]
@@ -86,7 +86,7 @@ pub(crate) struct AdmissionArgs {
     pub(crate) report: ReportArgs,
 }
 
-fn policies(text: &str) -> Result<CommaList<PolicyKind>, BadValue> {
+fn policies(text: &str) -> Result<CommaList<PolicyKind>, Reason> {
     if text.trim() == "all" {
         // `none` admits every viewer, so there is nothing to compare.
         let all = PolicyKind::all().filter(|policy| *policy != PolicyKind::None);
@@ -95,10 +95,8 @@ fn policies(text: &str) -> Result<CommaList<PolicyKind>, BadValue> {
     let named = |name: &str| {
         PolicyKind::named(name.trim()).ok_or_else(|| {
             let known: Vec<&str> = PolicyKind::all().map(PolicyKind::name).collect();
-            BadValue {
-                sentence: format!("'{name}' is not a policy"),
-                hint: format!("the policies are {}; 'all' is all of them", known.join(", ")),
-            }
+            let hint = format!("the policies are {}; 'all' is all of them", known.join(", "));
+            Reason::new(format!("'{name}' is not a policy"), hint)
         })
     };
     text.split(',').map(named).collect::<Result<_, _>>().map(CommaList)

@@ -1,5 +1,5 @@
-//! Parsers of option values. Each gives a typed value; its error names the possible values, or has
-//! a hint.
+//! Parsers of option values. Each gives a typed value; its error names the possible values, or is a
+//! [`Reason`] with its own hint.
 
 use clap::builder::{
     NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
@@ -7,12 +7,10 @@ use clap::builder::{
 use clap::error::ErrorKind;
 use disk::DiskModel;
 use server::ServerConfig;
-use std::error::Error;
 use std::ffi::OsStr;
-use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use std::time::Duration;
-use units::{Hinted, parse_duration, show_duration};
+use units::{Reason, parse_duration, show_duration};
 
 /// Parses any text but the empty one.
 pub(crate) fn text() -> NonEmptyStringValueParser {
@@ -50,27 +48,11 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
     })
 }
 
-/// A value that is not valid, and what to do about it.
-#[derive(Clone, Debug)]
-pub(crate) struct BadValue {
-    pub(crate) sentence: String,
-    pub(crate) hint: String,
-}
-
-impl Display for BadValue {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
-}
-
-impl Error for BadValue {}
-
 /// Parses the name of a disk model, or reads its parameter file.
-pub(crate) fn model(text: &str) -> Result<DiskModel, BadValue> {
+pub(crate) fn model(text: &str) -> Result<DiskModel, Reason> {
     // The value is the model itself, so that a wrong file is found before anything runs.
-    device::disk_model(text).map_err(|error| BadValue {
-        sentence: error.to_string(),
-        hint: error.hint().unwrap_or_else(|| "give a file that you may read".to_owned()),
+    device::disk_model(text).map_err(|Reason { message, hint }| {
+        Reason::new(message, hint.unwrap_or_else(|| "give a file that you may read".to_owned()))
     })
 }
 

@@ -58,3 +58,19 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         }
     }
 }
+
+/// Prints the file of a built-in model or profile: the file and not what was parsed from it,
+/// because its comments name the sources.
+fn print_builtin(
+    kind: &str,
+    name: Option<&str>,
+    text: impl FnOnce(&str) -> Option<&'static str>,
+    hint: &str,
+) -> Result<(), Failure> {
+    let Some(name) = name else {
+        return Err(Failure::usage(format!("--toml needs the name of a {kind}")).hint(hint));
+    };
+    let missing = || Failure::new(format!("there is no built-in {kind} '{name}'")).hint(hint);
+    out::print(text(name).ok_or_else(missing)?);
+    Ok(())
+}

@@ -1,9 +1,10 @@
 //! `disk models`: lists the built-in disk models, or describes one of them or a user's own.
 
+use super::print_builtin;
 use crate::args::disks::ModelsArgs;
 use crate::args::shared::ReportArgs;
 use crate::failure::Failure;
-use crate::out::{self, Table, facts};
+use crate::out::{Table, facts};
 use disk::{Calibration, DiskModel, Flash, Mechanics, ReadGuarantee, Spinning};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -11,7 +12,8 @@ use units::{BitRate, ByteCount};
 
 pub(crate) fn models(args: &ModelsArgs) -> Result<(), Failure> {
     if args.toml {
-        return print_file(args.name.as_deref());
+        let hint = "`tenuto disk models` lists the built-in models";
+        return print_builtin("model", args.name.as_deref(), DiskModel::preset_text, hint);
     }
     let Some(name) = &args.name else {
         list(&args.report);
@@ -19,20 +21,6 @@ pub(crate) fn models(args: &ModelsArgs) -> Result<(), Failure> {
     };
     let model = device::disk_model(name)?;
     args.report.show(&in_full_json(&model), || in_full(&model));
-    Ok(())
-}
-
-fn print_file(name: Option<&str>) -> Result<(), Failure> {
-    let Some(name) = name else {
-        return Err(Failure::usage("--toml needs the name of a model")
-            .hint("`tenuto disk models` lists them"));
-    };
-    // The text of the file and not the parsed model, because the comments name the sources.
-    let Some(text) = DiskModel::preset_text(name) else {
-        return Err(Failure::new(format!("there is no built-in disk model '{name}'"))
-            .hint("`tenuto disk models` lists the built-in models"));
-    };
-    out::print(text);
     Ok(())
 }
 

@@ -2,10 +2,10 @@
 
 use crate::args::shared::{OverwriteArgs, ReportArgs};
 use crate::args::simulation::ReproduceArgs;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::out::{self, Bar, Table};
 use crate::stopping;
-use meter::emulated::{self, EmulatedError, EmulatedOptions, EmulatedResult};
+use meter::emulated::{self, EmulatedOptions, EmulatedResult};
 use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write;
@@ -31,15 +31,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     tell(&args.report, chosen.name, &report);
     // A run that was interrupted has a report, too, of all that was complete by then.
-    ended.map_or(Ok(()), |error| Err(failure(error)))
-}
-
-fn failure(error: EmulatedError) -> Failure {
-    match error {
-        EmulatedError::Interrupted => Failure::new("interrupted").code(Code::Invalid),
-        EmulatedError::Device(error) => error.into(),
-        other => Failure::of(&other),
-    }
+    ended.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Reproduces a result on an emulated disk, in real time; a note says how long that takes.
@@ -78,7 +70,7 @@ fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failu
         }
         bar.percent(progress.what, progress.done);
     };
-    chosen.run(&options, &mut show, &stop).map_err(failure)
+    Ok(chosen.run(&options, &mut show, &stop)?)
 }
 
 /// Time for file systems to write their caches, at the speed of the backing file.
@@ -147,10 +139,10 @@ pub(super) fn prepare(dir: &Path, name: &str, overwrite: &OverwriteArgs) -> Resu
 /// Writes a report's page and its charts.
 pub(super) fn write(dir: &Path, name: &str, title: &str, report: &Report) -> Result<(), Failure> {
     for figure in &report.figures {
-        let svg = figure.plot.svg().map_err(|error| Failure::new(error.to_string()))?;
+        let svg = figure.plot.svg()?;
         out::save(&dir.join(format!("{name}-{}.svg", figure.name)), &svg)?;
     }
     // The page is written last, because it refers to the charts.
-    let page = report.page(title).map_err(|error| Failure::new(error.to_string()))?;
+    let page = report.page(title)?;
     out::save(&page_of(dir, name), &page.html())
 }

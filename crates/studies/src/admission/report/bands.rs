@@ -19,7 +19,7 @@ pub struct ArrivalGroup {
 
 /// Tables and figures of a study at one or more arrival rates.
 pub fn study_report(source: &str, groups: &[ArrivalGroup]) -> Report {
-    let table = |name, title| Table::new(name, title, &[]);
+    let table = |name, title| Table::new(name, title);
     let mut share = table("share", "What the disk delivers, and how much of it is accepted");
     let mut accepted = table("accepted", "Scenarios accepted, % of each band");
     let mut viewers = table(

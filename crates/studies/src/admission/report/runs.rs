@@ -127,7 +127,7 @@ pub struct SlowdownRun {
 
 /// What came of a disk that takes `times` as long for ten minutes.
 pub fn slowdown_report(source: &str, times: f64, runs: &[SlowdownRun]) -> Report {
-    let mut table = Table::new("slowing", "A disk that slows down, minute by minute", &[]);
+    let mut table = Table::new("slowing", "A disk that slows down, minute by minute");
     for run in runs {
         for (name, from, until) in PHASES {
             let minutes = Duration::from_secs(60);

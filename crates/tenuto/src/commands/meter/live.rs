@@ -66,8 +66,8 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// The lines of a screen of this width, in characters.
 fn screen(groups: &[LiveFigures], width: usize) -> Vec<String> {
     let groups: Vec<&LiveFigures> = groups.iter().filter(|group| group.streams > 0).collect();
-    let indent = groups.iter().map(|group| group.name.len() + 2).max().unwrap_or(0);
-    let indent = if groups.iter().all(|group| group.name.is_empty()) { 0 } else { indent };
+    let named = groups.iter().filter(|group| !group.name.is_empty());
+    let indent = named.map(|group| group.name.len() + 2).max().unwrap_or(0);
     let mut lines = Vec::new();
     for group in &groups {
         let [first, second] = figures(group);
@@ -167,8 +167,8 @@ fn heat(groups: &[&LiveFigures], width: usize) -> Vec<String> {
     let streams = groups.iter().filter(|group| group.kind == LiveKind::Streams);
     let allowed = streams.map(|group| group.allowed).min();
     let late = allowed.map_or(usize::MAX, |allowed| heat_band(allowed) / 2 + 1);
-    let most = (from..columns).flat_map(|column| warm.iter().map(move |row| (column, *row)));
-    let most = most.map(|(column, row)| count(column, row)).max().unwrap_or(1);
+    let cells = (from..columns).flat_map(|column| warm.iter().map(move |row| (column, *row)));
+    let most = cells.map(|(column, row)| count(column, row)).max().unwrap_or(1);
     let mut lines = Vec::new();
     // The shortest times are of least interest, and share the lowest of the rows.
     let lowest = (*lowest).max((highest + 1).saturating_sub(MOST_ROWS));

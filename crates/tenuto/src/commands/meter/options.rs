@@ -1,6 +1,6 @@
 //! Options that several commands of the meter share, as the experiments take them.
 
-use crate::args::meter::{FleetArgs, TargetArgs, ThresholdArgs};
+use crate::args::meter::{FleetArgs, LiveArgs, TargetArgs, ThresholdArgs};
 use crate::args::shared::TlsArgs;
 use crate::args::values::CommaList;
 use crate::failure::Failure;
@@ -97,6 +97,13 @@ pub(super) type Given = (&'static str, bool);
 /// The name of the first of these options that is given.
 pub(super) fn first_given(options: &[Given]) -> Option<&'static str> {
     options.iter().find(|(_, given)| *given).map(|(name, _)| *name)
+}
+
+impl LiveArgs {
+    /// Refuses `--live` together with agents, which send no figures while they measure.
+    pub(super) fn check(&self, agents: &Option<AgentsConfig>) -> Result<(), Failure> {
+        if self.live && agents.is_some() { Err(not_for_agents("live")) } else { Ok(()) }
+    }
 }
 
 /// How buckets are reached: by the command line, and where it has no value by the environment.

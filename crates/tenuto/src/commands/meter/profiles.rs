@@ -2,8 +2,9 @@
 
 use super::terminal::show_saved;
 use crate::args::meter::ProfilesArgs;
+use crate::commands::print_builtin;
 use crate::failure::{Code, Failure};
-use crate::out::{self, Table, facts};
+use crate::out::{Table, facts};
 use meter::profiles::{self, Profile};
 use meter::{ExperimentReport, load_profile};
 use serde_json::{Value, json};
@@ -11,11 +12,12 @@ use units::{ByteCount, Hinted};
 
 pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
     if args.toml {
-        if args.tables.out.is_some() {
+        if args.saved.out.is_some() {
             return Err(Failure::usage("--out is not for --toml")
                 .hint("write `> FILE` for the profile's file"));
         }
-        return print_file(args.name.as_deref());
+        let hint = "`tenuto meter profiles` lists the built-in profiles";
+        return print_builtin("profile", args.name.as_deref(), profiles::text, hint);
     }
     let chosen = match &args.name {
         Some(name) => vec![load_profile(name)?],
@@ -33,25 +35,11 @@ pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
         (false, None) => list(&chosen),
     };
     let summary = object(&chosen, args.verify);
-    show_saved(&args.report, args.tables.out.as_deref(), |_| {
-        Ok(ExperimentReport { summary, text, verdict: Ok(()) })
-    })?;
+    show_saved(&args.saved, |_| Ok(ExperimentReport { summary, text, verdict: Ok(()) }))?;
     if wrong.is_empty() {
         return Ok(());
     }
     Err(Failure::reported(Code::Failed))
-}
-
-fn print_file(name: Option<&str>) -> Result<(), Failure> {
-    let hint = "`tenuto meter profiles` lists the built-in profiles";
-    let Some(name) = name else {
-        return Err(Failure::usage("--toml needs the name of a profile").hint(hint));
-    };
-    let Some(text) = profiles::text(name) else {
-        return Err(Failure::new(format!("there is no built-in profile '{name}'")).hint(hint));
-    };
-    out::print(text);
-    Ok(())
 }
 
 fn verdict(count: usize, wrong: &[(&Profile, String)]) -> String {

@@ -15,8 +15,7 @@ use meter::{
 };
 
 pub(super) fn report(args: &RecountArgs) -> Result<(), Failure> {
-    let out = args.tables.out.as_deref();
-    show_saved(&args.report, out, |observer| recount_runs(&args.dir, observer))
+    show_saved(&args.saved, |observer| recount_runs(&args.dir, observer))
 }
 
 pub(super) fn compare(args: &CompareArgs) -> Result<(), Failure> {
@@ -26,15 +25,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<(), Failure> {
         confidence_percent: args.confidence,
         seed: args.random.seed,
     };
-    show_saved(&args.report, args.tables.out.as_deref(), |observer| compare_runs(&config, observer))
+    show_saved(&args.saved, |observer| compare_runs(&config, observer))
 }
 
 pub(super) fn profile_from(args: &ProfileFromArgs) -> Result<(), Failure> {
     let stem = args.trace.file_stem().unwrap_or_default().to_string_lossy();
     let (name, only) = (args.name.as_deref().unwrap_or(&stem), args.only.as_deref());
-    show_saved(&args.report, args.tables.out.as_deref(), |observer| {
-        meter::profile_from(&args.trace, name, only, observer)
-    })
+    show_saved(&args.saved, |observer| meter::profile_from(&args.trace, name, only, observer))
 }
 
 pub(super) fn rounds(args: &RoundsArgs) -> Result<(), Failure> {
@@ -51,7 +48,7 @@ pub(super) fn rounds(args: &RoundsArgs) -> Result<(), Failure> {
         unpaced: args.unpaced,
         alone: args.alone,
     };
-    show_saved(&args.report, args.tables.out.as_deref(), |observer| run_rounds(&config, observer))
+    show_saved(&args.saved, |observer| run_rounds(&config, observer))
 }
 
 pub(super) fn study(study: &'static Study, args: &StudyArgs) -> Result<(), Failure> {
@@ -77,6 +74,5 @@ pub(super) fn study(study: &'static Study, args: &StudyArgs) -> Result<(), Failu
 
 pub(super) fn network(args: &NetworkArgs) -> Result<(), Failure> {
     let config = NetworkConfig { link: args.link, clients: args.clients, duration: args.duration };
-    let out = args.tables.out.as_deref();
-    show_saved(&args.report, out, |observer| study_network(&config, observer))
+    show_saved(&args.saved, |observer| study_network(&config, observer))
 }

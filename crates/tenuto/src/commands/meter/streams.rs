@@ -12,6 +12,7 @@ use crate::args::shared::SwitchingArgs;
 use crate::failure::Failure;
 use crate::limits;
 use device::Method;
+use meter::agents::AgentsConfig;
 use meter::profiles::ProfileError;
 use meter::{
     JobConfig, MeterError, MeterErrorKind, PlayersConfig, RunLength, StreamRunConfig,
@@ -100,9 +101,7 @@ fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
             .hint("leave it out, or run one group without a job file"));
     }
     let agents = agents(target)?;
-    if agents.is_some() {
-        not_on_agents(streams)?;
-    }
+    check_agents(streams, &agents)?;
     Ok(JobConfig {
         file,
         duration: args.duration,
@@ -173,9 +172,7 @@ fn streams_config(
         profile = profile.in_reads_of(frames).map_err(usage)?;
     }
     let target = target(&on.target, streams.method.unwrap_or(Method::Best))?;
-    if target.agents.is_some() {
-        not_on_agents(streams)?;
-    }
+    check_agents(streams, &target.agents)?;
     Ok(StreamsConfig {
         profile,
         target,
@@ -189,11 +186,9 @@ fn streams_config(
 }
 
 /// Refuses options of streams that agents do not have.
-fn not_on_agents(streams: &StreamsArgs) -> Result<(), Failure> {
-    if streams.view.live {
-        return Err(not_for_agents("live"));
-    }
-    if streams.realtime {
+fn check_agents(streams: &StreamsArgs, agents: &Option<AgentsConfig>) -> Result<(), Failure> {
+    streams.view.check(agents)?;
+    if agents.is_some() && streams.realtime {
         return Err(Failure::usage("--realtime is not for agents")
             .hint("start the agents with `chrt -f 20`"));
     }

@@ -1,6 +1,7 @@
 //! Output of an experiment: progress on a terminal, notes, and the report at the end.
 
 use super::live::LiveScreen;
+use crate::args::meter::SavedReportArgs;
 use crate::args::shared::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
@@ -8,7 +9,6 @@ use meter::report::LiveFigures;
 use meter::{ExperimentReport, MeterError, MeterErrorKind, Observer, new_directory, save_summary};
 use serde_json::Value;
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tenuto_agent::stop_on_signals;
@@ -23,16 +23,15 @@ pub(super) fn show(
 
 /// Runs an experiment as [`show`] does, and saves its summary in a new directory, if there is one.
 pub(super) fn show_saved(
-    report: &ReportArgs,
-    out: Option<&Path>,
+    SavedReportArgs { out, report }: &SavedReportArgs,
     experiment: impl FnOnce(&dyn Observer) -> Result<ExperimentReport, MeterError>,
 ) -> Result<(), Failure> {
     // Before the experiment, which may take long.
-    out.map_or(Ok(()), new_directory)?;
+    out.as_deref().map_or(Ok(()), new_directory)?;
     show(report, |observer| {
         let mut report = experiment(observer)?;
         let save = |dir| save_summary(dir, &report.summary, observer);
-        let saved = out.map_or(Ok(()), save);
+        let saved = out.as_deref().map_or(Ok(()), save);
         // A report that cannot be saved is still shown; the verdict contains the error.
         report.verdict = saved.and(report.verdict);
         Ok(report)

@@ -1,21 +1,21 @@
 //! `meter transfers`, `meter ramp` and `meter ebu`: transfers as fast as the storage allows.
 
-use super::options::{alarm, not_for_agents, required, target};
+use super::options::{alarm, required, target};
 use super::terminal::{show, show_live};
-use crate::args::meter::{EbuArgs, LiveArgs, RampArgs, TransfersArgs};
+use crate::args::meter::{EbuArgs, RampArgs, TransfersArgs};
 use crate::failure::Failure;
 use crate::out;
 use device::Method;
 use meter::{
-    EbuConfig, RampConfig, TargetSpec, TransfersConfig, builtin_script, load_profile, load_script,
-    run_ebu, run_ramp, run_transfers,
+    EbuConfig, RampConfig, TransfersConfig, builtin_script, load_profile, load_script, run_ebu,
+    run_ramp, run_transfers,
 };
 
 pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
     let hint = "ebu3362-edit, ebu3362-read and ebu3362-write are those of EBU TECH 3362";
     let profile = load_profile(required("profile", args.profile.as_deref(), hint)?)?;
     let target = target(&args.target, Method::Best)?;
-    not_on_agents(&args.view, &target)?;
+    args.view.check(&target.agents)?;
     let config = TransfersConfig {
         profile,
         alarm: alarm(&args.threshold, &target)?,
@@ -46,7 +46,7 @@ pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
     }
     let script = load_script(&args.script)?;
     let target = target(&args.target, Method::Best)?;
-    not_on_agents(&args.view, &target)?;
+    args.view.check(&target.agents)?;
     let config = RampConfig {
         profile: load_profile(&script.profile)?,
         script,
@@ -58,13 +58,6 @@ pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
         out: args.output.out.clone(),
     };
     show_live(&args.output.report, args.view.live, |observer| run_ramp(&config, observer))
-}
-
-fn not_on_agents(view: &LiveArgs, target: &TargetSpec) -> Result<(), Failure> {
-    match &target.agents {
-        Some(_) if view.live => Err(not_for_agents("live")),
-        _ => Ok(()),
-    }
 }
 
 pub(super) fn ebu(args: &EbuArgs) -> Result<(), Failure> {

@@ -10,20 +10,22 @@ use std::path::{Path, PathBuf};
 
 /// A line of `/proc/self/mountinfo`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct MountEntry {
-    pub(super) at: PathBuf,
-    pub(super) kind: String,
-    pub(super) source: PathBuf,
+pub(crate) struct MountEntry {
+    /// The device's numbers, as `8:17`.
+    pub(crate) number: String,
+    pub(crate) at: PathBuf,
+    pub(crate) kind: String,
+    pub(crate) source: PathBuf,
 }
 
 /// All mounts, in the order in which they were made.
-pub(super) fn all() -> io::Result<Vec<MountEntry>> {
+pub(crate) fn all() -> io::Result<Vec<MountEntry>> {
     let text = std::fs::read("/proc/self/mountinfo")?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 
 /// Unmounts the file system at `at` after writing its data.
-pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
+pub(crate) fn take_down(at: &Path) -> Result<(), DeviceError> {
     match unmount(at, UnmountFlags::empty()) {
         // Nothing is mounted there: another program has unmounted it.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
@@ -37,7 +39,7 @@ pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
 
 /// Aborts the connection of the FUSE file system at `at` to its server, so that all waiting
 /// requests fail. Unmounts it if no file of it is open.
-pub(super) fn abort(at: &Path) -> io::Result<()> {
+pub(crate) fn abort(at: &Path) -> io::Result<()> {
     match unmount(at, UnmountFlags::FORCE) {
         // It is in use but aborted, or gone.
         Ok(()) | Err(Errno::BUSY | Errno::INVAL | Errno::NOENT) => Ok(()),
@@ -46,13 +48,13 @@ pub(super) fn abort(at: &Path) -> io::Result<()> {
 }
 
 /// Detaches it from the mount tree even if it is in use; it ends with its last user.
-pub(super) fn let_go(at: &Path) {
+pub(crate) fn let_go(at: &Path) {
     // There is no further remedy for a failure here.
     let _ = unmount(at, UnmountFlags::DETACH);
 }
 
 /// The mounts in `mounted` from a loop device on `file`; does not access the file.
-pub(super) fn by_loop_on<'a>(
+pub(crate) fn by_loop_on<'a>(
     file: &'a Path,
     mounted: &'a [MountEntry],
 ) -> impl Iterator<Item = &'a MountEntry> {
@@ -71,13 +73,13 @@ pub(super) fn by_loop_on<'a>(
 /// 36 35 98:0 /root /at rw,noatime shared:1 - kind source options
 /// ```
 fn parse(line: &[u8]) -> Option<MountEntry> {
+    let text = |word| String::from_utf8_lossy(word).into_owned();
     let mut words = line.split(|byte| *byte == b' ');
-    let at = words.nth(4)?;
+    let (number, at) = (text(words.nth(2)?), path(words.nth(1)?));
     // Optional fields end with a lone hyphen.
     let mut last_words = words.skip_while(|word| *word != b"-").skip(1);
-    let kind = String::from_utf8_lossy(last_words.next()?).into_owned();
-    let source = last_words.next()?;
-    Some(MountEntry { at: path(at), kind, source: path(source) })
+    let (kind, source) = (text(last_words.next()?), path(last_words.next()?));
+    Some(MountEntry { number, at, kind, source })
 }
 
 /// Decodes blanks and backslashes, which are written as `\040`.
@@ -109,7 +111,11 @@ mod tests {
     fn mounts_are_parsed_from_the_kernels_list() {
         let line = br"36 35 0:27 / /mnt/old\040films rw shared:1 master:2 - btrfs /dev/loop3 rw";
         let (at, source) = ("/mnt/old films".into(), "/dev/loop3".into());
-        assert_eq!(parse(line), Some(MountEntry { at, kind: "btrfs".to_owned(), source }));
+        let (number, kind) = ("0:27".to_owned(), "btrfs".to_owned());
+        assert_eq!(parse(line), Some(MountEntry { number, at, kind, source }));
+        let without_options = br"31 22 8:1 /sub /boot rw - ext4 /dev/sda1 rw";
+        let boot = parse(without_options).unwrap();
+        assert_eq!((&*boot.number, boot.at), ("8:1", PathBuf::from("/boot")));
         assert_eq!(parse(b""), None);
         // In a chroot the root may not be a mount, but the list itself is on one.
         assert!(all().unwrap().iter().any(|mounted| mounted.at == Path::new("/proc")));
