@@ -179,9 +179,32 @@ pub fn new_key_file(path: &Path) -> Result<(), Reason> {
         "k": BASE64_URL_SAFE_NO_PAD.encode(secret),
     }] });
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(io_error)?;
-    let text = format!("{set:#}\n");
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(io_error)
+    let made = options.write(true).create_new(true).mode(0o600).open(path).and_then(|mut file| {
+        file.write_all(format!("{set:#}\n").as_bytes())?;
+        file.sync_all()
+    });
+    made.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Reason::new(
+            format!("{} exists", path.display()),
+            "a key file is never replaced; choose another name, or remove it",
+        ),
+        _ => error.reason().about(format_args!("cannot make {}", path.display())),
+    })
+}
+
+fn not_read(path: &Path, error: &io::Error) -> Reason {
+    let reason = error.reason().about(format_args!("cannot read the keys in {}", path.display()));
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Reason::new(reason.message, format!("`tenuto token {} --new` makes it", path.display()))
+        }
+        _ => reason,
+    }
+}
+
+fn unusable(path: &Path, why: &str) -> Reason {
+    let hint = "it has to be a JSON Web Key Set; `tenuto token keys.json --new` makes one";
+    Reason::new(format!("{} has no usable key: {why}", path.display()), hint)
 }
 
 /// The shortest secret: as long as the hash (RFC 7518, 3.2).
