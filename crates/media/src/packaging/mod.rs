@@ -1,13 +1,13 @@
 //! Packaging: a title in the form that players get, computed from its index alone.
 //!
-//! One stored copy of each track serves HLS with fragmented MP4 and progressive MP4:
+//! One stored copy of each track serves HLS and DASH with fragmented MP4, and progressive MP4:
 //!
 //! ```text
 //!              TitleIndex
 //!                  |  cut (segments), place on the time line (timeline)
 //!              Packaging
 //!        /         |           \
-//!   playlists   init, moof     moov with tables       generated here
+//!   manifests   init, moof     moov with tables       generated here
 //!                  |           /
 //!               stored slices of the tracks' data     fetched by the sender of the Body
 //! ```
@@ -17,6 +17,7 @@
 mod body;
 mod cuts;
 mod excerpt;
+mod manifest;
 mod media_segment;
 mod picture;
 mod playlist;
@@ -49,6 +50,15 @@ impl Default for PackagingOptions {
     fn default() -> Self {
         Self { segment: DEFAULT_SEGMENT }
     }
+}
+
+/// The kind of manifest that names segments to a player.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ManifestKind {
+    /// HLS playlists.
+    Hls,
+    /// A DASH manifest.
+    Dash { cmaf: bool },
 }
 
 /// The reason why a title cannot be packaged.
@@ -85,6 +95,8 @@ pub struct Packaging {
 #[derive(Debug)]
 struct PackagedTrack {
     segments: Segments,
+    /// The boundaries of the segments in ticks, exactly.
+    boundaries: Vec<u64>,
     init: Arc<[u8]>,
     rates: Rates,
     /// The largest frame rate of video in pictures per 1000 s.
@@ -182,15 +194,31 @@ impl Packaging {
         self.track(track).map(|_| playlist::media(self, track, query))
     }
 
+    /// The DASH manifest for these video tracks, with all audio tracks. Without a video track among
+    /// them: for these audio tracks, or for all if there are none of these either. `query`
+    /// (`?s=TOKEN`, or empty) is appended to each address; it must be valid in XML.
+    pub fn dash_manifest(&self, videos: &[u16], query: &str) -> String {
+        manifest::mpd(self, videos, query)
+    }
+
     /// The number of segments of a track; zero if there is no such track.
     pub fn segment_count(&self, track: u16) -> u32 {
         let count = self.track(track).map_or(0, |track| track.segments.count());
         u32::try_from(count).expect("fewer segments than LDUs")
     }
 
-    /// The initialization segment of a track; `None` if there is no such track.
+    /// The initialization segment of a track for HLS; `None` if there is no such track.
     pub fn init_segment(&self, track: u16) -> Option<Arc<[u8]>> {
         self.track(track).map(|track| track.init.clone())
+    }
+
+    /// The initialization segment of a track for DASH; `None` if there is no such track.
+    pub fn dash_init_segment(&self, track: u16) -> Option<Arc<[u8]>> {
+        self.track(track)?;
+        let i = usize::from(track);
+        let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+        let cmaf = manifest::is_cmaf(self, &[track]);
+        Some(media_segment::init(stored, line, ManifestKind::Dash { cmaf }).into())
     }
 
     /// One media segment: `moof` and `mdat` header, then one stored slice (none if all its LDUs are
@@ -304,12 +332,16 @@ impl Packaging {
         let longest = lengths.max().unwrap_or(0);
         self.target_duration = ((longest + 500_000) / 1_000_000).max(1);
         let pairs = self.index.tracks.iter().zip(&self.segment_lines);
-        let tracks = pairs.zip(segments).map(|((track, line), segments)| PackagedTrack {
-            rates: Rates::of(&track.ldus, &segments, self.target_duration),
-            frame_rate: picture::frame_rate(track),
-            independent: segments::are_independent(&segments, track),
-            init: media_segment::init(track, line).into(),
-            segments,
+        let tracks = pairs.zip(segments).map(|((track, line), segments)| {
+            let boundaries = manifest::boundaries(track, line, &segments);
+            PackagedTrack {
+                rates: Rates::of(track, &segments, &boundaries, self.target_duration),
+                frame_rate: picture::frame_rate(track),
+                independent: segments::are_independent(&segments, track),
+                init: media_segment::init(track, line, ManifestKind::Hls).into(),
+                segments,
+                boundaries,
+            }
         });
         self.tracks = tracks.collect();
     }
@@ -338,6 +370,11 @@ impl Packaging {
     /// The segments of an existing track.
     fn segments(&self, track: u16) -> &Segments {
         &self.tracks[usize::from(track)].segments
+    }
+
+    /// The boundaries of an existing track's segments in its ticks.
+    fn boundaries(&self, track: u16) -> &[u64] {
+        &self.tracks[usize::from(track)].boundaries
     }
 
     /// The playable video tracks that show the same content, best first.

@@ -494,7 +494,7 @@ fn open_groups_are_not_declared_independent() {
     ] {
         let title = read(&remux(&make(&folder, name, encode), "mp4", ""), 1 << 16);
         let packaging = title.packaging(SECOND);
-        title.check_hls(&packaging, name);
+        title.check_manifests(&packaging, name);
         for text in
             [packaging.multivariant_playlist(&[0], ""), packaging.media_playlist(0, "").unwrap()]
         {

@@ -70,7 +70,7 @@ fn head_and_options_requests_reserve_nothing() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let mut client = serving.client();
-    for path in ["/t/film.mp4", "/t/film/master.m3u8"] {
+    for path in ["/t/film.mp4", "/t/film/master.m3u8", "/t/film/manifest.mpd"] {
         let head = client.request("HEAD", path, &[]);
         assert_eq!(head.status, 200, "{path}");
         assert!(head.field("content-length").unwrap().parse::<u64>().unwrap() > 0);
