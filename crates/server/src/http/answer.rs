@@ -133,7 +133,8 @@ pub(crate) fn admitted(
             if !session.wait.is_zero() {
                 // Browsers show it beside the request (W3C Server Timing), in milliseconds.
                 let field = format!("admission;dur={}", session.wait.as_millis());
-                response.head = response.head.field("Server-Timing", field);
+                let head = response.head.field("Server-Timing", field);
+                response.head = head.field("Timing-Allow-Origin", "*");
             }
             response
         }
