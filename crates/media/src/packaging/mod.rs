@@ -42,7 +42,8 @@ use units::{BitRate, ByteCount, MediaTime};
 /// The options of packaging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackagingOptions {
-    /// The length of a segment, as far as key frames allow it.
+    /// The length of a segment, as far as key frames allow it. A title shorter than three of them
+    /// has segments of a third of it, of a second at least.
     pub segment: Duration,
 }
 
@@ -125,7 +126,7 @@ impl Packaging {
             segment_lines,
             tracks: Vec::new(),
             videos,
-            target: options.segment,
+            target: segment_length(options.segment, duration),
             target_duration: 0,
             duration,
         };
@@ -403,6 +404,12 @@ impl Packaging {
     }
 }
 
+/// The length of the segments of a title: some players fail more often where a playlist has one
+/// segment, which they have to fetch as a whole at once.
+fn segment_length(wanted: Duration, title: Duration) -> Duration {
+    wanted.min((title / 3).max(SHORTEST_SEGMENT))
+}
+
 /// The due time of each piece. `starts` has the offsets and due times of the data's parts, both in
 /// order.
 fn due_by_piece(
@@ -440,3 +447,5 @@ fn millis(time: MediaTime) -> u32 {
 /// The default length of a segment: long enough for few requests and short enough for a quick
 /// start. Apple's authoring guide allows 6 s, and most services use 2 to 6 s.
 const DEFAULT_SEGMENT: Duration = Duration::from_secs(4);
+/// The shortest length that a short title is divided by: playlists state whole seconds.
+const SHORTEST_SEGMENT: Duration = Duration::from_secs(1);

@@ -74,7 +74,8 @@ pub(crate) struct ServeArgs {
     pub(crate) recalibrate_after: Duration,
     /// Length of a segment of HLS and DASH.
     ///
-    /// Segments begin at key frames, so lengths vary with their distance.
+    /// Segments begin at key frames, so lengths vary with their distance. A title shorter than
+    /// three segments is divided into three, of a second at least.
     #[arg(long, default_value = "4s", value_parser = parse_duration)]
     pub(crate) segment: Duration,
     /// Slow each store down to this rate.
