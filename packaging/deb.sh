@@ -58,8 +58,8 @@ chmod 755 "$work"/tenuto/DEBIAN/*
 control tenuto "libc6 (>= $libc), libgcc-s1, ffmpeg (>= 7:4.4), \
 systemd | systemd-standalone-sysusers | systemd-sysusers" video \
     "media storage that holds its rate
- Stores media on a raw disk or in one large file, serves it over HTTP (HLS and
- MP4), and admits only as many viewers as the disk is guaranteed to hold.
+ Stores media on a raw disk or in one large file, serves it over HTTP (HLS,
+ DASH and MP4), and admits only as many viewers as the disk is guaranteed to hold.
  Includes a meter for any storage, and a planner." >"$work/tenuto/DEBIAN/control"
 chmod 644 "$work/tenuto/DEBIAN/control"
 pack tenuto 6

@@ -5,7 +5,7 @@
 #
 # Installed packages are skipped, so on a prepared machine the script changes nothing and needs no
 # rights. Packages marked `?` are optional: without the right to install them, the script continues.
-# NEED test also downloads hls.js, which the browser tests use, in the version of
+# NEED test also downloads hls.js, dash.js and Shaka, which the browser tests use, in the versions of
 # console/package-lock.json.
 set -eu
 cd "$(dirname "$0")/.."
@@ -25,12 +25,14 @@ missing_of() { # prints the packages of need $1 whose proof is absent, on one li
     done <scripts/packages.txt
 }
 
-fetch_hls_js() {
-    [ -e console/node_modules/hls.js/dist/hls.js ] && return 0
+fetch_players() {
+    modules=console/node_modules
+    [ -e $modules/hls.js/dist ] && [ -e $modules/dashjs/dist ] &&
+        [ -e $modules/shaka-player/dist ] && return 0
     : "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
     export HOME
     npm ci --prefix console --ignore-scripts </dev/null && return 0
-    echo "note: continuing without hls.js (the test that plays in a browser will fail with a message)"
+    echo "note: continuing without hls.js, dash.js and Shaka (tests in a browser fail with a message)"
     echo "hint: with network access, run: npm ci --prefix console --ignore-scripts"
 }
 
@@ -77,4 +79,4 @@ if [ -n "$wanted" ]; then
     fi
 fi
 
-case " $* " in *" test "*) fetch_hls_js ;; esac
+case " $* " in *" test "*) fetch_players ;; esac

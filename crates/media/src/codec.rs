@@ -18,6 +18,14 @@ use crate::boxes::{be_u16, be_u32, be_u64, boxes, find};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleEntry<'a>(pub(crate) &'a [u8]);
 
+/// The colours of pictures by ISO/IEC 23091-2; 2 where they are declared unspecified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Colours {
+    pub(crate) primaries: u16,
+    pub(crate) transfer: u16,
+    pub(crate) matrix: u16,
+}
+
 impl<'a> SampleEntry<'a> {
     /// The four-character code of the entry.
     pub(crate) fn kind(self) -> [u8; 4] {
@@ -91,14 +99,22 @@ impl<'a> SampleEntry<'a> {
         Some((be_u32(pasp, 0)?, be_u32(pasp, 4)?)).filter(|&(across, down)| across > 0 && down > 0)
     }
 
-    /// The transfer characteristics of pictures by ISO/IEC 23091-2, from the colour box or VP9's
-    /// configuration; 2 where they are declared unspecified.
-    pub(crate) fn transfer_characteristics(self) -> Option<u16> {
+    /// The colours of pictures, from the colour box or VP9's configuration.
+    pub(crate) fn colours(self) -> Option<Colours> {
         let colour =
             self.child(b"colr").filter(|colr| matches!(colr.get(..4), Some(b"nclx" | b"nclc")));
         match colour {
-            Some(colr) => be_u16(colr, 6),
-            None => self.child(b"vpcC")?.get(8).copied().map(u16::from),
+            Some(colr) => Some(Colours {
+                primaries: be_u16(colr, 4)?,
+                transfer: be_u16(colr, 6)?,
+                matrix: be_u16(colr, 8)?,
+            }),
+            None => {
+                let [primaries, transfer, matrix] = self.child(b"vpcC")?.get(7..)?.first_chunk()?;
+                let [primaries, transfer, matrix] =
+                    [primaries, transfer, matrix].map(|&it| it.into());
+                Some(Colours { primaries, transfer, matrix })
+            }
         }
     }
 

@@ -112,6 +112,27 @@ pub(crate) enum Event {
     Stop { grace: Duration },
 }
 
+/// The answer that a player wants to its request for admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manifest {
+    /// An HLS playlist.
+    Hls,
+    /// A DASH manifest.
+    Dash,
+    /// The address of a progressive MP4 file.
+    File,
+}
+
+impl Manifest {
+    /// How the player will fetch the title.
+    pub(crate) fn format(self) -> DeliveryFormat {
+        match self {
+            Self::Hls | Self::Dash => DeliveryFormat::Segmented,
+            Self::File => DeliveryFormat::Progressive,
+        }
+    }
+}
+
 /// A player's request for admission.
 #[derive(Debug)]
 pub(crate) struct PlayRequest {
@@ -119,7 +140,7 @@ pub(crate) struct PlayRequest {
     pub(crate) presentation: Arc<Presentation>,
     /// The title's name in the request's URL.
     pub(crate) name: String,
-    pub(crate) format: DeliveryFormat,
+    pub(crate) manifest: Manifest,
     /// The longest time that the player waits for its start; zero: it starts now or is refused.
     pub(crate) max_wait: Duration,
     /// The player's present session, which ends if this request is accepted.

@@ -7,6 +7,8 @@
 pub(crate) struct Fragments {
     pub(crate) timescale: u32,
     pub(crate) video: bool,
+    /// The presentation time that the edit list shows first.
+    pub(crate) shown_from: i64,
     /// Duration, size and flags of `trex`.
     defaults: [u32; 3],
 }
@@ -37,7 +39,9 @@ impl Fragments {
         let timescale = u32_at(mdhd, if mdhd[0] == 1 { 20 } else { 12 });
         let video = &find(mdia, b"hdlr")?[8..12] == b"vide";
         let trex = find(find(moov, b"mvex")?, b"trex")?;
-        Some(Self { timescale, video, defaults: [12, 16, 20].map(|at| u32_at(trex, at)) })
+        let shown_from = find(moov, b"trak").map_or(0, shown_from);
+        let defaults = [12, 16, 20].map(|at| u32_at(trex, at));
+        Some(Self { timescale, video, shown_from, defaults })
     }
 
     /// The samples of a media segment.
@@ -107,6 +111,16 @@ fn read_run(trun: &[u8], defaults: [u32; 3], time: &mut u64, samples: &mut Vec<S
             sync: sample_flags & 0x1_0000 == 0,
         });
         *time += u64::from(duration);
+    }
+}
+
+/// The media time of the only edit of a track; zero without an edit list.
+fn shown_from(trak: &[u8]) -> i64 {
+    let Some(elst) = find(trak, b"edts").and_then(|edts| find(edts, b"elst")) else { return 0 };
+    assert_eq!(u32_at(elst, 4), 1, "one edit");
+    match elst[0] {
+        1 => i64::from(u32_at(elst, 16)) << 32 | i64::from(u32_at(elst, 20)),
+        _ => i64::from(u32_at(elst, 12)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
-//! and the skip is counted. Also the rules of RFC 8216 as a check of served playlists ([`hls`]).
+//! and the skip is counted. Also the rules of HLS ([`hls`]) and DASH ([`dash`]) as checks of what
+//! is served.
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
@@ -13,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+pub mod dash;
 mod fragments;
 pub mod hls;
 

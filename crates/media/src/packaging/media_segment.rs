@@ -9,6 +9,7 @@
 //! Media Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit
 //! list, which they apply.
 
+use super::ManifestKind;
 use super::body::{Body, Slice};
 use super::segments::{LduRun, data};
 use super::timeline::{Timeline, ticks};
@@ -20,8 +21,8 @@ use mp4_atom::{
 };
 use std::ops::Range;
 
-/// The initialization segment of a track.
-pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
+/// The initialization segment of a track for one kind of manifest.
+pub(super) fn init(track: &TrackIndex, line: &Timeline, manifest: ManifestKind) -> Vec<u8> {
     let description = &track.description;
     let quicktime = track_boxes::is_quicktime([description]);
     // Only what is decoded and not shown needs an edit; a wait is part of the decode times.
@@ -41,7 +42,11 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
         quicktime,
     };
     let mut out = Vec::new();
-    track_boxes::write_file_type(&mut out, quicktime, &[b"iso6", b"iso5", b"mp41"]);
+    let brands: &[&[u8; 4]] = match manifest {
+        ManifestKind::Dash { cmaf: true } => &[b"iso6", b"iso5", b"mp41", b"cmfc"],
+        _ => &[b"iso6", b"iso5", b"mp41"],
+    };
+    track_boxes::write_file_type(&mut out, quicktime, brands);
     write_box(&mut out, b"moov", |out| {
         track_boxes::write_movie_header(out, 0, TRACK_ID + 1);
         track_boxes::write_track(out, description, &header, |out| {
@@ -56,7 +61,8 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
             write_atom(out, &defaults);
         });
         let priming = shown_from.and_then(|start| u32::try_from(start).ok());
-        if let Some(priming) = priming.filter(|_| description.kind == TrackKind::Audio) {
+        let noted = description.kind == TrackKind::Audio && manifest == ManifestKind::Hls;
+        if let Some(priming) = priming.filter(|_| noted) {
             write_gapless_note(out, priming);
         }
     });
@@ -223,7 +229,8 @@ fn flags(ldu: &Ldu) -> u32 {
 
 /// Writes iTunes' note with the number of priming samples. FFmpeg applies edit lists of AAC in
 /// progressive files only and needs the note in fragmented ones; players that apply the edit list
-/// ignore it.
+/// ignore it. DASH has no note, because FFmpeg's DASH reader opens each segment as a file of its
+/// own and would cut off the priming at the start of each.
 fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
     let zeros = " 00000000".repeat(8);
     let value = format!(" 00000000 {priming:08X} 00000000 0000000000000000{zeros}");

@@ -1,13 +1,13 @@
 //! Packaging: a title in the form that players get, computed from its index alone.
 //!
-//! One stored copy of each track serves HLS with fragmented MP4 and progressive MP4:
+//! One stored copy of each track serves HLS and DASH with fragmented MP4, and progressive MP4:
 //!
 //! ```text
 //!              TitleIndex
 //!                  |  cut (segments), place on the time line (timeline)
 //!              Packaging
 //!        /         |           \
-//!   playlists   init, moof     moov with tables       generated here
+//!   manifests   init, moof     moov with tables       generated here
 //!                  |           /
 //!               stored slices of the tracks' data     fetched by the sender of the Body
 //! ```
@@ -17,6 +17,7 @@
 mod body;
 mod cuts;
 mod excerpt;
+mod manifest;
 mod media_segment;
 mod picture;
 mod playlist;
@@ -41,7 +42,8 @@ use units::{BitRate, ByteCount, MediaTime};
 /// The options of packaging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackagingOptions {
-    /// The length of a segment, as far as key frames allow it.
+    /// The length of a segment, as far as key frames allow it. A title shorter than three of them
+    /// has segments of a third of it, of a second at least.
     pub segment: Duration,
 }
 
@@ -49,6 +51,15 @@ impl Default for PackagingOptions {
     fn default() -> Self {
         Self { segment: DEFAULT_SEGMENT }
     }
+}
+
+/// The kind of manifest that names segments to a player.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ManifestKind {
+    /// HLS playlists.
+    Hls,
+    /// A DASH manifest.
+    Dash { cmaf: bool },
 }
 
 /// The reason why a title cannot be packaged.
@@ -85,6 +96,8 @@ pub struct Packaging {
 #[derive(Debug)]
 struct PackagedTrack {
     segments: Segments,
+    /// The boundaries of the segments in ticks, exactly.
+    boundaries: Vec<u64>,
     init: Arc<[u8]>,
     rates: Rates,
     /// The largest frame rate of video in pictures per 1000 s.
@@ -113,7 +126,7 @@ impl Packaging {
             segment_lines,
             tracks: Vec::new(),
             videos,
-            target: options.segment,
+            target: segment_length(options.segment, duration),
             target_duration: 0,
             duration,
         };
@@ -182,15 +195,31 @@ impl Packaging {
         self.track(track).map(|_| playlist::media(self, track, query))
     }
 
+    /// The DASH manifest for these video tracks, with all audio tracks. Without a video track among
+    /// them: for these audio tracks, or for all if there are none of these either. `query`
+    /// (`?s=TOKEN`, or empty) is appended to each address; it must be valid in XML.
+    pub fn dash_manifest(&self, videos: &[u16], query: &str) -> String {
+        manifest::mpd(self, videos, query)
+    }
+
     /// The number of segments of a track; zero if there is no such track.
     pub fn segment_count(&self, track: u16) -> u32 {
         let count = self.track(track).map_or(0, |track| track.segments.count());
         u32::try_from(count).expect("fewer segments than LDUs")
     }
 
-    /// The initialization segment of a track; `None` if there is no such track.
+    /// The initialization segment of a track for HLS; `None` if there is no such track.
     pub fn init_segment(&self, track: u16) -> Option<Arc<[u8]>> {
         self.track(track).map(|track| track.init.clone())
+    }
+
+    /// The initialization segment of a track for DASH; `None` if there is no such track.
+    pub fn dash_init_segment(&self, track: u16) -> Option<Arc<[u8]>> {
+        self.track(track)?;
+        let i = usize::from(track);
+        let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+        let cmaf = manifest::is_cmaf(self, &[track]);
+        Some(media_segment::init(stored, line, ManifestKind::Dash { cmaf }).into())
     }
 
     /// One media segment: `moof` and `mdat` header, then one stored slice (none if all its LDUs are
@@ -304,12 +333,16 @@ impl Packaging {
         let longest = lengths.max().unwrap_or(0);
         self.target_duration = ((longest + 500_000) / 1_000_000).max(1);
         let pairs = self.index.tracks.iter().zip(&self.segment_lines);
-        let tracks = pairs.zip(segments).map(|((track, line), segments)| PackagedTrack {
-            rates: Rates::of(&track.ldus, &segments, self.target_duration),
-            frame_rate: picture::frame_rate(track),
-            independent: segments::are_independent(&segments, track),
-            init: media_segment::init(track, line).into(),
-            segments,
+        let tracks = pairs.zip(segments).map(|((track, line), segments)| {
+            let boundaries = manifest::boundaries(track, line, &segments);
+            PackagedTrack {
+                rates: Rates::of(track, &segments, &boundaries, self.target_duration),
+                frame_rate: picture::frame_rate(track),
+                independent: segments::are_independent(&segments, track),
+                init: media_segment::init(track, line, ManifestKind::Hls).into(),
+                segments,
+                boundaries,
+            }
         });
         self.tracks = tracks.collect();
     }
@@ -340,6 +373,11 @@ impl Packaging {
         &self.tracks[usize::from(track)].segments
     }
 
+    /// The boundaries of an existing track's segments in its ticks.
+    fn boundaries(&self, track: u16) -> &[u64] {
+        &self.tracks[usize::from(track)].boundaries
+    }
+
     /// The playable video tracks that show the same content, best first.
     fn videos(&self) -> Vec<u16> {
         let playable = |video: &u16| self.track(*video).is_some();
@@ -364,6 +402,12 @@ impl Packaging {
     fn rates(&self, track: u16) -> Rates {
         self.track(track).map(|track| track.rates).unwrap_or_default()
     }
+}
+
+/// The length of the segments of a title: some players fail more often where a playlist has one
+/// segment, which they have to fetch as a whole at once.
+fn segment_length(wanted: Duration, title: Duration) -> Duration {
+    wanted.min((title / 3).max(SHORTEST_SEGMENT))
 }
 
 /// The due time of each piece. `starts` has the offsets and due times of the data's parts, both in
@@ -403,3 +447,5 @@ fn millis(time: MediaTime) -> u32 {
 /// The default length of a segment: long enough for few requests and short enough for a quick
 /// start. Apple's authoring guide allows 6 s, and most services use 2 to 6 s.
 const DEFAULT_SEGMENT: Duration = Duration::from_secs(4);
+/// The shortest length that a short title is divided by: playlists state whole seconds.
+const SHORTEST_SEGMENT: Duration = Duration::from_secs(1);

@@ -55,7 +55,7 @@ pub(super) fn resolution(track: &TrackDescription) -> Option<(u32, u32)> {
 /// `VIDEO-RANGE` by the transfer characteristics (ISO/IEC 23091-2): `None` if they are unspecified
 /// or have no name in HLS, which players take as SDR.
 pub(super) fn video_range(track: &TrackDescription) -> Option<&'static str> {
-    match SampleEntry(&track.sample_entry).transfer_characteristics()? {
+    match SampleEntry(&track.sample_entry).colours()?.transfer {
         1 | 6 | 13 | 14 | 15 => Some("SDR"),
         16 => Some("PQ"),
         18 => Some("HLG"),

@@ -136,7 +136,7 @@ fn label(track: &TrackDescription) -> String {
 }
 
 /// The language tag, if it is valid in quotes.
-fn language_tag(track: &TrackDescription) -> Option<&str> {
+pub(super) fn language_tag(track: &TrackDescription) -> Option<&str> {
     language::tag(&track.language)
         .filter(|tag| tag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
 }
@@ -185,7 +185,7 @@ fn variant(
 
 /// The codec as players know it. Browsers and GStreamer know Opus by its name in lower case, though
 /// its sample entry is `Opus`; all other names are those of the sample entries.
-fn codec(track: &TrackDescription) -> &str {
+pub(super) fn codec(track: &TrackDescription) -> &str {
     if track.codec == "Opus" { "opus" } else { &track.codec }
 }
 

@@ -2,7 +2,7 @@
 
 use super::media_segment;
 use super::segments::Segments;
-use crate::LduIndex;
+use crate::TrackIndex;
 
 /// Bit rates in bits per second, rounded up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,19 +12,35 @@ pub(super) struct Rates {
     pub(super) peak: u64,
     /// The rate of all segments together.
     pub(super) average: u64,
+    /// Microseconds for which a player that receives `peak` must wait before it plays, wherever it
+    /// begins: each segment is then complete when it is shown.
+    pub(super) buffer: u64,
 }
 
 impl Rates {
-    /// The rates of these segments in a playlist with this target duration in seconds.
-    pub(super) fn of(index: &LduIndex, segments: &Segments, target_duration: u64) -> Self {
+    /// The rates of these segments of a track in a playlist with this target duration in seconds.
+    /// `boundaries`: the exact boundaries of the segments in ticks.
+    pub(super) fn of(
+        track: &TrackIndex,
+        segments: &Segments,
+        boundaries: &[u64],
+        target_duration: u64,
+    ) -> Self {
         let sizes: Vec<u64> = (0..segments.count())
             .map(|number| {
                 let parts = segments.parts(number).unwrap_or_default();
-                parts.iter().map(|part| media_segment::size(index, part)).sum()
+                parts.iter().map(|part| media_segment::size(&track.ldus, part)).sum()
             })
             .collect();
         let lengths: Vec<u64> = segments.lengths().collect();
-        Self::of_segments(&sizes, &lengths, target_duration)
+        let scale = u128::from(track.description.timescale.0.max(1));
+        let micros = |ticks: u64| u64::try_from(u128::from(ticks) * 1_000_000 / scale);
+        let exact = boundaries.windows(2).map(|pair| {
+            let [start, end] = [pair[0], pair[1]].map(|at| micros(at).unwrap_or(u64::MAX));
+            end - start
+        });
+        let rates = Self::of_segments(&sizes, &lengths, target_duration);
+        Self { buffer: buffer(&sizes, exact, rates.peak), ..rates }
     }
 
     /// The rates of segments with these sizes in bytes and lengths in microseconds.
@@ -45,8 +61,23 @@ impl Rates {
                 }
             }
         }
-        Self { peak, average }
+        Self { peak, average, buffer: 0 }
     }
+}
+
+/// The longest time in microseconds, over all first segments, by which segments at this rate arrive
+/// later than they are shown.
+fn buffer(sizes: &[u64], lengths: impl Iterator<Item = u64>, rate: u64) -> u64 {
+    // Of all first segments, the one from which this segment arrives latest.
+    let (mut latest, mut most) = (0, 0);
+    for (bytes, length) in sizes.iter().zip(lengths) {
+        let bits = u128::from(*bytes) * 8 * 1_000_000;
+        let arrives = u64::try_from(bits.div_ceil(u128::from(rate.max(1)))).unwrap_or(u64::MAX);
+        latest = arrives.saturating_add(latest);
+        most = most.max(latest);
+        latest = latest.saturating_sub(length);
+    }
+    most
 }
 
 /// Bits per second, rounded up; zero for no time.
@@ -80,8 +111,32 @@ mod tests {
             (&[5], &[0], 1, 0, 0),
         ];
         for (sizes, lengths, target, peak, average) in table {
-            let wanted = Rates { peak: *peak, average: *average };
-            assert_eq!(Rates::of_segments(sizes, lengths, *target), wanted, "{sizes:?}");
+            let rates = Rates::of_segments(sizes, lengths, *target);
+            assert_eq!((rates.peak, rates.average), (*peak, *average), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn a_player_that_waits_for_its_buffer_never_runs_dry() {
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let count = random.usize(1..12);
+            let sizes: Vec<u64> = (0..count).map(|_| random.u64(1..100_000)).collect();
+            let lengths: Vec<u64> = (0..count).map(|_| random.u64(100_000..6_000_000)).collect();
+            let rate = Rates::of_segments(&sizes, &lengths, 4).peak;
+            let buffer = buffer(&sizes, lengths.iter().copied(), rate);
+            let mut needed = 0.0;
+            for first in 0..count {
+                for last in first..count {
+                    let bits = sizes[first..=last].iter().sum::<u64>() * 8;
+                    let arrived = bits as f64 * 1e6 / rate as f64;
+                    let shown = lengths[first..last].iter().sum::<u64>() as f64;
+                    needed = f64::max(needed, arrived - shown);
+                }
+            }
+            // Each segment's time is rounded up.
+            let more = buffer as f64 - needed;
+            assert!((-1e-3..=count as f64).contains(&more), "seed {seed}: {more} us");
         }
     }
 }

@@ -97,7 +97,7 @@ impl Timeline {
 
 /// The number of first decoded pictures among which the first shown one is: no codec reorders
 /// further.
-const REORDERED: usize = 16;
+pub(super) const REORDERED: usize = 16;
 
 /// A decode time as signed ticks; none is near the limit.
 pub(super) fn ticks(decode_time: u64) -> i64 {

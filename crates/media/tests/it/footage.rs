@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::dash::CheckedRepresentation;
 
 /// A directory that is removed when the test succeeds; after a failure it stays for inspection.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -178,22 +179,38 @@ impl Title {
             let playlist = packaging.media_playlist(track, "").unwrap();
             std::fs::write(folder.file(&format!("{track}.m3u8")), playlist).unwrap();
         }
-        self.check_hls(packaging, &folder.0.display().to_string());
+        self.check_manifests(packaging, &folder.0.display().to_string());
         let master = folder.file("master.m3u8");
         std::fs::write(&master, packaging.multivariant_playlist(&videos, "")).unwrap();
         master
     }
 
-    /// Checks the playlists and all that they name by the rules of RFC 8216.
-    pub(crate) fn check_hls(&self, packaging: &Packaging, what: &str) {
+    /// Checks the manifests and all that they name by the rules of RFC 8216 and ISO/IEC 23009-1.
+    pub(crate) fn check_manifests(&self, packaging: &Packaging, what: &str) {
         let videos: Vec<u16> = packaging.offers().iter().map(|offer| offer[0]).collect();
         let multivariant = packaging.multivariant_playlist(&videos, "");
         testkit::hls::check(what, &multivariant, &mut |uri| self.fetch(packaging, uri));
+        self.check_dash(packaging, what, &packaging.dash_manifest(&videos, ""));
+    }
+
+    /// Checks a DASH manifest and all that it names by the rules of ISO/IEC 23009-1.
+    pub(crate) fn check_dash(
+        &self,
+        packaging: &Packaging,
+        what: &str,
+        manifest: &str,
+    ) -> Vec<CheckedRepresentation> {
+        testkit::dash::check(what, manifest, &mut |uri| self.find(packaging, uri))
     }
 
     /// The bytes of a URI of a playlist.
     pub(crate) fn fetch(&self, packaging: &Packaging, uri: &str) -> Vec<u8> {
-        let fetched = match uri.split_once('/') {
+        let found = self.find(packaging, uri);
+        found.unwrap_or_else(|| panic!("a playlist names {uri}, which does not exist"))
+    }
+
+    fn find(&self, packaging: &Packaging, uri: &str) -> Option<Vec<u8>> {
+        match uri.split_once('/') {
             None => uri
                 .strip_suffix(".m3u8")
                 .and_then(|track| packaging.media_playlist(track.parse().ok()?, ""))
@@ -202,12 +219,15 @@ impl Title {
                 let init = track.parse().ok().and_then(|track| packaging.init_segment(track));
                 init.map(|bytes| bytes.to_vec())
             }
+            Some((track, "init-dash.mp4")) => {
+                let init = track.parse().ok().and_then(|track| packaging.dash_init_segment(track));
+                init.map(|bytes| bytes.to_vec())
+            }
             Some((track, segment)) => segment.strip_suffix(".m4s").and_then(|number| {
                 let body = packaging.segment(track.parse().ok()?, number.parse().ok()?)?;
                 Some(self.bytes(&body))
             }),
-        };
-        fetched.unwrap_or_else(|| panic!("a playlist names {uri}, which does not exist"))
+        }
     }
 
     /// Writes the progressive file of all tracks.

@@ -10,5 +10,6 @@ mod excerpts;
 mod footage;
 mod hostile;
 mod index_region;
+mod manifest;
 mod packaging;
 mod playback;

@@ -494,7 +494,7 @@ fn open_groups_are_not_declared_independent() {
     ] {
         let title = read(&remux(&make(&folder, name, encode), "mp4", ""), 1 << 16);
         let packaging = title.packaging(SECOND);
-        title.check_hls(&packaging, name);
+        title.check_manifests(&packaging, name);
         for text in
             [packaging.multivariant_playlist(&[0], ""), packaging.media_playlist(0, "").unwrap()]
         {
@@ -541,4 +541,28 @@ fn a_title_without_media_is_refused_with_the_reason() {
     assert_eq!(refused(TitleKind::Media, vec![pictures(0, |_| 0)]), PackagingError::NoTracks);
     let file = track(TrackKind::File, 1, LduIndex::default());
     assert_eq!(refused(TitleKind::File, vec![file]), PackagingError::File);
+}
+
+#[test]
+fn a_short_title_has_about_three_segments() {
+    // Seconds of the title, with a key frame in each; seconds of the segments.
+    let table: &[(u32, u32, &[u8])] = &[
+        (1, 4, &[1]),
+        (2, 4, &[1, 1]),
+        (3, 4, &[1, 1, 1]),
+        (6, 4, &[2, 2, 2]),
+        (9, 4, &[3, 3, 3]),
+        (11, 4, &[4, 3, 4]),
+        (12, 4, &[4, 4, 4]),
+        (20, 4, &[4; 5]),
+        (6, 1, &[1; 6]),
+    ];
+    for (seconds, segment, wanted) in table {
+        let title = package(vec![pictures(seconds * 25, |_| 9)], SECOND * *segment);
+        let text = title.media_playlist(0, "").unwrap();
+        let playlist: MediaPlaylist = m3u8_rs::parse_media_playlist_res(text.as_bytes()).unwrap();
+        let lengths: Vec<f32> = playlist.segments.iter().map(|segment| segment.duration).collect();
+        let wanted: Vec<f32> = wanted.iter().map(|length| f32::from(*length)).collect();
+        assert_eq!(lengths, wanted, "{seconds} s in segments of {segment} s");
+    }
 }

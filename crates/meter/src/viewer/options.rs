@@ -241,6 +241,8 @@ impl FromStr for Choice {
 pub enum Form {
     /// HLS: `/t/TITLE/master.m3u8`.
     Hls,
+    /// DASH: `/t/TITLE/manifest.mpd`.
+    Dash,
     /// A file: `/t/TITLE.mp4`.
     Progressive,
 }

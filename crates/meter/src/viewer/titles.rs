@@ -53,6 +53,7 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError
     let text = |title: &Value, key| title.get(key).and_then(Value::as_str).map(str::to_owned);
     let (key, before, after) = match form {
         Form::Hls => ("hls", "/t/", "/master.m3u8"),
+        Form::Dash => ("dash", "/t/", "/manifest.mpd"),
         Form::Progressive => ("mp4", "/t/", ".mp4"),
     };
     let references = list.iter().filter(|title| text(title, "kind").is_none_or(|k| k == "media"));
@@ -135,6 +136,7 @@ mod tests {
         ]}"#;
         let read = |form| titles(&url, list.as_bytes(), form).unwrap();
         assert_eq!(read(Form::Hls), ["/t/Ein%20Film/master.m3u8", "/t/x/master.m3u8"]);
+        assert_eq!(read(Form::Dash)[0], "/t/Ein%20Film/manifest.mpd");
         assert_eq!(read(Form::Progressive), ["/t/Ein%20Film.mp4", "/t/a%2Fb%3Fc.mp4"]);
         assert_eq!(titles(&url, b"[\"x\"]", Form::Hls).unwrap(), ["/t/x/master.m3u8"]);
         assert!(titles(&url, b"<html>", Form::Hls).is_err());

@@ -62,7 +62,8 @@ impl Core {
         client: ClientAddress,
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
-        let PlayRequest { title, presentation, name, format, max_wait, replaces } = request;
+        let PlayRequest { title, presentation, name, manifest, max_wait, replaces } = request;
+        let format = manifest.format();
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }

@@ -11,7 +11,7 @@ use crate::console;
 use crate::engine::SessionId;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle};
-use crate::messages::{AdmissionError, PlayRequest};
+use crate::messages::{AdmissionError, Manifest, PlayRequest};
 use crate::metrics;
 use crate::playback_params::{self, BadParameter, PlaybackParams};
 use crate::presentation::Presentation;
@@ -98,10 +98,16 @@ fn decide(
             Err(_) => Response::error(500, "metrics", "the metrics could not be encoded"),
         },
         Route::Health => health(shared),
-        Route::Master { title } => return master(shared, request, title, opened),
+        Route::Master { title } => {
+            return segmented(shared, request, title, Manifest::Hls, opened);
+        }
+        Route::DashManifest { title } => {
+            return segmented(shared, request, title, Manifest::Dash, opened);
+        }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
         Route::Playlist { ref title, .. }
         | Route::Init { ref title, .. }
+        | Route::DashInit { ref title, .. }
         | Route::Segment { ref title, .. } => {
             return of_session(request, &route, find_session(shared, request, title)?);
         }
@@ -112,27 +118,23 @@ fn decide(
 /// The response to an admission request for the title `name`.
 pub(crate) fn admitted(
     name: &str,
-    format: DeliveryFormat,
+    manifest: Manifest,
     result: Result<Arc<PlayerSession>, AdmissionError>,
 ) -> Response {
     match result {
         Ok(session) => {
-            let mut response = match format {
-                DeliveryFormat::Segmented => {
-                    let query = format!("?s={}", session.token);
-                    let packaging = &session.presentation.packaging;
-                    playlist(packaging.multivariant_playlist(&videos(&session), &query))
-                }
-                DeliveryFormat::Progressive => {
-                    // With the token in the URL, all further ranges of the file are of this
-                    // session.
-                    Response::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
-                }
+            let mut response = if manifest == Manifest::File {
+                // With the token in the URL, all further ranges of the file are of this session.
+                Response::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
+            } else {
+                let query = format!("?s={}", session.token);
+                listing(&session.presentation, manifest, &videos(&session), &query)
             };
             if !session.wait.is_zero() {
                 // Browsers show it beside the request (W3C Server Timing), in milliseconds.
                 let field = format!("admission;dur={}", session.wait.as_millis());
-                response.head = response.head.field("Server-Timing", field);
+                let head = response.head.field("Server-Timing", field);
+                response.head = head.field("Timing-Allow-Origin", "*");
             }
             response
         }
@@ -171,10 +173,12 @@ pub(crate) fn open_failed(name: &str, why: &OpenError) -> Response {
     }
 }
 
-fn master(
+/// Answers a request for a manifest of segments: it begins a session.
+fn segmented(
     shared: &Arc<Shared>,
     request: &HttpRequest,
     name: String,
+    manifest: Manifest,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
     let title = open_title(shared, &name, opened)?;
@@ -183,7 +187,7 @@ fn master(
         // A HEAD request begins no session, so nothing is reserved and all offers are listed.
         let offers = presentation.offers(DeliveryFormat::Segmented).iter();
         let videos: Vec<u16> = offers.filter_map(|offer| offer.first().copied()).collect();
-        return Ok(playlist(presentation.packaging.multivariant_playlist(&videos, "")).into());
+        return Ok(listing(&presentation, manifest, &videos, "").into());
     }
     // A manifest that is requested with a session's token goes on in place of that session, with
     // another part or speed.
@@ -191,8 +195,25 @@ fn master(
         Some(TokenLookup::Live(session)) => Some(session.id),
         _ => None,
     };
-    let (format, max_wait) = (DeliveryFormat::Segmented, max_wait(shared, request)?);
-    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
+    let max_wait = max_wait(shared, request)?;
+    Ok(Decision::Admit(PlayRequest { title, presentation, name, manifest, max_wait, replaces }))
+}
+
+/// A manifest that names the segments of these video tracks.
+fn listing(
+    presentation: &Presentation,
+    manifest: Manifest,
+    videos: &[u16],
+    query: &str,
+) -> Response {
+    let packaging = &presentation.packaging;
+    match manifest {
+        Manifest::Dash => {
+            let text = packaging.dash_manifest(videos, query);
+            uncached(Response::new(200, "application/dash+xml", text))
+        }
+        _ => playlist(packaging.multivariant_playlist(videos, query)),
+    }
 }
 
 /// The presentation that a request's parameters describe, or what to do instead.
@@ -252,9 +273,9 @@ fn progressive(
             .field("ETag", etag);
         return Ok(Response::only_head(head, body.len()).into());
     }
-    let (format, max_wait) = (DeliveryFormat::Progressive, max_wait(shared, request)?);
+    let (manifest, max_wait) = (Manifest::File, max_wait(shared, request)?);
     let replaces = None;
-    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
+    Ok(Decision::Admit(PlayRequest { title, presentation, name, manifest, max_wait, replaces }))
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.
@@ -272,11 +293,17 @@ fn of_session(
             let query = format!("?s={}", session.token);
             Ok(packaging.media_playlist(track, &query).map_or_else(not_found, playlist).into())
         }
-        Route::Init { track, .. } => {
-            let bytes = packaging.init_segment(track).ok_or_else(not_found)?;
+        Route::Init { track, .. } | Route::DashInit { track, .. } => {
+            let dash = matches!(route, Route::DashInit { .. });
+            let (kind, bytes) = if dash {
+                ("d", packaging.dash_init_segment(track))
+            } else {
+                ("i", packaging.init_segment(track))
+            };
+            let bytes = bytes.ok_or_else(not_found)?;
             let range = 0..bytes.len();
             let body = [Slice::Generated { bytes, range }].into_iter().collect();
-            let etag = session.title.etag(&format!("i{track}{tag}"));
+            let etag = session.title.etag(&format!("{kind}{track}{tag}"));
             let kind = content_type(&session.title, &[track]);
             ranged(request, Arc::new(body), session, &etag, kind)
         }
@@ -384,7 +411,8 @@ fn find_session(
 ) -> Result<Arc<PlayerSession>, Response> {
     let failed = |status: u16, code: &str, what: &str| {
         let url = format!("/t/{}", escape(name));
-        let message = format!("{what}; begin again at {url}/master.m3u8 or {url}.mp4");
+        let manifests = format!("{url}/master.m3u8, {url}/manifest.mpd or {url}.mp4");
+        let message = format!("{what}; begin again at {manifests}");
         Err(Response::error(status, code, &message))
     };
     let Some(token) = request.query("s") else {
@@ -423,13 +451,18 @@ fn title_list(shared: &Shared) -> Response {
     for title in titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {
         let name = escape(&title.name);
         title.hls = Some(format!("/t/{name}/master.m3u8"));
+        title.dash = Some(format!("/t/{name}/manifest.mpd"));
         title.mp4 = Some(format!("/t/{name}.mp4"));
     }
     Response::json(200, &json!({ "titles": titles }))
 }
 
 fn playlist(text: String) -> Response {
-    let mut response = Response::new(200, "application/vnd.apple.mpegurl", text);
+    uncached(Response::new(200, "application/vnd.apple.mpegurl", text))
+}
+
+/// A response that names a session must not be given to another player.
+fn uncached(mut response: Response) -> Response {
     response.head = response.head.field("Cache-Control", "no-store");
     response
 }
@@ -440,7 +473,7 @@ fn bad_parameter(BadParameter(why): &BadParameter) -> Response {
 
 fn whole_file_only() -> Response {
     let why = "an MP4 file is always the whole title, forwards; use start, stop, skip and a \
-               negative speed with master.m3u8";
+               negative speed with master.m3u8 or manifest.mpd";
     Response::error(400, "whole-file-only", why)
 }
 

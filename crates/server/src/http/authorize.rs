@@ -35,13 +35,16 @@ pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Op
 fn needed(route: &Route, of_session: bool) -> Option<Access<'_>> {
     match route {
         Route::Progressive { .. } if of_session => None,
-        Route::Master { title } | Route::Progressive { title } => Some(Access::Title(title)),
+        Route::Master { title } | Route::DashManifest { title } | Route::Progressive { title } => {
+            Some(Access::Title(title))
+        }
         Route::Titles => Some(Access::TitleList),
         Route::Sessions | Route::Status | Route::Metrics => Some(Access::Server),
         // The page holds no data; a load balancer asks for the health.
         Route::Root | Route::Console(_) | Route::Health => None,
         Route::Playlist { .. }
         | Route::Init { .. }
+        | Route::DashInit { .. }
         | Route::Segment { .. }
         | Route::Session { .. } => None,
     }

@@ -4,7 +4,7 @@
 
 use super::request::{HttpRequest, Method};
 use super::transfer::Transfer;
-use crate::layout::DeliveryFormat;
+use crate::messages::Manifest;
 use crate::sessions::PlayerSession;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(super) enum PendingAnswer {
     /// The opener's, for a title, a file or a presentation.
     Opener,
     /// The core's verdict on an admission request.
-    Admission { title: String, format: DeliveryFormat },
+    Admission { title: String, manifest: Manifest },
     /// The core's list of sessions.
     SessionList,
 }

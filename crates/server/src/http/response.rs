@@ -22,6 +22,8 @@ impl Head {
         let date = http_date(SystemTime::now());
         write!(text, "HTTP/1.1 {status} {}\r\nDate: {date}\r\n", reason(status)).ok();
         text.push_str("Server: tenuto\r\nAccess-Control-Allow-Origin: *\r\n");
+        // Without it pages of other origins see no `Retry-After`, `Content-Range` or `ETag`.
+        text.push_str("Access-Control-Expose-Headers: *\r\n");
         Self { status, text }
     }
 

@@ -21,10 +21,14 @@ pub(crate) enum Route {
     Health,
     /// `/t/TITLE/master.m3u8`: the admission request of an HLS player.
     Master { title: String },
+    /// `/t/TITLE/manifest.mpd`: the admission request of a DASH player.
+    DashManifest { title: String },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
     Playlist { title: String, track: u16 },
-    /// `/t/TITLE/N/init.mp4?s=TOKEN`
+    /// `/t/TITLE/N/init.mp4?s=TOKEN`: for HLS.
     Init { title: String, track: u16 },
+    /// `/t/TITLE/N/init-dash.mp4?s=TOKEN`
+    DashInit { title: String, track: u16 },
     /// `/t/TITLE/N/K.m4s?s=TOKEN`
     Segment { title: String, track: u16, number: u32 },
     /// `/t/TITLE/session?s=TOKEN`: a session, to be ended.
@@ -48,12 +52,16 @@ impl Route {
             ["healthz"] => Self::Health,
             ["t", name] => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
             ["t", name, "master.m3u8"] => Self::Master { title: title(name)? },
+            ["t", name, "manifest.mpd"] => Self::DashManifest { title: title(name)? },
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["t", name, file] => {
                 Self::Playlist { title: title(name)?, track: number(file.strip_suffix(".m3u8")?)? }
             }
             ["t", name, track, "init.mp4"] => {
                 Self::Init { title: title(name)?, track: number(track)? }
+            }
+            ["t", name, track, "init-dash.mp4"] => {
+                Self::DashInit { title: title(name)?, track: number(track)? }
             }
             ["t", name, track, file] => Self::Segment {
                 title: title(name)?,
@@ -97,6 +105,9 @@ mod tests {
         assert_eq!(route("t/film/master.m3u8"), Some(Route::Master { title: film() }));
         assert_eq!(route("t/film/0.m3u8"), Some(Route::Playlist { title: film(), track: 0 }));
         assert_eq!(route("t/film/1/init.mp4"), Some(Route::Init { title: film(), track: 1 }));
+        assert_eq!(route("t/film/manifest.mpd"), Some(Route::DashManifest { title: film() }));
+        let init = Route::DashInit { title: film(), track: 1 };
+        assert_eq!(route("t/film/1/init-dash.mp4"), Some(init));
         assert_eq!(route("t/film/session"), Some(Route::Session { title: film() }));
         let segment = Route::Segment { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/17.m4s"), Some(segment));

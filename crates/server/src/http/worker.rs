@@ -230,8 +230,8 @@ impl Worker {
             Decision::Admit(play) => {
                 let Some(connection) = self.connections.get(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
-                let (title, format) = (play.name.clone(), play.format);
-                let pending = PendingAnswer::Admission { title, format };
+                let (title, manifest) = (play.name.clone(), play.manifest);
+                let pending = PendingAnswer::Admission { title, manifest };
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: play });
             }

@@ -44,6 +44,7 @@ impl From<&store::TitleRecord> for ListedTitle {
             // Known to the library only, which adds copies and URLs for the titles that it serves.
             copies: None,
             hls: None,
+            dash: None,
             mp4: None,
         }
     }

@@ -77,6 +77,9 @@ pub struct ListedTitle {
     /// URL of the HLS playlist, relative to the server; only in a server's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hls: Option<String>,
+    /// URL of the DASH manifest, relative to the server; only in a server's list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dash: Option<String>,
     /// URL of the MP4 file, relative to the server; only in a server's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mp4: Option<String>,

@@ -102,7 +102,7 @@ fn titles_are_listed_with_their_urls() {
     let title = &titles["titles"][0];
     assert_eq!(title["name"], "film");
     assert_eq!(title["tracks"], 2);
-    for key in ["hls", "mp4"] {
+    for key in ["hls", "dash", "mp4"] {
         let path = title[key].as_str().unwrap();
         assert_eq!(serving.client().get_following(path).1.status, 200, "{path}");
     }

@@ -70,7 +70,7 @@ fn head_and_options_requests_reserve_nothing() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let mut client = serving.client();
-    for path in ["/t/film.mp4", "/t/film/master.m3u8"] {
+    for path in ["/t/film.mp4", "/t/film/master.m3u8", "/t/film/manifest.mpd"] {
         let head = client.request("HEAD", path, &[]);
         assert_eq!(head.status, 200, "{path}");
         assert!(head.field("content-length").unwrap().parse::<u64>().unwrap() > 0);
@@ -78,6 +78,12 @@ fn head_and_options_requests_reserve_nothing() {
     let options = client.request("OPTIONS", "/t/film.mp4", &[("Origin", "http://elsewhere")]);
     assert_eq!(options.status, 204);
     assert!(options.field("access-control-allow-headers").unwrap().contains("Range"));
+    for path in ["/titles", "/t/film/manifest.mpd", "/t/none.mp4"] {
+        let response = client.request("HEAD", path, &[("Origin", "http://elsewhere")]);
+        for field in ["access-control-allow-origin", "access-control-expose-headers"] {
+            assert_eq!(response.field(field), Some("*"), "{path}");
+        }
+    }
     assert_eq!(serving.status("/admitted"), 0);
 }
 

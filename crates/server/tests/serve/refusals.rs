@@ -93,7 +93,7 @@ fn a_client_that_plays_none_of_its_sessions_gets_no_more_of_them() {
     };
     let sessions: Vec<String> = (0..3).map(|_| begin(&mut client)).collect();
     let mut another = serving.client();
-    for path in ["/t/film.mp4", "/t/film/master.m3u8"] {
+    for path in ["/t/film.mp4", "/t/film/master.m3u8", "/t/film/manifest.mpd"] {
         let refused = another.get(path);
         assert_eq!((refused.status, &*refused.error()), (429, "too-many-unplayed"), "{path}");
         let said = refused.text();

@@ -41,6 +41,8 @@ fn titles_list_and_views_are_opened_by_the_tokens_that_allow_them() {
         (master, &other, 403, "token-not-allowed"),
         (master, &viewer, 200, ""),
         (master, &operator, 200, ""),
+        ("/t/film/manifest.mpd", "", 401, "token-missing"),
+        ("/t/film/manifest.mpd", &viewer, 200, ""),
         ("/t/film.mp4", "", 401, "token-missing"),
         ("/t/film.mp4", &viewer, 307, ""),
         ("/t/none/master.m3u8", "", 401, "token-missing"),

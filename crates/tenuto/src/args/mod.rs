@@ -104,9 +104,10 @@ pub(crate) enum RootCommand {
     Check(CheckArgs),
     /// Serve titles to players over HTTP.
     ///
-    /// Serves every title as HLS (http://ADDRESS/t/TITLE/master.m3u8) and as one MP4 file
-    /// (http://ADDRESS/t/TITLE.mp4), with a page to watch them at http://ADDRESS/console/. A viewer
-    /// for whom there is no capacity is refused with 503, Retry-After and the reason.
+    /// Serves every title as HLS (http://ADDRESS/t/TITLE/master.m3u8), as DASH
+    /// (http://ADDRESS/t/TITLE/manifest.mpd) and as one MP4 file (http://ADDRESS/t/TITLE.mp4), with
+    /// a page to watch them at http://ADDRESS/console/. A viewer for whom there is no capacity is
+    /// refused with 503, Retry-After and the reason.
     ///
     /// Runs until SIGINT or SIGTERM; then admits no new viewers and ends when the last viewer has
     /// left, at the latest after --grace. A second signal ends it at once. While it runs, the other

@@ -72,9 +72,10 @@ pub(crate) struct ServeArgs {
     /// never.
     #[arg(long, default_value = "168h", value_parser = parse_duration, value_name = "AGE")]
     pub(crate) recalibrate_after: Duration,
-    /// Length of an HLS segment.
+    /// Length of a segment of HLS and DASH.
     ///
-    /// Segments begin at key frames, so lengths vary with their distance.
+    /// Segments begin at key frames, so lengths vary with their distance. A title shorter than
+    /// three segments is divided into three, of a second at least.
     #[arg(long, default_value = "4s", value_parser = parse_duration)]
     pub(crate) segment: Duration,
     /// Slow each store down to this rate.
@@ -207,6 +208,7 @@ pub(crate) struct PlayArgs {
     /// How a server's titles are played.
     #[arg(long, default_value = "hls", value_parser = words([
         ("hls", "playlists and segments", Form::Hls),
+        ("dash", "a manifest and segments", Form::Dash),
         ("mp4", "one file, with byte ranges", Form::Progressive),
     ]))]
     pub(crate) form: Form,

@@ -1,4 +1,4 @@
-//! Headless Chromium: hls.js, and progressive MP4 by itself.
+//! Headless Chromium: hls.js, dash.js, Shaka, and progressive MP4 by itself.
 //!
 //! The browser's page is served by this test from an origin of its own, as an operator's page
 //! would be; it plays each title to its end and posts what became of it.
@@ -34,10 +34,10 @@ fn chromium_plays_what_it_can_and_says_what_it_cannot() {
 /// What is played, and what the page says of it.
 pub(crate) struct Row<'a> {
     pub(crate) title: &'a str,
-    /// `hls` by hls.js, `mp4` by the browser itself.
+    /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `mp4` by the browser itself.
     pub(crate) way: &'static str,
     pub(crate) url: String,
-    /// Whether hls.js may report a stall and play on.
+    /// Whether the player may report a stall and play on.
     pub(crate) may_stall: bool,
     pub(crate) said: String,
 }
@@ -49,7 +49,14 @@ pub(crate) fn assert_played(dir: &TestDir, rows: &[Row<'_>]) {
         write!(script, "[\"{title} by {way}\",\"{way}\",\"{url}\",{may_stall}],")
             .expect("into memory");
     }
-    let said = in_chromium(dir, &PAGE.replace("ROWS", &script));
+    let loads = |name: &str| rows.iter().any(|row| name.starts_with(row.way));
+    let scripts: String = SCRIPTS
+        .iter()
+        .filter(|(name, _)| loads(name))
+        .map(|(name, _)| format!("<script src=\"/{name}\"></script>"))
+        .collect();
+    let page = PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &script);
+    let said = in_chromium(dir, &page);
     let said: Vec<&str> = said.lines().collect();
     let wanted: Vec<String> =
         rows.iter().map(|row| format!("{} by {}: {}", row.title, row.way, row.said)).collect();
@@ -127,13 +134,12 @@ fn answer(mut stream: TcpStream, page: &str) -> Option<String> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    let script = if request.contains(" /hls.js") {
-        let path =
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../../console/node_modules/hls.js/dist/hls.js");
-        Some(std::fs::read_to_string(path).expect("hls.js is there (`make deps`)"))
-    } else {
-        None
-    };
+    let script = SCRIPTS.iter().find(|(name, _)| request.contains(&format!(" /{name} ")));
+    let script = script.map(|(name, path)| {
+        let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console/node_modules/");
+        std::fs::read_to_string(format!("{modules}{path}"))
+            .unwrap_or_else(|error| panic!("{name} is not there ({error}): run `make deps`"))
+    });
     let (kind, content) = match &script {
         Some(script) => ("text/javascript", script.as_str()),
         None => ("text/html", page),
@@ -147,25 +153,73 @@ fn answer(mut stream: TcpStream, page: &str) -> Option<String> {
     request.starts_with("POST").then(|| String::from_utf8_lossy(&body).into_owned())
 }
 
+/// The players, by their names in the page. Shaka's own build for tests is the one that warns.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("hls.js", "hls.js/dist/hls.js"),
+    ("dash.js", "dashjs/dist/modern/umd/dash.all.min.js"),
+    ("shaka.js", "shaka-player/dist/shaka-player.compiled.debug.js"),
+];
+
 /// For all rows together.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Four times as fast as the film: pictures that are skipped for it are counted all the same.
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
-<script src="/hls.js"></script>
 <script>
+// Players write their warnings to the console, by functions that they take when they are loaded.
+const warned = new Set();
+// Shaka says this of every title in two languages.
+const harmless = 'Rejecting variant - not compatible with root.';
+for (const kind of ['warn', 'error']) console[kind] = (...words) => warned.add(words.join(' '));
+</script>
+SCRIPTS
+<script>
+// Each begins to play and returns what ends it. `on.error(what, fatal)`, `on.ready()`.
+const players = {
+  hls(video, url, on) {
+    const hls = new Hls();
+    hls.on(Hls.Events.ERROR, (_, data) => on.error(data.details, data.fatal));
+    hls.on(Hls.Events.MANIFEST_PARSED, on.ready);
+    hls.loadSource(url);
+    hls.attachMedia(video);
+    return () => hls.destroy();
+  },
+  dash(video, url, on) {
+    const player = dashjs.MediaPlayer().create(), events = dashjs.MediaPlayer.events;
+    const logLevel = dashjs.Debug.LOG_LEVEL_WARNING;
+    player.updateSettings({ debug: { logLevel, dispatchEvent: true } });
+    player.on(events.LOG, log => { if (log.level <= logLevel) on.error(log.message, false); });
+    player.on(events.ERROR, event => on.error(event.error.message, true));
+    player.on(events.CAN_PLAY, on.ready);
+    player.initialize(video, url, false);
+    return () => player.destroy();
+  },
+  shaka(video, url, on) {
+    shaka.log.setLevel(shaka.log.Level.WARNING);
+    const player = new shaka.Player(), failed = error => on.error(`code ${error.code}`, true);
+    player.addEventListener('error', event => failed(event.detail));
+    player.attach(video).then(() => player.load(url)).then(on.ready, failed);
+    return () => player.destroy();
+  },
+  mp4(video, url, on) {
+    video.onerror = () => on.error(`error ${video.error.code}`, true);
+    video.src = url;
+    on.ready();
+    return () => {};
+  },
+};
 function play([title, way, url, mayStall]) {
   return new Promise(resolve => {
     const video = document.createElement('video');
-    const errors = [], hls = way === 'hls' ? new Hls() : null;
-    let over = false;
+    const errors = [];
+    let over = false, stop = () => {};
     video.muted = true;
     document.getElementById('stage').append(video);
     const done = how => {
       if (over) return;
       over = true;
       clearTimeout(giveUp);
-      if (hls) hls.destroy();
+      stop();
       video.remove();
       resolve(`${title}: ${how}`);
     };
@@ -179,19 +233,13 @@ function play([title, way, url, mayStall]) {
       video.playbackRate = video.defaultPlaybackRate = 4;
       video.play().catch(() => {});
     };
-    if (hls) {
-      hls.on(Hls.Events.ERROR, (_, data) => {
-        if (!mayStall || data.details !== 'bufferStalledError') errors.push(data.details);
-        if (data.fatal) done(`refused, ${data.details}`);
-      });
-      hls.on(Hls.Events.MANIFEST_PARSED, start);
-      hls.loadSource(url);
-      hls.attachMedia(video);
-    } else {
-      video.onerror = () => done(`refused, error ${video.error.code}`);
-      video.src = url;
-      start();
-    }
+    stop = players[way](video, url, {
+      ready: start,
+      error(what, fatal) {
+        if (!mayStall || what !== 'bufferStalledError') errors.push(what);
+        if (fatal) done(`refused, ${what}`);
+      },
+    });
   });
 }
 (async () => {
@@ -201,6 +249,8 @@ function play([title, way, url, mayStall]) {
   };
   let next = 0;
   await Promise.all([player(), player(), player(), player()]);
+  warned.delete(harmless);
+  for (const words of warned) said.push(`warning: ${words}`);
   await fetch('/result', { method: 'POST', body: said.join('\n') });
 })();
 </script>"#;

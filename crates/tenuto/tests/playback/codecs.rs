@@ -4,7 +4,7 @@
 //! Where a container or FFmpeg's reader of it cannot say what the source says, FFmpeg's own remux
 //! of the same source is the witness: what is decoded from it must differ in just the same way.
 
-use crate::framemd5::{self, Frames};
+use crate::framemd5::{self, Frames, sorted};
 use crate::program::TestDir;
 use crate::rules;
 
@@ -245,12 +245,6 @@ fn encode(film: &Film) -> Vec<&'static str> {
     }
     args.push("-shortest");
     args
-}
-
-// Containers order streams as they like.
-fn sorted(mut streams: Vec<Frames>) -> Vec<Frames> {
-    streams.sort_by(|a, b| b.kind.cmp(&a.kind));
-    streams
 }
 
 // FFmpeg ends PCM with a chunk in which it gathers what is left.

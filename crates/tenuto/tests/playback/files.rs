@@ -43,6 +43,11 @@ impl TestDir {
             let args: Vec<&str> = copy.into_iter().chain(words.split(' ')).collect();
             return self.encode(&name("own.m3u8"), &args);
         }
+        if way == "dash" {
+            let words = "-f dash -seg_duration 1";
+            let args: Vec<&str> = copy.into_iter().chain(words.split(' ')).collect();
+            return self.encode(&name("own.mpd"), &args);
+        }
         // QuickTime holds all that MP4 does not, and the other way round.
         let mp4 = ["-f", "mp4"];
         let args: Vec<&str> = copy.into_iter().chain(mp4).collect();
@@ -81,6 +86,11 @@ impl Served {
 
     /// The body of a response, which must be 200.
     pub(crate) fn get(&self, path: &str) -> Vec<u8> {
+        self.find(path).unwrap_or_else(|head| panic!("{path}: {head}"))
+    }
+
+    /// The body of a response of 200, or the head of another.
+    pub(crate) fn find(&self, path: &str) -> Result<Vec<u8>, String> {
         let address = self.origin.strip_prefix("http://").expect("plain HTTP");
         let mut stream = TcpStream::connect(address).expect("the server accepts connections");
         // HTTP/1.0: the server closes the connection after the body.
@@ -89,7 +99,9 @@ impl Served {
         stream.read_to_end(&mut response).expect("a response");
         let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
         let head = String::from_utf8_lossy(&response[..end]).into_owned();
-        assert!(head.split(' ').nth(1) == Some("200"), "{path}: {head}");
-        response.split_off(end + 4)
+        if head.split(' ').nth(1) != Some("200") {
+            return Err(head);
+        }
+        Ok(response.split_off(end + 4))
     }
 }

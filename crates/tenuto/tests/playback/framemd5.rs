@@ -28,6 +28,12 @@ impl Frames {
     }
 }
 
+/// Streams in one order, video first: containers order them as they like.
+pub(crate) fn sorted(mut streams: Vec<Frames>) -> Vec<Frames> {
+    streams.sort_by(|a, b| b.kind.cmp(&a.kind));
+    streams
+}
+
 /// Decodes every video and audio stream of `input`.
 ///
 /// Panics with FFmpeg's own words if it complains at all: a warning while playing is a failure.

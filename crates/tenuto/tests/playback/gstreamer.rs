@@ -36,12 +36,17 @@ fn gstreamer_plays_what_ffmpeg_reads_in_the_source() {
 
 /// Plays to the end without a warning; decoded pictures and sound as raw bytes.
 pub(crate) fn play(dir: &TestDir, address: &str) -> (Vec<u8>, Vec<u8>) {
+    play_by(dir, "playbin", address)
+}
+
+/// As [`play`], by another of GStreamer's players.
+pub(crate) fn play_by(dir: &TestDir, player: &str, address: &str) -> (Vec<u8>, Vec<u8>) {
     let (pictures, sound) = (dir.at("pictures.raw"), dir.at("sound.raw"));
     for path in [&pictures, &sound] {
         std::fs::write(path, "").expect("a file in the test's folder");
     }
     let output = Command::new("timeout")
-        .args(["60", "gst-launch-1.0", "-m", "playbin"])
+        .args(["60", "gst-launch-1.0", "-m", player])
         .arg(format!("uri={address}"))
         .arg(format!("video-sink=filesink location={pictures}"))
         .arg(format!(
@@ -63,7 +68,7 @@ pub(crate) fn play(dir: &TestDir, address: &str) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// The source's pictures, decoded by FFmpeg, in the layout that GStreamer gives them.
-fn pictures_of_source(film: &Film, source: &str) -> Vec<u8> {
+pub(crate) fn pictures_of_source(film: &Film, source: &str) -> Vec<u8> {
     if film.layout.is_empty() {
         return Vec::new();
     }

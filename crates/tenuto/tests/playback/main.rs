@@ -1,7 +1,8 @@
 //! What comes out is what went in: films of every codec and container that Tenuto takes, decoded
-//! again from HLS, from progressive MP4 and from an export, by players that are not ours.
+//! again from HLS, DASH, from progressive MP4 and from an export, by players that are not ours.
 //!
-//! Black box: the `tenuto` program, FFmpeg, GStreamer, mpv, VLC, and hls.js in Chromium. Films are
+//! Black box: the `tenuto` program, FFmpeg, GStreamer, mpv, VLC, and hls.js, dash.js and Shaka in
+//! Chromium. Films are
 //! made here with FFmpeg, small enough that the whole runs in minutes. Run one row again with
 //! `cargo test -p tenuto --test playback NAME`.
 
@@ -9,6 +10,7 @@ mod chromium;
 mod codecs;
 mod colours;
 mod console;
+mod dash;
 mod desktop;
 mod devtools;
 mod files;

@@ -2,7 +2,7 @@
 //! from everything that comes out, they are what they were.
 
 use crate::chromium::{Row, assert_played};
-use crate::framemd5::{self, Frames};
+use crate::framemd5::{self, sorted};
 use crate::program::TestDir;
 use crate::rules;
 
@@ -165,11 +165,6 @@ const SHORTHAND: &[(&str, &str)] = &[
     ("X264", "-c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -g 12 -pix_fmt yuv420p"),
     ("INTERLACED", "-vf fps=50,tinterlace=interleave_top"),
 ];
-
-fn sorted(mut streams: Vec<Frames>) -> Vec<Frames> {
-    streams.sort_by(|a, b| b.kind.cmp(&a.kind));
-    streams
-}
 
 // Matroska rounds times to a millisecond.
 const TOLERANCE_MS: i64 = 2;

@@ -39,12 +39,12 @@ impl Worker {
                 ConnectionState::Waiting(
                     exchange,
                     _,
-                    PendingAnswer::Admission { title, format },
+                    PendingAnswer::Admission { title, manifest },
                 ) => {
                     if let Ok(session) = &result {
                         self.note_session(id, session);
                     }
-                    let response = answer::admitted(&title, format, result);
+                    let response = answer::admitted(&title, manifest, result);
                     return self.send_response(id, exchange, response);
                 }
                 state => connection.state = state,

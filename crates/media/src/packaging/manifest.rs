@@ -1,0 +1,340 @@
+//! The DASH manifest (ISO/IEC 23009-1, type `static`), written directly because it has few kinds of
+//! elements.
+//!
+//! ```text
+//! MPD ─ Period ─ AdaptationSet   video of one codec and one colour space ─ Representation ...
+//!              ─ AdaptationSet   an audio track                          ─ Representation
+//!                                  └ SegmentTemplate ─ SegmentTimeline: N/0.m4s, N/1.m4s, ...
+//! ```
+//! The media segments are those of HLS. Times are in the ticks of each track, so that none is
+//! rounded. Addresses are relative; the caller's query is appended to each.
+
+use super::segments::{LduRun, Segments};
+use super::timeline::{REORDERED, Timeline, nearest, ticks};
+use super::{Packaging, picture, playlist, track_boxes};
+use crate::codec::{Colours, SampleEntry};
+use crate::{TrackIndex, TrackKind};
+use std::fmt::Write;
+use std::time::Duration;
+use units::MediaTime;
+
+/// The manifest for the given video tracks with all audio tracks; without video tracks, for the
+/// given audio tracks, or for all.
+pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
+    let sets = sets(packaging, wanted);
+    let all: Vec<u16> = sets.iter().flatten().copied().collect();
+    let longest = all.iter().flat_map(|&track| packaging.segments(track).lengths()).max();
+    // Of the segments: a title's own duration has no pictures that an edit list hides.
+    let end = all.iter().map(|&track| packaging.segments(track).end()).max();
+    let buffer = all.iter().map(|&track| packaging.rates(track).buffer).max();
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    line(
+        &mut text,
+        format_args!(
+            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"static\" profiles=\"{}\" \
+             mediaPresentationDuration=\"{}\" maxSegmentDuration=\"{}\" minBufferTime=\"{}\">",
+            if is_cmaf(packaging, &all) { LIVE_AND_CMAF } else { LIVE },
+            time(end.unwrap_or_default().since_start()),
+            time(Duration::from_micros(longest.unwrap_or(0))),
+            time(Duration::from_micros(buffer.unwrap_or(0))),
+        ),
+    );
+    line(&mut text, format_args!("<Period id=\"0\" start=\"PT0S\">"));
+    for (id, set) in sets.iter().enumerate() {
+        adaptation_set(&mut text, packaging, id, set, query);
+    }
+    text.push_str("</Period>\n</MPD>\n");
+    text
+}
+
+/// The tracks of each adaptation set: video tracks by codec and colours, best first; then each
+/// audio track, the default one first.
+fn sets(packaging: &Packaging, wanted: &[u16]) -> Vec<Vec<u16>> {
+    let (heard, shown): (Vec<u16>, Vec<u16>) = wanted
+        .iter()
+        .filter(|&&track| packaging.track(track).is_some())
+        .partition(|&&track| packaging.description(track).kind == TrackKind::Audio);
+    let alike = |track: u16| {
+        let track = packaging.description(track);
+        (track.codec.split('.').next(), SampleEntry(&track.sample_entry).colours())
+    };
+    let mut sets: Vec<Vec<u16>> = Vec::new();
+    for video in shown {
+        match sets.iter_mut().find(|set| alike(set[0]) == alike(video)) {
+            Some(set) => set.push(video),
+            None => sets.push(vec![video]),
+        }
+    }
+    let all = packaging.audio_tracks();
+    let mut audios = if sets.is_empty() && !heard.is_empty() { heard } else { all };
+    audios.sort_by_key(|&audio| Some(audio) != packaging.default_audio());
+    sets.extend(audios.into_iter().map(|audio| vec![audio]));
+    sets
+}
+
+/// Whether these tracks are tracks by CMAF (ISO/IEC 23000-19), which has neither QuickTime's sample
+/// entries nor segments that depend on the one before.
+pub(super) fn is_cmaf(packaging: &Packaging, tracks: &[u16]) -> bool {
+    !track_boxes::is_quicktime(tracks.iter().map(|&track| packaging.description(track)))
+        && tracks.iter().all(|&track| packaging.is_independent(track))
+}
+
+fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u16], query: &str) {
+    let first = packaging.description(set[0]);
+    let sound = first.kind == TrackKind::Audio;
+    let kind = if sound { "audio" } else { "video" };
+    let mut attributes = format!("id=\"{id}\" contentType=\"{kind}\" mimeType=\"{kind}/mp4\"");
+    if let Some(tag) = playlist::language_tag(first) {
+        let _ = write!(attributes, " lang=\"{tag}\"");
+    }
+    // Tracks may have different ticks.
+    let times = |track: u16| -> Vec<MediaTime> {
+        let scale = packaging.description(track).timescale;
+        let at = |tick: &u64| MediaTime::from_ticks(ticks(*tick), scale);
+        packaging.boundaries(track).iter().map(at).collect()
+    };
+    let starts: Vec<Vec<MediaTime>> = set.iter().map(|&track| times(track)).collect();
+    if starts.windows(2).all(|pair| pair[0] == pair[1]) {
+        attributes.push_str(" segmentAlignment=\"true\"");
+    }
+    // A segment that begins with a key frame, and with a picture that is shown before it, has
+    // stream access point type 3; other dependent segments may have none.
+    if set.iter().all(|&track| packaging.is_independent(track)) {
+        attributes.push_str(" startWithSAP=\"1\"");
+    }
+    if !sound {
+        let sizes: Vec<(u32, u32)> = set
+            .iter()
+            .filter_map(|&video| picture::resolution(packaging.description(video)))
+            .collect();
+        if let (Some(width), Some(height)) =
+            (sizes.iter().map(|size| size.0).max(), sizes.iter().map(|size| size.1).max())
+        {
+            let _ = write!(attributes, " maxWidth=\"{width}\" maxHeight=\"{height}\"");
+        }
+    }
+    line(text, format_args!("<AdaptationSet {attributes}>"));
+    if sound {
+        described_audio(text, packaging, set[0]);
+    } else if let Some(colours) = SampleEntry(&first.sample_entry).colours() {
+        described_colours(text, colours);
+    }
+    for &track in set {
+        representation(text, packaging, track, query);
+    }
+    line(text, format_args!("</AdaptationSet>"));
+}
+
+/// Writes the channels, the name and the role of an audio track.
+fn described_audio(text: &mut String, packaging: &Packaging, audio: u16) {
+    let track = packaging.description(audio);
+    if let Some(layout) = usual_layout(track.channels) {
+        let scheme = "urn:mpeg:mpegB:cicp:ChannelConfiguration";
+        property(text, "AudioChannelConfiguration", scheme, layout);
+    }
+    let title: String = track.title.trim().chars().filter(|c| !c.is_control()).collect();
+    if !title.is_empty() {
+        line(text, format_args!("<Label>{}</Label>", escape(&title)));
+    }
+    let main = Some(audio) == packaging.default_audio();
+    line(
+        text,
+        format_args!(
+            "<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{}\"/>",
+            if main { "main" } else { "alternate" }
+        ),
+    );
+}
+
+/// `ChannelConfiguration` by ISO/IEC 23091-3 of the usual layout with this many channels: mono,
+/// stereo, 3.0, 4.0, 5.0, 5.1, 7.1.
+fn usual_layout(channels: u16) -> Option<u16> {
+    match channels {
+        1..=6 => Some(channels),
+        8 => Some(12),
+        _ => None,
+    }
+}
+
+/// Writes the colours that are known, by ISO/IEC 23091-2. A player that cannot show PQ or HLG must
+/// not select it, so there they are essential.
+fn described_colours(text: &mut String, colours: Colours) {
+    let name = if matches!(colours.transfer, PQ | HLG) {
+        "EssentialProperty"
+    } else {
+        "SupplementalProperty"
+    };
+    for (scheme, value) in [
+        ("urn:mpeg:mpegB:cicp:ColourPrimaries", colours.primaries),
+        ("urn:mpeg:mpegB:cicp:TransferCharacteristics", colours.transfer),
+        ("urn:mpeg:mpegB:cicp:MatrixCoefficients", colours.matrix),
+    ] {
+        if value != UNSPECIFIED {
+            property(text, name, scheme, value);
+        }
+    }
+}
+
+fn representation(text: &mut String, packaging: &Packaging, number: u16, query: &str) {
+    let track = packaging.description(number);
+    let codec = escape(playlist::codec(track));
+    let bandwidth = packaging.rates(number).peak;
+    let mut attributes = format!("id=\"{number}\" codecs=\"{codec}\" bandwidth=\"{bandwidth}\"");
+    if track.kind == TrackKind::Video {
+        if let Some((width, height)) = picture::resolution(track) {
+            let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
+        }
+        if let Some(rate) = packaging.track(number).and_then(|track| track.frame_rate) {
+            let _ = write!(attributes, " frameRate=\"{}\"", frame_rate(rate));
+        }
+    } else if track.sample_rate > 0 {
+        let _ = write!(attributes, " audioSamplingRate=\"{}\"", track.sample_rate);
+    }
+    line(text, format_args!("<Representation {attributes}>"));
+    line(
+        text,
+        format_args!(
+            "<SegmentTemplate timescale=\"{}\" startNumber=\"0\" \
+             initialization=\"$RepresentationID$/{INIT}{query}\" \
+             media=\"$RepresentationID$/$Number$.m4s{query}\">",
+            track.timescale.0
+        ),
+    );
+    timeline(text, packaging.boundaries(number));
+    text.push_str("</SegmentTemplate>\n</Representation>\n");
+}
+
+/// Writes the segments between these boundaries in ticks, runs of equal length as one element.
+fn timeline(text: &mut String, boundaries: &[u64]) {
+    line(text, format_args!("<SegmentTimeline>"));
+    let lengths: Vec<u64> = boundaries.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for (number, run) in lengths.chunk_by(|a, b| a == b).enumerate() {
+        // Later runs begin where the one before ends.
+        let start = boundaries.first().filter(|_| number == 0);
+        let start = start.map_or_else(String::new, |start| format!(" t=\"{start}\""));
+        let repeated = run.len() - 1;
+        let repeated = if repeated > 0 { format!(" r=\"{repeated}\"") } else { String::new() };
+        line(text, format_args!("<S{start} d=\"{}\"{repeated}/>", run[0]));
+    }
+    line(text, format_args!("</SegmentTimeline>"));
+}
+
+/// The earliest presentation time of each segment of a track, in its ticks on the title's timeline,
+/// then the end of the last segment. Strictly rising.
+pub(super) fn boundaries(track: &TrackIndex, line: &Timeline, segments: &Segments) -> Vec<u64> {
+    let shown = |ldu: crate::Ldu| {
+        let delay = match track.description.kind {
+            TrackKind::Video => i64::from(ldu.composition_offset),
+            _ => 0,
+        };
+        line.place(ticks(ldu.decode_time).saturating_add(delay))
+    };
+    // Pictures that are decoded later may be shown earlier.
+    let earliest = |run: &LduRun| {
+        let first = run.ldus.clone().take(REORDERED).map(|ldu| shown(track.ldus.get(ldu))).min();
+        first.unwrap_or(0).saturating_sub(run.earlier)
+    };
+    let starts = (0..segments.count()).filter_map(|k| segments.parts(k)?.first().map(earliest));
+    let end = nearest(segments.end(), line.scale);
+    let mut boundaries: Vec<u64> = Vec::with_capacity(segments.count() + 1);
+    for at in starts.chain([end]) {
+        // What begins before zero is cut off there by the edit list.
+        let at = u64::try_from(at).unwrap_or(0);
+        let least = boundaries.last().map_or(0, |last| last + 1);
+        boundaries.push(at.max(least));
+    }
+    boundaries
+}
+
+/// A rate in pictures per 1000 s as a number or ratio: `25`, `30000/1001`, `2997/125`.
+fn frame_rate(rate: u64) -> String {
+    if rate.is_multiple_of(1000) {
+        return (rate / 1000).to_string();
+    }
+    // The rates of NTSC are those below a whole number by a thousandth part.
+    let whole = (rate * 1001 + 500_000) / 1_000_000;
+    if (whole * 1_000_000 + 500) / 1001 == rate {
+        return format!("{}/1001", whole * 1000);
+    }
+    let divisor = greatest_common_divisor(rate, 1000);
+    format!("{}/{}", rate / divisor, 1000 / divisor)
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+fn property(text: &mut String, name: &str, scheme: &str, value: u16) {
+    line(text, format_args!("<{name} schemeIdUri=\"{scheme}\" value=\"{value}\"/>"));
+}
+
+/// A time as `xs:duration`: `PT6.0232S`.
+fn time(time: Duration) -> String {
+    let text = format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
+    format!("PT{}S", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Text as content of an element or attribute.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{what}");
+}
+
+const LIVE: &str = "urn:mpeg:dash:profile:isoff-live:2011";
+const LIVE_AND_CMAF: &str = "urn:mpeg:dash:profile:isoff-live:2011,urn:mpeg:dash:profile:cmaf:2019";
+/// The file name of a track's initialization segment for DASH.
+const INIT: &str = "init-dash.mp4";
+/// Values of ISO/IEC 23091-2.
+const PQ: u16 = 16;
+const HLG: u16 = 18;
+const UNSPECIFIED: u16 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_times_and_names_are_written_as_the_schema_demands() {
+        let rates = [25_000, 29_970, 23_976, 59_940, 119_880, 500, 12_500, 14_985, 47_952, 10_123];
+        let written = rates.map(frame_rate);
+        let wanted = [
+            "25",
+            "30000/1001",
+            "24000/1001",
+            "60000/1001",
+            "120000/1001",
+            "1/2",
+            "25/2",
+            "15000/1001",
+            "48000/1001",
+            "10123/1000",
+        ];
+        assert_eq!(written, wanted);
+        assert_eq!(time(Duration::from_nanos(6_023_200_000)), "PT6.0232S");
+        assert_eq!(time(Duration::from_secs(7200)), "PT7200S");
+        assert_eq!(time(Duration::ZERO), "PT0S");
+        assert_eq!(escape("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
+    }
+
+    #[test]
+    fn runs_of_equal_segments_are_one_element() {
+        let mut text = String::new();
+        timeline(&mut text, &[5, 15, 25, 32, 42]);
+        let wanted = "<S t=\"5\" d=\"10\" r=\"1\"/>\n<S d=\"7\"/>\n<S d=\"10\"/>\n";
+        assert_eq!(text, format!("<SegmentTimeline>\n{wanted}</SegmentTimeline>\n"));
+    }
+}

@@ -1,0 +1,127 @@
+//! DASH: admission as for HLS, and a manifest of which each address answers.
+
+use crate::client::{Client, TestResponse};
+use crate::fixture::{TestStore, eventually, media};
+use testkit::dash::CheckedRepresentation;
+use units::BitRate;
+
+/// The manifest's rules, with everything that it names fetched from the server.
+fn check(
+    client: &mut Client,
+    what: &str,
+    title: &str,
+    manifest: &str,
+) -> Vec<CheckedRepresentation> {
+    testkit::dash::check(what, manifest, &mut |uri| {
+        let response = client.get(&format!("/t/{title}/{uri}"));
+        match response.status {
+            200 => {
+                assert!(response.whole && response.field("etag").is_some(), "{uri}: {response:?}");
+                Some(response.body)
+            }
+            404 => None,
+            status => panic!("{what}, {uri}: {status} {}", response.text()),
+        }
+    })
+}
+
+fn token(manifest: &str) -> &str {
+    manifest.split("?s=").nth(1).and_then(|rest| rest.split('"').next()).expect("a token")
+}
+
+#[test]
+fn each_part_at_each_speed_is_a_sound_manifest() {
+    let fixture = TestStore::with(&[&media().film, &media().song]);
+    let serving = fixture.serve();
+    let mut client = serving.client();
+    // Title and query; number of representations, and seconds that the longest lasts.
+    let table = [
+        ("film", "", 2, 6.0),
+        ("film", "?start=2&stop=4", 2, 2.0),
+        ("film", "?start=4.2", 2, 2.0),
+        ("film", "?skip=1", 1, 3.0),
+        ("film", "?speed=-1", 1, 6.0),
+        ("film", "?speed=2", 2, 6.0),
+        ("song", "", 1, 4.0),
+        ("song", "?start=1", 1, 3.0),
+    ];
+    for (title, query, count, lasts) in table {
+        let what = format!("{title}{query}");
+        let response = client.get(&format!("/t/{title}/manifest.mpd{query}"));
+        assert_eq!((response.status, response.field("content-type")), (200, Some(DASH)), "{what}");
+        assert_eq!(response.field("cache-control"), Some("no-store"), "{what}");
+        let found = check(&mut client, &what, title, response.text());
+        assert_eq!(found.len(), count, "{what}");
+        let longest = found.iter().map(|it| it.time.end).fold(0.0, f64::max);
+        assert!((longest - lasts).abs() < 0.05, "{what}: {longest} s");
+    }
+}
+
+#[test]
+fn a_manifest_is_an_admission_request() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| config.throttle = Some(SLOW));
+    let mut client = serving.client();
+    let mut admitted: Vec<String> = Vec::new();
+    let mut refused: Option<TestResponse> = None;
+    for number in 0..30 {
+        let response = client.get(&format!("/t/film/manifest.mpd?wait=0&speed=1.0{number:02}"));
+        match response.status {
+            200 => admitted.push(response.text().to_owned()),
+            _ => refused = Some(response),
+        }
+    }
+    let refused = refused.expect("30 viewers of 1.5 Mb/s do not fit into 40 Mb/s");
+    assert!(!admitted.is_empty(), "{}", refused.text());
+    assert_eq!((refused.status, &*refused.error()), (503, "refused"));
+    assert!(refused.field("retry-after").is_some());
+    assert_eq!(refused.json()["cause"], "sessions", "{}", refused.text());
+
+    // The session that ends gives its place to the next.
+    let session = format!("/t/film/session?s={}", token(&admitted[0]));
+    assert_eq!(client.request("DELETE", &session, &[]).status, 204);
+    let init = format!("/t/film/0/init-dash.mp4?s={}", token(&admitted[0]));
+    eventually("its token is not taken any more", || client.get(&init).status == 410);
+}
+
+#[test]
+fn errors_are_those_of_hls() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
+    let manifest = serving.client().get("/t/film/manifest.mpd").text().to_owned();
+    let token = token(&manifest);
+    let table: &[(&str, &str, u16, &str)] = &[
+        ("GET", "/t/none/manifest.mpd", 404, "no-title"),
+        ("GET", "/t/film/manifest.mpd?start=99", 400, "bad-parameter"),
+        ("GET", "/t/film/manifest.mpd?speed=0", 400, "bad-parameter"),
+        ("GET", "/t/film/0/init-dash.mp4", 404, "session-missing"),
+        ("GET", "/t/film/0/init-dash.mp4?s=TOKEN&start=1", 400, "bad-parameter"),
+        ("GET", "/t/film/9/init-dash.mp4?s=TOKEN", 404, "not-found"),
+        ("GET", "/t/film/0/99.m4s?s=TOKEN", 404, "not-found"),
+        ("DELETE", "/t/film/manifest.mpd", 405, "method-not-allowed"),
+    ];
+    for (method, path, status, error) in table {
+        let response = serving.client().request(method, &path.replace("TOKEN", token), &[]);
+        assert_eq!((response.status, &*response.error()), (*status, *error), "{path}");
+    }
+}
+
+/// A manifest that is asked for with a token replaces the session, as an HLS playlist does.
+#[test]
+fn hls_and_dash_replace_each_others_sessions() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| config.max_client_unplayed = Some(1));
+    let mut client = serving.client();
+    let mut present = client.get("/t/film/manifest.mpd").text().to_owned();
+    for name in ["master.m3u8", "manifest.mpd", "manifest.mpd"] {
+        let found = present.split("?s=").nth(1).expect("a token");
+        let present_token = found.split(['"', '\n']).next().expect("its end");
+        let next = client.get(&format!("/t/film/{name}?s={present_token}&start=1"));
+        assert_eq!(next.status, 200, "{name}: {}", next.text());
+        present = next.text().to_owned();
+    }
+}
+
+const DASH: &str = "application/dash+xml";
+/// The rate of the emulated slow disk.
+const SLOW: BitRate = BitRate(40_000_000);

@@ -1,0 +1,266 @@
+//! The rules of ISO/IEC 23009-1 for the static DASH manifest of one title, checked from outside: on
+//! the manifest as an independent parser reads it, and on the bytes that it names.
+//!
+//! It knows nothing of how manifests are made, and decodes no picture.
+
+use crate::fragments::{Fragments, Sample};
+use roxmltree::{Document, Node};
+use std::collections::BTreeSet;
+
+/// A representation whose segments have been checked.
+#[derive(Clone, Debug)]
+pub struct CheckedRepresentation {
+    /// `@id`.
+    pub id: String,
+    /// `@codecs`.
+    pub codec: String,
+    /// `@lang` of its adaptation set; empty if it has none.
+    pub language: String,
+    /// Whether it has pictures.
+    pub video: bool,
+    /// Width, height and frame rate; empty for audio.
+    pub picture: String,
+    /// Seconds from the start of the first segment to the end of the last.
+    pub time: std::ops::Range<f64>,
+    /// The initialization segment.
+    pub init: Vec<u8>,
+    /// All media segments.
+    pub segments: Vec<Vec<u8>>,
+}
+
+/// The segments of a representation, as its template and timeline name them.
+struct SegmentTimes {
+    timescale: f64,
+    /// Start and end of each segment, in ticks.
+    times: Vec<(u64, u64)>,
+}
+
+/// Checks the DASH manifest of a title. `fetch` returns the bytes of a URI as it stands in the
+/// manifest, or `None` where there is nothing; all URIs are relative to the manifest's. Panics with
+/// the violated rule.
+pub fn check(
+    title: &str,
+    manifest: &str,
+    fetch: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Vec<CheckedRepresentation> {
+    let document = Document::parse(manifest)
+        .unwrap_or_else(|error| panic!("{title}: the manifest is not XML: {error}\n{manifest}"));
+    let mpd = document.root_element();
+    assert!(mpd.has_tag_name((NAMESPACE, "MPD")), "{title}: 5.3.1: the root is an MPD");
+    assert_eq!(mpd.attribute("type"), Some("static"), "{title}: 5.3.1.2: @type");
+    let profiles: Vec<&str> = attribute(title, mpd, "profiles").split(',').collect();
+    let live = "urn:mpeg:dash:profile:isoff-live:2011";
+    assert!(profiles.contains(&live), "{title}: 8.4: the profile of segment templates");
+    let duration = seconds(title, mpd, "mediaPresentationDuration");
+    let periods: Vec<Node<'_, '_>> = children(mpd, "Period");
+    let [period] = periods.as_slice() else { panic!("{title}: one Period: {manifest}") };
+    let (mut ids, mut sets, mut mains) = (BTreeSet::new(), BTreeSet::new(), 0);
+    let mut checked = Vec::new();
+    for set in children(*period, "AdaptationSet") {
+        let id = attribute(title, set, "id");
+        assert!(sets.insert(id.to_owned()), "{title}: 5.3.3.2: two AdaptationSets with @id {id}");
+        mains += usize::from(is_main_audio(title, set));
+        let mut boundaries = Vec::new();
+        for representation in children(set, "Representation") {
+            let id = attribute(title, representation, "id");
+            assert!(ids.insert(id.to_owned()), "{title}: 5.3.5.2: two Representations {id}");
+            let what = format!("{title}, representation {id}");
+            let timeline = timeline(&what, representation);
+            let found = load(&what, set, representation, &timeline, fetch);
+            check_rate(&what, mpd, representation, &timeline, &found.segments);
+            if profiles.iter().any(|profile| profile.contains(":cmaf:")) {
+                let brand = found.init.windows(4).take(64).any(|it| it == b"cmfc");
+                assert!(brand, "{what}: 8.12: the brand of a CMAF track");
+            }
+            let in_seconds = |tick: u64| (tick as f64 / timeline.timescale * 1e6).round();
+            boundaries.push(timeline.times.iter().map(|time| in_seconds(time.0)).collect());
+            checked.push(found);
+        }
+        let aligned = boundaries.windows(2).all(|pair: &[Vec<f64>]| pair[0] == pair[1]);
+        let stated = set.attribute("segmentAlignment") == Some("true");
+        assert_eq!(stated, aligned, "{title}: 5.3.3.2: @segmentAlignment of {id}");
+    }
+    let audible = checked.iter().any(|found| !found.video);
+    assert_eq!(mains, usize::from(audible), "{title}: 5.8.5.5: one audio track is the main one");
+    let end = checked.iter().map(|found| found.time.end).fold(0.0, f64::max);
+    assert!(
+        (end - duration).abs() < 1e-4,
+        "{title}: the MPD lasts {duration} s, its media {end} s"
+    );
+    checked
+}
+
+/// 5.3.9.4 and 5.3.9.6: template and timeline.
+fn timeline(what: &str, representation: Node<'_, '_>) -> SegmentTimes {
+    let template = only(what, representation, "SegmentTemplate");
+    assert_eq!(template.attribute("presentationTimeOffset"), None, "{what}: begins at zero");
+    let mut times: Vec<(u64, u64)> = Vec::new();
+    for row in children(only(what, template, "SegmentTimeline"), "S") {
+        let until = times.last().map(|time| time.1);
+        let start = row.attribute("t").map(|t| t.parse().expect("ticks")).or(until).unwrap_or(0);
+        assert!(until.is_none_or(|until| until == start), "{what}: {start} follows {until:?}");
+        let length: u64 = attribute(what, row, "d").parse().expect("ticks");
+        assert!(length > 0, "{what}: 5.3.9.6: a segment has a duration");
+        let repeated: u64 = row.attribute("r").map_or(0, |r| r.parse().expect("a count"));
+        times.extend((0..=repeated).map(|k| (start + k * length, start + (k + 1) * length)));
+    }
+    assert!(!times.is_empty(), "{what}: 5.3.9.6: a timeline has a segment");
+    SegmentTimes {
+        timescale: attribute(what, template, "timescale").parse().expect("ticks"),
+        times,
+    }
+}
+
+fn load(
+    what: &str,
+    set: Node<'_, '_>,
+    representation: Node<'_, '_>,
+    timeline: &SegmentTimes,
+    fetch: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> CheckedRepresentation {
+    let id = attribute(what, representation, "id");
+    let template = only(what, representation, "SegmentTemplate");
+    let named = |name: &str| attribute(what, template, name).replace("$RepresentationID$", id);
+    let init = fetch(&named("initialization")).unwrap_or_else(|| panic!("{what}: no init segment"));
+    let fragments = Fragments::of(&init).unwrap_or_else(|| panic!("{what}: no track in its init"));
+    let kind = if fragments.video { "video" } else { "audio" };
+    assert_eq!(attribute(what, set, "contentType"), kind, "{what}: 5.3.3.2");
+    assert_eq!(attribute(what, set, "mimeType"), format!("{kind}/mp4"), "{what}: 5.3.7.2");
+    assert_eq!(f64::from(fragments.timescale), timeline.timescale, "{what}: the track's ticks");
+    let first: usize = attribute(what, template, "startNumber").parse().expect("a number");
+    let media = |k: usize| named("media").replace("$Number$", &(first + k).to_string());
+    let mut segments: Vec<Vec<u8>> = Vec::new();
+    let mut samples = Vec::new();
+    for k in 0..timeline.times.len() {
+        let bytes = fetch(&media(k)).unwrap_or_else(|| panic!("{what}: no segment {}", media(k)));
+        samples.push(fragments.samples(&bytes));
+        segments.push(bytes);
+    }
+    let beyond = media(timeline.times.len());
+    assert!(fetch(&beyond).is_none(), "{what}: {beyond} is not in the timeline, but exists");
+    check_samples(what, timeline, &samples, fragments.shown_from);
+    if set.attribute("startWithSAP") == Some("1") {
+        check_access(what, &samples);
+    }
+    let picture = if fragments.video {
+        let [width, height, rate] = ["width", "height", "frameRate"]
+            .map(|name| representation.attribute(name).unwrap_or_default());
+        format!("{width}x{height}@{rate}")
+    } else {
+        attribute(what, representation, "audioSamplingRate").parse::<u32>().expect("a rate");
+        String::new()
+    };
+    let at = |tick: u64| tick as f64 / timeline.timescale;
+    let (start, end) = (timeline.times[0].0, timeline.times[timeline.times.len() - 1].1);
+    CheckedRepresentation {
+        id: id.to_owned(),
+        codec: attribute(what, representation, "codecs").to_owned(),
+        language: language(what, set),
+        video: fragments.video,
+        picture,
+        time: at(start)..at(end),
+        init,
+        segments,
+    }
+}
+
+/// 7.2.1 and 5.3.9.6: the earliest presentation time of each segment is its `S@t`, the samples
+/// follow one another, and the last segment ends with its last sample.
+fn check_samples(what: &str, timeline: &SegmentTimes, segments: &[Vec<Sample>], shown_from: i64) {
+    let mut decoded_until = None;
+    let mut end = 0;
+    for (number, (time, samples)) in timeline.times.iter().zip(segments).enumerate() {
+        assert!(!samples.is_empty(), "{what}: segment {number} has no sample");
+        for sample in samples {
+            let time = sample.decode_time;
+            let continues = decoded_until.is_none_or(|until| until == time);
+            assert!(continues, "{what}: segment {number}: {time} after {decoded_until:?}");
+            decoded_until = Some(time + u64::from(sample.duration));
+            end = end.max(sample.shown() + i64::from(sample.duration) - shown_from);
+        }
+        let earliest = samples.iter().map(Sample::shown).min().expect("has samples") - shown_from;
+        let (stated, earliest) = (i64::try_from(time.0).expect("ticks"), earliest.max(0));
+        assert_eq!(stated, earliest, "{what}: the start of segment {number}");
+    }
+    let stated = timeline.times[timeline.times.len() - 1].1;
+    let off = (i64::try_from(stated).expect("ticks") - end).abs();
+    assert!(off <= 1, "{what}: the timeline ends at {stated}, the last sample at {end}");
+}
+
+/// `@startWithSAP="1"`: each segment can be decoded by itself, and shows first what it has first.
+fn check_access(what: &str, segments: &[Vec<Sample>]) {
+    for (number, samples) in segments.iter().enumerate() {
+        assert!(samples[0].sync, "{what}: 5.3.7.2: segment {number} begins with no sync sample");
+        let leading = samples.iter().any(|sample| sample.shown() < samples[0].shown());
+        assert!(!leading, "{what}: 5.3.7.2: segment {number} begins with leading samples");
+    }
+}
+
+/// 5.3.5.2: a player that receives `@bandwidth` bits per second and waits for `@minBufferTime`,
+/// wherever it begins, has each segment when it is due.
+fn check_rate(
+    what: &str,
+    mpd: Node<'_, '_>,
+    representation: Node<'_, '_>,
+    timeline: &SegmentTimes,
+    segments: &[Vec<u8>],
+) {
+    let rate: f64 = attribute(what, representation, "bandwidth").parse().expect("bits per second");
+    let buffer = seconds(what, mpd, "minBufferTime");
+    let longest = seconds(what, mpd, "maxSegmentDuration");
+    let at = |k: usize| timeline.times[k].0 as f64 / timeline.timescale;
+    for first in 0..segments.len() {
+        let mut bits = 0.0;
+        for (k, bytes) in segments.iter().enumerate().skip(first) {
+            bits += bytes.len() as f64 * 8.0;
+            let late = bits / rate - buffer - (at(k) - at(first));
+            // Times of a playlist are rounded to microseconds.
+            assert!(late < 1e-4, "{what}: 5.3.5.2: from {first} on, segment {k} is {late} s late");
+        }
+        let (start, end) = timeline.times[first];
+        let length = (end - start) as f64 / timeline.timescale;
+        // The first segment may begin later than the track.
+        assert!(length < longest + 1e-4, "{what}: 5.3.1.2: segment {first} lasts {length} s");
+    }
+}
+
+fn is_main_audio(what: &str, set: Node<'_, '_>) -> bool {
+    let audio = set.attribute("contentType") == Some("audio");
+    let roles = children(set, "Role");
+    let role = |role: &Node<'_, '_>| attribute(what, *role, "value").to_owned();
+    audio && roles.iter().map(role).any(|value| value == "main")
+}
+
+fn language(what: &str, set: Node<'_, '_>) -> String {
+    let tag = set.attribute("lang").unwrap_or_default();
+    let primary = tag.split('-').next().unwrap_or_default();
+    let letters = primary.bytes().all(|byte| byte.is_ascii_lowercase());
+    let valid = tag.is_empty() || letters && (2..=3).contains(&primary.len());
+    assert!(valid, "{what}: 5.3.3.2: @lang {tag} is no tag of RFC 5646");
+    tag.to_owned()
+}
+
+fn children<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Vec<Node<'a, 'i>> {
+    node.children().filter(|child| child.has_tag_name((NAMESPACE, name))).collect()
+}
+
+fn only<'a, 'i>(what: &str, node: Node<'a, 'i>, name: &str) -> Node<'a, 'i> {
+    match children(node, name).as_slice() {
+        [one] => *one,
+        several => panic!("{what}: {} times {name}", several.len()),
+    }
+}
+
+fn attribute<'a>(what: &str, node: Node<'a, '_>, name: &str) -> &'a str {
+    node.attribute(name).unwrap_or_else(|| panic!("{what}: {:?} has no @{name}", node.tag_name()))
+}
+
+/// An `xs:duration` of seconds alone.
+fn seconds(what: &str, node: Node<'_, '_>, name: &str) -> f64 {
+    let text = attribute(what, node, name);
+    let number = text.strip_prefix("PT").and_then(|text| text.strip_suffix('S'));
+    let seconds = number.and_then(|number| number.parse().ok());
+    seconds.unwrap_or_else(|| panic!("{what}: @{name}=\"{text}\""))
+}
+
+const NAMESPACE: &str = "urn:mpeg:dash:schema:mpd:2011";
