@@ -48,7 +48,8 @@ impl Engine {
         let suspended = old.map(|id| self.suspend(id));
         match self.choose_offer(now, &request) {
             Ok(Choice { offer, accepted, slots }) => {
-                self.streams.bookings.note_start(&accepted.candidate, slots);
+                let agreed = self.agreed_slots(&request);
+                self.streams.bookings.note_newcomer(&accepted.candidate, agreed, Some(slots));
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
                 self.streams.accounts.counters.admitted_downgraded += u64::from(offer > 0);
@@ -71,8 +72,7 @@ impl Engine {
     // that fits within the viewer's max_wait.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
         let session = SessionId(self.next_session);
-        let patience_slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
-        let max_wait = u32::try_from(patience_slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
+        let max_wait = self.agreed_slots(request);
         let mut rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) if choice.offer > 0 => {
                 return Ok(self.choose_better_offer(now, request, choice));
@@ -127,7 +127,16 @@ impl Engine {
             }
             return Ok(choice);
         }
+        for Rejected { candidate, .. } in &rejected {
+            self.streams.bookings.note_newcomer(candidate, max_wait, None);
+        }
         Err(self.refusal_of_all(now, request.max_wait, rejected))
+    }
+
+    // The slots for which a viewer agrees to wait.
+    fn agreed_slots(&self, request: &AdmitRequest) -> u32 {
+        let slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
+        u32::try_from(slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS)
     }
 
     // The best offer that fits with the books as they are, at the first start that is possible
@@ -217,11 +226,11 @@ impl Engine {
     // would be no room for the next reads of all.
     fn pace(&mut self, choice: Choice, max_wait: u32) -> Choice {
         let Choice { offer, accepted: Accepted { mut candidate, approval }, slots } = choice;
-        let disk = &self.streams.bookings.disks[candidate.disk()];
-        let is_crowded = disk.paced_start(disk.share_of(&candidate.demand), max_wait) > 0;
+        let bookings = &self.streams.bookings;
+        let patience = bookings.patience(&candidate, max_wait);
+        let is_crowded = bookings.paced_start(&candidate, max_wait, patience) > 0;
         let gathers = candidate.gathers_leads();
         // A follower takes nothing of the disk, and where all are admitted, nobody waits.
-        let bookings = &self.streams.bookings;
         let is_free = candidate.sent.is_some() || !bookings.refuses() || bookings.survives_loss();
         if max_wait == 0 || is_free || !is_crowded {
             return Choice { offer, accepted: candidate.accepted(approval), slots };
@@ -234,8 +243,8 @@ impl Engine {
         Choice { offer, accepted: candidate.accepted(approval), slots }
     }
 
-    // Delays a candidate until it fits, by so many slots at most, with its leads gathered or, if it
-    // never fits so, without. If it does not fit, it is as it was.
+    // Delays a candidate until it fits, with its leads gathered or, if it never fits so, without.
+    // Its viewer agrees to wait for so many slots. If it does not fit, it is as it was.
     fn start_later(&mut self, candidate: &mut Candidate, max_wait: u32) -> Option<(u32, Approval)> {
         if max_wait == 0 {
             return None;
@@ -246,7 +255,7 @@ impl Engine {
         }
         if candidate.gathers_leads() {
             self.streams.bookings.gather_leads(candidate, false);
-            let later = self.streams.delay_until_it_fits(candidate, max_wait, true);
+            let later = self.delay_in_turn(candidate, max_wait);
             if later.is_some() {
                 return later;
             }
@@ -264,7 +273,23 @@ impl Engine {
     ) -> Option<(u32, Approval)> {
         self.streams.bookings.open_late(candidate, true);
         self.streams.bookings.gather_leads(candidate, true);
-        self.streams.delay_until_it_fits(candidate, max_wait, true)
+        self.delay_in_turn(candidate, max_wait)
+    }
+
+    // Delays a candidate until it fits: not into slots in which many start already, as long as
+    // there are others, and by no more than the queue of this moment allows.
+    fn delay_in_turn(
+        &mut self,
+        candidate: &mut Candidate,
+        max_wait: u32,
+    ) -> Option<(u32, Approval)> {
+        let bookings = &self.streams.bookings;
+        let patience = bookings.patience(candidate, max_wait);
+        let first = match bookings.survives_loss() {
+            true => 1,
+            false => bookings.paced_start(candidate, max_wait, patience),
+        };
+        self.streams.delay_until_it_fits(candidate, first, patience)
     }
 
     // A better offer than the one that fits now, in place of viewers who have gone, if there is

@@ -237,7 +237,7 @@ impl Engine {
         // A player that seeks waits as it does at its start, and does not know of a longer delay.
         let startup_slots = self.config.startup.as_nanos() / self.config.slot.as_nanos();
         let limit = u32::try_from(startup_slots).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
-        match self.streams.delay_until_it_fits(&mut candidate, limit, false) {
+        match self.streams.delay_until_it_fits(&mut candidate, 1, limit) {
             Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
             None => {
                 let max_wait = self.config.startup;

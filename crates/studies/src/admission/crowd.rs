@@ -20,6 +20,9 @@
 //! the time from the first arrival to the last start. Solved for `T` this is Lee and Srivastava's
 //! service cycle (eq. 3).
 //!
+//! An overload that lasts is studied in the same way: more viewers than the disk holds come evenly,
+//! and titles end while others come. What counts there is how long those wait who are admitted.
+//!
 //! A viewer asks for its first byte at its start. After that the engine reads by its clock, as for
 //! a player that takes everything when it is due.
 
@@ -54,6 +57,10 @@ pub struct CrowdStudy {
     pub rate: BitRate,
     /// Whether the rate varies as that of film does.
     pub variable: bool,
+    /// Rate of the sound track and bytes of its pieces, where the titles have one.
+    pub sound: Option<(BitRate, u32)>,
+    /// Length of a title.
+    pub length: Duration,
     /// Length of a segment.
     pub segment: Duration,
     /// From a viewer's admission until its first pieces must be in memory.
@@ -64,11 +71,20 @@ pub struct CrowdStudy {
     pub seed: u64,
 }
 
+/// When the viewers of a crowd come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrowdArrivals {
+    /// At random times within so long.
+    Random(Duration),
+    /// One after another, evenly within so long.
+    Even(Duration),
+}
+
 /// One crowd: who came, who was admitted, and what was possible.
 #[derive(Clone, Debug)]
 pub struct CrowdRun {
-    /// The time in which all came.
-    pub within: Duration,
+    /// When all came.
+    pub arrivals: CrowdArrivals,
     /// Viewers who came.
     pub came: u64,
     /// Viewers that any scheduler could start in that time, at most.
@@ -80,8 +96,8 @@ pub struct CrowdRun {
 /// What became of a crowd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrowdResult {
-    /// For each admitted viewer, the time from its arrival until all is in memory that is due at
-    /// its start; in rising order.
+    /// For each admitted viewer, the time from its arrival until all that is due at its start is in
+    /// memory and may be sent; in rising order.
     pub starts: Vec<Duration>,
     /// For each refused viewer, what was short.
     pub refused: Vec<Resource>,
@@ -89,6 +105,22 @@ pub struct CrowdResult {
     pub late: u64,
     /// Reads in all.
     pub reads: u64,
+}
+
+impl CrowdArrivals {
+    /// The time in which all come.
+    pub fn within(self) -> Duration {
+        match self {
+            Self::Random(within) | Self::Even(within) => within,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Random(_) => "random",
+            Self::Even(_) => "even",
+        }
+    }
 }
 
 impl CrowdStudy {
@@ -131,37 +163,54 @@ impl CrowdStudy {
         .streams
     }
 
-    /// What becomes of `viewers` who come within this time, at random.
-    pub fn run(&self, viewers: u64, within: Duration) -> CrowdRun {
+    /// What becomes of `viewers` who come at these times.
+    pub fn run(&self, viewers: u64, arrivals: CrowdArrivals) -> CrowdRun {
         let mut evening = Evening::new(self);
-        evening.receive(self, 1..=viewers, within);
+        evening.receive(self, 1..=viewers, arrivals);
         evening.pass_until(evening.now + self.wait + FOLLOWED);
         CrowdRun {
-            within,
+            arrivals,
             came: viewers,
-            bound: self.bound(within).min(viewers),
+            bound: self.bound(arrivals.within()).min(viewers),
             result: evening.end(),
+        }
+    }
+
+    // What the titles are like, in a word.
+    fn titles(&self) -> &'static str {
+        match (self.variable, self.sound) {
+            (true, _) => "variable",
+            (false, None) => "constant",
+            (false, Some(_)) => "with sound",
         }
     }
 
     // The title of one viewer, at a place of its own.
     fn layout(&self, number: u64) -> Layout {
-        let cut = self.cut(self.seed ^ number);
-        let bytes = align_up(cut.bytes, ALIGNED);
-        let room = u128::from(self.model.capacity().0.saturating_sub(bytes));
-        let spread = u64::try_from((room * u128::from(number.wrapping_mul(GOLDEN))) >> 64);
-        let place = spread.unwrap_or(0) / ALIGNED * ALIGNED;
-        let track = TrackLayout {
-            bytes: cut.bytes,
-            piece: cut.piece,
-            lead: cut.lead,
-            runs: std::iter::once(place..place + bytes).collect(),
-            due: cut.due,
-            stored: Vec::new(),
-            times: OnceLock::new(),
-        };
-        let (title, disk, tracks) = (TitleKey(number), DiskNumber(0), vec![track]);
-        Layout { title, disk, duration: LENGTH, tracks }
+        let mut cuts = vec![self.cut(self.seed ^ number)];
+        cuts.extend(self.sound.map(|(rate, piece)| {
+            let track = Track::constant(rate.0 as f64 / 1e6, self.length.as_secs_f64());
+            self.cut_track(&track, piece)
+        }));
+        let bytes = |cut: &Cut| align_up(cut.bytes, ALIGNED);
+        let room = self.model.capacity().0.saturating_sub(cuts.iter().map(bytes).sum());
+        let spread = (u128::from(room) * u128::from(number.wrapping_mul(GOLDEN))) >> 64;
+        let mut place = u64::try_from(spread).unwrap_or(0) / ALIGNED * ALIGNED;
+        let tracks = cuts.into_iter().map(|cut| {
+            let begins = place;
+            place += bytes(&cut);
+            TrackLayout {
+                bytes: cut.bytes,
+                piece: cut.piece,
+                lead: cut.lead,
+                runs: std::iter::once(begins..place).collect(),
+                due: cut.due,
+                stored: Vec::new(),
+                times: OnceLock::new(),
+            }
+        });
+        let (title, disk, tracks) = (TitleKey(number), DiskNumber(0), tracks.collect());
+        Layout { title, disk, duration: self.length, tracks }
     }
 
     /// The viewers that any scheduler could start who come within this time, at most.
@@ -181,19 +230,24 @@ impl CrowdStudy {
         DiskTimings::of_model(&self.model, self.read_size, self.depth())
     }
 
-    // A title of this seed, cut into pieces as the server cuts what it sends in segments.
+    // The pictures of a title of this seed.
     fn cut(&self, seed: u64) -> Cut {
         let mbps = self.rate.0 as f64 / 1e6;
         let track = match self.variable {
-            true => Clips::one(mbps, LENGTH.as_secs_f64(), seed),
-            false => Track::constant(mbps, LENGTH.as_secs_f64()),
+            true => Clips::one(mbps, self.length.as_secs_f64(), seed),
+            false => Track::constant(mbps, self.length.as_secs_f64()),
         };
-        let starts = segment_starts(&track, self.segment);
+        self.cut_track(&track, self.piece)
+    }
+
+    // A track, cut into pieces as the server cuts what it sends in segments.
+    fn cut_track(&self, track: &Track, piece: u32) -> Cut {
+        let starts = segment_starts(track, self.segment);
         let first = |byte: u64| starts.partition_point(|(start, _)| *start <= byte).max(1) - 1;
-        let size = u64::from(self.piece);
+        let size = u64::from(piece);
         let end = starts.iter().skip(1).map(|(start, _)| *start).find(|end| *end >= size);
         let lead = align_up(end.unwrap_or(0), CHECKED);
-        let step = usize::try_from(self.piece).unwrap_or(1).max(1);
+        let step = usize::try_from(piece).unwrap_or(1).max(1);
         let mut pieces: Vec<u64> = (0..track.bytes()).step_by(step).collect();
         if !lead.is_multiple_of(size) {
             pieces.push(lead);
@@ -201,7 +255,7 @@ impl CrowdStudy {
         }
         // A piece is due with the first segment that has bytes of it.
         let due = pieces.into_iter().map(|byte| starts[first(byte)].1).collect();
-        Cut { due, piece: self.piece, lead, bytes: track.bytes() }
+        Cut { due, piece, lead, bytes: track.bytes() }
     }
 
     // A title whose pieces are due as they play: what `tenuto plan --rate` counts.
@@ -220,7 +274,7 @@ struct Evening {
     head: Head,
     random: RandomSource,
     now: Moment,
-    reading: VecDeque<(Moment, ReadId, TitleKey, u64)>,
+    reading: VecDeque<(Moment, ReadId, Place)>,
     /// Admitted viewers that have not asked for media, by their starts.
     asks: BTreeSet<(Moment, SessionId)>,
     /// The sessions of all admitted viewers.
@@ -229,6 +283,9 @@ struct Evening {
     result: CrowdResult,
 }
 
+/// The title, the track and the first byte of a read.
+type Place = (TitleKey, u16, u64);
+
 /// A viewer whose first media is being read.
 struct Starting {
     came: Moment,
@@ -236,7 +293,8 @@ struct Starting {
     from: Moment,
     /// Pieces that are due at the start.
     left: u64,
-    end: u64,
+    /// Per track, the byte behind them.
+    ends: Vec<u64>,
 }
 
 impl Evening {
@@ -255,9 +313,9 @@ impl Evening {
             buffers: study.memory,
             network: None,
             // Nobody leaves: a session that expired would make room that no viewer gave up.
-            reservation_hold: LENGTH,
-            idle_timeout: LENGTH,
-            session_timeout: LENGTH,
+            reservation_hold: HELD,
+            idle_timeout: HELD,
+            session_timeout: HELD,
             survive_loss: false,
             disks: vec![guarantee],
         });
@@ -275,28 +333,43 @@ impl Evening {
         }
     }
 
-    /// These viewers come at random times within this time from now, which then has passed.
-    fn receive(&mut self, study: &CrowdStudy, numbers: RangeInclusive<u64>, within: Duration) {
+    /// These viewers come from now on, and the time in which they come has passed then.
+    fn receive(
+        &mut self,
+        study: &CrowdStudy,
+        numbers: RangeInclusive<u64>,
+        arrivals: CrowdArrivals,
+    ) {
         let (from, mut random) = (self.now, RandomSource::new(study.seed, ARRIVALS));
-        let mut arrivals: Vec<Moment> =
-            numbers.clone().map(|_| from + within.mul_f64(random.part())).collect();
-        arrivals.sort_unstable();
-        for (number, at) in numbers.zip(arrivals) {
+        let viewers = numbers.clone().count() as f64;
+        let mut times: Vec<Moment> = (0u32..)
+            .zip(numbers.clone())
+            .map(|(before, _)| match arrivals {
+                CrowdArrivals::Random(within) => from + within.mul_f64(random.part()),
+                CrowdArrivals::Even(within) => from + within.mul_f64(f64::from(before) / viewers),
+            })
+            .collect();
+        times.sort_unstable();
+        for (number, at) in numbers.zip(times) {
             self.pass_until(at);
-            self.arrive(at, Arc::new(study.layout(number)), study.wait);
+            self.arrive(at, Arc::new(study.layout(number)), study);
         }
-        self.pass_until(from + within);
+        self.pass_until(from + arrivals.within());
     }
 
-    fn arrive(&mut self, now: Moment, layout: Arc<Layout>, max_wait: Duration) {
+    fn arrive(&mut self, now: Moment, layout: Arc<Layout>, study: &CrowdStudy) {
+        let max_wait = study.wait;
         let title = layout.title;
-        let track = &layout.tracks[0];
-        let left = track.due.iter().take_while(|due| **due == 0).count() as u64;
-        let end = track.start(u32::try_from(left).unwrap_or(u32::MAX));
+        let tracks = 0..u16::try_from(layout.tracks.len()).unwrap_or(u16::MAX);
+        let first = |track: &TrackLayout| track.due.iter().take_while(|due| **due == 0).count();
+        let left: u64 = layout.tracks.iter().map(|track| first(track) as u64).sum();
+        let behind =
+            |track: &TrackLayout| track.start(u32::try_from(first(track)).unwrap_or(u32::MAX));
+        let ends = layout.tracks.iter().map(behind).collect();
         let request = AdmitRequest {
             layout,
             copies: Vec::new(),
-            offers: vec![vec![0]],
+            offers: vec![tracks.collect()],
             start: Duration::ZERO,
             max_wait,
             replaces: None,
@@ -305,7 +378,9 @@ impl Evening {
             AdmissionDecision::Admitted { session, wait, .. } => {
                 self.sessions.push(session);
                 self.asks.insert((now + wait, session));
-                self.starting.insert(title, Starting { came: now, from: now + wait, left, end });
+                // A viewer who has waited is sent nothing before its start-up is over.
+                let opens = if wait.is_zero() { wait } else { wait + study.startup };
+                self.starting.insert(title, Starting { came: now, from: now + opens, left, ends });
             }
             AdmissionDecision::Refused(refusal) => self.result.refused.extend(refusal.resource),
         }
@@ -344,10 +419,11 @@ impl Evening {
     }
 
     fn read_done(&mut self) {
-        let Some((done, read, title, start)) = self.reading.pop_front() else { return };
+        let Some((done, read, place)) = self.reading.pop_front() else { return };
         self.result.reads += 1;
+        let (title, track, start) = place;
         if let Some(viewer) = self.starting.get_mut(&title)
-            && start < viewer.end
+            && start < viewer.ends[usize::from(track)]
         {
             viewer.left -= 1;
             if viewer.left == 0 {
@@ -367,10 +443,10 @@ impl Evening {
                     self.engine.sent(self.now, request, read);
                     actions.extend(self.engine.take_actions());
                 }
-                Action::Read { read, device_offset, len, title, start, .. } => {
+                Action::Read { read, device_offset, len, title, track, start, .. } => {
                     let turn = self.random.part();
                     let service = self.head.serve_turned(self.now, device_offset, len.into(), turn);
-                    let read = (service.finish, read, title, start);
+                    let read = (service.finish, read, (title, track, start));
                     // A solid-state disk may end a short read before a longer one that began
                     // before it.
                     let at = self.reading.partition_point(|other| other.0 <= read.0);
@@ -440,9 +516,10 @@ pub fn crowd_report(source: &str, runs: &[(String, CrowdStudy, CrowdRun)]) -> Re
         let short = |resource: Resource| refused.iter().filter(|of| **of == resource).count();
         [
             cell("disk", "disk", disk.as_str()),
-            cell("titles", "titles", if study.variable { "variable" } else { "constant" }),
+            cell("titles", "titles", study.titles()),
             cell("came", ">came", run.came),
-            cell("within", ">within, s", run.within.as_secs()),
+            cell("arrivals", "arrivals", run.arrivals.name()),
+            cell("within", ">within, s", run.arrivals.within().as_secs()),
             cell("bound", ">possible", run.bound),
             cell("admitted", ">admitted", starts.len()),
             cell("share", ">share", Cell::Number(share, 3)),
@@ -463,9 +540,10 @@ pub fn crowd_report(source: &str, runs: &[(String, CrowdStudy, CrowdRun)]) -> Re
         source: source.to_owned(),
         method: format!(
             "As many viewers as the disk holds in steady state (`tenuto plan`) come at random times \
-             within so many seconds, each for a title of its own; {promised}. The server's engine \
-             reads from a modelled disk with random rotational delays. A start is the time from \
-             arrival until all that is due at the start is in memory. Possible: viewers that any \
+             within so many seconds, each for a title of its own; then twice as many come evenly, \
+             for titles with sound; {promised}. The server's engine reads from a modelled disk with \
+             random rotational delays. A start is the time from arrival until all that is due at \
+             the start is in memory and may be sent. Possible: viewers that any \
              scheduler could start in that time, if it charges full revolutions and counts no other \
              constraint."
         ),
@@ -477,8 +555,8 @@ pub fn crowd_report(source: &str, runs: &[(String, CrowdStudy, CrowdRun)]) -> Re
 
 /// Length of the streams of a plan.
 const PLANNED: Duration = Duration::from_secs(300);
-/// Length of a title: much longer than the time in which a crowd comes.
-const LENGTH: Duration = Duration::from_secs(600);
+/// How long a place is kept for a silent viewer: nobody leaves during a study.
+const HELD: Duration = Duration::from_secs(600);
 /// How long the admitted viewers are followed: several reads of each.
 const FOLLOWED: Duration = Duration::from_secs(60);
 const SLOT: Duration = Duration::from_millis(500);
@@ -507,10 +585,36 @@ mod tests {
             memory: ByteCount(4 << 30),
             rate: BitRate(5_000_000),
             variable: false,
+            sound: None,
+            length: Duration::from_secs(600),
             segment: Duration::from_secs(4),
             startup: Duration::from_secs(1),
             wait: Duration::from_secs(wait),
             seed: 1,
+        }
+    }
+
+    fn random(seconds: u64) -> CrowdArrivals {
+        CrowdArrivals::Random(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn in_an_overload_that_lasts_nobody_waits_for_long() {
+        let study = |wait| CrowdStudy {
+            sound: Some((BitRate(128_000), 64 << 10)),
+            length: Duration::from_secs(60),
+            ..study("hdd-20tb", ByteCount(4 << 20), wait)
+        };
+        // Ten viewers a second, of whom so many at least are admitted.
+        for (came, least) in [(200, 165), (400, 190), (900, 340)] {
+            let arrivals = CrowdArrivals::Even(Duration::from_millis(came * 100));
+            let [waits, none] = [5, 0].map(|wait| study(wait).run(came, arrivals).result);
+            let said =
+                format!("{} of {came}, {} if none wait", waits.starts.len(), none.starts.len());
+            assert_eq!((waits.late, none.late), (0, 0), "{said}");
+            assert!(waits.starts.len() >= least.max(none.starts.len()), "{said}");
+            let within = |percent: usize| waits.starts[waits.starts.len() * percent / 100];
+            assert!(within(99) <= Duration::from_secs(2), "{said}: {:?}", within(99));
         }
     }
 
@@ -523,7 +627,7 @@ mod tests {
             let study = study(disk, ByteCount(read << 10), 5);
             let came = study.capacity();
             for (within, percent) in [0, 10, 60].into_iter().zip(least) {
-                let run = study.run(came, Duration::from_secs(within));
+                let run = study.run(came, random(within));
                 let admitted = run.result.starts.len() as u64;
                 let said = format!("{disk}: {admitted} of {came} within {within} s");
                 assert_eq!(run.result.late, 0, "{said}");
@@ -537,18 +641,17 @@ mod tests {
     }
 
     impl CrowdStudy {
-        /// What becomes of `viewers` who come at random times within this time, right after as many
+        /// What becomes of `viewers` who come at these times, right after as many
         /// have left who had come within a minute. Those close their connections, or (`says_so`)
         /// end their sessions.
         fn run_after_departure(
             &self,
             viewers: u64,
-            within: Duration,
+            arrivals: CrowdArrivals,
             says_so: bool,
         ) -> CrowdResult {
             let mut evening = Evening::new(self);
-            let minute = Duration::from_secs(60);
-            evening.receive(self, 1..=viewers, minute);
+            evening.receive(self, 1..=viewers, random(60));
             evening.pass_until(evening.now + self.wait + FOLLOWED);
             for session in std::mem::take(&mut evening.sessions) {
                 if says_so {
@@ -560,7 +663,7 @@ mod tests {
             evening.take_actions();
             // Late reads of those who have left count, their starts do not.
             evening.result = CrowdResult { late: evening.result.late, ..CrowdResult::default() };
-            evening.receive(self, viewers + 1..=2 * viewers, within);
+            evening.receive(self, viewers + 1..=2 * viewers, arrivals);
             evening.pass_until(evening.now + self.wait + FOLLOWED);
             evening.end()
         }
@@ -568,7 +671,7 @@ mod tests {
 
     #[test]
     fn after_all_have_left_as_many_are_admitted_as_by_an_empty_server() {
-        let within = Duration::from_secs(2);
+        let within = random(2);
         for (disk, read) in [("hdd-20tb", 4096), ("st39183w", 1024)] {
             let study = study(disk, ByteCount(read << 10), 5);
             let came = study.capacity();

@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::Store;
 use studies::admission::{
-    ArrivalGroup, BLOCK, ClipKind, Clips, CrowdStudy, PolicyUnderTest, Preset, Rules, Setup,
-    SlowdownRun, StoredTitles, Stress, TitleOrigin, crowd_report, fitted, long_run,
+    ArrivalGroup, BLOCK, ClipKind, Clips, CrowdArrivals, CrowdStudy, PolicyUnderTest, Preset,
+    Rules, Setup, SlowdownRun, StoredTitles, Stress, TitleOrigin, crowd_report, fitted, long_run,
     long_run_report, slowdown_report, slowdown_run, stress_report, study_report,
 };
 use studies::reproduce::Report;
@@ -218,6 +218,8 @@ impl<'a> StudySetup<'a> {
                     memory: self.args.memory.unwrap_or(CROWD_MEMORY),
                     rate: CROWD_RATE,
                     variable,
+                    sound: None,
+                    length: CROWD_TITLE,
                     segment: server.segment,
                     startup: server.startup,
                     wait: self.args.wait,
@@ -226,15 +228,24 @@ impl<'a> StudySetup<'a> {
                 // The crowd is as large as the disk's capacity in steady state: only the speed of
                 // its arrival is tested.
                 let viewers = study.capacity();
-                crowds.extend(CROWDS.map(|within| (name.clone(), study.clone(), viewers, within)));
+                let crowd =
+                    |within| (name.clone(), study.clone(), viewers, CrowdArrivals::Random(within));
+                crowds.extend(CROWDS.map(crowd));
+                if !variable {
+                    let sound = Some((SOUND_RATE, server::piece_size(SOUND_RATE, &[], read_size)));
+                    let study = CrowdStudy { sound, length: SHORT_TITLE, ..study };
+                    let arrivals = CrowdArrivals::Even(OVERLOAD_TIME);
+                    crowds.push((name.clone(), study, 2 * viewers, arrivals));
+                }
             }
         }
         let runs = spread(
             crowds.len() as u64,
             |part| bar.percent("crowds", part),
             |number| {
-                let (name, study, viewers, within) = &crowds[usize::try_from(number).expect("few")];
-                (name.clone(), study.clone(), study.run(*viewers, *within))
+                let (name, study, viewers, arrivals) =
+                    &crowds[usize::try_from(number).expect("few")];
+                (name.clone(), study.clone(), study.run(*viewers, *arrivals))
             },
         );
         crowd_report("Crowds, simulated", &runs)
@@ -337,6 +348,14 @@ const CROWDS: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(300)];
 /// Mean rate of the titles of a crowd.
 const CROWD_RATE: BitRate = BitRate(5_000_000);
+/// Length of the titles of a crowd: much longer than the time in which it comes.
+const CROWD_TITLE: Duration = Duration::from_secs(600);
+/// The time in which twice as many viewers come as a disk holds.
+const OVERLOAD_TIME: Duration = Duration::from_secs(40);
+/// Length of the titles of an overload: some end while others come.
+const SHORT_TITLE: Duration = Duration::from_secs(60);
+/// Mean rate of the sound of these titles.
+const SOUND_RATE: BitRate = BitRate(128_000);
 const CROWD_MEMORY: ByteCount = ByteCount(4 << 30);
 
 /// Largest value of `--read-size`.

@@ -2,6 +2,7 @@
 
 use super::best_effort::BestEffort;
 use super::scan::ScanRun;
+use super::starts::{Starts, WHOLE_DISK};
 use crate::engine::buffers::Location;
 use crate::engine::stream::{Stream, StreamId};
 use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
@@ -10,7 +11,7 @@ use scheduler::{
     BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
     HistoryKey, ObservedCurve, PieceDue, Slack, Supply,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
@@ -59,10 +60,8 @@ pub(in crate::engine) struct Disk {
     /// The next end of a reservation on the disk (false) or anywhere (true), where this slot needed
     /// it; `None` within: there is none.
     pub(in crate::engine) next_release: [Option<Option<Moment>>; 2],
-    /// Slots by which the last candidate of this slot was delayed, if any was.
-    pub(in crate::engine) last_delay: u32,
-    /// By slot, the share of the disk that the viewers take on average who start in it.
-    starts: BTreeMap<SlotIndex, u64>,
+    /// When its viewers start.
+    pub(in crate::engine) starts: Starts,
     /// The sums over all streams on its books.
     pub(in crate::engine) playing: Playing,
     pub(in crate::engine) reads: u64,
@@ -102,8 +101,7 @@ impl Disk {
             searches: 0,
             last_search: None,
             next_release: [None; 2],
-            last_delay: 0,
-            starts: BTreeMap::new(),
+            starts: Starts::default(),
             playing: Playing::default(),
             reads: 0,
             bytes: 0,
@@ -160,26 +158,6 @@ impl Disk {
         u64::try_from(share).unwrap_or(WHOLE_DISK)
     }
 
-    /// The first slot, so many from now, in which a newcomer with this share may start, so that no
-    /// slot has more starts than there is room for the next reads of. Zero, if all slots up to
-    /// `wait` are taken.
-    pub(in crate::engine) fn paced_start(&self, share: u64, wait: u32) -> u32 {
-        let current = self.dispatcher.books.current();
-        let (waits, of) = HOUSE_STARTS_WITHIN;
-        let most = WHOLE_DISK * of / (waits * u64::from(wait.max(1)));
-        let has_room = |slots: &u32| {
-            let begun = self.starts.get(&(current + u64::from(*slots))).copied().unwrap_or(0);
-            begun == 0 || begun + share <= most
-        };
-        (0..=wait).find(has_room).unwrap_or(0)
-    }
-
-    /// A viewer with this share of the disk starts so many slots from now.
-    pub(in crate::engine) fn note_start(&mut self, share: u64, slots: u32) {
-        let slot = self.dispatcher.books.current() + u64::from(slots);
-        *self.starts.entry(slot).or_default() += share;
-    }
-
     /// Everything in the device: reads and best-effort work.
     pub(in crate::engine) fn busy(&self) -> u32 {
         self.in_flight + self.work.in_flight()
@@ -228,9 +206,9 @@ impl Disk {
         }
         self.batch.clear();
         self.batch_len = 0;
-        (self.searches, self.last_delay, self.last_search) = (0, 0, None);
+        (self.searches, self.last_search) = (0, None);
         self.next_release = [None; 2];
-        self.starts = self.starts.split_off(&slot);
+        self.starts.slot_begins(slot);
         // A disk that has nothing to read is idle, not silent.
         let silent = self.in_flight > 0 && self.slot_reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
@@ -440,14 +418,6 @@ impl Playing {
         Self { rate, intervals: stream.bytes_in(longer) }
     }
 }
-
-/// Parts in which shares of a disk are counted.
-pub(in crate::engine) const WHOLE_DISK: u64 = 1 << 30;
-
-/// The pace at which viewers start: that of a full house within so many waits, a numerator and a
-/// denominator. With fewer, some of those who come within ten seconds are refused, because those
-/// who started at once need their second reads; with more, all wait for longer.
-const HOUSE_STARTS_WITHIN: (u64, u64) = (9, 4);
 
 /// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;

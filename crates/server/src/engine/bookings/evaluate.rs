@@ -13,6 +13,7 @@
 //! makes that true.
 
 use super::disk::{Chosen, Disk};
+use super::starts::Newcomer;
 use super::{Bookings, EARLY_SLOTS, Placement};
 use crate::engine::stream::{Stream, StreamId};
 use crate::engine::{Layout, ReadId, Resource};
@@ -175,11 +176,43 @@ impl Bookings {
         self.plans(disk) && !self.survives_loss()
     }
 
-    /// An accepted candidate's viewer starts so many slots from now.
-    pub(in crate::engine) fn note_start(&mut self, candidate: &Candidate, slots: u32) {
-        let disk = &mut self.disks[candidate.disk()];
-        let share = if candidate.sent.is_some() { 0 } else { disk.share_of(&candidate.demand) };
-        disk.note_start(share, slots);
+    /// A candidate's viewer, who agrees to wait for so many slots, starts so many from now, or not
+    /// at all.
+    pub(in crate::engine) fn note_newcomer(
+        &mut self,
+        candidate: &Candidate,
+        agreed: u32,
+        starts: Option<u32>,
+    ) {
+        let newcomer = self.newcomer(candidate, agreed);
+        self.disks[candidate.disk()].starts.note(newcomer, starts);
+    }
+
+    /// The slots for which a candidate's viewer may be made to wait, who agrees to so many.
+    pub(in crate::engine) fn patience(&self, candidate: &Candidate, agreed: u32) -> u32 {
+        let newcomer = self.newcomer(candidate, agreed);
+        self.disks[candidate.disk()].starts.patience(newcomer)
+    }
+
+    /// The first slot in which a candidate's viewer may start, who agrees to wait for so many: see
+    /// [`Starts::paced_start`](super::starts::Starts::paced_start).
+    pub(in crate::engine) fn paced_start(
+        &self,
+        candidate: &Candidate,
+        agreed: u32,
+        patience: u32,
+    ) -> u32 {
+        let newcomer = self.newcomer(candidate, agreed);
+        self.disks[candidate.disk()].starts.paced_start(newcomer, patience)
+    }
+
+    fn newcomer(&self, candidate: &Candidate, agreed: u32) -> Newcomer {
+        // A follower takes nothing of the disk.
+        let follows = candidate.sent.is_some();
+        let disk = &self.disks[candidate.disk()];
+        let share = if follows { 0 } else { disk.share_of(&candidate.demand) };
+        let length = self.slot_length;
+        Newcomer { now: self.now, slot: self.slot, length, share, agreed }
     }
 
     fn renew_demand(&mut self, candidate: &mut Candidate) {

@@ -20,6 +20,7 @@ pub(super) mod disk;
 pub(super) mod evaluate;
 mod failover;
 pub(super) mod scan;
+pub(super) mod starts;
 
 use super::pieces::{times, validate};
 use super::stream::{Stream, StreamId};

@@ -219,6 +219,20 @@ impl Stream {
         self.is_fed(piece) && (piece >= self.cursor || self.holds(piece))
     }
 
+    /// The next piece that it needs of its feed, if it follows one.
+    pub(in crate::engine) fn next_fed(&self) -> Option<u32> {
+        self.fed.map(|fed| fed.from.max(self.cursor))
+    }
+
+    /// Goes on with `piece`, which is behind all that it has taken up, and reads none before. It
+    /// holds nothing. Its place in the books must be changed at the same time.
+    pub(in crate::engine) fn skip_to(&mut self, piece: u32) {
+        assert!(self.holds.is_empty(), "the pieces before are needed by nobody");
+        let piece = piece.min(self.end);
+        self.accounted = self.accounted.split_off(&piece);
+        (self.cursor, self.base) = (piece, piece);
+    }
+
     /// Whether it neither holds nor will read a piece that its feed does not.
     pub(in crate::engine) fn is_past_patch(&self) -> bool {
         self.is_fed(self.base)

@@ -35,17 +35,19 @@
 //!    feed holds, and from which on it holds all that it has read; the feed keeps a piece until its
 //!    release or until no follower needs it. So it is in memory when the follower comes to it.
 //!    A feed that is behind, because its disk was slower than its model, is followed by nobody.
-//! 3. *The one ahead seeks, pauses, leaves or is ended.* Nothing of the feed changes: its reads,
-//!    their slots and its memory are booked, and the plan stays as it was proven. The next follower
-//!    is read for earlier than it needs. Nothing is evaluated, so nothing can be refused. When one
-//!    follower is left, it takes the feed over as it is and is a stream like any other, with its
-//!    deadlines by its own clock and its reads by the feed's.
+//! 3. *The one ahead seeks, pauses, leaves or is ended.* Nothing of the feed changes but what 4
+//!    says: its reads, their slots and its memory are booked, and the plan stays as it was proven.
+//!    The next follower is read for earlier than it needs. Nothing is evaluated, so nothing can be
+//!    refused. When one follower is left, it takes the feed over as it is and is a stream like any
+//!    other, with its deadlines by its own clock and its reads by the feed's.
 //! 4. *A follower that is late* gets a later schedule only if the feed fits with the later releases
 //!    (`delay`). Its due slots never move, and its releases never move earlier while the follower
 //!    that needs them is there.
 //!    When a follower leaves, the feed keeps its pieces as long as the others need them
-//!    (`keep_as_followers_need`). Its reads stay where they are, and each piece is let go no later
-//!    than before: at no time more memory is in use than the plan counts with.
+//!    (`keep_as_followers_need`), and reads no piece that all of them have skipped
+//!    (`skip_what_nobody_needs`). Its other reads stay where they are, and each piece is let go no
+//!    later than before: the disk has no more to do, and at no time more memory is in use, than the
+//!    plan counts with.
 //! 5. *Buffers.* A piece that a follower holds is held by the feed, so memory in use is what the
 //!    books say, and what sockets hold beyond that is reserved per session as for all. One piece
 //!    for each socket is needed: sockets that stop one after another, while the others play on,
@@ -374,7 +376,27 @@ impl Streams {
         }
         self.keep_as_followers_need(feed);
         self.trim_feed(feed, None);
+        self.skip_what_nobody_needs(feed);
         self.dissolve_if_alone(now, feed);
+    }
+
+    // A feed goes on with the first piece that one of its present followers needs. Those who have
+    // left may have needed earlier ones.
+    fn skip_what_nobody_needs(&mut self, feed: StreamId) {
+        let Feed { stream, followers } = &self.feeds[&feed];
+        let here: Vec<&Stream> = followers.iter().filter_map(|id| self.streams.get(id)).collect();
+        // One that is off the books may come back.
+        if here.len() < followers.len() {
+            return;
+        }
+        let next = here.iter().filter_map(|follower| follower.next_fed()).min();
+        if let Some(next) = next.filter(|next| *next > stream.cursor) {
+            let mut off = self.take_off(feed);
+            if let OffBooks::Feed(_, Feed { stream, .. }) = &mut off {
+                stream.skip_to(next);
+            }
+            self.put_on(off);
+        }
     }
 
     // A feed keeps its pieces as long as its present followers need them. Those who have left may

@@ -21,8 +21,9 @@
 //! rules decide on what it costs, not on whether it is admitted.
 
 use super::{Streams, least_reserve};
-use crate::engine::bookings::disk::{Playing, WHOLE_DISK};
+use crate::engine::bookings::disk::Playing;
 use crate::engine::bookings::evaluate::{Approval, Candidate};
+use crate::engine::bookings::starts::WHOLE_DISK;
 use crate::engine::stream::Stream;
 
 impl Streams {

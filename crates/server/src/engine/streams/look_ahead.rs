@@ -22,36 +22,29 @@ use std::time::Duration;
 use units::{Moment, nanos};
 
 impl Streams {
-    /// Delays a candidate by the fewest slots, up to `limit`, with which it fits if it is booked
-    /// now, and returns their number; not by fewer than the candidates before it in this slot.
-    /// `paced`: nor into slots in which others start already, as long as there are others.
-    /// `None`: no such delay was found, and the candidate is unchanged.
+    /// Delays a candidate by the fewest slots, at least `first` and at most `limit`, with which it
+    /// fits if it is booked now, and returns their number; not by fewer than the candidates before
+    /// it in this slot. `None`: no such delay was found, and the candidate is unchanged.
     pub(in crate::engine) fn delay_until_it_fits(
         &mut self,
         candidate: &mut Candidate,
+        first: u32,
         limit: u32,
-        paced: bool,
     ) -> Option<(u32, Approval)> {
         if limit == 0 {
             return None;
         }
-        let survives_loss = self.bookings.survives_loss();
         let state = &mut self.bookings.disks[candidate.disk()];
         let mut tests = if state.may_search() { limit } else { TESTS_BEYOND };
         // The starts before the last one found were taken by others of a crowd, so that the search
         // goes on there: with one or two evaluations for each newcomer, however many come.
-        let first = if paced && !survives_loss {
-            state.paced_start(state.share_of(&candidate.demand), limit)
-        } else {
-            0
-        };
-        let mut slots = state.last_delay.max(first).clamp(1, limit);
+        let mut slots = state.starts.last_delay.max(first).clamp(1, limit);
         while slots <= limit && tests > 0 {
             tests -= 1;
             match self.evaluate_delayed(candidate, u64::from(slots)) {
                 Ok(approval) => {
                     candidate.delay(slots);
-                    self.bookings.disks[candidate.disk()].last_delay = slots;
+                    self.bookings.disks[candidate.disk()].starts.last_delay = slots;
                     return Some((slots, approval));
                 }
                 Err(out) => {

@@ -145,6 +145,36 @@ fn a_viewer_who_seeks_to_a_place_behind_another_follows_it() {
 }
 
 #[test]
+fn when_the_one_ahead_leaves_nothing_is_read_that_its_followers_have_skipped() {
+    let mut crowd = Crowd::new(config(40, 400));
+    // A segment has two pieces, so that a viewer who seeks may need the second alone.
+    let due = (0..PIECES).map(|piece| piece / 2 * 1000).collect();
+    let tracks = vec![TrackLayout { due, ..track(PIECES) }];
+    let (title, duration) = (TitleKey(1), Duration::from_secs(20));
+    let layout = Arc::new(Layout { title, disk: DiskNumber(0), duration, tracks });
+    let mut viewers = Vec::new();
+    for _ in 0..3 {
+        let answer = crowd.fixture.engine.admit(crowd.fixture.now, request(Arc::clone(&layout)));
+        let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+        viewers.push(session);
+    }
+    // Away, and back to the first piece of the first segment or to the second.
+    for (viewer, piece) in viewers.iter().zip([0, 1, 1]) {
+        crowd.fixture.want(*viewer, 9..10);
+        crowd.fixture.want(*viewer, piece..piece + 1);
+    }
+    for follower in &viewers[1..] {
+        assert!(crowd.follows(*follower));
+        crowd.viewers.push((*follower, 2));
+    }
+    crowd.leaves(viewers[0]);
+    crowd.plays();
+    assert_eq!(crowd.fixture.engine.status(crowd.fixture.now).following, 2);
+    // The audit of each slot finds a piece that is held for nobody.
+    crowd.ends();
+}
+
+#[test]
 fn titles_with_copies_and_disks_that_may_be_lost_are_not_shared() {
     let survive_loss = EngineConfig { survive_loss: true, ..config(4, 100) };
     let mut fixture = Fixture::new(survive_loss);

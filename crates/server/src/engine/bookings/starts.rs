@@ -1,0 +1,248 @@
+//! When the viewers of one disk start: the pace of a crowd, and how long a newcomer may be made to
+//! wait.
+//!
+//! A later start helps a crowd: many viewers who come within a moment, and nobody after them. The
+//! time that follows is free, and those who wait fill it. It helps nobody while as many come as
+//! leave or more: who waits takes the start of a viewer who comes later, who then has to wait as
+//! well. A queue that newcomers join for as long as it stands never becomes shorter. So the queue
+//! of a crowd has an end, and those who come later wait only for a moment:
+//!
+//! ```text
+//!                     0 s          the first viewer who cannot start at once
+//!   the crowd comes   ├────────┤ within 2 s                 waits as long as agreed (`--wait`, 5 s)
+//!   starts given      ├────────────────────────────────┤ until the last of these has started
+//!   a viewer at 4 s                   ├────────────────┤ waits for 3 s at most
+//!   from 5.5 s on                            ├─────────┤ for 1.5 s, as long as the queue lasts
+//! ```
+//!
+//! It is a crowd if more come in one slot than the pace allows. If no more come, and one has to
+//! wait all the same, the disk is full of those who came before: the first waits as long as agreed,
+//! those behind for one slot. A queue is over when for [`QUIET`] nobody had to wait and nobody was
+//! refused.
+//!
+//! Knows shares of the disk and times. Whether a viewer fits at a start is decided in `evaluate`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{Moment, SlotIndex, nanos};
+
+/// The starts of one disk's viewers, and the queue for them.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Starts {
+    /// By slot, the share of the disk that the viewers take on average who start in it.
+    begun: BTreeMap<SlotIndex, u64>,
+    /// The share of the disk that the viewers take who have come in this slot, admitted or not.
+    came: u64,
+    /// Slots by which the last candidate of this slot was delayed, if any was.
+    pub(in crate::engine) last_delay: u32,
+    queue: Option<Queue>,
+}
+
+/// Viewers who could not start when they came.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    /// When the first of them came.
+    began: Moment,
+    /// When the last of them came so far.
+    last: Moment,
+    /// Whether more came in one slot than the pace allows, while its first viewers waited.
+    of_crowd: bool,
+}
+
+impl Queue {
+    // The slots for which it has lasted since its crowd had come, rounded up.
+    fn stands(&self, newcomer: Newcomer) -> u32 {
+        let time = newcomer.now.since(self.began + CROWD_COMES_WITHIN);
+        let slots = nanos(time).div_ceil(nanos(newcomer.length).max(1));
+        u32::try_from(slots).unwrap_or(u32::MAX)
+    }
+}
+
+/// A viewer who asks for a start.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Newcomer {
+    pub(in crate::engine) now: Moment,
+    /// The slot that runs now.
+    pub(in crate::engine) slot: SlotIndex,
+    /// How long a slot is.
+    pub(in crate::engine) length: Duration,
+    /// The share of the disk that the viewer takes on average.
+    pub(in crate::engine) share: u64,
+    /// Slots for which the viewer agrees to wait.
+    pub(in crate::engine) agreed: u32,
+}
+
+impl Starts {
+    /// A slot begins.
+    pub(in crate::engine) fn slot_begins(&mut self, slot: SlotIndex) {
+        self.begun = self.begun.split_off(&slot);
+        (self.last_delay, self.came) = (0, 0);
+    }
+
+    /// A newcomer starts so many slots from now, or not at all.
+    pub(in crate::engine) fn note(&mut self, newcomer: Newcomer, starts: Option<u32>) {
+        if starts != Some(0) {
+            self.note_wait(newcomer);
+        }
+        self.came += newcomer.share;
+        if let Some(slots) = starts {
+            *self.begun.entry(newcomer.slot + u64::from(slots)).or_default() += newcomer.share;
+        }
+    }
+
+    fn note_wait(&mut self, newcomer: Newcomer) {
+        let Newcomer { now, agreed, .. } = newcomer;
+        let mut queue =
+            self.queue_at(now).unwrap_or(Queue { began: now, last: now, of_crowd: false });
+        queue.last = now;
+        queue.of_crowd |= queue.stands(newcomer) < agreed && self.came >= pace(agreed);
+        self.queue = Some(queue);
+    }
+
+    /// The slots for which a newcomer may be made to wait, at most.
+    pub(in crate::engine) fn patience(&self, newcomer: Newcomer) -> u32 {
+        let Newcomer { now, agreed, .. } = newcomer;
+        let Some(queue) = self.queue_at(now) else { return agreed };
+        if !queue.of_crowd {
+            return agreed.min(IN_FULL_HOUSE);
+        }
+        agreed.saturating_sub(queue.stands(newcomer)).max(agreed.min(BEHIND_CROWD))
+    }
+
+    /// The first slot, so many from now and at most `patience`, in which a newcomer may start, so
+    /// that no slot has more starts than there is room for the next reads of. Zero, if all these
+    /// slots are taken.
+    pub(in crate::engine) fn paced_start(&self, newcomer: Newcomer, patience: u32) -> u32 {
+        (0..=patience).find(|slots| self.has_room(newcomer, *slots)).unwrap_or(0)
+    }
+
+    // Whether so many slots from now there are fewer starts than the pace allows.
+    fn has_room(&self, newcomer: Newcomer, slots: u32) -> bool {
+        let slot = newcomer.slot + u64::from(slots);
+        let begun = self.begun.get(&slot).copied().unwrap_or(0);
+        begun == 0 || begun + newcomer.share <= pace(newcomer.agreed)
+    }
+
+    // The queue that is not over by `now`.
+    fn queue_at(&self, now: Moment) -> Option<Queue> {
+        self.queue.filter(|queue| now.since(queue.last) <= QUIET)
+    }
+}
+
+// The share of the disk that starts in one slot at most, by the slots that viewers agree to wait.
+fn pace(agreed: u32) -> u64 {
+    let (waits, of) = HOUSE_STARTS_WITHIN;
+    WHOLE_DISK * of / (waits * u64::from(agreed.max(1)))
+}
+
+/// Parts in which shares of a disk are counted.
+pub(in crate::engine) const WHOLE_DISK: u64 = 1 << 30;
+
+/// The pace at which viewers start: that of a full house within so many waits, a numerator and a
+/// denominator. With fewer, some of those who come within ten seconds are refused, because those
+/// who started at once need their second reads; with more, all wait for longer.
+const HOUSE_STARTS_WITHIN: (u64, u64) = (9, 4);
+
+/// Viewers who come within so long after the first of a queue belong to its crowd, and wait as long
+/// as agreed.
+const CROWD_COMES_WITHIN: Duration = Duration::from_secs(2);
+
+/// Slots for which a viewer may wait who comes when the starts of a crowd are given. With fewer, a
+/// full house that comes within ten seconds is not admitted whole; with more, everybody waits for
+/// as long.
+const BEHIND_CROWD: u32 = 3;
+
+/// Slots for which a viewer may wait behind another in a full house: with none, viewers are refused
+/// whom the next slot has room for.
+const IN_FULL_HOUSE: u32 = 1;
+
+/// A queue is over when for so long nobody had to wait: as long as the first viewers of a crowd
+/// wait, by default.
+const QUIET: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: Duration = Duration::from_millis(500);
+
+    // Comes at this time, takes a 500th of the disk, and agrees to wait for five seconds.
+    fn newcomer(ms: u64) -> Newcomer {
+        let now = Moment(ms * 1_000_000);
+        Newcomer {
+            now,
+            slot: SlotIndex::at(now, SLOT),
+            length: SLOT,
+            share: WHOLE_DISK / 500,
+            agreed: 10,
+        }
+    }
+
+    // More come in one slot than the pace allows, and one of them cannot start at once.
+    fn crowd(starts: &mut Starts, ms: u64) {
+        for _ in 0..=pace(10) / newcomer(ms).share {
+            starts.note(newcomer(ms), Some(0));
+        }
+        starts.note(newcomer(ms), None);
+    }
+
+    #[test]
+    fn those_who_come_after_a_crowd_wait_until_it_has_started_or_for_a_moment() {
+        let mut starts = Starts::default();
+        let left = |starts: &Starts, ms| starts.patience(newcomer(ms));
+        assert_eq!(left(&starts, 60_000), 10, "nobody waits");
+        crowd(&mut starts, 60_000);
+        // (milliseconds after its beginning, slots that a newcomer waits at most)
+        let waits = [(0, 10), (2000, 10), (2001, 9), (4000, 6), (5500, 3), (8000, 3), (9000, 3)];
+        for (ms, slots) in waits {
+            assert_eq!(left(&starts, 60_000 + ms), slots, "after {ms} ms");
+            starts.note(newcomer(60_000 + ms), Some(1));
+        }
+        // It lasts for as long as somebody has to wait, and ends five seconds after.
+        assert_eq!([74_000, 74_001].map(|ms| left(&starts, ms)), [3, 10]);
+        starts.slot_begins(SlotIndex(148));
+        crowd(&mut starts, 74_400);
+        assert_eq!(left(&starts, 77_400), 8, "another crowd");
+    }
+
+    #[test]
+    fn in_a_full_house_one_waits_as_long_as_agreed_and_those_behind_for_a_slot() {
+        let mut starts = Starts::default();
+        assert_eq!(starts.patience(newcomer(0)), 10);
+        for ms in (0..20_000).step_by(100) {
+            starts.slot_begins(newcomer(ms).slot);
+            starts.note(newcomer(ms), None);
+            // It is no crowd either that comes to a house that has been full for longer.
+            if ms == 10_000 {
+                crowd(&mut starts, ms);
+            }
+            assert_eq!(starts.patience(newcomer(ms)), 1, "after {ms} ms");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_agreed() {
+        let mut starts = Starts::default();
+        crowd(&mut starts, 0);
+        for (agreed, left) in [(0, 0), (1, 1), (8, 6), (60, 58)] {
+            let one = Newcomer { agreed, ..newcomer(3000) };
+            assert_eq!(starts.patience(one), left);
+        }
+    }
+
+    #[test]
+    fn a_start_is_given_in_the_first_slot_that_has_room() {
+        let (mut starts, one) = (Starts::default(), newcomer(3500));
+        // A slot has the starts of 2/45 of the disk.
+        let given: Vec<u32> = (0..90)
+            .map(|_| {
+                let slots = starts.paced_start(one, 3);
+                starts.note(one, Some(slots));
+                slots
+            })
+            .collect();
+        let count = |slots| given.iter().filter(|other| **other == slots).count();
+        assert_eq!([count(1), count(2), count(3)], [22; 3]);
+        assert_eq!(count(0), 24, "the last find no room");
+    }
+}
