@@ -108,7 +108,7 @@ mod tests {
         ("plan --model ssd-sata --calibration a", "are two disks"),
         ("plan --model ssd-sata --rate 1", "1 b/s is not the rate of a stream"),
         ("plan --model ssd-sata --rate 5Mbps --startup 10ms", "--startup: from 1s"),
-        ("disk models --toml", "--toml needs the name of a model"),
+        ("disk models --toml", "--toml needs the name of a disk model"),
         ("disk emulate ssd-sata", "--backing is missing"),
         ("simulate admission --arrivals all", "arrive independently"),
         ("simulate admission --read-size 1KiB", "between 64KiB and 64MiB"),

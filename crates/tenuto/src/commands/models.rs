@@ -13,7 +13,7 @@ use units::{BitRate, ByteCount};
 pub(crate) fn models(args: &ModelsArgs) -> Result<(), Failure> {
     if args.toml {
         let hint = "`tenuto disk models` lists the built-in models";
-        return print_builtin("model", args.name.as_deref(), DiskModel::preset_text, hint);
+        return print_builtin("disk model", args.name.as_deref(), DiskModel::preset_text, hint);
     }
     let Some(name) = &args.name else {
         list(&args.report);

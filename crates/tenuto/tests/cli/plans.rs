@@ -53,7 +53,7 @@ fn what_cannot_be_planned_is_named() {
         ("plan --model ssd-sata --title a.store:x", 1, "no title 'x'", ""),
         ("plan --model ssd-sata --rate 5Mbps --startup 10ms", 2, "--startup: from 1s", "slot"),
         ("plan --model ssd-sata --rate 5Mbps --plot bad.toml", 1, "be overwritten", "--destroy"),
-        ("disk models --toml", 2, "--toml needs the name of a model", "`tenuto disk models`"),
+        ("disk models --toml", 2, "needs the name of a disk model", "`tenuto disk models`"),
         ("disk models floppy --toml", 1, "no built-in disk model 'floppy'", "`tenuto disk"),
     ] {
         let run = dir.run(line);
