@@ -192,7 +192,16 @@ fn master(
         _ => None,
     };
     let (format, max_wait) = (DeliveryFormat::Segmented, max_wait(shared, request)?);
-    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
+    Ok(Decision::Admit(PlayRequest {
+        title,
+        presentation,
+        name,
+        format,
+        tracks: None,
+        start: Duration::ZERO,
+        max_wait,
+        replaces,
+    }))
 }
 
 /// The presentation that a request's parameters describe, or what to do instead.
@@ -253,8 +262,16 @@ fn progressive(
         return Ok(Response::only_head(head, body.len()).into());
     }
     let (format, max_wait) = (DeliveryFormat::Progressive, max_wait(shared, request)?);
-    let replaces = None;
-    Ok(Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces }))
+    Ok(Decision::Admit(PlayRequest {
+        title,
+        presentation,
+        name,
+        format,
+        tracks: None,
+        start: Duration::ZERO,
+        max_wait,
+        replaces: None,
+    }))
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.

@@ -493,7 +493,7 @@ impl Worker {
 }
 
 /// A new request number. Requests are numbered across all threads.
-fn next_request_id() -> RequestId {
+pub(crate) fn next_request_id() -> RequestId {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     RequestId(NEXT.fetch_add(1, Ordering::Relaxed))
 }

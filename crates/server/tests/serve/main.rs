@@ -24,4 +24,5 @@ mod playing;
 mod ranges;
 mod refusals;
 mod renditions;
+mod rtsp;
 mod views;
