@@ -392,6 +392,7 @@ fn rtsp_limits(config: &ServerConfig, address: Option<SocketAddr>) -> RtspLimits
         startup: config.startup.max(config.slot * slots),
         local: address.unwrap_or(config.listen).ip(),
         send_timeout: config.send_timeout,
+        head_timeout: config.head_timeout,
         session_timeout: config.rtsp_timeout,
         max_connections: config.max_connections as u64,
         per_client: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),

@@ -12,7 +12,7 @@ use units::{MediaTime, Timescale};
 /// An LDU as a sender needs it: its bytes and its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushedLdu {
-    /// Its bytes in the track's data.
+    /// The bytes of the LDU in the track's data.
     pub bytes: Range<u64>,
     /// The time at which it is decoded, in the title. Negative before the title's start.
     pub decoded: MediaTime,

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// How the LDUs of a track become packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadFormat {
-    pub(super) layout: Layout,
+    pub(super) layout: PayloadLayout,
     /// The payload type in packets and SDP.
     pub payload_type: u8,
     /// Ticks per second of the packets' time stamps.
@@ -21,7 +21,7 @@ pub struct PayloadFormat {
 
 /// The layout of payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum PayloadLayout {
     H264 {
         length_bytes: usize,
     },
@@ -60,13 +60,19 @@ impl PayloadFormat {
             (TrackKind::Audio, b".mp3") => Some(mpeg_audio()),
             (TrackKind::Audio, b"ac-3") => {
                 let encoding = format!("ac3/{rate}/{}", track.channels);
-                Some(Self::dynamic(Layout::Ac3, dynamic, rate, encoding, String::new()))
+                Some(Self::dynamic(PayloadLayout::Ac3, dynamic, rate, encoding, String::new()))
             }
             (TrackKind::Audio, b"Opus") if track.channels <= 2 => {
                 // RFC 7587, 7: always 48,000 and 2, whatever was encoded.
                 let parameters = if track.channels == 2 { "sprop-stereo=1" } else { "" };
                 let encoding = "opus/48000/2".to_owned();
-                Some(Self::dynamic(Layout::Opus, dynamic, 48_000, encoding, parameters.to_owned()))
+                Some(Self::dynamic(
+                    PayloadLayout::Opus,
+                    dynamic,
+                    48_000,
+                    encoding,
+                    parameters.to_owned(),
+                ))
             }
             (TrackKind::Audio, _) => l16(track, entry, dynamic),
             _ => None,
@@ -74,7 +80,7 @@ impl PayloadFormat {
     }
 
     fn dynamic(
-        layout: Layout,
+        layout: PayloadLayout,
         number: u8,
         rate: u32,
         encoding: String,
@@ -87,7 +93,7 @@ impl PayloadFormat {
 /// MP3 has a static payload type, whose clock is that of video.
 fn mpeg_audio() -> PayloadFormat {
     let encoding = "MPA/90000".to_owned();
-    PayloadFormat::dynamic(Layout::MpegAudio, MPA, VIDEO_CLOCK, encoding, String::new())
+    PayloadFormat::dynamic(PayloadLayout::MpegAudio, MPA, VIDEO_CLOCK, encoding, String::new())
 }
 
 fn h264(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
@@ -107,7 +113,7 @@ fn h264(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
          sprop-parameter-sets={}",
         sets.join(",")
     );
-    let layout = Layout::H264 { length_bytes: usize::from(lengths & 3) + 1 };
+    let layout = PayloadLayout::H264 { length_bytes: usize::from(lengths & 3) + 1 };
     let encoding = "H264/90000".to_owned();
     Some(PayloadFormat::dynamic(layout, dynamic, VIDEO_CLOCK, encoding, parameters))
 }
@@ -133,7 +139,7 @@ fn hevc(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
         };
         parameters.push(format!("{name}={}", sets.join(",")));
     }
-    let (layout, encoding) = (Layout::Hevc { length_bytes }, "H265/90000".to_owned());
+    let (layout, encoding) = (PayloadLayout::Hevc { length_bytes }, "H265/90000".to_owned());
     let parameters = parameters.join(";");
     Some(PayloadFormat::dynamic(layout, dynamic, VIDEO_CLOCK, encoding, parameters))
 }
@@ -157,7 +163,7 @@ fn aac(track: &TrackDescription, config: &[u8], dynamic: u8) -> Option<PayloadFo
     config.iter().for_each(|byte| write!(parameters, "{byte:02X}").unwrap_or_default());
     let rate = track.sample_rate;
     let encoding = format!("MPEG4-GENERIC/{rate}/{}", track.channels);
-    Some(PayloadFormat::dynamic(Layout::Aac, dynamic, rate, encoding, parameters))
+    Some(PayloadFormat::dynamic(PayloadLayout::Aac, dynamic, rate, encoding, parameters))
 }
 
 fn l16(track: &TrackDescription, entry: SampleEntry<'_>, dynamic: u8) -> Option<PayloadFormat> {
@@ -176,7 +182,7 @@ fn l16(track: &TrackDescription, entry: SampleEntry<'_>, dynamic: u8) -> Option<
     if stored_bits != 16 || channels == 0 {
         return None;
     }
-    let layout = Layout::L16 { frame: usize::from(channels) * 2, swaps };
+    let layout = PayloadLayout::L16 { frame: usize::from(channels) * 2, swaps };
     let encoding = format!("L16/{rate}/{channels}");
     Some(PayloadFormat::dynamic(layout, dynamic, rate, encoding, String::new()))
 }

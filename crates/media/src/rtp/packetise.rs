@@ -1,12 +1,12 @@
 //! LDUs into packets. The only state is that of the stream: sequence number, source, counts.
 
 use super::MTU;
-use super::format::{Layout, PayloadFormat};
+use super::format::{PayloadFormat, PayloadLayout};
 
 /// Makes the packets of one track for one receiver.
 #[derive(Clone, Debug)]
 pub struct Packetizer {
-    layout: Layout,
+    layout: PayloadLayout,
     payload_type: u8,
     ssrc: u32,
     sequence: u16,
@@ -62,16 +62,20 @@ impl Packetizer {
             return;
         }
         match self.layout {
-            Layout::H264 { length_bytes } => self.nal_units(ldu, length_bytes, 1, timestamp, emit),
-            Layout::Hevc { length_bytes } => self.nal_units(ldu, length_bytes, 2, timestamp, emit),
-            Layout::Aac => self.aac(ldu, timestamp, emit),
-            Layout::Ac3 => self.ac3(ldu, timestamp, emit),
-            Layout::Opus => {
+            PayloadLayout::H264 { length_bytes } => {
+                self.nal_units(ldu, length_bytes, 1, timestamp, emit);
+            }
+            PayloadLayout::Hevc { length_bytes } => {
+                self.nal_units(ldu, length_bytes, 2, timestamp, emit);
+            }
+            PayloadLayout::Aac => self.aac(ldu, timestamp, emit),
+            PayloadLayout::Ac3 => self.ac3(ldu, timestamp, emit),
+            PayloadLayout::Opus => {
                 let marker = std::mem::take(&mut self.resumes);
                 self.packet(&[], ldu, marker, timestamp, emit);
             }
-            Layout::MpegAudio => self.mpeg_audio(ldu, timestamp, emit),
-            Layout::L16 { frame, swaps } => self.l16(ldu, frame, swaps, timestamp, emit),
+            PayloadLayout::MpegAudio => self.mpeg_audio(ldu, timestamp, emit),
+            PayloadLayout::L16 { frame, swaps } => self.l16(ldu, frame, swaps, timestamp, emit),
         }
     }
 

@@ -56,6 +56,6 @@ const SENDER_REPORT: u8 = 200;
 const SOURCE_DESCRIPTION: u8 = 202;
 const BYE: u8 = 203;
 const CNAME: u8 = 1;
-/// The same for all streams, so that receivers play them in step.
+/// The canonical name of the sender: one for all streams, so that receivers play them in step.
 const NAME: &[u8] = b"tenuto";
 const SECONDS_1900_TO_1970: u64 = 2_208_988_800;

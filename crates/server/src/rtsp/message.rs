@@ -10,12 +10,13 @@ use rtsp_types::{HeaderName, HeaderValue, Message, ParseError, Request, StatusCo
 pub(super) enum Incoming {
     /// Less than a message.
     Partial,
-    /// So many bytes that are no request: a packet of the player (RTCP), a response, a line end.
+    /// Bytes that are no request, and their number: a packet of the player (RTCP), a response, a
+    /// line end.
     Other(usize),
     /// A request, and its bytes.
     Request(Box<Request<Vec<u8>>>, usize),
     /// Not a message, or one that is too large: the reply, after which the connection ends.
-    Rejected(Reply),
+    Rejected(RtspReply),
 }
 
 /// The first message in `input`.
@@ -38,24 +39,24 @@ pub(super) fn next(input: &[u8]) -> Incoming {
         Err(ParseError::Incomplete(_)) if input.len() < MAX_MESSAGE => Incoming::Partial,
         Err(ParseError::Incomplete(_)) => {
             let text = "a request has at most 16 KiB, its body included; send less";
-            Incoming::Rejected(Reply::error(413, text).with_cseq_of(head))
+            Incoming::Rejected(RtspReply::error(413, text).with_cseq_of(head))
         }
         Err(ParseError::Error) => {
             let text = "this is not an RTSP request; send a request line and fields as in RFC 2326";
-            Incoming::Rejected(Reply::error(400, text).with_cseq_of(head))
+            Incoming::Rejected(RtspReply::error(400, text).with_cseq_of(head))
         }
     }
 }
 
 /// A reply to a request.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct RtspReply {
     pub(super) status: u16,
     fields: Vec<(HeaderName, String)>,
     body: Vec<u8>,
 }
 
-impl Reply {
+impl RtspReply {
     pub(super) fn new(status: u16) -> Self {
         Self { status, fields: Vec::new(), body: Vec::new() }
     }

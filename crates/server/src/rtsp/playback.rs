@@ -66,14 +66,14 @@ struct Cursor {
     request: Option<RequestId>,
     coming: u64,
     accepted: bool,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<DeliveredPiece>,
     /// The beginning of an LDU that lies in several pieces.
     partial: Vec<u8>,
 }
 
 /// Delivered bytes.
 #[derive(Debug)]
-struct Piece {
+struct DeliveredPiece {
     request: RequestId,
     read: ReadId,
     buffer: SharedBuffer,
@@ -176,7 +176,7 @@ impl Playback {
         // A request whose bytes are all in memory is complete before it is accepted.
         cursor.accepted = true;
         cursor.coming = cursor.coming.saturating_sub(range.len() as u64);
-        cursor.pieces.push_back(Piece { request, read, buffer, range });
+        cursor.pieces.push_back(DeliveredPiece { request, read, buffer, range });
         cursor.gather()
     }
 

@@ -19,7 +19,7 @@ pub(super) struct RtspSession {
     /// The title's name in its address.
     pub(super) name: String,
     pub(super) tracks: Vec<TrackSetup>,
-    pub(super) state: State,
+    pub(super) state: SessionState,
     /// Where it goes on when it is played again without a range.
     pub(super) position: Duration,
     /// The engine's session, which outlives a pause.
@@ -30,7 +30,7 @@ pub(super) struct RtspSession {
 
 /// What a session is doing.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum SessionState {
     /// Set up, or paused.
     Ready,
     /// Admitted, and waiting for the engine to accept the first requests.
@@ -76,7 +76,7 @@ impl RtspSession {
     }
 
     pub(super) fn is_playing(&self) -> bool {
-        matches!(self.state, State::Playing(_))
+        matches!(self.state, SessionState::Playing(_))
     }
 
     /// The channels for a further track that does not name its own.

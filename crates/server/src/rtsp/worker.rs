@@ -17,7 +17,7 @@ mod start;
 
 pub(crate) use start::PreparedRtsp;
 
-use super::message::{Incoming, MAX_INPUT, Reply, next};
+use super::message::{Incoming, MAX_INPUT, RtspReply, next};
 use super::playback::Plan;
 use super::session::{RtspSession, Wire};
 use crate::clients::{ClientAddress, ClientLimit};
@@ -44,6 +44,8 @@ pub(crate) struct RtspLimits {
     /// Where UDP sockets are bound.
     pub(crate) local: IpAddr,
     pub(crate) send_timeout: Duration,
+    /// The time for a message, from its first byte.
+    pub(crate) head_timeout: Duration,
     /// A session ends when its player is silent for this long, except while it plays over its
     /// connection; so does a connection without a session.
     pub(crate) session_timeout: Duration,
@@ -53,8 +55,8 @@ pub(crate) struct RtspLimits {
     pub(crate) per_client: ClientLimit,
 }
 
-struct Worker {
-    /// Its number among the threads that the core sends to.
+struct RtspWorker {
+    /// The number of this thread among those that the core sends to.
     number: usize,
     sockets: Sockets,
     messages: Receiver<WorkerMessage>,
@@ -62,24 +64,24 @@ struct Worker {
     core: CoreHandle,
     opener: Opener,
     limits: RtspLimits,
-    connections: HashMap<ConnectionId, Connection>,
+    connections: HashMap<ConnectionId, RtspConnection>,
     playing: BTreeSet<ConnectionId>,
     next_check: Instant,
 }
 
 /// One connection.
-struct Connection {
+struct RtspConnection {
     peer: SocketAddr,
     input: Vec<u8>,
+    /// When the unread input began to come.
+    input_since: Instant,
     receiving: bool,
-    /// The peer sends no more.
-    ended: bool,
     /// No request is read any more; the connection ends when its last reply is sent.
     closing: bool,
     /// When the peer was last heard of.
     heard: Instant,
     session: Option<RtspSession>,
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingRequest>,
     /// Sends that the socket has not taken, and their number so far.
     outstanding: usize,
     sends: u64,
@@ -104,7 +106,7 @@ struct UdpPacket {
 }
 
 /// A request that waits for an answer.
-enum Waiting {
+enum WaitingRequest {
     /// The opener's, after which it is answered from the start.
     Opener(Box<Request<Vec<u8>>>),
     /// The core's verdict.
@@ -113,7 +115,15 @@ enum Waiting {
     Start(Box<Request<Vec<u8>>>),
 }
 
-impl Worker {
+impl RtspConnection {
+    /// Removes a message from the input.
+    fn consume(&mut self, length: usize) {
+        self.input.drain(..length);
+        self.input_since = Instant::now();
+    }
+}
+
+impl RtspWorker {
     fn run(mut self) {
         let mut events = Vec::new();
         loop {
@@ -192,11 +202,11 @@ impl Worker {
             + self.shared.http.connections.load(Ordering::Relaxed);
         let held = self.shared.http.connected(client);
         let now = Instant::now();
-        let connection = Connection {
+        let connection = RtspConnection {
             peer,
             input: Vec::new(),
+            input_since: now,
             receiving: false,
-            ended: false,
             closing: false,
             heard: now,
             session: None,
@@ -220,7 +230,7 @@ impl Worker {
 
     fn receive(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if connection.receiving || connection.ended || connection.input.len() >= MAX_INPUT {
+        if connection.receiving || connection.input.len() >= MAX_INPUT {
             return;
         }
         connection.receiving = true;
@@ -231,13 +241,15 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.receiving = false;
         connection.heard = Instant::now();
-        connection.ended |= ended;
         // A player that ends the connection, or one direction of it, has left: it could neither
         // pause nor keep its session.
         if ended {
             return self.close(id);
         }
         if !connection.closing {
+            if connection.input.is_empty() {
+                connection.input_since = connection.heard;
+            }
             connection.input.extend_from_slice(bytes);
             self.read_requests(id);
         }
@@ -252,9 +264,9 @@ impl Worker {
             }
             match next(&connection.input) {
                 Incoming::Partial => return,
-                Incoming::Other(length) => drop(connection.input.drain(..length)),
+                Incoming::Other(length) => connection.consume(length),
                 Incoming::Request(request, length) => {
-                    connection.input.drain(..length);
+                    connection.consume(length);
                     self.handle(id, request, None);
                 }
                 Incoming::Rejected(reply) => {
@@ -267,7 +279,7 @@ impl Worker {
     }
 
     /// Sends the reply to a request, with its sequence number and the session.
-    fn reply(&mut self, id: ConnectionId, request: &Request<Vec<u8>>, mut reply: Reply) {
+    fn reply(&mut self, id: ConnectionId, request: &Request<Vec<u8>>, mut reply: RtspReply) {
         let Some(connection) = self.connections.get(&id) else { return };
         if let Some(number) = request.header(&CSEQ).map(HeaderValue::as_str) {
             reply = reply.field(CSEQ, number);
@@ -279,7 +291,12 @@ impl Worker {
         self.send_reply(id, Some(request), &reply);
     }
 
-    fn send_reply(&mut self, id: ConnectionId, request: Option<&Request<Vec<u8>>>, reply: &Reply) {
+    fn send_reply(
+        &mut self,
+        id: ConnectionId,
+        request: Option<&Request<Vec<u8>>>,
+        reply: &RtspReply,
+    ) {
         let Some(peer) = self.connections.get(&id).map(|connection| connection.peer) else {
             return;
         };
@@ -334,6 +351,11 @@ impl Worker {
                     stalled.push(*id);
                     continue;
                 }
+            }
+            let is_slow = now - connection.input_since > self.limits.head_timeout;
+            if !connection.input.is_empty() && connection.waiting.is_none() && is_slow {
+                idle.push(*id);
+                continue;
             }
             let is_silent =
                 |heard: Instant| now.saturating_duration_since(heard) > self.limits.session_timeout;

@@ -427,7 +427,7 @@ fn bytes_that_are_no_requests_end_their_connection_alone() {
         let mut player = Player::connect(&server);
         player.send(sent.as_bytes());
         let reply = player.read_reply();
-        assert_eq!(reply.status, status, "{:.40}: {reply:?}", sent);
+        assert_eq!(reply.status, status, "{sent:.40}: {reply:?}");
         if status == 413 {
             assert_eq!(reply.field("CSeq"), "7");
             assert!(player.read().is_none(), "the connection ends");
@@ -435,6 +435,24 @@ fn bytes_that_are_no_requests_end_their_connection_alone() {
     }
     assert_eq!(Player::connect(&server).ask("OPTIONS", "/t/film", "").status, 200);
     assert_balanced(&server);
+}
+
+#[test]
+fn a_message_that_comes_slowly_and_connections_over_the_limit_are_closed() {
+    let fixture = TestStore::with(&[]);
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.head_timeout = Duration::from_millis(500);
+        config.max_client_connections = Some(2);
+    });
+    let mut slow = Player::connect(&server);
+    slow.send(b"OPTIONS * RTSP/1.0\r\nCSeq:");
+    assert!(slow.read().is_none(), "closed");
+    let mut connected = [Player::connect(&server), Player::connect(&server)];
+    for player in &mut connected {
+        assert_eq!(player.ask("OPTIONS", "/t/film", "").status, 200);
+    }
+    assert!(Player::connect(&server).read().is_none(), "one too many");
 }
 
 #[test]

@@ -19,6 +19,10 @@
 //! | a response is not read | its buffers are free again | `server/tests/serve/hostile.rs`: `a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released` |
 //! | malformed heads, requests hidden in bodies (CL and TE, folded lines, bare CR, NUL) | refused, and the connection is closed | `server/tests/serve/hostile.rs`: `a_malformed_request_gets_its_error_and_the_next_client_is_served`; `server/src/http/request.rs`: `each_request_head_gets_its_status` |
 //! | HTTP/1.0 asks for a connection that stays | the response ends it | `server/src/http/request.rs`: `a_connection_is_kept_by_http_1_1_alone` |
+//! | RTSP: malformed and giant messages, other protocols | refused, and the connection is closed | `server/tests/serve/rtsp.rs`: `bytes_that_are_no_requests_end_their_connection_alone`, `each_bad_request_has_its_status_and_reserves_nothing` |
+//! | RTSP: a message is sent slowly, one client opens many connections | 10 s; counted with those of HTTP | `server/tests/serve/rtsp.rs`: `a_message_that_comes_slowly_and_connections_over_the_limit_are_closed` |
+//! | RTSP: a player reads nothing, or vanishes without TEARDOWN | 512 KiB wait for it; its session ends with the connection | `server/tests/serve/rtsp.rs`: `players_that_read_nothing_or_vanish_leave_nothing_behind` |
+//! | RTSP: packets are asked for at another's address, or for nobody | they go to the peer of the connection; 60 s of silence end the session | `server/tests/serve/rtsp.rs`: `packets_over_udp_arrive_and_silence_ends_the_session` |
 //! | paths lead out of the server's | 404 | `server/tests/serve/hostile.rs`: `paths_with_tricks_are_not_found` |
 //! | silent connections to an agent of the meter | 10 s for a handshake; the oldest of the largest crowd ends | `tenuto/tests/cli/fleet.rs`: `silent_connections_keep_no_controller_out` |
 //! | a byte of a handshake from time to time | the limit is of the whole handshake | `meter/src/fleet/handshake.rs`: `a_byte_from_time_to_time_does_not_extend_a_handshake` |

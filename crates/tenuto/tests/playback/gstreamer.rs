@@ -63,7 +63,7 @@ pub(crate) fn play(dir: &TestDir, address: &str) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// The source's pictures, decoded by FFmpeg, in the layout that GStreamer gives them.
-fn pictures_of_source(film: &Film, source: &str) -> Vec<u8> {
+pub(crate) fn pictures_of_source(film: &Film, source: &str) -> Vec<u8> {
     if film.layout.is_empty() {
         return Vec::new();
     }

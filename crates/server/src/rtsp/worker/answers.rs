@@ -1,20 +1,20 @@
 //! Answers of the opener and the core to a waiting request, and deliveries of bytes.
 
-use super::{Waiting, Worker};
+use super::{RtspWorker, WaitingRequest};
 use crate::http::{admitted, next_request_id, open_failed, request_failed};
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Event, RequestError, WorkerMessage};
 use crate::rtsp::headers::target;
-use crate::rtsp::message::Reply;
+use crate::rtsp::message::RtspReply;
 use crate::rtsp::playback::{Playback, Taken};
-use crate::rtsp::session::State;
+use crate::rtsp::session::SessionState;
 use crate::sessions::PlayerSession;
 use device::sockets::ConnectionId;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-impl Worker {
+impl RtspWorker {
     pub(super) fn handle_message(&mut self, message: WorkerMessage) {
         match message {
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
@@ -49,8 +49,8 @@ impl Worker {
     /// The playback of a connection's session.
     pub(super) fn playback(&mut self, id: ConnectionId) -> Option<&mut Playback> {
         match &mut self.connections.get_mut(&id)?.session.as_mut()?.state {
-            State::Starting(playback) | State::Playing(playback) => Some(playback),
-            State::Ready => None,
+            SessionState::Starting(playback) | SessionState::Playing(playback) => Some(playback),
+            SessionState::Ready => None,
         }
     }
 
@@ -73,12 +73,12 @@ impl Worker {
     fn opened(&mut self, id: ConnectionId, result: Result<Arc<OpenTitle>, OpenError>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match connection.waiting.take() {
-            Some(Waiting::Opener(request)) => match result {
+            Some(WaitingRequest::Opener(request)) => match result {
                 Ok(title) => self.handle(id, request, Some(title)),
                 Err(why) => {
                     let named = request.request_uri().and_then(|uri| target(uri.path()));
                     let name = named.map_or_else(String::new, |target| target.title);
-                    let reply = Reply::of_http(open_failed(&name, &why), false);
+                    let reply = RtspReply::of_http(open_failed(&name, &why), false);
                     self.reply(id, &request, reply);
                 }
             },
@@ -89,7 +89,7 @@ impl Worker {
 
     fn admitted(&mut self, id: ConnectionId, result: Result<Arc<PlayerSession>, AdmissionError>) {
         let waiting = self.connections.get_mut(&id).and_then(|c| match c.waiting.take() {
-            Some(Waiting::Admission(request, plan)) => Some((request, plan)),
+            Some(WaitingRequest::Admission(request, plan)) => Some((request, plan)),
             other => {
                 c.waiting = other;
                 None
@@ -110,9 +110,9 @@ impl Worker {
                 self.core.send(Event::Connected { session: session.id });
                 rtsp.engine = Some(session.id);
                 let playback = Playback::new(session, plan, &rtsp.tracks, origin, unix);
-                rtsp.state = State::Starting(Box::new(playback));
+                rtsp.state = SessionState::Starting(Box::new(playback));
                 if let Some(connection) = self.connections.get_mut(&id) {
-                    connection.waiting = Some(Waiting::Start(request));
+                    connection.waiting = Some(WaitingRequest::Start(request));
                 }
                 self.request_bytes(id);
                 self.start_if_accepted(id);
@@ -120,7 +120,7 @@ impl Worker {
             Err(why) => {
                 let refused = matches!(why, AdmissionError::Refused(_));
                 let response = admitted(&rtsp.name, DeliveryFormat::Segmented, Err(why));
-                self.reply(id, &request, Reply::of_http(response, refused));
+                self.reply(id, &request, RtspReply::of_http(response, refused));
                 self.read_requests(id);
             }
         }
@@ -130,13 +130,13 @@ impl Worker {
     fn start_if_accepted(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some(session) = &mut connection.session else { return };
-        let State::Starting(playback) = &session.state else { return };
+        let SessionState::Starting(playback) = &session.state else { return };
         if !playback.is_accepted() {
             return;
         }
-        let Some(Waiting::Start(request)) = connection.waiting.take() else { return };
-        match std::mem::replace(&mut session.state, State::Ready) {
-            State::Starting(playback) => session.state = State::Playing(playback),
+        let Some(WaitingRequest::Start(request)) = connection.waiting.take() else { return };
+        match std::mem::replace(&mut session.state, SessionState::Ready) {
+            SessionState::Starting(playback) => session.state = SessionState::Playing(playback),
             state => session.state = state,
         }
         connection.wake = Some(Instant::now());
@@ -158,10 +158,10 @@ impl Worker {
         let refused = matches!(why, RequestError::Refused(_));
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match connection.waiting.take() {
-            Some(Waiting::Start(request)) => {
+            Some(WaitingRequest::Start(request)) => {
                 self.stop_playback(id);
                 self.end_engine_session(id);
-                self.reply(id, &request, Reply::of_http(request_failed(why), refused));
+                self.reply(id, &request, RtspReply::of_http(request_failed(why), refused));
                 self.read_requests(id);
             }
             other => {

@@ -1,10 +1,10 @@
 //! Sending: packets of the LDUs that are due, reports, and the end of streams.
 
-use super::{Connection, TICK, UdpPacket, Worker};
+use super::{RtspConnection, RtspWorker, TICK, UdpPacket};
 use crate::messages::Event;
 use crate::rtsp::RtspCounters;
 use crate::rtsp::playback::{Playback, Step, Taken};
-use crate::rtsp::session::{RtspSession, State, TrackSetup, Wire};
+use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, Wire};
 use device::sockets::ConnectionId;
 use media::rtp::{SenderReport, goodbye};
 use std::collections::VecDeque;
@@ -13,14 +13,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Where packets are collected.
-struct Outgoing<'a> {
+struct PacketSink<'a> {
     /// Bytes for the connection.
     bytes: Vec<u8>,
     packets: &'a mut VecDeque<UdpPacket>,
     count: u64,
 }
 
-impl Outgoing<'_> {
+impl PacketSink<'_> {
     /// Adds a packet in two parts.
     fn add(&mut self, setup: usize, track: &Wire, is_rtcp: bool, head: &[u8], rest: &[u8]) {
         self.count += 1;
@@ -39,16 +39,16 @@ impl Outgoing<'_> {
     }
 }
 
-impl Worker {
+impl RtspWorker {
     /// Sends what is due, and notes when something is due next.
     pub(super) fn pump(&mut self, id: ConnectionId) {
         let taken = self.sockets.taken(id);
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let now = Instant::now();
-        let Connection { session, packets, wake, queued, goodbye_at, .. } = connection;
+        let RtspConnection { session, packets, wake, queued, goodbye_at, .. } = connection;
         let Some(session) = session else { return };
-        let State::Playing(playback) = &mut session.state else { return };
-        let mut out = Outgoing { bytes: Vec::new(), packets, count: 0 };
+        let SessionState::Playing(playback) = &mut session.state else { return };
+        let mut out = PacketSink { bytes: Vec::new(), packets, count: 0 };
         let mut given_back = Vec::new();
         *wake = loop {
             if out.packets.len() >= PACKETS_IN_TICK {
@@ -79,7 +79,7 @@ impl Worker {
             }
         };
         let is_over = goodbye_at.is_some_and(|at| at <= now);
-        let Outgoing { bytes, count, .. } = out;
+        let PacketSink { bytes, count, .. } = out;
         self.shared.rtsp.packets.fetch_add(count, Ordering::Relaxed);
         self.send_bytes(id, bytes);
         self.give_back(given_back);
@@ -98,10 +98,10 @@ impl Worker {
     /// Ends the streams: a last report with BYE for each, and the engine's session.
     pub(super) fn finish(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let Connection { session: Some(session), packets, .. } = connection else { return };
-        let mut out = Outgoing { bytes: Vec::new(), packets, count: 0 };
+        let RtspConnection { session: Some(session), packets, .. } = connection else { return };
+        let mut out = PacketSink { bytes: Vec::new(), packets, count: 0 };
         let mut position = Duration::ZERO;
-        if let State::Playing(playback) = &session.state {
+        if let SessionState::Playing(playback) = &session.state {
             let now = Instant::now();
             for setup in &playback.plan.setups {
                 let track = &session.tracks[*setup];
@@ -128,8 +128,8 @@ impl Worker {
         connection.packets.clear();
         (connection.wake, connection.goodbye_at) = (None, None);
         let Some(session) = &mut connection.session else { return };
-        let was = std::mem::replace(&mut session.state, State::Ready);
-        if let State::Playing(playback) | State::Starting(playback) = &was {
+        let was = std::mem::replace(&mut session.state, SessionState::Ready);
+        if let SessionState::Playing(playback) | SessionState::Starting(playback) = &was {
             let now = Instant::now();
             session.position = playback.position(now);
             playback.continue_timestamps(now, &mut session.tracks);
@@ -168,7 +168,7 @@ fn send_ldu(
     playback: &mut Playback,
     cursor: usize,
     tracks: &mut [TrackSetup],
-    out: &mut Outgoing<'_>,
+    out: &mut PacketSink<'_>,
 ) -> Vec<Taken> {
     playback.send(cursor, tracks, |setup, track, stamp, ldu| {
         let TrackSetup { packetizer, wire, .. } = track;
@@ -182,7 +182,7 @@ fn report(track: &TrackSetup, (timestamp, clock): (u32, Duration)) -> SenderRepo
 }
 
 /// Sends waiting packets over UDP, as many as a tick may have.
-fn send_udp(connection: &mut Connection, counters: &RtspCounters) {
+fn send_udp(connection: &mut RtspConnection, counters: &RtspCounters) {
     let Some(session) = &connection.session else { return };
     for packet in connection.packets.drain(..connection.packets.len().min(PACKETS_IN_TICK)) {
         let Some(Wire::Udp(pair)) = session.tracks.get(packet.setup).map(|track| &track.wire)

@@ -9,7 +9,7 @@
 //! Admission is asked at PLAY: only then are the tracks, the position and the speed known, and a
 //! player that never plays reserves nothing.
 
-use super::{Waiting, Worker};
+use super::{RtspWorker, WaitingRequest};
 use crate::clients::ClientAddress;
 use crate::http::escape;
 use crate::layout::DeliveryFormat;
@@ -21,9 +21,9 @@ use crate::presentation::Presentation;
 use crate::rtsp::headers::{
     NptRange, TRACK, Target, TransportSpec, range, scale, seconds, target, transport,
 };
-use crate::rtsp::message::{Reply, value};
+use crate::rtsp::message::{RtspReply, value};
 use crate::rtsp::playback::Plan;
-use crate::rtsp::session::{RtspSession, State, TrackSetup, UdpPair, Wire, describe};
+use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, UdpPair, Wire, describe};
 use device::sockets::ConnectionId;
 use media::TrackKind;
 use media::rtp::{MediaSection, Packetizer, PayloadFormat, session_description};
@@ -32,6 +32,7 @@ use rtsp_types::headers::{
     SESSION, TRANSPORT, UNSUPPORTED,
 };
 use rtsp_types::{Method, Request, Version};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -41,20 +42,20 @@ type Asked = Request<Vec<u8>>;
 
 /// What a request leads to, unless it is answered at once.
 pub(super) enum Next {
-    Reply(Reply),
+    Reply(RtspReply),
     /// Let the opener do this, and handle the request again.
     Open(String),
     Build(Arc<OpenTitle>, PlaybackParams),
     Admit(Box<PlayRequest>, Plan),
 }
 
-impl From<Reply> for Next {
-    fn from(reply: Reply) -> Self {
+impl From<RtspReply> for Next {
+    fn from(reply: RtspReply) -> Self {
         Self::Reply(reply)
     }
 }
 
-impl Worker {
+impl RtspWorker {
     /// Handles a request. `opened`: its title, where that has just been opened for it.
     pub(super) fn handle(
         &mut self,
@@ -72,7 +73,7 @@ impl Worker {
             Next::Admit(play, plan) => {
                 let Some(connection) = self.connections.get_mut(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
-                connection.waiting = Some(Waiting::Admission(request, plan));
+                connection.waiting = Some(WaitingRequest::Admission(request, plan));
                 return self.core.send(Event::Admit { caller, client, request: *play });
             }
             Next::Open(name) => Task::Open { caller, name },
@@ -80,11 +81,11 @@ impl Worker {
         };
         if self.opener.submit(task) {
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.waiting = Some(Waiting::Opener(request));
+                connection.waiting = Some(WaitingRequest::Opener(request));
             }
         } else {
             let text = "too many requests wait for titles to be opened; try again later";
-            self.reply(id, &request, Reply::error(503, text));
+            self.reply(id, &request, RtspReply::error(503, text));
         }
     }
 
@@ -93,9 +94,9 @@ impl Worker {
         id: ConnectionId,
         request: &Asked,
         opened: Option<Arc<OpenTitle>>,
-    ) -> Result<Next, Reply> {
+    ) -> Result<Next, RtspReply> {
         match request.method() {
-            Method::Options => Ok(Reply::new(200).field(PUBLIC, METHODS).into()),
+            Method::Options => Ok(RtspReply::new(200).field(PUBLIC, METHODS).into()),
             Method::Describe => self.describe(request, opened),
             Method::Setup => self.set_up(id, request, opened),
             Method::Play => self.play(id, request),
@@ -103,7 +104,7 @@ impl Worker {
             Method::Teardown => {
                 self.named_session(id, request)?;
                 self.end_session(id);
-                Ok(Reply::new(200).into())
+                Ok(RtspReply::new(200).into())
             }
             Method::GetParameter | Method::SetParameter => {
                 if value(request, &SESSION).is_some() {
@@ -111,17 +112,17 @@ impl Worker {
                 }
                 // Without a body it only shows that the player is there.
                 if request.body().iter().all(u8::is_ascii_whitespace) {
-                    return Ok(Reply::new(200).into());
+                    return Ok(RtspReply::new(200).into());
                 }
-                Err(Reply::error(451, "there are no parameters here; send no body"))
+                Err(RtspReply::error(451, "there are no parameters here; send no body"))
             }
             Method::Announce | Method::Record | Method::Redirect | Method::PlayNotify => {
                 let text = "this server plays stored titles; it takes no media in over RTSP";
-                Err(Reply::error(405, text).field(ALLOW, METHODS))
+                Err(RtspReply::error(405, text).field(ALLOW, METHODS))
             }
             Method::Extension(_) => {
                 let text = format!("this method does not exist here; use one of {METHODS}");
-                Err(Reply::error(501, &text).field(PUBLIC, METHODS))
+                Err(RtspReply::error(501, &text).field(PUBLIC, METHODS))
             }
         }
     }
@@ -131,10 +132,10 @@ impl Worker {
         &self,
         name: &str,
         opened: Option<Arc<OpenTitle>>,
-    ) -> Result<Result<Arc<OpenTitle>, Next>, Reply> {
+    ) -> Result<Result<Arc<OpenTitle>, Next>, RtspReply> {
         if self.shared.stopping.load(Ordering::Relaxed) {
             let text = "this server is stopping and admits no new session; try again later";
-            return Err(Reply::error(503, text));
+            return Err(RtspReply::error(503, text));
         }
         if let Some(title) = opened {
             return Ok(Ok(title));
@@ -142,18 +143,18 @@ impl Worker {
         match self.shared.content.opened(name) {
             Ok(Some(title)) => Ok(Ok(title)),
             Ok(None) => Ok(Err(Next::Open(name.to_owned()))),
-            Err(why) => Err(Reply::of_http(crate::http::open_failed(name, &why), false)),
+            Err(why) => Err(RtspReply::of_http(crate::http::open_failed(name, &why), false)),
         }
     }
 
-    fn describe(&self, request: &Asked, opened: Option<Arc<OpenTitle>>) -> Result<Next, Reply> {
+    fn describe(&self, request: &Asked, opened: Option<Arc<OpenTitle>>) -> Result<Next, RtspReply> {
         let named = named(request)?;
         if let Some(accepted) = value(request, &ACCEPT)
             && !["application/sdp", "application/*", "*/*"]
                 .iter()
                 .any(|kind| accepted.contains(kind))
         {
-            return Err(Reply::error(406, "descriptions are application/sdp; accept that"));
+            return Err(RtspReply::error(406, "descriptions are application/sdp; accept that"));
         }
         let title = match self.title(&named.title, opened)? {
             Ok(title) => title,
@@ -162,7 +163,7 @@ impl Worker {
         let tracks = sections(&title);
         if tracks.is_empty() {
             let text = "no track of this title has a codec that goes over RTP here; use HLS or MP4";
-            return Err(Reply::error(415, text));
+            return Err(RtspReply::error(415, text));
         }
         let controls: Vec<String> =
             tracks.iter().map(|(track, ..)| format!("{TRACK}{track}")).collect();
@@ -176,7 +177,7 @@ impl Worker {
         let duration = title.whole.packaging.duration();
         let text = session_description(&named.title, title.key.0, &address, duration, &described);
         let base = base(request, &named.title);
-        let reply = Reply::new(200).field(CONTENT_BASE, base);
+        let reply = RtspReply::new(200).field(CONTENT_BASE, base);
         Ok(reply.field(CONTENT_TYPE, "application/sdp").body(text).into())
     }
 
@@ -185,21 +186,17 @@ impl Worker {
         id: ConnectionId,
         request: &Asked,
         opened: Option<Arc<OpenTitle>>,
-    ) -> Result<Next, Reply> {
+    ) -> Result<Next, RtspReply> {
         let named = named(request)?;
         let spec = value(request, &TRANSPORT)
-            .ok_or_else(|| Reply::error(400, "SETUP needs a Transport field"))?;
+            .ok_or_else(|| RtspReply::error(400, "SETUP needs a Transport field"))?;
         let spec = transport(spec).ok_or_else(|| {
             let text = "use RTP/AVP;unicast;client_port=A-B or RTP/AVP/TCP;interleaved=A-B";
-            Reply::error(461, text)
+            RtspReply::error(461, text)
         })?;
-        if value(request, &SESSION).is_some() {
-            let session = self.named_session(id, request)?;
-            if !matches!(session.state, State::Ready) {
-                return Err(wrong_state(
-                    "a session that plays keeps its transports; pause it first",
-                ));
-            }
+        let is_new = value(request, &SESSION).is_none();
+        if !is_new && !matches!(self.named_session(id, request)?.state, SessionState::Ready) {
+            return Err(wrong_state("a session that plays keeps its transports; pause it first"));
         }
         let title = match self.title(&named.title, opened)? {
             Ok(title) => title,
@@ -209,26 +206,28 @@ impl Worker {
             (Some(track), _) => track,
             (None, [(track, ..)]) => *track,
             (None, _) => {
-                return Err(Reply::error(459, "set up each track by its own address"));
+                return Err(RtspReply::error(459, "set up each track by its own address"));
             }
         };
         let format = payload_format(&title, track)
-            .ok_or_else(|| Reply::error(404, "there is no such track; DESCRIBE lists them"))?;
-        let random = self.random()?;
-        if value(request, &SESSION).is_none() {
+            .ok_or_else(|| RtspReply::error(404, "there is no such track; DESCRIBE lists them"))?;
+        // The name of the session is a secret of the player; packets show their numbers to all.
+        let (secret, random) = (self.random()?, self.random()?);
+        if is_new {
             // A player that begins again on the same connection has given up what it had.
             self.end_session(id);
         }
         let local = self.limits.local;
         let Some(connection) = self.connections.get_mut(&id) else {
-            return Err(Reply::new(500));
+            return Err(RtspReply::new(500));
         };
+        let peer = connection.peer.ip();
         let session = connection.session.get_or_insert_with(|| RtspSession {
-            id: format!("{random:032x}"),
+            id: format!("{secret:032x}"),
             title: Arc::clone(&title),
             name: named.title.clone(),
             tracks: Vec::new(),
-            state: State::Ready,
+            state: SessionState::Ready,
             position: Duration::ZERO,
             engine: None,
             heard: Instant::now(),
@@ -238,52 +237,28 @@ impl Worker {
                 "a session plays one title; begin another session for another",
             ));
         }
-        session.tracks.retain(|other| other.track != track);
-        if session.tracks.len() >= MOST_TRACKS {
-            return Err(wrong_state("a session has at most 4 tracks; begin another session"));
-        }
-        let wire = match spec {
-            TransportSpec::Interleaved { channels } => {
-                let (rtp, rtcp) = channels.unwrap_or_else(|| session.free_channels());
-                Wire::Interleaved { rtp, rtcp }
-            }
-            // Never elsewhere than to the peer of the connection (`destination` is ignored).
-            TransportSpec::Udp { rtp, rtcp } => {
-                let pair = UdpPair::connect(local, connection.peer.ip(), rtp, rtcp);
-                Wire::Udp(pair.map_err(|error| {
-                    Reply::error(503, &format!("no UDP ports: {error}; use RTP/AVP/TCP"))
-                })?)
-            }
-        };
-        let [_, _, ssrc, rest] = [96, 64, 32, 0].map(|shift| low_32(random >> shift));
-        let packetizer = Packetizer::new(&format.1, ssrc, u16::try_from(rest >> 16).unwrap_or(0));
-        let described = describe(&wire, spec, ssrc);
-        let is_video = format.0 == TrackKind::Video;
-        // Streams of a session have unrelated time stamps; reports relate them.
-        let timestamp = low_32(random >> 48);
-        session.tracks.push(TrackSetup {
-            track,
-            is_video,
-            format: format.1,
-            packetizer,
-            timestamp,
-            wire,
-        });
-        Ok(Reply::new(200).field(TRANSPORT, described).into())
+        let described = add_track(session, track, format, spec, (local, peer), random)?;
+        Ok(RtspReply::new(200).field(TRANSPORT, described).into())
     }
 
-    fn play(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, Reply> {
+    fn play(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
         let asked = match value(request, &RANGE) {
             None => NptRange { start: None, stop: None },
             Some(text) => range(text).ok_or_else(|| {
-                Reply::error(457, "ranges are in normal play time: npt=10-, npt=10-20, npt=now-")
+                RtspReply::error(
+                    457,
+                    "ranges are in normal play time: npt=10-, npt=10-20, npt=now-",
+                )
             })?,
         };
         let speed = match value(request, &SCALE).map(scale) {
             None => 1000,
-            Some(None) => return Err(Reply::error(400, "Scale is a number such as 1 or 2.5")),
+            Some(None) => return Err(RtspReply::error(400, "Scale is a number such as 1 or 2.5")),
             Some(Some(None)) => {
-                return Err(Reply::error(451, "nothing is played backwards over RTSP; use HLS"));
+                return Err(RtspReply::error(
+                    451,
+                    "nothing is played backwards over RTSP; use HLS",
+                ));
             }
             Some(Some(Some(speed))) => speed,
         };
@@ -292,7 +267,7 @@ impl Worker {
         if session.tracks.is_empty() {
             return Err(wrong_state("no track is set up"));
         }
-        if let State::Playing(_) = session.state
+        if let SessionState::Playing(_) = session.state
             && value(request, &RANGE).is_none()
             && value(request, &SCALE).is_none()
         {
@@ -303,12 +278,12 @@ impl Worker {
         let params = PlaybackParams { speed_milli: speed, ..PlaybackParams::default() };
         let presentation: Arc<Presentation> = match session.title.cached_presentation(&params) {
             Some(Ok(presentation)) => presentation,
-            Some(Err(why)) => return Err(Reply::error(457, &why.to_string())),
+            Some(Err(why)) => return Err(RtspReply::error(457, &why.to_string())),
             None => return Ok(Next::Build(Arc::clone(&session.title), params)),
         };
         let duration = presentation.packaging.duration();
         let from = match &session.state {
-            State::Playing(playback) => playback.position(Instant::now()),
+            SessionState::Playing(playback) => playback.position(Instant::now()),
             _ => session.position,
         };
         let start = asked.start.unwrap_or(from);
@@ -316,7 +291,7 @@ impl Worker {
         if start >= duration || stop.is_some_and(|stop| stop <= start) {
             let text =
                 format!("the title is {} s long; the range must be in it", seconds(duration));
-            return Err(Reply::error(457, &text));
+            return Err(RtspReply::error(457, &text));
         }
         let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed);
         let tracks = plan.setups.iter().map(|setup| session.tracks[*setup].track).collect();
@@ -335,12 +310,12 @@ impl Worker {
         Ok(Next::Admit(Box::new(play), plan))
     }
 
-    fn pause_playing(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, Reply> {
+    fn pause_playing(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
         self.named_session(id, request)?;
         self.stop_playback(id);
         let session = self.named_session(id, request)?;
         let range = format!("npt={}-", seconds(session.position));
-        Ok(Reply::new(200).field(RANGE, range).into())
+        Ok(RtspReply::new(200).field(RANGE, range).into())
     }
 
     /// The session that a request names, which must be the connection's.
@@ -348,18 +323,21 @@ impl Worker {
         &mut self,
         id: ConnectionId,
         request: &Asked,
-    ) -> Result<&mut RtspSession, Reply> {
+    ) -> Result<&mut RtspSession, RtspReply> {
         let given = value(request, &SESSION).and_then(|value| value.split(';').next());
         let named = request.request_uri().and_then(|uri| target(uri.path()));
         let session = self.session(id).filter(|session| given.map(str::trim) == Some(&session.id));
         let session = session.ok_or_else(|| {
-            Reply::error(454, "this connection has no session of this name; begin with SETUP")
+            RtspReply::error(454, "this connection has no session of this name; begin with SETUP")
         })?;
         let is_alone = |track: u16| session.tracks.len() == 1 && session.tracks[0].track == track;
         match (request.method(), named) {
             (Method::Setup | Method::GetParameter | Method::SetParameter, _) => {}
             (_, Some(Target { track: Some(track), .. })) if !is_alone(track) => {
-                return Err(Reply::error(460, "use the address of the title: all tracks at once"));
+                return Err(RtspReply::error(
+                    460,
+                    "use the address of the title: all tracks at once",
+                ));
             }
             (_, Some(_)) => {}
             (_, None) => return Err(no_resource()),
@@ -369,38 +347,75 @@ impl Worker {
     }
 
     /// 128 random bits.
-    fn random(&self) -> Result<u128, Reply> {
+    fn random(&self) -> Result<u128, RtspReply> {
         let token = self.shared.sessions.new_token();
-        let text = token.map_err(|error| Reply::error(500, &error.to_string()))?.to_string();
+        let text = token.map_err(|error| RtspReply::error(500, &error.to_string()))?.to_string();
         Ok(u128::from_str_radix(&text, 16).unwrap_or_default())
     }
 }
 
+/// Adds a track to a session; its transport as the reply has it. `addresses`: where UDP sockets are
+/// bound, and the peer of the connection.
+fn add_track(
+    session: &mut RtspSession,
+    track: u16,
+    (kind, format): (TrackKind, PayloadFormat),
+    spec: TransportSpec,
+    (local, peer): (IpAddr, IpAddr),
+    random: u128,
+) -> Result<String, RtspReply> {
+    session.tracks.retain(|other| other.track != track);
+    if session.tracks.len() >= MOST_TRACKS {
+        return Err(wrong_state("a session has at most 4 tracks; begin another session"));
+    }
+    let wire = match spec {
+        TransportSpec::Interleaved { channels } => {
+            let (rtp, rtcp) = channels.unwrap_or_else(|| session.free_channels());
+            Wire::Interleaved { rtp, rtcp }
+        }
+        // Never elsewhere than to the peer of the connection (`destination` is ignored).
+        TransportSpec::Udp { rtp, rtcp } => {
+            let pair = UdpPair::connect(local, peer, rtp, rtcp);
+            Wire::Udp(pair.map_err(|error| {
+                RtspReply::error(503, &format!("no UDP ports: {error}; use RTP/AVP/TCP"))
+            })?)
+        }
+    };
+    let (ssrc, timestamp) = (low_32(random), low_32(random >> 32));
+    let sequence = u16::try_from(low_32(random >> 64) >> 16).unwrap_or(0);
+    let packetizer = Packetizer::new(&format, ssrc, sequence);
+    let described = describe(&wire, spec, ssrc);
+    let is_video = kind == TrackKind::Video;
+    // Streams of a session have unrelated time stamps; reports relate them.
+    session.tracks.push(TrackSetup { track, is_video, format, packetizer, timestamp, wire });
+    Ok(described)
+}
+
 /// The reply to a request that is refused whatever it asks.
-fn check(request: &Asked) -> Option<Reply> {
+fn check(request: &Asked) -> Option<RtspReply> {
     let number = value(request, &CSEQ).is_some_and(|number| {
         !number.is_empty() && number.len() <= 10 && number.bytes().all(|b| b.is_ascii_digit())
     });
     if !number {
-        return Some(Reply::error(400, "a request needs a CSeq field with a number"));
+        return Some(RtspReply::error(400, "a request needs a CSeq field with a number"));
     }
     if request.version() != Version::V1_0 {
-        return Some(Reply::error(505, "use RTSP/1.0"));
+        return Some(RtspReply::error(505, "use RTSP/1.0"));
     }
-    value(request, &REQUIRE).map(|options| Reply::new(551).field(UNSUPPORTED, options))
+    value(request, &REQUIRE).map(|options| RtspReply::new(551).field(UNSUPPORTED, options))
 }
 
 /// The title and the track that a request names.
-fn named(request: &Asked) -> Result<Target, Reply> {
+fn named(request: &Asked) -> Result<Target, RtspReply> {
     request.request_uri().and_then(|uri| target(uri.path())).ok_or_else(no_resource)
 }
 
-fn no_resource() -> Reply {
-    Reply::error(404, "titles are at rtsp://HOST:PORT/t/TITLE")
+fn no_resource() -> RtspReply {
+    RtspReply::error(404, "titles are at rtsp://HOST:PORT/t/TITLE")
 }
 
-fn wrong_state(text: &str) -> Reply {
-    Reply::error(455, text)
+fn wrong_state(text: &str) -> RtspReply {
+    RtspReply::error(455, text)
 }
 
 /// The tracks that are described: the best offer, as far as its codecs have payload formats.
@@ -433,19 +448,19 @@ fn base(request: &Asked, title: &str) -> String {
 }
 
 /// The reply to a further PLAY: what is played.
-fn played(session: &RtspSession) -> Reply {
-    let State::Playing(playback) = &session.state else { return Reply::new(500) };
+fn played(session: &RtspSession) -> RtspReply {
+    let SessionState::Playing(playback) = &session.state else { return RtspReply::new(500) };
     let plan = &playback.plan;
     let duration = playback.session.presentation.packaging.duration();
     let (first, stop) = (plan.first.since_start(), plan.stop.unwrap_or(duration));
-    Reply::new(200)
+    RtspReply::new(200)
         .field(RANGE, format!("npt={}-{}", seconds(first), seconds(stop)))
         .field(SCALE, format!("{}.{:03}", plan.speed_milli / 1000, plan.speed_milli % 1000))
 }
 
 /// The reply to PLAY: what is played, and where each stream begins.
-pub(super) fn playing(request: &Asked, session: &RtspSession) -> Reply {
-    let State::Playing(playback) = &session.state else { return Reply::new(500) };
+pub(super) fn playing(request: &Asked, session: &RtspSession) -> RtspReply {
+    let SessionState::Playing(playback) = &session.state else { return RtspReply::new(500) };
     let base = base(request, &session.name);
     let info: Vec<String> = playback
         .plan

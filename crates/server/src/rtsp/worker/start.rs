@@ -1,7 +1,7 @@
 //! Starting the RTSP thread, in two steps as an HTTP thread: its socket loop first, because the
 //! core needs the loop's waker; then, when core and opener exist, its service.
 
-use super::{RtspLimits, Worker};
+use super::{RtspLimits, RtspWorker};
 use crate::messages::{CoreHandle, WorkerHandle};
 use crate::opener::Opener;
 use crate::shared::Shared;
@@ -18,11 +18,11 @@ use std::time::Instant;
 pub(crate) struct PreparedRtsp {
     pub(crate) handle: WorkerHandle,
     thread: JoinHandle<()>,
-    begin: Sender<Service>,
+    begin: Sender<RtspService>,
 }
 
 /// What a prepared thread needs to serve.
-struct Service {
+struct RtspService {
     shared: Arc<Shared>,
     core: CoreHandle,
     opener: Opener,
@@ -34,7 +34,7 @@ impl PreparedRtsp {
     /// threads that the core sends to.
     pub(crate) fn new(number: usize, listener: TcpListener) -> io::Result<Self> {
         let (messages, inbox) = unbounded();
-        let (begin, started) = bounded::<Service>(1);
+        let (begin, started) = bounded::<RtspService>(1);
         let (ready, prepared) = bounded(1);
         let thread = thread::Builder::new().name("rtsp".to_owned()).spawn(move || {
             let sockets = match Sockets::new(Some(listener)) {
@@ -44,8 +44,8 @@ impl PreparedRtsp {
             let _ = ready.send(Ok(sockets.waker()));
             // Without a service the server has failed to start, and has dropped this thread's
             // handle.
-            let Ok(Service { shared, core, opener, limits }) = started.recv() else { return };
-            let worker = Worker {
+            let Ok(RtspService { shared, core, opener, limits }) = started.recv() else { return };
+            let worker = RtspWorker {
                 number,
                 sockets,
                 messages: inbox,
@@ -72,7 +72,7 @@ impl PreparedRtsp {
         opener: Opener,
         limits: RtspLimits,
     ) -> JoinHandle<()> {
-        let _ = self.begin.send(Service { shared, core, opener, limits });
+        let _ = self.begin.send(RtspService { shared, core, opener, limits });
         self.thread
     }
 }
