@@ -123,7 +123,7 @@ impl<'a> SampleEntry<'a> {
     }
 
     /// The payload of a child box, also inside QuickTime's `wave`.
-    fn child(self, kind: &[u8; 4]) -> Option<&'a [u8]> {
+    pub(crate) fn child(self, kind: &[u8; 4]) -> Option<&'a [u8]> {
         let sound = match self.sound_version() {
             1 => 52,
             2 => 72,
@@ -157,7 +157,8 @@ impl<'a> SampleEntry<'a> {
         }
     }
 
-    fn descriptor(self) -> Option<DecoderConfig<'a>> {
+    /// The configuration of an MPEG-4 codec.
+    pub(crate) fn descriptor(self) -> Option<DecoderConfig<'a>> {
         decoder_config(self.child(b"esds")?.get(4..)?)
     }
 
@@ -232,9 +233,10 @@ fn mpeg4(name: &str, config: DecoderConfig<'_>) -> Option<String> {
 
 /// The `DecoderConfigDescriptor` of ISO/IEC 14496-1.
 #[derive(Clone, Copy, Debug)]
-struct DecoderConfig<'a> {
-    object_type: u8,
-    specific: &'a [u8],
+pub(crate) struct DecoderConfig<'a> {
+    pub(crate) object_type: u8,
+    /// The codec's own configuration.
+    pub(crate) specific: &'a [u8],
 }
 
 fn decoder_config(es: &[u8]) -> Option<DecoderConfig<'_>> {
@@ -341,7 +343,7 @@ pub(crate) fn is_one_box(entry: &[u8]) -> bool {
     boxes(entry).next().is_some_and(|first| first.is_ok_and(|b| b.whole.len() == entry.len()))
 }
 
-const AAC: u8 = 0x40;
+pub(crate) const AAC: u8 = 0x40;
 const MPEG4_VISUAL: u8 = 0x20;
 const VISUAL_SEQUENCE_START: [u8; 4] = [0, 0, 1, 0xb0];
 

@@ -1,5 +1,5 @@
 //! The meaning of a title's bytes: the index of its logical data units (LDUs), parsing of FFmpeg's
-//! remux, and packaging for players (HLS with fragmented MP4, progressive MP4).
+//! remux, and packaging for players (HLS with fragmented MP4, progressive MP4, RTP packets).
 //!
 //! The crate is pure: bytes and numbers in, bytes and numbers out. It never decodes a picture,
 //! never uses a device or a socket, and never holds a title's payload: a response is a [`Body`], a
@@ -15,12 +15,13 @@ mod language;
 mod language_names;
 mod ldu_coding;
 mod packaging;
+pub mod rtp;
 mod title;
 
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, Excerpt, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice,
+    Body, Excerpt, ExcerptError, Packaging, PackagingError, PackagingOptions, PushedLdu, Slice,
 };
 pub use title::{
     CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,

@@ -16,6 +16,9 @@ pub struct ServerConfig {
     /// The address to listen on. Port 0 takes any free port, which [`crate::Server::address`]
     /// returns.
     pub listen: SocketAddr,
+    /// The address for RTSP; `None`: no RTSP. Port 0 takes any free port, which
+    /// [`crate::Server::rtsp_address`] returns.
+    pub rtsp: Option<SocketAddr>,
     /// The admission policy.
     pub policy: PolicyKind,
     /// Whether admission also guarantees sessions of titles in two stores for the loss of any one
@@ -65,6 +68,9 @@ pub struct ServerConfig {
     pub head_timeout: Duration,
     /// A connection is closed after this long without a request.
     pub idle_timeout: Duration,
+    /// An RTSP session ends when its player is silent for this long, except while it plays over its
+    /// connection.
+    pub rtsp_timeout: Duration,
     /// Memory for open titles (indexes, packaging, playlists); the least recently used is evicted.
     pub title_memory: ByteCount,
     /// A session ends when it makes no request for this long after its admission.
@@ -91,6 +97,7 @@ impl Default for ServerConfig {
             stores: Vec::new(),
             // Local only: serving to a network is the operator's decision.
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            rtsp: None,
             // Counts disk time where the disk's times are known, and reads elsewhere.
             policy: PolicyKind::TimeDomain,
             survive_loss: false,
@@ -118,6 +125,8 @@ impl Default for ServerConfig {
             send_timeout: Duration::from_secs(20),
             head_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
+            // The default of RFC 2326; players send something every half of it.
+            rtsp_timeout: Duration::from_secs(60),
             title_memory: ByteCount::mib(256),
             // A player requests media within a second or two of the master playlist; other clients
             // that fetch the playlist may never request any.

@@ -1,4 +1,4 @@
-//! The media server: HTTP, sessions, control socket and metrics around a pure engine.
+//! The media server: HTTP, RTSP, sessions, control socket and metrics around a pure engine.
 //!
 //! `engine` decides (which read, for which stream, when; which session is admitted) and does no
 //! I/O. The rest of this crate owns sockets, threads, the clock and the devices, and executes the
@@ -35,6 +35,7 @@ mod presentation;
 mod read_size;
 mod recalibration;
 mod recovery_probe;
+mod rtsp;
 mod run_delay;
 mod server;
 mod sessions;

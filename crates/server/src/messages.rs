@@ -140,7 +140,11 @@ pub(crate) struct PlayRequest {
     pub(crate) presentation: Arc<Presentation>,
     /// The title's name in the request's URL.
     pub(crate) name: String,
-    pub(crate) manifest: Manifest,
+    pub(crate) format: DeliveryFormat,
+    /// The tracks to be played, where the player has chosen them; `None`: the best offer that fits.
+    pub(crate) tracks: Option<Vec<u16>>,
+    /// Where play-out starts, in media time.
+    pub(crate) start: Duration,
     /// The longest time that the player waits for its start; zero: it starts now or is refused.
     pub(crate) max_wait: Duration,
     /// The player's present session, which ends if this request is accepted.

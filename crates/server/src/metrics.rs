@@ -47,7 +47,8 @@ impl Collector for Scrape {
         self.sessions(&mut out)?;
         self.memory(&mut out)?;
         self.disks(&mut out)?;
-        self.http(&mut out)
+        self.http(&mut out)?;
+        self.rtsp(&mut out)
     }
 }
 
@@ -193,6 +194,32 @@ impl Scrape {
         let aborted = http.aborted.load(Ordering::Relaxed);
         let help = "Responses ended early because their bytes could not be read";
         out.counter("http_aborted", help, aborted)
+    }
+
+    fn rtsp(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let rtsp = &self.0.rtsp;
+        let connections = rtsp.connections.load(Ordering::Relaxed);
+        out.gauge("rtsp_connections", "Open RTSP connections", connections)?;
+        let playing = rtsp.playing.load(Ordering::Relaxed);
+        out.gauge("rtsp_playing", "RTSP sessions that are being played", playing)?;
+        let packets = rtsp.packets.load(Ordering::Relaxed);
+        out.counter("rtsp_packets", "RTP and RTCP packets made", packets)?;
+        let sent = rtsp.sent_bytes.load(Ordering::Relaxed);
+        out.counter("rtsp_sent_bytes", "Bytes sent to RTSP players", sent)?;
+        let dropped = rtsp.dropped_packets.load(Ordering::Relaxed);
+        let help = "Packets over UDP that the kernel did not take";
+        out.counter("rtsp_dropped_packets", help, dropped)?;
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+        let counts = rtsp.responses.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let responses: Vec<_> = classes.into_iter().zip(counts).collect();
+        let help = "Replies to RTSP requests by class of status";
+        out.family("rtsp_responses", help, None, "class", &responses, ConstCounter::new)?;
+        let timeouts = rtsp.send_timeouts.load(Ordering::Relaxed);
+        let help = "RTSP connections closed because the peer took no bytes";
+        out.counter("rtsp_send_timeouts", help, timeouts)?;
+        let silent = rtsp.session_timeouts.load(Ordering::Relaxed);
+        let help = "RTSP sessions ended because their player was silent";
+        out.counter("rtsp_session_timeouts", help, silent)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   http-0..n      players' connections       ┐
+//!   rtsp           RTSP, if there is any      │
 //!   opener         opens titles               │
 //!   disk-0..m      one for each store         ├─▶ core (owns the engine)
 //!   control        one for each store         │
@@ -30,6 +31,7 @@ use crate::messages::{CoreHandle, Event};
 use crate::mount::{self, PreparedStore, disk_number};
 use crate::opener::{self, Opener};
 use crate::recalibration::{self, Recalibration};
+use crate::rtsp::{PreparedRtsp, RtspLimits};
 use crate::sessions::SessionTable;
 use crate::shared::{ServerInfo, Shared};
 use device::{MemoryLimits, Pool};
@@ -46,6 +48,7 @@ use units::{ByteCount, Hinted, Moment, Reason};
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
+    rtsp_address: Option<SocketAddr>,
     notes: Vec<String>,
     core: CoreHandle,
     control: Vec<ControlServer>,
@@ -63,8 +66,9 @@ impl Server {
         check(&config, memory)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
-        let listener = listen(config.listen)?;
-        let address = listener.local_addr().map_err(|e| failed("ask for the address", e))?;
+        let (listener, address) = listen(config.listen, "--listen")?;
+        let rtsp_listener = config.rtsp.map(|rtsp| listen(rtsp, "--rtsp")).transpose()?;
+        let rtsp_address = rtsp_listener.as_ref().map(|(_, address)| *address);
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
         // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
@@ -84,7 +88,11 @@ impl Server {
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let workers = workers(&config, &listener)?;
         let shared = shared(&config, access, &opened, methods, &workers, clock, log)?;
-        let handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
+        let mut handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
+        // To the core it is one more HTTP thread, with the number behind theirs.
+        let rtsp = rtsp_listener.map(|(listener, _)| PreparedRtsp::new(handles.len(), listener));
+        let rtsp = rtsp.transpose().map_err(|e| failed("start the RTSP thread", e))?;
+        handles.extend(rtsp.as_ref().map(|rtsp| rtsp.handle.clone()));
         let (opener, tasks) = Opener::new();
         let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
         threads.push(opening.map_err(no_thread)?);
@@ -114,6 +122,10 @@ impl Server {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
             threads.push(worker.begin(shared, core, opener, connection_limits(&config)));
         }
+        if let Some(rtsp) = rtsp {
+            let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
+            threads.push(rtsp.begin(shared, core, opener, rtsp_limits(&config, rtsp_address)));
+        }
         let recalibration = match config.recalibrate_after {
             None => None,
             Some(_) => {
@@ -132,12 +144,17 @@ impl Server {
         threads.insert(0, core_thread);
         // Last, because it writes what the other threads log at their end.
         threads.extend(log_thread);
-        Ok(Self { address, notes, core, control, recalibration, threads })
+        Ok(Self { address, rtsp_address, notes, core, control, recalibration, threads })
     }
 
     /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address on which it listens for RTSP; `None`: it does not.
+    pub fn rtsp_address(&self) -> Option<SocketAddr> {
+        self.rtsp_address
     }
 
     /// Notes on this start for people, one line each: calibrations made, guarantees chosen.
@@ -256,11 +273,14 @@ fn engine_config(
     }
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, Reason> {
-    TcpListener::bind(address).map_err(|error| {
+/// Listens on an address, which this option gave; returns the address with the port that it got.
+fn listen(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketAddr), Reason> {
+    let listener = TcpListener::bind(address).map_err(|error| {
         let message = format!("cannot listen on {address}: {error}");
-        Reason::new(message, "choose another address with --listen")
-    })
+        Reason::new(message, format!("choose another address with {option}"))
+    })?;
+    let address = listener.local_addr().map_err(|e| failed("ask for the address", e))?;
+    Ok((listener, address))
 }
 
 /// The engine, with what is known of the disks; adds notes on their histories.
@@ -375,6 +395,20 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
         send_timeout: config.send_timeout,
         head_timeout: config.head_timeout,
         idle_timeout: config.idle_timeout,
+        max_connections: config.max_connections as u64,
+        per_client: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),
+    }
+}
+
+fn rtsp_limits(config: &ServerConfig, address: Option<SocketAddr>) -> RtspLimits {
+    // As the engine: two slots at least, three where the loss of a disk is survived.
+    let slots = if config.survive_loss { 3 } else { 2 };
+    RtspLimits {
+        startup: config.startup.max(config.slot * slots),
+        local: address.unwrap_or(config.listen).ip(),
+        send_timeout: config.send_timeout,
+        head_timeout: config.head_timeout,
+        session_timeout: config.rtsp_timeout,
         max_connections: config.max_connections as u64,
         per_client: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),
     }

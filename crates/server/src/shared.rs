@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
 use crate::log::Log;
+use crate::rtsp::RtspCounters;
 use crate::sessions::SessionTable;
 use crate::wire;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) access: AccessControl,
     pub(crate) log: Log,
     pub(crate) http: HttpCounters,
+    pub(crate) rtsp: RtspCounters,
     /// Seconds from admission to the first media bytes.
     pub(crate) startup: Histogram,
     /// Per ended session, the least time in seconds by which its reads were early.
@@ -109,6 +111,7 @@ impl Shared {
             access,
             log,
             http: HttpCounters::default(),
+            rtsp: RtspCounters::default(),
             // 10 ms to 20 s.
             startup: Histogram::new(exponential_buckets(0.01, 2.0, 12)),
             // 1 ms to half a minute.

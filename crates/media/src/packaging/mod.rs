@@ -22,6 +22,7 @@ mod media_segment;
 mod picture;
 mod playlist;
 mod progressive;
+mod pushed;
 mod rates;
 mod segments;
 mod timeline;
@@ -29,6 +30,7 @@ mod track_boxes;
 
 pub use body::{Body, Slice};
 pub use excerpt::{Excerpt, ExcerptError};
+pub use pushed::PushedLdu;
 
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
 use rates::Rates;

@@ -62,8 +62,8 @@ impl Core {
         client: ClientAddress,
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
-        let PlayRequest { title, presentation, name, manifest, max_wait, replaces } = request;
-        let format = manifest.format();
+        let PlayRequest { title, presentation, name, format, tracks, start, max_wait, replaces } =
+            request;
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -83,8 +83,8 @@ impl Core {
         let request = AdmitRequest {
             layout: Arc::clone(layout),
             copies: copies.to_vec(),
-            offers: presentation.offers(format).to_vec(),
-            start: Duration::ZERO,
+            offers: tracks.map_or_else(|| presentation.offers(format).to_vec(), |one| vec![one]),
+            start,
             max_wait,
             replaces,
         };

@@ -38,7 +38,7 @@ pub(crate) enum Decision {
     /// Let the opener build a presentation of a title, then decide again.
     BuildPresentation(Arc<OpenTitle>, PlaybackParams),
     /// Pass this admission request to the core; [`admitted`] makes its verdict a response.
-    Admit(PlayRequest),
+    Admit(PlayRequest, Manifest),
     /// Send the core's list of sessions.
     ListSessions,
     /// Let the core end this session, and say that it has ended.
@@ -138,18 +138,25 @@ pub(crate) fn admitted(
             }
             response
         }
-        Err(AdmissionError::Refused(refusal)) => Response::refused(&refusal),
-        Err(AdmissionError::TitleRemoved) => no_title(name, None),
-        Err(AdmissionError::Stopping) => stopping(),
-        Err(AdmissionError::TooManyUnplayed { client, most }) => {
+        Err(why) => not_admitted(name, why),
+    }
+}
+
+/// The response to a player of the title `name` that was not admitted.
+pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
+    match why {
+        AdmissionError::Refused(refusal) => Response::refused(&refusal),
+        AdmissionError::TitleRemoved => no_title(name, None),
+        AdmissionError::Stopping => stopping(),
+        AdmissionError::TooManyUnplayed { client, most } => {
             let message = format!(
                 "{client} has {most} sessions that it has not begun to play, the most it may have; \
                  play one of them, or try again when they have expired"
             );
             Response::retry_later(429, "too-many-unplayed", &message, UNPLAYED_RETRY)
         }
-        Err(AdmissionError::FormatUnavailable) => whole_file_only(),
-        Err(AdmissionError::Failed(error)) => Response::error(500, "internal", &error),
+        AdmissionError::FormatUnavailable => whole_file_only(),
+        AdmissionError::Failed(error) => Response::error(500, "internal", &error),
     }
 }
 
@@ -195,8 +202,18 @@ fn segmented(
         Some(TokenLookup::Live(session)) => Some(session.id),
         _ => None,
     };
-    let max_wait = max_wait(shared, request)?;
-    Ok(Decision::Admit(PlayRequest { title, presentation, name, manifest, max_wait, replaces }))
+    let (format, max_wait) = (manifest.format(), max_wait(shared, request)?);
+    let play = PlayRequest {
+        title,
+        presentation,
+        name,
+        format,
+        tracks: None,
+        start: Duration::ZERO,
+        max_wait,
+        replaces,
+    };
+    Ok(Decision::Admit(play, manifest))
 }
 
 /// A manifest that names the segments of these video tracks.
@@ -273,9 +290,18 @@ fn progressive(
             .field("ETag", etag);
         return Ok(Response::only_head(head, body.len()).into());
     }
-    let (manifest, max_wait) = (Manifest::File, max_wait(shared, request)?);
-    let replaces = None;
-    Ok(Decision::Admit(PlayRequest { title, presentation, name, manifest, max_wait, replaces }))
+    let (format, max_wait) = (DeliveryFormat::Progressive, max_wait(shared, request)?);
+    let play = PlayRequest {
+        title,
+        presentation,
+        name,
+        format,
+        tracks: None,
+        start: Duration::ZERO,
+        max_wait,
+        replaces: None,
+    };
+    Ok(Decision::Admit(play, Manifest::File))
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.

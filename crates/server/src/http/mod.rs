@@ -21,4 +21,8 @@ mod routes;
 mod transfer;
 mod worker;
 
-pub(crate) use worker::{ConnectionLimits, PreparedWorker};
+pub(crate) use answer::{not_admitted, open_failed};
+pub(crate) use error_response::of as request_failed;
+pub(crate) use response::Response;
+pub(crate) use routes::escape;
+pub(crate) use worker::{ConnectionLimits, PreparedWorker, next_request_id};

@@ -32,6 +32,12 @@ impl Head {
         self.status
     }
 
+    /// The value of a field that was added.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let fields = self.text.lines().filter_map(|line| line.split_once(": "));
+        fields.filter(|(field, _)| *field == name).map(|(_, value)| value).next_back()
+    }
+
     /// Adds a field. `value` holds no line break.
     pub(crate) fn field(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         write!(self.text, "{name}: {value}\r\n").ok();

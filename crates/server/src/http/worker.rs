@@ -227,11 +227,10 @@ impl Worker {
         let task = match answer::answer(&self.shared, &request, opened) {
             Decision::Respond(response) => return self.send_response(id, exchange, response),
             Decision::SendBody(media) => return self.send_body(id, exchange, media),
-            Decision::Admit(play) => {
+            Decision::Admit(play, manifest) => {
                 let Some(connection) = self.connections.get(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
-                let (title, manifest) = (play.name.clone(), play.manifest);
-                let pending = PendingAnswer::Admission { title, manifest };
+                let pending = PendingAnswer::Admission { title: play.name.clone(), manifest };
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: play });
             }
@@ -498,7 +497,7 @@ impl Worker {
 }
 
 /// A new request number. Requests are numbered across all threads.
-fn next_request_id() -> RequestId {
+pub(crate) fn next_request_id() -> RequestId {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     RequestId(NEXT.fetch_add(1, Ordering::Relaxed))
 }

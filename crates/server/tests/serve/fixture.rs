@@ -18,6 +18,8 @@ pub(crate) struct Media {
     pub(crate) song: PathBuf,
     /// 4 s of large video frames, about 45 MB: more than sockets buffer.
     pub(crate) large: PathBuf,
+    /// 4 s of H.264, about 20 MB.
+    pub(crate) heavy: PathBuf,
 }
 
 pub(crate) fn media() -> &'static Media {
@@ -41,7 +43,13 @@ pub(crate) fn media() -> &'static Media {
             "-f lavfi -i testsrc2=s=1280x720:r=25:d=4,noise=alls=40:allf=t -c:v mjpeg -q:v 2",
             &large,
         );
-        Media { film, song, large }
+        let heavy = directory.join("heavy.mp4");
+        ffmpeg(
+            "-f lavfi -i testsrc2=s=640x360:r=25:d=4,noise=alls=60:allf=t \
+             -c:v libx264 -preset ultrafast -qp 10 -g 25",
+            &heavy,
+        );
+        Media { film, song, large, heavy }
     })
 }
 

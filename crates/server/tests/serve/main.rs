@@ -26,5 +26,6 @@ mod playing;
 mod ranges;
 mod refusals;
 mod renditions;
+mod rtsp;
 mod tokens;
 mod views;

@@ -89,6 +89,7 @@ mod tests {
         ("serve a --wait 1min", "--wait: players give up before 1min: at most 30s"),
         ("plan --disks 0", "--disks: '0' is not a whole number from 1 to 10000"),
         ("play http://a --speed 0", "'0' is not a speed such as 2, 0.5 or -1"),
+        ("serve a --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),
         ("serve a --listen 8080", "'8080' is not an address such as 127.0.0.1:8080"),
         ("play http://a --arrivals often", "'often' is not a way to arrive: 'all'"),
         ("play http://a --choice best", "'best' is not a way to choose titles: 'in-turn'"),

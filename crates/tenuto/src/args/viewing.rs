@@ -22,6 +22,12 @@ pub(crate) struct ServeArgs {
     /// 0.0.0.0:8080 accepts connections from the network; port 0 takes any free port.
     #[arg(long, default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) listen: SocketAddr,
+    /// Where RTSP players connect.
+    ///
+    /// Titles are then also at rtsp://ADDRESS/t/TITLE, as RTP over the connection or over UDP. Port
+    /// 0 takes any free port. Without it there is no RTSP.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) rtsp: Option<SocketAddr>,
     /// The admission policy.
     ///
     /// docs/concepts/admission.md explains each. `tenuto simulate admission` compares more.

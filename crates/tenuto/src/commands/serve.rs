@@ -33,10 +33,12 @@ const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
 
 fn tell(args: &ServeArgs, config: &ServerConfig, server: &Server) {
     let url = format!("http://{}/", server.address());
+    let rtsp = server.rtsp_address().map(|address| format!("rtsp://{address}/"));
     if args.report.json {
         out::print_json(&json!({
             "address": server.address(),
             "url": url,
+            "rtsp": rtsp,
             "stores": config.stores,
             "notes": server.notes(),
         }));
@@ -45,13 +47,16 @@ fn tell(args: &ServeArgs, config: &ServerConfig, server: &Server) {
     server.notes().iter().for_each(|note| out::note(note));
     let stores: Vec<String> =
         config.stores.iter().map(|store| store.display().to_string()).collect();
-    out::print(&format!("serving {} at {url}console/ (Ctrl-C stops)\n", stores.join(", ")));
+    let rtsp = rtsp.map_or_else(String::new, |rtsp| format!(" and {rtsp}"));
+    let stores = stores.join(", ");
+    out::print(&format!("serving {stores} at {url}console/{rtsp} (Ctrl-C stops)\n"));
 }
 
 fn config(args: &ServeArgs) -> ServerConfig {
     ServerConfig {
         stores: args.stores.clone(),
         listen: args.listen,
+        rtsp: args.rtsp,
         policy: args.admission,
         survive_loss: args.survive_loss,
         memory: args.memory,

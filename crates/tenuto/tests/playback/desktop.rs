@@ -127,14 +127,14 @@ fn each_title(at_once: usize, play: impl Fn(&TestDir, &Play<'_>) + Sync) {
 }
 
 /// The checksums that FFmpeg's filter `showinfo` printed, in order.
-fn checksums(said: &str) -> Vec<&str> {
+pub(crate) fn checksums(said: &str) -> Vec<&str> {
     said.lines()
         .filter_map(|line| line.split_once(" checksum:"))
         .filter_map(|(_, rest)| rest.split(' ').next())
         .collect()
 }
 
-fn checksums_of_source(film: &Film, source: &str) -> Vec<String> {
+pub(crate) fn checksums_of_source(film: &Film, source: &str) -> Vec<String> {
     if film.layout.is_empty() {
         return Vec::new();
     }

@@ -1,5 +1,6 @@
 //! What comes out is what went in: films of every codec and container that Tenuto takes, decoded
-//! again from HLS, DASH, from progressive MP4 and from an export, by players that are not ours.
+//! again from HLS, DASH, from progressive MP4, over RTSP and from an export, by players that are not
+//! ours.
 //!
 //! Black box: the `tenuto` program, FFmpeg, GStreamer, mpv, VLC, and hls.js, dash.js and Shaka in
 //! Chromium. Films are
@@ -19,6 +20,7 @@ mod framemd5;
 mod gstreamer;
 mod odd;
 mod parts;
+mod rtsp;
 mod rules;
 
 #[path = "../cli/program.rs"]

@@ -1,0 +1,88 @@
+//! A title's LDUs one by one with their times, for a sender that paces them itself (RTP).
+//!
+//! The times are those of segments: the title begins with the first picture that can be decoded,
+//! and an edit list moves tracks against each other.
+
+use super::Packaging;
+use super::timeline::ticks;
+use crate::TrackKind;
+use std::ops::Range;
+use units::{MediaTime, Timescale};
+
+/// An LDU as a sender needs it: its bytes and its times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushedLdu {
+    /// The bytes of the LDU in the track's data.
+    pub bytes: Range<u64>,
+    /// The time at which it is decoded, in the title. Negative before the title's start.
+    pub decoded: MediaTime,
+    /// The time at which it is shown, in the title.
+    pub shown: MediaTime,
+    /// The time at which it is shown, in ticks of `scale`.
+    pub shown_ticks: i64,
+    /// Ticks until the next LDU.
+    pub duration: u32,
+    /// Ticks per second.
+    pub scale: Timescale,
+    /// Whether decoding may start here.
+    pub sync: bool,
+}
+
+impl Packaging {
+    /// The number of LDUs of a track; zero if there is no such track.
+    pub fn ldu_count(&self, track: u16) -> usize {
+        self.index().tracks.get(usize::from(track)).map_or(0, |track| track.ldus.len())
+    }
+
+    /// The LDU of this number in decode order; `None` if the track has fewer.
+    pub fn pushed(&self, track: u16, ldu: usize) -> Option<PushedLdu> {
+        let i = usize::from(track);
+        let (stored, line) = (self.index().tracks.get(i)?, &self.segment_lines[i]);
+        if ldu >= stored.ldus.len() {
+            return None;
+        }
+        let found = stored.ldus.get(ldu);
+        let decoded = line.place(ticks(found.decode_time));
+        let shown = match stored.description.kind {
+            TrackKind::Video => decoded.saturating_add(i64::from(found.composition_offset)),
+            _ => decoded,
+        };
+        Some(PushedLdu {
+            bytes: found.offset..found.offset + u64::from(found.size),
+            decoded: line.time(decoded),
+            shown: line.time(shown),
+            shown_ticks: shown,
+            duration: found.duration,
+            scale: line.scale,
+            sync: found.sync,
+        })
+    }
+
+    /// The LDU at which a track begins when the title is played from `from` on: of pictures the
+    /// last that decoding may start at and that is shown by then, of sound the first that ends
+    /// later. At the title's start it is the first one: decoders need what an edit list hides.
+    pub fn entry(&self, track: u16, from: MediaTime) -> Option<usize> {
+        let count = self.ldu_count(track);
+        if from <= MediaTime::ZERO || count == 0 {
+            return (count > 0).then_some(0);
+        }
+        // The first LDU that is decoded after `from`.
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.pushed(track, middle)?.decoded <= from {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let kind = self.index().tracks.get(usize::from(track))?.description.kind;
+        if kind != TrackKind::Video {
+            return Some(low.saturating_sub(1));
+        }
+        let is_entry = |ldu: &usize| {
+            self.pushed(track, *ldu).is_some_and(|found| found.sync && found.shown <= from)
+        };
+        Some((0..low).rev().find(is_entry).unwrap_or(0))
+    }
+}

@@ -1,0 +1,52 @@
+//! RTSP 1.0 (RFC 2326): media pushed to a player at the tracks' own times, as RTP over the
+//! connection or over UDP.
+//!
+//! ```text
+//!   player ──DESCRIBE, SETUP──▶ worker ── title ──▶ SDP, transports     nothing is reserved
+//!          ──PLAY─────────────▶ worker ──Admit──▶ core                  one engine session
+//!                               Playback ──Request──▶ core ──Deliver──▶ Playback
+//!          ◀──RTP, RTCP──────── worker ◀── each LDU at its time ───────── Playback
+//!          ──PAUSE, TEARDOWN──▶ worker ──Cancel, End──▶ core
+//! ```
+//!
+//! One thread with its own socket loop. It is one more HTTP thread to the core: the same messages,
+//! admission requests and requests for bytes. What differs is who sets the pace. An HTTP player
+//! fetches when it likes; here an LDU is sent at its decode time, counted from the end of the
+//! start-up, by when the engine has its piece in memory.
+//!
+//! - `message`: requests out of bytes, replies into bytes
+//! - `headers`: `Transport`, `Range`, `Scale`, addresses
+//! - `session`: the tracks that a player has set up, and where their packets go
+//! - `playback`: which LDU is sent when, and the bytes that it needs (no I/O)
+//! - `worker`: connections, requests, timers
+//!
+//! A session belongs to one connection and ends with it. Packets over UDP go to the address of that
+//! connection only. Not here: recording, multicast, RTSP 2.0, tunnels through HTTP.
+
+mod headers;
+mod message;
+mod playback;
+mod session;
+mod worker;
+
+pub(crate) use worker::{PreparedRtsp, RtspLimits};
+
+use std::sync::atomic::AtomicU64;
+
+/// Counters of the RTSP thread.
+#[derive(Debug, Default)]
+pub(crate) struct RtspCounters {
+    pub(crate) connections: AtomicU64,
+    /// Sessions that are sending packets.
+    pub(crate) playing: AtomicU64,
+    pub(crate) packets: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
+    /// UDP packets that the kernel had no room for.
+    pub(crate) dropped_packets: AtomicU64,
+    /// Replies by the first digit of their status, from 1.
+    pub(crate) responses: [AtomicU64; 5],
+    /// Connections closed because the peer took no bytes for the send timeout.
+    pub(crate) send_timeouts: AtomicU64,
+    /// Sessions ended because their player was silent.
+    pub(crate) session_timeouts: AtomicU64,
+}

@@ -1,0 +1,172 @@
+//! Answers of the opener and the core to a waiting request, and deliveries of bytes.
+
+use super::{RtspWorker, WaitingRequest};
+use crate::http::{next_request_id, not_admitted, open_failed, request_failed};
+use crate::library::{OpenError, OpenTitle};
+use crate::messages::{AdmissionError, Event, RequestError, WorkerMessage};
+use crate::rtsp::headers::target;
+use crate::rtsp::message::RtspReply;
+use crate::rtsp::playback::{Playback, Taken};
+use crate::rtsp::session::SessionState;
+use crate::sessions::PlayerSession;
+use device::sockets::ConnectionId;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+impl RtspWorker {
+    pub(super) fn handle_message(&mut self, message: WorkerMessage) {
+        match message {
+            WorkerMessage::Opened { connection, result } => self.opened(connection, result),
+            WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
+            WorkerMessage::Accepted { connection, request } => {
+                if let Some(playback) = self.playback(connection) {
+                    playback.accepted(request);
+                    self.start_if_accepted(connection);
+                }
+            }
+            WorkerMessage::Deliver { connection, request, read, buffer, range } => {
+                let Some(playback) = self.playback(connection) else { return };
+                // The bytes of a cancelled request may have been on their way.
+                if !playback.has_request(request) {
+                    return;
+                }
+                let taken = playback.deliver(request, read, buffer, range);
+                self.give_back(taken);
+                self.request_bytes(connection);
+                self.start_if_accepted(connection);
+                self.pump(connection);
+            }
+            WorkerMessage::RequestFailed { connection, request, why } => {
+                if self.playback(connection).is_some_and(|p| p.has_request(request)) {
+                    self.failed(connection, &why);
+                }
+            }
+            WorkerMessage::Listed { .. } | WorkerMessage::Quit => {}
+        }
+    }
+
+    /// The playback of a connection's session.
+    pub(super) fn playback(&mut self, id: ConnectionId) -> Option<&mut Playback> {
+        match &mut self.connections.get_mut(&id)?.session.as_mut()?.state {
+            SessionState::Starting(playback) | SessionState::Playing(playback) => Some(playback),
+            SessionState::Ready => None,
+        }
+    }
+
+    /// Tells the engine which buffers it has back.
+    pub(super) fn give_back(&self, taken: Vec<Taken>) {
+        for (request, read) in taken {
+            self.core.send(Event::Sent { request, read });
+        }
+    }
+
+    /// Requests the bytes that a playback needs next.
+    pub(super) fn request_bytes(&mut self, id: ConnectionId) {
+        let caller = self.caller(id);
+        let Some(playback) = self.playback(id) else { return };
+        for request in playback.requests(next_request_id) {
+            self.core.send(Event::Request { caller, request });
+        }
+    }
+
+    fn opened(&mut self, id: ConnectionId, result: Result<Arc<OpenTitle>, OpenError>) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match connection.waiting.take() {
+            Some(WaitingRequest::Opener(request)) => match result {
+                Ok(title) => self.handle(id, request, Some(title)),
+                Err(why) => {
+                    let named = request.request_uri().and_then(|uri| target(uri.path()));
+                    let name = named.map_or_else(String::new, |target| target.title);
+                    let reply = RtspReply::of_http(open_failed(&name, &why), false);
+                    self.reply(id, &request, reply);
+                }
+            },
+            other => connection.waiting = other,
+        }
+        self.read_requests(id);
+    }
+
+    fn admitted(&mut self, id: ConnectionId, result: Result<Arc<PlayerSession>, AdmissionError>) {
+        let waiting = self.connections.get_mut(&id).and_then(|c| match c.waiting.take() {
+            Some(WaitingRequest::Admission(request, plan)) => Some((request, plan)),
+            other => {
+                c.waiting = other;
+                None
+            }
+        });
+        let session = self.connections.get_mut(&id).and_then(|c| c.session.as_mut());
+        let (Some((request, plan)), Some(rtsp)) = (waiting, session) else {
+            // The player has gone before the verdict.
+            if let Ok(session) = result {
+                self.core.send(Event::End { session: session.id });
+            }
+            return;
+        };
+        match result {
+            Ok(session) => {
+                let origin = session.admitted + session.wait + self.limits.startup;
+                let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                self.core.send(Event::Connected { session: session.id });
+                rtsp.engine = Some(session.id);
+                let playback = Playback::new(session, plan, &rtsp.tracks, origin, unix);
+                rtsp.state = SessionState::Starting(Box::new(playback));
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.waiting = Some(WaitingRequest::Start(request));
+                }
+                self.request_bytes(id);
+                self.start_if_accepted(id);
+            }
+            Err(why) => {
+                let refused = matches!(why, AdmissionError::Refused(_));
+                let response = not_admitted(&rtsp.name, why);
+                self.reply(id, &request, RtspReply::of_http(response, refused));
+                self.read_requests(id);
+            }
+        }
+    }
+
+    /// Answers PLAY when the engine has accepted the first request of each track.
+    fn start_if_accepted(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(session) = &mut connection.session else { return };
+        let SessionState::Starting(playback) = &session.state else { return };
+        if !playback.is_accepted() {
+            return;
+        }
+        let Some(WaitingRequest::Start(request)) = connection.waiting.take() else { return };
+        match std::mem::replace(&mut session.state, SessionState::Ready) {
+            SessionState::Starting(playback) => session.state = SessionState::Playing(playback),
+            state => session.state = state,
+        }
+        connection.wake = Some(Instant::now());
+        connection.goodbye_at = None;
+        session.tracks.iter_mut().for_each(|track| track.packetizer.resume());
+        let reply = super::requests::playing(&request, session);
+        self.playing.insert(id);
+        self.shared
+            .rtsp
+            .playing
+            .store(self.playing.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        self.reply(id, &request, reply);
+        self.pump(id);
+        self.read_requests(id);
+    }
+
+    /// A request for bytes is not served: the reply to PLAY, or the end of the streams.
+    fn failed(&mut self, id: ConnectionId, why: &RequestError) {
+        let refused = matches!(why, RequestError::Refused(_));
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match connection.waiting.take() {
+            Some(WaitingRequest::Start(request)) => {
+                self.stop_playback(id);
+                self.end_engine_session(id);
+                self.reply(id, &request, RtspReply::of_http(request_failed(why), refused));
+                self.read_requests(id);
+            }
+            other => {
+                connection.waiting = other;
+                self.finish(id);
+            }
+        }
+    }
+}

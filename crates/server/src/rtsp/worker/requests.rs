@@ -1,0 +1,488 @@
+//! The methods of RTSP 1.0.
+//!
+//! | state | methods |
+//! |---|---|
+//! | no session | OPTIONS, DESCRIBE, SETUP, GET_PARAMETER, SET_PARAMETER |
+//! | ready | also PLAY, PAUSE, TEARDOWN |
+//! | playing | as ready, without SETUP |
+//!
+//! Admission is asked at PLAY: only then are the tracks, the position and the speed known, and a
+//! player that never plays reserves nothing.
+
+use super::{RtspWorker, WaitingRequest};
+use crate::clients::ClientAddress;
+use crate::http::escape;
+use crate::layout::DeliveryFormat;
+use crate::library::OpenTitle;
+use crate::messages::{Event, PlayRequest};
+use crate::opener::Task;
+use crate::playback_params::PlaybackParams;
+use crate::presentation::Presentation;
+use crate::rtsp::headers::{
+    NptRange, TRACK, Target, TransportSpec, range, scale, seconds, target, transport,
+};
+use crate::rtsp::message::{RtspReply, value};
+use crate::rtsp::playback::Plan;
+use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, UdpPair, Wire, describe};
+use device::sockets::ConnectionId;
+use media::TrackKind;
+use media::rtp::{MediaSection, Packetizer, PayloadFormat, session_description};
+use rtsp_types::headers::{
+    ACCEPT, ALLOW, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE, RTP_INFO, SCALE,
+    SESSION, TRANSPORT, UNSUPPORTED,
+};
+use rtsp_types::{Method, Request, Version};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A request of a player.
+type Asked = Request<Vec<u8>>;
+
+/// What a request leads to, unless it is answered at once.
+pub(super) enum Next {
+    Reply(RtspReply),
+    /// Let the opener do this, and handle the request again.
+    Open(String),
+    Build(Arc<OpenTitle>, PlaybackParams),
+    Admit(Box<PlayRequest>, Plan),
+}
+
+impl From<RtspReply> for Next {
+    fn from(reply: RtspReply) -> Self {
+        Self::Reply(reply)
+    }
+}
+
+impl RtspWorker {
+    /// Handles a request. `opened`: its title, where that has just been opened for it.
+    pub(super) fn handle(
+        &mut self,
+        id: ConnectionId,
+        request: Box<Asked>,
+        opened: Option<Arc<OpenTitle>>,
+    ) {
+        let next = match check(&request) {
+            Some(reply) => reply.into(),
+            None => self.decide(id, &request, opened).unwrap_or_else(Next::Reply),
+        };
+        let caller = self.caller(id);
+        let task = match next {
+            Next::Reply(reply) => return self.reply(id, &request, reply),
+            Next::Admit(play, plan) => {
+                let Some(connection) = self.connections.get_mut(&id) else { return };
+                let client = ClientAddress::of(connection.peer.ip());
+                connection.waiting = Some(WaitingRequest::Admission(request, plan));
+                return self.core.send(Event::Admit { caller, client, request: *play });
+            }
+            Next::Open(name) => Task::Open { caller, name },
+            Next::Build(title, params) => Task::BuildPresentation { caller, title, params },
+        };
+        if self.opener.submit(task) {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.waiting = Some(WaitingRequest::Opener(request));
+            }
+        } else {
+            let text = "too many requests wait for titles to be opened; try again later";
+            self.reply(id, &request, RtspReply::error(503, text));
+        }
+    }
+
+    fn decide(
+        &mut self,
+        id: ConnectionId,
+        request: &Asked,
+        opened: Option<Arc<OpenTitle>>,
+    ) -> Result<Next, RtspReply> {
+        match request.method() {
+            Method::Options => Ok(RtspReply::new(200).field(PUBLIC, METHODS).into()),
+            Method::Describe => self.describe(request, opened),
+            Method::Setup => self.set_up(id, request, opened),
+            Method::Play => self.play(id, request),
+            Method::Pause => self.pause_playing(id, request),
+            Method::Teardown => {
+                self.named_session(id, request)?;
+                self.end_session(id);
+                Ok(RtspReply::new(200).into())
+            }
+            Method::GetParameter | Method::SetParameter => {
+                if value(request, &SESSION).is_some() {
+                    self.named_session(id, request)?;
+                }
+                // Without a body it only shows that the player is there.
+                if request.body().iter().all(u8::is_ascii_whitespace) {
+                    return Ok(RtspReply::new(200).into());
+                }
+                Err(RtspReply::error(451, "there are no parameters here; send no body"))
+            }
+            Method::Announce | Method::Record | Method::Redirect | Method::PlayNotify => {
+                let text = "this server plays stored titles; it takes no media in over RTSP";
+                Err(RtspReply::error(405, text).field(ALLOW, METHODS))
+            }
+            Method::Extension(_) => {
+                let text = format!("this method does not exist here; use one of {METHODS}");
+                Err(RtspReply::error(501, &text).field(PUBLIC, METHODS))
+            }
+        }
+    }
+
+    /// The open title of this name, or what to do instead.
+    fn title(
+        &self,
+        name: &str,
+        opened: Option<Arc<OpenTitle>>,
+    ) -> Result<Result<Arc<OpenTitle>, Next>, RtspReply> {
+        if self.shared.stopping.load(Ordering::Relaxed) {
+            let text = "this server is stopping and admits no new session; try again later";
+            return Err(RtspReply::error(503, text));
+        }
+        if let Some(title) = opened {
+            return Ok(Ok(title));
+        }
+        match self.shared.content.opened(name) {
+            Ok(Some(title)) => Ok(Ok(title)),
+            Ok(None) => Ok(Err(Next::Open(name.to_owned()))),
+            Err(why) => Err(RtspReply::of_http(crate::http::open_failed(name, &why), false)),
+        }
+    }
+
+    fn describe(&self, request: &Asked, opened: Option<Arc<OpenTitle>>) -> Result<Next, RtspReply> {
+        let named = named(request)?;
+        if let Some(accepted) = value(request, &ACCEPT)
+            && !["application/sdp", "application/*", "*/*"]
+                .iter()
+                .any(|kind| accepted.contains(kind))
+        {
+            return Err(RtspReply::error(406, "descriptions are application/sdp; accept that"));
+        }
+        let title = match self.title(&named.title, opened)? {
+            Ok(title) => title,
+            Err(next) => return Ok(next),
+        };
+        let tracks = sections(&title);
+        if tracks.is_empty() {
+            let text = "no track of this title has a codec that goes over RTP here; use HLS or MP4";
+            return Err(RtspReply::error(415, text));
+        }
+        let controls: Vec<String> =
+            tracks.iter().map(|(track, ..)| format!("{TRACK}{track}")).collect();
+        let described: Vec<MediaSection<'_>> = tracks
+            .iter()
+            .zip(&controls)
+            .map(|((_, kind, format), control)| MediaSection { kind: *kind, format, control })
+            .collect();
+        let local = self.limits.local;
+        let address = format!("{} {local}", if local.is_ipv6() { "IP6" } else { "IP4" });
+        let duration = title.whole.packaging.duration();
+        let text = session_description(&named.title, title.key.0, &address, duration, &described);
+        let base = base(request, &named.title);
+        let reply = RtspReply::new(200).field(CONTENT_BASE, base);
+        Ok(reply.field(CONTENT_TYPE, "application/sdp").body(text).into())
+    }
+
+    fn set_up(
+        &mut self,
+        id: ConnectionId,
+        request: &Asked,
+        opened: Option<Arc<OpenTitle>>,
+    ) -> Result<Next, RtspReply> {
+        let named = named(request)?;
+        let spec = value(request, &TRANSPORT)
+            .ok_or_else(|| RtspReply::error(400, "SETUP needs a Transport field"))?;
+        let spec = transport(spec).ok_or_else(|| {
+            let text = "use RTP/AVP;unicast;client_port=A-B or RTP/AVP/TCP;interleaved=A-B";
+            RtspReply::error(461, text)
+        })?;
+        let is_new = value(request, &SESSION).is_none();
+        if !is_new && !matches!(self.named_session(id, request)?.state, SessionState::Ready) {
+            return Err(wrong_state("a session that plays keeps its transports; pause it first"));
+        }
+        let title = match self.title(&named.title, opened)? {
+            Ok(title) => title,
+            Err(next) => return Ok(next),
+        };
+        let track = match (named.track, sections(&title).as_slice()) {
+            (Some(track), _) => track,
+            (None, [(track, ..)]) => *track,
+            (None, _) => {
+                return Err(RtspReply::error(459, "set up each track by its own address"));
+            }
+        };
+        let format = payload_format(&title, track)
+            .ok_or_else(|| RtspReply::error(404, "there is no such track; DESCRIBE lists them"))?;
+        // The name of the session is a secret of the player; packets show their numbers to all.
+        let (secret, random) = (self.random()?, self.random()?);
+        if is_new {
+            // A player that begins again on the same connection has given up what it had.
+            self.end_session(id);
+        }
+        let local = self.limits.local;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return Err(RtspReply::new(500));
+        };
+        let peer = connection.peer.ip();
+        let session = connection.session.get_or_insert_with(|| RtspSession {
+            id: format!("{secret:032x}"),
+            title: Arc::clone(&title),
+            name: named.title.clone(),
+            tracks: Vec::new(),
+            state: SessionState::Ready,
+            position: Duration::ZERO,
+            engine: None,
+            heard: Instant::now(),
+        });
+        if session.title.key != title.key {
+            return Err(wrong_state(
+                "a session plays one title; begin another session for another",
+            ));
+        }
+        let described = add_track(session, track, format, spec, (local, peer), random)?;
+        Ok(RtspReply::new(200).field(TRANSPORT, described).into())
+    }
+
+    fn play(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
+        let asked = match value(request, &RANGE) {
+            None => NptRange { start: None, stop: None },
+            Some(text) => range(text).ok_or_else(|| {
+                RtspReply::error(
+                    457,
+                    "ranges are in normal play time: npt=10-, npt=10-20, npt=now-",
+                )
+            })?,
+        };
+        let speed = match value(request, &SCALE).map(scale) {
+            None => 1000,
+            Some(None) => return Err(RtspReply::error(400, "Scale is a number such as 1 or 2.5")),
+            Some(Some(None)) => {
+                return Err(RtspReply::error(
+                    451,
+                    "nothing is played backwards over RTSP; use HLS",
+                ));
+            }
+            Some(Some(Some(speed))) => speed,
+        };
+        let wait = self.shared.info.wait;
+        let session = self.named_session(id, request)?;
+        if session.tracks.is_empty() {
+            return Err(wrong_state("no track is set up"));
+        }
+        if let SessionState::Playing(_) = session.state
+            && value(request, &RANGE).is_none()
+            && value(request, &SCALE).is_none()
+        {
+            return Ok(played(session).into());
+        }
+        // Sound alone has one speed: it would have to be decoded for another.
+        let speed = if session.tracks.iter().any(|track| track.is_video) { speed } else { 1000 };
+        let params = PlaybackParams { speed_milli: speed, ..PlaybackParams::default() };
+        let presentation: Arc<Presentation> = match session.title.cached_presentation(&params) {
+            Some(Ok(presentation)) => presentation,
+            Some(Err(why)) => return Err(RtspReply::error(457, &why.to_string())),
+            None => return Ok(Next::Build(Arc::clone(&session.title), params)),
+        };
+        let duration = presentation.packaging.duration();
+        let from = match &session.state {
+            SessionState::Playing(playback) => playback.position(Instant::now()),
+            _ => session.position,
+        };
+        let start = asked.start.unwrap_or(from);
+        let stop = asked.stop.filter(|stop| *stop < duration);
+        if start >= duration || stop.is_some_and(|stop| stop <= start) {
+            let text =
+                format!("the title is {} s long; the range must be in it", seconds(duration));
+            return Err(RtspReply::error(457, &text));
+        }
+        let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed);
+        let tracks = plan.setups.iter().map(|setup| session.tracks[*setup].track).collect();
+        let play = PlayRequest {
+            title: Arc::clone(&session.title),
+            presentation,
+            name: session.name.clone(),
+            format: DeliveryFormat::Segmented,
+            tracks: Some(tracks),
+            start: plan.first.since_start(),
+            max_wait: wait,
+            replaces: session.engine,
+        };
+        // What is sent of the old position must not come behind what is sent of the new one.
+        self.stop_playback(id);
+        Ok(Next::Admit(Box::new(play), plan))
+    }
+
+    fn pause_playing(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
+        self.named_session(id, request)?;
+        self.stop_playback(id);
+        let session = self.named_session(id, request)?;
+        let range = format!("npt={}-", seconds(session.position));
+        Ok(RtspReply::new(200).field(RANGE, range).into())
+    }
+
+    /// The session that a request names, which must be the connection's.
+    fn named_session(
+        &mut self,
+        id: ConnectionId,
+        request: &Asked,
+    ) -> Result<&mut RtspSession, RtspReply> {
+        let given = value(request, &SESSION).and_then(|value| value.split(';').next());
+        let named = request.request_uri().and_then(|uri| target(uri.path()));
+        let session = self.session(id).filter(|session| given.map(str::trim) == Some(&session.id));
+        let session = session.ok_or_else(|| {
+            RtspReply::error(454, "this connection has no session of this name; begin with SETUP")
+        })?;
+        let is_alone = |track: u16| session.tracks.len() == 1 && session.tracks[0].track == track;
+        match (request.method(), named) {
+            (Method::Setup | Method::GetParameter | Method::SetParameter, _) => {}
+            (_, Some(Target { track: Some(track), .. })) if !is_alone(track) => {
+                return Err(RtspReply::error(
+                    460,
+                    "use the address of the title: all tracks at once",
+                ));
+            }
+            (_, Some(_)) => {}
+            (_, None) => return Err(no_resource()),
+        }
+        session.heard = Instant::now();
+        Ok(session)
+    }
+
+    /// 128 random bits.
+    fn random(&self) -> Result<u128, RtspReply> {
+        let token = self.shared.sessions.new_token();
+        let text = token.map_err(|error| RtspReply::error(500, &error.to_string()))?.to_string();
+        Ok(u128::from_str_radix(&text, 16).unwrap_or_default())
+    }
+}
+
+/// Adds a track to a session; its transport as the reply has it. `addresses`: where UDP sockets are
+/// bound, and the peer of the connection.
+fn add_track(
+    session: &mut RtspSession,
+    track: u16,
+    (kind, format): (TrackKind, PayloadFormat),
+    spec: TransportSpec,
+    (local, peer): (IpAddr, IpAddr),
+    random: u128,
+) -> Result<String, RtspReply> {
+    session.tracks.retain(|other| other.track != track);
+    if session.tracks.len() >= MOST_TRACKS {
+        return Err(wrong_state("a session has at most 4 tracks; begin another session"));
+    }
+    let wire = match spec {
+        TransportSpec::Interleaved { channels } => {
+            let (rtp, rtcp) = channels.unwrap_or_else(|| session.free_channels());
+            Wire::Interleaved { rtp, rtcp }
+        }
+        // Never elsewhere than to the peer of the connection (`destination` is ignored).
+        TransportSpec::Udp { rtp, rtcp } => {
+            let pair = UdpPair::connect(local, peer, rtp, rtcp);
+            Wire::Udp(pair.map_err(|error| {
+                RtspReply::error(503, &format!("no UDP ports: {error}; use RTP/AVP/TCP"))
+            })?)
+        }
+    };
+    let (ssrc, timestamp) = (low_32(random), low_32(random >> 32));
+    let sequence = u16::try_from(low_32(random >> 64) >> 16).unwrap_or(0);
+    let packetizer = Packetizer::new(&format, ssrc, sequence);
+    let described = describe(&wire, spec, ssrc);
+    let is_video = kind == TrackKind::Video;
+    // Streams of a session have unrelated time stamps; reports relate them.
+    session.tracks.push(TrackSetup { track, is_video, format, packetizer, timestamp, wire });
+    Ok(described)
+}
+
+/// The reply to a request that is refused whatever it asks.
+fn check(request: &Asked) -> Option<RtspReply> {
+    let number = value(request, &CSEQ).is_some_and(|number| {
+        !number.is_empty() && number.len() <= 10 && number.bytes().all(|b| b.is_ascii_digit())
+    });
+    if !number {
+        return Some(RtspReply::error(400, "a request needs a CSeq field with a number"));
+    }
+    if request.version() != Version::V1_0 {
+        return Some(RtspReply::error(505, "use RTSP/1.0"));
+    }
+    value(request, &REQUIRE).map(|options| RtspReply::new(551).field(UNSUPPORTED, options))
+}
+
+/// The title and the track that a request names.
+fn named(request: &Asked) -> Result<Target, RtspReply> {
+    request.request_uri().and_then(|uri| target(uri.path())).ok_or_else(no_resource)
+}
+
+fn no_resource() -> RtspReply {
+    RtspReply::error(404, "titles are at rtsp://HOST:PORT/t/TITLE")
+}
+
+fn wrong_state(text: &str) -> RtspReply {
+    RtspReply::error(455, text)
+}
+
+/// The tracks that are described: the best offer, as far as its codecs have payload formats.
+fn sections(title: &OpenTitle) -> Vec<(u16, TrackKind, PayloadFormat)> {
+    let mut best = Vec::new();
+    for offer in title.whole.offers(DeliveryFormat::Segmented) {
+        let with_format = |track: &u16| {
+            let (kind, format) = payload_format(title, *track)?;
+            Some((*track, kind, format))
+        };
+        let tracks: Vec<_> = offer.iter().filter_map(with_format).collect();
+        if tracks.len() > best.len() {
+            best = tracks;
+        }
+    }
+    best
+}
+
+/// The kind and the payload format of a track, where it has one.
+fn payload_format(title: &OpenTitle, track: u16) -> Option<(TrackKind, PayloadFormat)> {
+    let description = &title.whole.packaging.index().tracks.get(usize::from(track))?.description;
+    let dynamic = FIRST_DYNAMIC + u8::try_from(track % DYNAMIC_TYPES).unwrap_or(0);
+    Some((description.kind, PayloadFormat::of(description, dynamic)?))
+}
+
+/// The address of a title, as the base of its tracks' addresses.
+fn base(request: &Asked, title: &str) -> String {
+    let authority = request.request_uri().map_or("", |uri| uri.authority());
+    format!("rtsp://{authority}/t/{}/", escape(title))
+}
+
+/// The reply to a further PLAY: what is played.
+fn played(session: &RtspSession) -> RtspReply {
+    let SessionState::Playing(playback) = &session.state else { return RtspReply::new(500) };
+    let plan = &playback.plan;
+    let duration = playback.session.presentation.packaging.duration();
+    let (first, stop) = (plan.first.since_start(), plan.stop.unwrap_or(duration));
+    RtspReply::new(200)
+        .field(RANGE, format!("npt={}-{}", seconds(first), seconds(stop)))
+        .field(SCALE, format!("{}.{:03}", plan.speed_milli / 1000, plan.speed_milli % 1000))
+}
+
+/// The reply to PLAY: what is played, and where each stream begins.
+pub(super) fn playing(request: &Asked, session: &RtspSession) -> RtspReply {
+    let SessionState::Playing(playback) = &session.state else { return RtspReply::new(500) };
+    let base = base(request, &session.name);
+    let info: Vec<String> = playback
+        .plan
+        .setups
+        .iter()
+        .map(|setup| {
+            let track = &session.tracks[*setup];
+            let (sequence, stamp) = (track.packetizer.next_sequence(), track.timestamp);
+            format!("url={base}{TRACK}{};seq={sequence};rtptime={stamp}", track.track)
+        })
+        .collect();
+    played(session).field(RTP_INFO, info.join(","))
+}
+
+fn low_32(bits: u128) -> u32 {
+    u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(0)
+}
+
+const METHODS: &str =
+    "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
+/// Tracks of a session: pictures, sound, and another two; each over UDP has two sockets.
+const MOST_TRACKS: usize = 4;
+/// The payload types without a static meaning.
+const FIRST_DYNAMIC: u8 = 96;
+const DYNAMIC_TYPES: u16 = 32;

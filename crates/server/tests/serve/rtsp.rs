@@ -1,0 +1,487 @@
+//! RTSP from outside: what each request is answered, and packets over the connection and over UDP
+//! that give the stored LDUs.
+
+use crate::fixture::{TestServer, TestStore, eventually, media};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use units::BitRate;
+
+/// A player that sends exactly the given bytes.
+struct Player {
+    stream: BufReader<TcpStream>,
+    address: SocketAddr,
+    number: u32,
+    session: String,
+    /// Packets by channel, in order.
+    packets: BTreeMap<u8, Vec<Vec<u8>>>,
+}
+
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    fields: Vec<(String, String)>,
+    body: String,
+}
+
+impl Reply {
+    fn field(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(field, _)| field.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value)
+    }
+}
+
+impl Player {
+    fn connect(server: &TestServer) -> Self {
+        let address = server.server.rtsp_address().expect("RTSP is on");
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let (session, packets) = (String::new(), BTreeMap::new());
+        Self { stream: BufReader::new(stream), address, number: 0, session, packets }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// The next message: a reply, or `None` after a packet, which is kept, and at the end.
+    fn read(&mut self) -> Option<Option<Reply>> {
+        let first = loop {
+            match self.stream.fill_buf() {
+                Ok(bytes) => break bytes.first().copied()?,
+                // A signal may end the wait early.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        };
+        if first == b'$' {
+            let mut head = [0; 4];
+            self.stream.read_exact(&mut head).ok()?;
+            let mut packet = vec![0; usize::from(u16::from_be_bytes([head[2], head[3]]))];
+            self.stream.read_exact(&mut packet).ok()?;
+            self.packets.entry(head[1]).or_default().push(packet);
+            return Some(None);
+        }
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            lines.push(line.trim_end().to_owned());
+        }
+        let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
+        let pair = |line: &String| {
+            let (name, value) = line.split_once(':').unwrap();
+            (name.to_owned(), value.trim().to_owned())
+        };
+        let mut reply =
+            Reply { status, fields: lines[1..].iter().map(pair).collect(), body: String::new() };
+        let length = reply.field("Content-Length").parse().unwrap_or(0);
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).ok()?;
+        reply.body = String::from_utf8(body).unwrap();
+        Some(Some(reply))
+    }
+
+    fn read_reply(&mut self) -> Reply {
+        loop {
+            if let Some(reply) = self.read().expect("the connection goes on") {
+                return reply;
+            }
+        }
+    }
+
+    /// A request of a title's path with these further fields.
+    fn ask(&mut self, method: &str, path: &str, fields: &str) -> Reply {
+        self.number += 1;
+        let session = match self.session.as_str() {
+            "" => String::new(),
+            session => format!("Session: {session}\r\n"),
+        };
+        let (number, address) = (self.number, self.address);
+        let head = format!("{method} rtsp://{address}{path} RTSP/1.0\r\nCSeq: {number}\r\n");
+        self.send(format!("{head}{session}{fields}\r\n").as_bytes());
+        let reply = self.read_reply();
+        assert_eq!(reply.field("CSeq"), number.to_string(), "{reply:?}");
+        if let Some((session, _)) = reply.field("Session").split_once(';') {
+            session.clone_into(&mut self.session);
+        }
+        reply
+    }
+
+    fn set_up(&mut self, title: &str, tracks: &[(u16, String)]) {
+        for (track, transport) in tracks {
+            let fields = format!("Transport: {transport}\r\n");
+            let reply = self.ask("SETUP", &format!("/t/{title}/trackID={track}"), &fields);
+            assert_eq!(reply.status, 200, "{reply:?}");
+        }
+    }
+
+    /// Reads packets until each of these channels has ended with BYE.
+    fn read_to_goodbye(&mut self, channels: &[u8]) {
+        let has_ended = |player: &Self, channel| {
+            let last = player.packets.get(channel).and_then(|packets| packets.last());
+            last.is_some_and(|packet| packet.windows(4).any(|four| four == [0x81, 203, 0, 1]))
+        };
+        while !channels.iter().all(|channel| has_ended(self, channel)) {
+            assert!(self.read().expect("packets come").is_none());
+        }
+    }
+}
+
+fn interleaved(track: u16) -> (u16, String) {
+    (track, format!("RTP/AVP/TCP;unicast;interleaved={}-{}", track * 2, track * 2 + 1))
+}
+
+fn serve(fixture: &TestStore) -> TestServer {
+    fixture.serve_with(|config| config.rtsp = Some("127.0.0.1:0".parse().unwrap()))
+}
+
+/// No session is left, and nothing is reserved.
+fn assert_balanced(server: &TestServer) {
+    eventually("no session is left", || server.status("/sessions") == 0);
+    eventually("nothing is reserved", || server.status("/active") == 0);
+}
+
+/// The NAL units of a file's pictures, without parameter sets, as FFmpeg reads them.
+fn nal_units(file: &Path) -> Vec<Vec<u8>> {
+    let output = Command::new("ffmpeg")
+        .args(["-v", "error", "-i"])
+        .arg(file)
+        .args(["-map", "0:v", "-c", "copy", "-bsf:v", "h264_mp4toannexb", "-f", "h264", "-"])
+        .output()
+        .expect("ffmpeg runs; apt install ffmpeg");
+    let bytes = output.stdout;
+    let starts: Vec<usize> =
+        (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&[0, 0, 1])).collect();
+    let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
+    let unit = |(start, end): (&usize, usize)| {
+        let unit = &bytes[start + 3..end];
+        // The start code of the next unit may have a zero more.
+        let zeros = unit.iter().rev().take_while(|byte| **byte == 0).count();
+        unit[..unit.len() - zeros].to_vec()
+    };
+    let units = starts.iter().zip(ends).map(unit);
+    units.filter(|unit| !matches!(unit[0] & 0x1f, 7 | 8)).collect()
+}
+
+/// The NAL units in packets: single ones, and fragments (RFC 6184).
+fn received_units(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut units: Vec<Vec<u8>> = Vec::new();
+    for (i, packet) in packets.iter().enumerate() {
+        let number = |packet: &[u8]| u16::from_be_bytes([packet[2], packet[3]]);
+        if i > 0 {
+            assert_eq!(number(packet), number(&packets[i - 1]).wrapping_add(1));
+        }
+        let payload = &packet[12..];
+        match (payload[0] & 0x1f, payload[1] & 0x80 != 0) {
+            (28, true) => units.push(vec![payload[0] & 0xe0 | payload[1] & 0x1f]),
+            (28, false) => {}
+            _ => units.push(Vec::new()),
+        }
+        let from = if payload[0] & 0x1f == 28 { 2 } else { 0 };
+        units.last_mut().unwrap().extend_from_slice(&payload[from..]);
+    }
+    units
+}
+
+fn timestamp(packet: &[u8]) -> u32 {
+    u32::from_be_bytes(packet[4..8].try_into().unwrap())
+}
+
+#[test]
+fn a_title_is_described_set_up_and_played_to_its_end_over_the_connection() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = serve(&fixture);
+    let mut player = Player::connect(&server);
+    let reply = player.ask("OPTIONS", "/t/film", "");
+    assert!(reply.field("Public").contains("PLAY"), "{reply:?}");
+    let reply = player.ask("DESCRIBE", "/t/film", "Accept: application/sdp\r\n");
+    assert_eq!((reply.status, reply.field("Content-Type")), (200, "application/sdp"));
+    assert_eq!(reply.field("Content-Base"), format!("rtsp://{}/t/film/", player.address));
+    assert!(reply.body.contains("a=rtpmap:96 H264/90000\r\n"), "{}", reply.body);
+    assert!(reply.body.contains("a=rtpmap:97 MPEG4-GENERIC/44100/1\r\n"), "{}", reply.body);
+    player.set_up("film", &[interleaved(0), interleaved(1)]);
+    assert_eq!(server.status("/admitted"), 0, "only PLAY is an admission request");
+    let reply = player.ask("PLAY", "/t/film/", "Range: npt=0-\r\n");
+    assert_eq!((reply.status, reply.field("Scale")), (200, "1.000"), "{reply:?}");
+    assert!(reply.field("Range").starts_with("npt=0.000-6."), "{reply:?}");
+    let info = reply.field("RTP-Info").to_owned();
+    player.read_to_goodbye(&[1, 3]);
+    let pictures = &player.packets[&0];
+    assert!(received_units(pictures) == nal_units(&media().film), "every NAL unit, in order");
+    let first = &pictures[0];
+    let seq = u16::from_be_bytes([first[2], first[3]]);
+    let said = format!("trackID=0;seq={seq};rtptime={}", timestamp(first));
+    assert!(info.contains(&said), "{info} has {said}");
+    let marked: Vec<u32> =
+        pictures.iter().filter(|p| p[1] & 0x80 != 0).map(|p| timestamp(p)).collect();
+    assert_eq!(marked.len(), 150, "25 pictures in each of 6 s");
+    let mut shown: Vec<u32> = marked.iter().map(|at| at.wrapping_sub(marked[0])).collect();
+    shown.sort_unstable();
+    assert!(shown.windows(2).all(|two| two[1] - two[0] == 3600), "{shown:?}");
+    assert_balanced(&server);
+    assert_eq!(server.status("/deadline_misses"), 0);
+    assert_eq!(player.ask("TEARDOWN", "/t/film/", "").status, 200);
+    assert_eq!(player.ask("PLAY", "/t/film/", "").status, 454);
+}
+
+#[test]
+fn ranges_pauses_and_speeds_are_played_as_the_replies_say() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = serve(&fixture);
+    let mut player = Player::connect(&server);
+    player.set_up("film", &[interleaved(0), interleaved(1)]);
+    // 2.4 s lies in the group of pictures that begins at 2 s.
+    let reply = player.ask("PLAY", "/t/film/", "Range: npt=2.4-3\r\n");
+    assert_eq!(reply.field("Range"), "npt=2.000-3.000", "{reply:?}");
+    player.read_to_goodbye(&[1, 3]);
+    let pictures = std::mem::take(&mut player.packets).remove(&0).unwrap();
+    let marked: Vec<u32> =
+        pictures.iter().filter(|p| p[1] & 0x80 != 0).map(|p| timestamp(p)).collect();
+    assert!((25..=27).contains(&marked.len()), "{} pictures of a second", marked.len());
+    let last = u16::from_be_bytes(pictures.last().unwrap()[2..4].try_into().unwrap());
+
+    // At four times the speed the pictures alone go out, and time stamps are of what is seen.
+    let reply = player.ask("PLAY", "/t/film/", "Range: npt=0-\r\nScale: 4\r\n");
+    assert_eq!((reply.status, reply.field("Scale")), (200, "4.000"), "{reply:?}");
+    let next = last.wrapping_add(1);
+    assert!(reply.field("RTP-Info").contains(&format!("seq={next};")), "{reply:?}");
+    player.read_to_goodbye(&[1]);
+    let pictures = std::mem::take(&mut player.packets).remove(&0).unwrap();
+    let mut shown: Vec<u32> = pictures
+        .iter()
+        .filter(|p| p[1] & 0x80 != 0)
+        .map(|p| timestamp(p).wrapping_sub(timestamp(&pictures[0])))
+        .collect();
+    shown.sort_unstable();
+    assert_eq!((shown.len(), shown[149]), (150, 149 * 900));
+
+    assert_eq!(player.ask("PLAY", "/t/film/", "Range: npt=1-\r\n").status, 200);
+    eventually("a packet comes", || player.read().is_some_and(|reply| reply.is_none()));
+    let reply = player.ask("PAUSE", "/t/film/", "");
+    assert!(reply.status == 200 && reply.field("Range").starts_with("npt=1."), "{reply:?}");
+    assert_eq!(server.status("/sessions"), 1, "a paused session goes on");
+    let reply = player.ask("PLAY", "/t/film/", "");
+    assert!(reply.field("Range").starts_with("npt=1.000-"), "{reply:?}");
+    drop(player);
+    assert_balanced(&server);
+}
+
+#[test]
+fn packets_over_udp_arrive_and_silence_ends_the_session() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.rtsp_timeout = Duration::from_secs(2);
+    });
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    for socket in &sockets {
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    }
+    let [rtp, rtcp] = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+    let mut player = Player::connect(&server);
+    // The address that packets go to is the connection's, whatever is asked for.
+    let transport = format!("RTP/AVP;unicast;destination=192.0.2.1;client_port={rtp}-{rtcp}");
+    player.set_up("film", &[(0, transport)]);
+    assert_eq!(player.ask("PLAY", "/t/film/", "Range: npt=0-1\r\n").status, 200);
+    let mut packet = [0; 2048];
+    let mut received: Vec<Vec<u8>> = Vec::new();
+    let receive = |socket: &UdpSocket, packet: &mut [u8]| loop {
+        match socket.recv(packet) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            received => break received.expect("a packet"),
+        }
+    };
+    let length = receive(&sockets[1], &mut packet);
+    assert_eq!((packet[1], length > 28), (200, true));
+    loop {
+        let length = receive(&sockets[0], &mut packet);
+        received.push(packet[..length].to_vec());
+        if received.iter().filter(|packet| packet[1] & 0x80 != 0).count() == 25 {
+            break;
+        }
+    }
+    let wanted = nal_units(&media().film);
+    let units = received_units(&received);
+    assert!(!units.is_empty() && wanted.starts_with(&units), "as stored, without a gap");
+    // Played again, and never heard of: the session ends while it plays.
+    assert_eq!(player.ask("PLAY", "/t/film/", "Range: npt=0-\r\n").status, 200);
+    eventually("the session has timed out", || {
+        let metrics = server.client().get("/metrics");
+        metrics.text().contains("tenuto_rtsp_session_timeouts_total 1")
+    });
+    assert_balanced(&server);
+}
+
+#[test]
+fn a_refusal_is_453_with_the_words_and_the_time_of_http() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.network = Some(BitRate(12_000_000));
+    });
+    // Players that play, because a newcomer takes the place of those that do not.
+    let mut admitted = Vec::new();
+    let (mut refused, reply) = (0..30)
+        .find_map(|_| {
+            let mut player = Player::connect(&server);
+            player.set_up("film", &[interleaved(0), interleaved(1)]);
+            let reply = player.ask("PLAY", "/t/film/", "");
+            if reply.status == 200 {
+                admitted.push(player);
+                return None;
+            }
+            Some((player, reply))
+        })
+        .expect("30 viewers of 1.5 Mb/s do not fit");
+    assert_eq!(reply.status, 453, "{reply:?}");
+    assert!(reply.field("Retry-After").parse::<u32>().is_ok(), "{reply:?}");
+    let body: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
+    let words = ["error", "cause", "resource"].map(|name| body[name].as_str().unwrap().to_owned());
+    assert_eq!(words, ["refused", "sessions", "network"], "as over HTTP");
+    // The session that was refused is still set up, and plays when there is room.
+    assert!(!admitted.is_empty());
+    drop(admitted);
+    eventually("there is room", || refused.ask("PLAY", "/t/film/", "").status == 200);
+    drop(refused);
+    assert_balanced(&server);
+}
+
+#[test]
+fn each_bad_request_has_its_status_and_reserves_nothing() {
+    let fixture = TestStore::with(&[&media().film, &media().large]);
+    let server = serve(&fixture);
+    let tcp = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+    for (method, path, fields, status) in [
+        ("DESCRIBE", "/t/nothing", "", 404),
+        ("DESCRIBE", "/film", "", 404),
+        ("DESCRIBE", "/t/film", "Accept: text/html\r\n", 406),
+        ("DESCRIBE", "/t/large", "", 415),
+        ("DESCRIBE", "/t/film", "Require: com.example\r\n", 551),
+        ("SETUP", "/t/film/trackID=0", "", 400),
+        ("SETUP", "/t/film/trackID=0", "Transport: RTP/AVP;multicast\r\n", 461),
+        ("SETUP", "/t/film/trackID=9", tcp, 404),
+        ("SETUP", "/t/film", tcp, 459),
+        ("PLAY", "/t/film", "", 454),
+        ("PLAY", "/t/film", "Session: 0\r\n", 454),
+        ("PAUSE", "/t/film", "", 454),
+        ("TEARDOWN", "/t/film", "", 454),
+        ("GET_PARAMETER", "/t/film", "Content-Length: 4\r\n", 451),
+        ("RECORD", "/t/film", "", 405),
+        ("DANCE", "/t/film", "", 501),
+    ] {
+        let mut player = Player::connect(&server);
+        let fields = format!("{fields}{}", if status == 451 { "\r\nabcd" } else { "" });
+        let reply = match status {
+            451 => {
+                player.send(
+                    format!("{method} rtsp://a{path} RTSP/1.0\r\nCSeq: 1\r\n{fields}").as_bytes(),
+                );
+                player.read_reply()
+            }
+            _ => player.ask(method, path, &fields),
+        };
+        assert_eq!(reply.status, status, "{method} {path} {fields}: {reply:?}");
+    }
+    let mut player = Player::connect(&server);
+    player.set_up("film", &[interleaved(0), interleaved(1)]);
+    for (method, path, fields, status) in [
+        ("PLAY", "/t/film/", "Range: npt=7-\r\n", 457),
+        ("PLAY", "/t/film/", "Range: npt=3-2\r\n", 457),
+        ("PLAY", "/t/film/", "Range: smpte=0:1-\r\n", 457),
+        ("PLAY", "/t/film/", "Scale: -1\r\n", 451),
+        ("PLAY", "/t/film/", "Scale: fast\r\n", 400),
+        ("PLAY", "/t/film/trackID=0", "", 460),
+        ("SETUP", "/t/large/trackID=0", tcp, 404),
+        ("GET_PARAMETER", "/t/film/", "", 200),
+        ("PLAY", "/t/film/", "", 200),
+        ("SETUP", "/t/film/trackID=0", tcp, 455),
+        ("TEARDOWN", "/t/film/", "", 200),
+    ] {
+        let reply = player.ask(method, path, fields);
+        assert_eq!(reply.status, status, "{method} {path} {fields}: {reply:?}");
+    }
+    assert_balanced(&server);
+}
+
+#[test]
+fn bytes_that_are_no_requests_end_their_connection_alone() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = serve(&fixture);
+    let long = "x".repeat(20_000);
+    for (sent, status) in [
+        ("BLAH\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
+        ("OPTIONS * RTSP/1.0\r\n\r\n".to_owned(), 400),
+        ("OPTIONS * RTSP/2.0\r\nCSeq: 1\r\n\r\n".to_owned(), 505),
+        (format!("OPTIONS * RTSP/1.0\r\nCSeq: 7\r\nX: {long}\r\n\r\n"), 413),
+        (
+            "OPTIONS * RTSP/1.0\r\nCSeq: 7\r\nContent-Length: 99999999\r\n\r\n".to_owned() + &long,
+            413,
+        ),
+        ("\r\n$\0\0\u{4}abcdOPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n".to_owned(), 200),
+    ] {
+        let mut player = Player::connect(&server);
+        player.send(sent.as_bytes());
+        let reply = player.read_reply();
+        assert_eq!(reply.status, status, "{sent:.40}: {reply:?}");
+        if status == 413 {
+            assert_eq!(reply.field("CSeq"), "7");
+            assert!(player.read().is_none(), "the connection ends");
+        }
+    }
+    assert_eq!(Player::connect(&server).ask("OPTIONS", "/t/film", "").status, 200);
+    assert_balanced(&server);
+}
+
+#[test]
+fn a_message_that_comes_slowly_and_connections_over_the_limit_are_closed() {
+    let fixture = TestStore::with(&[]);
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.head_timeout = Duration::from_millis(500);
+        config.max_client_connections = Some(2);
+    });
+    let mut slow = Player::connect(&server);
+    slow.send(b"OPTIONS * RTSP/1.0\r\nCSeq:");
+    assert!(slow.read().is_none(), "closed");
+    let mut connected = [Player::connect(&server), Player::connect(&server)];
+    for player in &mut connected {
+        assert_eq!(player.ask("OPTIONS", "/t/film", "").status, 200);
+    }
+    assert!(Player::connect(&server).read().is_none(), "one too many");
+}
+
+#[test]
+fn players_that_read_nothing_or_vanish_leave_nothing_behind() {
+    let fixture = TestStore::with(&[&media().film, &media().heavy]);
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.send_timeout = Duration::from_secs(1);
+    });
+    for _ in 0..3 {
+        let mut leaver = Player::connect(&server);
+        leaver.set_up("film", &[interleaved(0), interleaved(1)]);
+        assert_eq!(leaver.ask("PLAY", "/t/film/", "").status, 200);
+        // A second PLAY whose answer nobody waits for.
+        leaver.send(b"PLAY rtsp://a/t/film/ RTSP/1.0\r\nCSeq: 9\r\nRange: npt=1-\r\n");
+        leaver.send(format!("Session: {}\r\n\r\n", leaver.session).as_bytes());
+    }
+    assert_balanced(&server);
+    let mut stalled = Player::connect(&server);
+    stalled.set_up("heavy", &[interleaved(0)]);
+    assert_eq!(stalled.ask("PLAY", "/t/heavy/", "").status, 200);
+    eventually("the send timeout is counted", || {
+        let metrics = server.client().get("/metrics");
+        metrics.text().contains("tenuto_rtsp_send_timeouts_total 1")
+    });
+    assert_balanced(&server);
+}

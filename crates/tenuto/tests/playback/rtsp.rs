@@ -1,0 +1,97 @@
+//! FFmpeg, GStreamer and mpv play titles over RTSP, and what they decode is what is in the source.
+//!
+//! RTSP is paced: each play takes as long as its film, so several are played at once.
+
+use crate::desktop::{checksums, checksums_of_source};
+use crate::films::{FILMS, Film};
+use crate::gstreamer;
+use crate::program::TestDir;
+use std::process::Command;
+
+/// A title of each payload format.
+const TITLES: &[&str] =
+    &["h264-aac", "h264-mp3", "h264-ac3", "h264-opus", "h264-pcm", "hevc-aac", "aac", "mp3"];
+
+/// Titles that are also played over UDP: pictures in fragments, and sound alone.
+const OVER_UDP: &[&str] = &["h264-aac", "hevc-aac", "mp3"];
+
+#[test]
+fn players_decode_over_rtsp_what_is_in_the_source() {
+    let dir = TestDir::with_store_of(96);
+    let films: Vec<(&Film, String)> = FILMS
+        .iter()
+        .filter(|film| TITLES.contains(&film.title))
+        .map(|film| (film, film.take_in(&dir)))
+        .collect();
+    assert_eq!(films.len(), TITLES.len());
+    // All of 127.0.0.0/8 is this machine: an address of its own for each run of the tests.
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let listen = format!("127.{high}.{low}.1:8554");
+    let _server = dir.serve(&format!("--rtsp {listen}"));
+    let (dir, listen) = (&dir, &listen);
+    std::thread::scope(|scope| {
+        for (number, (film, source)) in films.iter().enumerate() {
+            let address = format!("rtsp://{listen}/t/{}", film.title);
+            scope.spawn(move || ffmpeg_plays(dir, number, film, source, &address));
+        }
+        let (film, source) = &films[0];
+        let address = format!("rtsp://{listen}/t/{}", film.title);
+        let again = address.clone();
+        scope.spawn(move || gstreamer_plays(dir, film, source, &address));
+        scope.spawn(move || mpv_plays(dir, film, source, &again));
+    });
+}
+
+fn ffmpeg_plays(dir: &TestDir, number: usize, film: &Film, source: &str, address: &str) {
+    let wanted = decoded(dir, number, film, &["-i", source]);
+    let mut ways = vec!["tcp"];
+    ways.extend(OVER_UDP.contains(&film.title).then_some("udp"));
+    for way in ways {
+        let got = decoded(dir, number, film, &["-rtsp_transport", way, "-i", address]);
+        assert_eq!(got, wanted, "FFmpeg on {address} over {way}");
+    }
+}
+
+fn gstreamer_plays(dir: &TestDir, film: &Film, source: &str, address: &str) {
+    let (pictures, sound) = gstreamer::play(dir, address);
+    let wanted = gstreamer::pictures_of_source(film, source);
+    assert!(pictures == wanted, "GStreamer on {address}: {} bytes of pictures", pictures.len());
+    assert!(!sound.is_empty(), "GStreamer on {address} has sound");
+}
+
+fn mpv_plays(dir: &TestDir, film: &Film, source: &str, address: &str) {
+    let log = dir.at("mpv.log");
+    let output = Command::new("timeout")
+        .args(["60", "mpv", "--no-config", "--no-terminal", "--hwdec=no", "--framedrop=no"])
+        .args(["--vo=null", "--ao=null", "--untimed", "--vf=lavfi=[showinfo]"])
+        .args(["--rtsp-transport=tcp", &format!("--log-file={log}"), address])
+        .output()
+        .expect("timeout runs");
+    let said = std::fs::read_to_string(&log).unwrap_or_default();
+    assert!(
+        output.status.success(),
+        "mpv (apt-get install mpv) does not play {address}: {output:?}\n{said}"
+    );
+    assert_eq!(checksums(&said), checksums_of_source(film, source), "mpv on {address}: pictures");
+}
+
+/// The MD5 of each decoded picture, and of all sound as it is stored.
+fn decoded(dir: &TestDir, number: usize, film: &Film, input: &[&str]) -> (Vec<String>, String) {
+    let files = ["pictures", "sound"].map(|what| dir.at(&format!("{number}.{what}")));
+    let mut command = Command::new("timeout");
+    command.args(["60", "ffmpeg", "-nostdin", "-y", "-v", "error"]).args(input);
+    if !film.layout.is_empty() {
+        command.args(["-map", "0:v", "-fps_mode", "passthrough", "-f", "framemd5", &files[0]]);
+    }
+    // Over RTP, numbers of PCM have the other order of bytes.
+    let codec = if film.title.ends_with("pcm") { "pcm_s16le" } else { "copy" };
+    command.args(["-map", "0:a", "-c:a", codec, "-f", "md5", &files[1]]);
+    let output = command.output().expect("timeout runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ffmpeg (apt-get install ffmpeg) on {input:?}:\n{said}");
+    let read = |path: &String| std::fs::read_to_string(path).unwrap_or_default();
+    let pictures = read(&files[0]);
+    let lines = pictures.lines().filter(|line| !line.starts_with('#'));
+    let sums = lines.filter_map(|line| line.rsplit(',').next()).map(|sum| sum.trim().to_owned());
+    (sums.collect(), read(&files[1]))
+}
