@@ -23,6 +23,7 @@ mod worker;
 
 pub(crate) use answer::{not_admitted, open_failed};
 pub(crate) use error_response::of as request_failed;
+pub(crate) use request::{bearer_token, without_token};
 pub(crate) use response::Response;
 pub(crate) use routes::escape;
 pub(crate) use worker::{ConnectionLimits, PreparedWorker, next_request_id};

@@ -132,9 +132,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         } else if is("if-none-match") {
             request.if_none_match = Some(value.to_owned());
         } else if is("authorization") {
-            // Other schemes are a proxy's: its credentials are no token of this server.
-            let bearer = value.split_once(' ').filter(|(s, _)| s.eq_ignore_ascii_case("bearer"));
-            request.token = bearer.map(|(_, token)| token.trim().to_owned());
+            request.token = bearer_token(value).map(str::to_owned);
         } else if is("connection") {
             let has = |word| value.split(',').any(|v| v.trim().eq_ignore_ascii_case(word));
             request.keep_alive &= !has("close");
@@ -154,8 +152,15 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
     Ok(request)
 }
 
+/// The token of an `Authorization` field. Other schemes are a proxy's: its credentials are no token
+/// of this server.
+pub(crate) fn bearer_token(field: &str) -> Option<&str> {
+    let (scheme, token) = field.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
 /// A target for the log: a token in it must not let readers of the log play.
-fn without_token(target: &str) -> String {
+pub(crate) fn without_token(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
     let hidden = |pair: &str| match pair.split_once('=') {
         Some((name, _)) if decode(name).as_deref() == Some("token") => format!("{name}=..."),

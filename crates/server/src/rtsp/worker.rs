@@ -21,6 +21,7 @@ use super::message::{Incoming, MAX_INPUT, RtspReply, next};
 use super::playback::Plan;
 use super::session::{RtspSession, Wire};
 use crate::clients::{ClientAddress, ClientLimit};
+use crate::http::without_token;
 use crate::messages::{Caller, CoreHandle, WorkerMessage};
 use crate::opener::Opener;
 use crate::shared::Shared;
@@ -81,6 +82,8 @@ struct RtspConnection {
     /// When the peer was last heard of.
     heard: Instant,
     session: Option<RtspSession>,
+    /// The title that a token of this player has opened.
+    allowed: Option<String>,
     waiting: Option<WaitingRequest>,
     /// Sends that the socket has not taken, and their number so far.
     outstanding: usize,
@@ -210,6 +213,7 @@ impl RtspWorker {
             closing: false,
             heard: now,
             session: None,
+            allowed: None,
             waiting: None,
             outstanding: 0,
             sends: 0,
@@ -307,7 +311,9 @@ impl RtspWorker {
                 "protocol": "RTSP",
                 "peer": peer.to_string(),
                 "method": request.map_or("", |request| <&str>::from(request.method())),
-                "target": request.and_then(|r| r.request_uri()).map_or("*", |uri| uri.as_str()),
+                "target": request
+                    .and_then(|request| request.request_uri())
+                    .map_or("*".to_owned(), |uri| without_token(uri.as_str())),
                 "status": reply.status,
             })
         });

@@ -2,6 +2,7 @@
 //! that give the stored LDUs.
 
 use crate::fixture::{TestServer, TestStore, eventually, media};
+use server::access::{TitlePatterns, TokenClaims, new_key_file};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -410,6 +411,38 @@ fn each_bad_request_has_its_status_and_reserves_nothing() {
         assert_eq!(reply.status, status, "{method} {path} {fields}: {reply:?}");
     }
     assert_balanced(&server);
+}
+
+#[test]
+fn a_title_is_described_and_set_up_with_the_token_that_opens_it() {
+    let fixture = TestStore::with(&[&media().film]);
+    let keys = fixture.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let token = |title: &str| {
+        let title = Some(TitlePatterns::One(title.to_owned()));
+        TokenClaims { exp: u64::MAX, title, ..TokenClaims::default() }.sign(&keys).unwrap()
+    };
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.tokens = Some(keys.clone());
+    });
+    let (good, other) = (token("film"), token("other"));
+    for (query, field, status) in [
+        ("", "", 401),
+        ("?token=x", "", 401),
+        (&*format!("?token={other}"), "", 403),
+        (&*format!("?token={good}"), "", 200),
+        ("", &*format!("Authorization: Bearer {good}\r\n"), 200),
+    ] {
+        let mut player = Player::connect(&server);
+        let reply = player.ask("DESCRIBE", &format!("/t/film{query}"), field);
+        assert_eq!(reply.status, status, "{query} {field}: {reply:?}");
+        assert_eq!(reply.field("WWW-Authenticate").is_empty(), status != 401);
+        // The addresses in the description have no token.
+        let tcp = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+        let reply = player.ask("SETUP", "/t/film/trackID=0", tcp);
+        assert_eq!(reply.status == 200, status == 200, "{query} {field}: {reply:?}");
+    }
 }
 
 #[test]

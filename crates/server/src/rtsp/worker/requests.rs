@@ -10,8 +10,9 @@
 //! player that never plays reserves nothing.
 
 use super::{RtspWorker, WaitingRequest};
+use crate::access::{Access, Denied};
 use crate::clients::ClientAddress;
-use crate::http::escape;
+use crate::http::{bearer_token, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{Event, PlayRequest};
@@ -28,14 +29,14 @@ use device::sockets::ConnectionId;
 use media::TrackKind;
 use media::rtp::{MediaSection, Packetizer, PayloadFormat, session_description};
 use rtsp_types::headers::{
-    ACCEPT, ALLOW, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE, RTP_INFO, SCALE,
-    SESSION, TRANSPORT, UNSUPPORTED,
+    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE,
+    RTP_INFO, SCALE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
 };
 use rtsp_types::{Method, Request, Version};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A request of a player.
 type Asked = Request<Vec<u8>>;
@@ -97,8 +98,14 @@ impl RtspWorker {
     ) -> Result<Next, RtspReply> {
         match request.method() {
             Method::Options => Ok(RtspReply::new(200).field(PUBLIC, METHODS).into()),
-            Method::Describe => self.describe(request, opened),
-            Method::Setup => self.set_up(id, request, opened),
+            Method::Describe => {
+                self.check_token(id, request)?;
+                self.describe(request, opened)
+            }
+            Method::Setup => {
+                self.check_token(id, request)?;
+                self.set_up(id, request, opened)
+            }
             Method::Play => self.play(id, request),
             Method::Pause => self.pause_playing(id, request),
             Method::Teardown => {
@@ -124,6 +131,31 @@ impl RtspWorker {
                 let text = format!("this method does not exist here; use one of {METHODS}");
                 Err(RtspReply::error(501, &text).field(PUBLIC, METHODS))
             }
+        }
+    }
+
+    /// Checks the access token of a player, where the server needs one. Players set tracks up by
+    /// addresses in the description, which have no token: the one that opened the description of a
+    /// title stands for the connection.
+    fn check_token(&mut self, id: ConnectionId, request: &Asked) -> Result<(), RtspReply> {
+        let name = named(request)?.title;
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        if connection.allowed.as_ref() == Some(&name) {
+            return Ok(());
+        }
+        let bearer = value(request, &AUTHORIZATION).and_then(bearer_token);
+        let query = request.request_uri().into_iter().flat_map(|uri| uri.query_pairs());
+        let query = query.into_iter().find(|(name, _)| name == "token");
+        let token = bearer.or(query.as_ref().map(|(_, token)| &**token));
+        let peer = connection.peer.ip();
+        match self.shared.access.check(Access::Title(&name), token, peer, SystemTime::now()) {
+            Ok(()) => {
+                connection.allowed = Some(name);
+                Ok(())
+            }
+            Err(why @ Denied::NotAllowed(_)) => Err(RtspReply::error(403, &why.to_string())),
+            Err(why) => Err(RtspReply::error(401, &why.to_string())
+                .field(WWW_AUTHENTICATE, "Bearer realm=\"tenuto\"")),
         }
     }
 
