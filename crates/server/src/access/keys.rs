@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 /// A key that verifies tokens.
 pub(super) struct AccessKey {
-    /// Its name (`kid`).
+    /// The name of the key (`kid`).
     pub(super) id: Option<String>,
     /// The algorithms that it may be used with. A key for one family is never used with another.
     pub(super) algorithms: Vec<Algorithm>,

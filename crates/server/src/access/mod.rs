@@ -64,7 +64,7 @@ pub enum TitlePatterns {
 
 /// What a request needs a token for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access<'a> {
+pub(crate) enum TokenNeed<'a> {
     /// To open this title.
     Title(&'a str),
     /// To see the names of all titles.
@@ -76,11 +76,11 @@ pub(crate) enum Access<'a> {
 /// Why a request is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// It has no token.
+    /// The request has no token.
     NoToken,
-    /// Its token is not valid, and why.
+    /// The token is not valid, and why.
     Invalid(String),
-    /// Its token is valid and does not allow this, and why.
+    /// The token is valid and does not allow this, and why.
     NotAllowed(String),
 }
 
@@ -100,7 +100,7 @@ impl AccessControl {
     /// Whether a client at `peer` with this token is allowed what it asks for.
     pub(crate) fn check(
         &self,
-        access: Access<'_>,
+        access: TokenNeed<'_>,
         token: Option<&str>,
         peer: IpAddr,
         now: SystemTime,
@@ -167,20 +167,20 @@ impl TokenClaims {
         }
     }
 
-    fn allows(&self, access: Access<'_>, peer: IpAddr) -> Result<(), Denied> {
+    fn allows(&self, access: TokenNeed<'_>, peer: IpAddr) -> Result<(), Denied> {
         let not = |why: String| Err(Denied::NotAllowed(why));
         let peer = peer.to_canonical();
         if self.ip.is_some_and(|ip| ip.to_canonical() != peer) {
             return not(format!("the token is for another address than {peer}"));
         }
         match access {
-            Access::Title(name) if !self.has_title(name) => {
+            TokenNeed::Title(name) if !self.has_title(name) => {
                 not(format!("the token does not open the title '{name}'"))
             }
-            Access::TitleList if self.title.is_some() && !self.operator => {
+            TokenNeed::TitleList if self.title.is_some() && !self.operator => {
                 not("the token opens single titles, not their list".to_owned())
             }
-            Access::Server if !self.operator => {
+            TokenNeed::Server if !self.operator => {
                 not("the token is a viewer's; this view needs an operator's".to_owned())
             }
             _ => Ok(()),

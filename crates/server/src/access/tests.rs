@@ -53,7 +53,7 @@ fn hs256(secret: &[u8], header: &Value, claims: &Value) -> String {
     format!("{input}.{}", BASE64.encode(tag))
 }
 
-fn check(control: &AccessControl, access: Access<'_>, token: Option<&str>) -> String {
+fn check(control: &AccessControl, access: TokenNeed<'_>, token: Option<&str>) -> String {
     let now = UNIX_EPOCH + Duration::from_secs(NOW);
     match control.check(access, token, PEER.parse().unwrap(), now) {
         Ok(()) => "allowed".to_owned(),
@@ -67,7 +67,7 @@ fn check(control: &AccessControl, access: Access<'_>, token: Option<&str>) -> St
 fn each_token_is_allowed_or_denied_for_its_reason() {
     let dir = Dir::new("tokens");
     let control = AccessControl::new(Some(&dir.key_file(&json!([secret_key()]), 0o600))).unwrap();
-    let (film, list, server) = (Access::Title("film"), Access::TitleList, Access::Server);
+    let (film, list, server) = (TokenNeed::Title("film"), TokenNeed::TitleList, TokenNeed::Server);
     let header = json!({ "alg": "HS256", "kid": "a" });
     let good = NOW + 60;
     let table = [
@@ -117,17 +117,17 @@ fn a_changed_token_is_denied_wherever_it_was_changed() {
     let claims = json!({ "exp": NOW + 60, "title": "other" });
     let token = hs256(SECRET, &json!({ "alg": "HS256", "kid": "a" }), &claims);
     let other = hs256(b"another secret of 32 bytes here!", &json!({ "alg": "HS256" }), &claims);
-    assert!(check(&control, Access::TitleList, Some(&other)).starts_with("401: its signature"));
+    assert!(check(&control, TokenNeed::TitleList, Some(&other)).starts_with("401: its signature"));
     for at in 0..token.len() {
         let mut bytes = token.clone().into_bytes();
         bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(bytes).unwrap();
         // The last letter of a signature has two bits that mean nothing.
-        let said = check(&control, Access::Title("other"), Some(&changed));
+        let said = check(&control, TokenNeed::Title("other"), Some(&changed));
         assert!(said.starts_with("401") || at == token.len() - 1, "{at}: {said}");
     }
     for cut in 0..token.len() - 1 {
-        let said = check(&control, Access::Title("other"), Some(&token[..cut]));
+        let said = check(&control, TokenNeed::Title("other"), Some(&token[..cut]));
         assert!(said.starts_with("401"), "{cut}: {said}");
     }
 }
@@ -150,7 +150,7 @@ fn keys_of_an_identity_provider_verify_and_are_never_taken_for_secrets() {
     let dir = Dir::new("provider");
     // Public keys are no secret.
     let control = AccessControl::new(Some(&dir.key_file(&keys, 0o644))).unwrap();
-    let film = Access::Title("film");
+    let film = TokenNeed::Title("film");
 
     let input = signing_input(&json!({ "alg": "ES256", "kid": "ec" }), &claims);
     let signature = ec.sign(&random, input.as_bytes()).unwrap();
@@ -205,7 +205,7 @@ fn a_new_key_file_signs_what_it_verifies_and_is_never_overwritten() {
     let token = claims.sign(&path).unwrap();
     let control = AccessControl::new(Some(&path)).unwrap();
     for (name, expected) in [("film", "allowed"), ("series 1", "allowed"), ("x", "403")] {
-        let said = check(&control, Access::Title(name), Some(&token));
+        let said = check(&control, TokenNeed::Title(name), Some(&token));
         assert!(said.starts_with(expected), "{name}: {said}");
     }
 }

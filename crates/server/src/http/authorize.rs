@@ -3,7 +3,7 @@
 use super::request::{HttpRequest, Method};
 use super::response::Response;
 use super::routes::Route;
-use crate::access::{Access, Denied};
+use crate::access::{Denied, TokenNeed};
 use crate::shared::Shared;
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -32,14 +32,14 @@ pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Op
 
 /// What a request needs a token for; `None` if for nothing. `of_session`: it names a session, whose
 /// own token is checked instead.
-fn needed(route: &Route, of_session: bool) -> Option<Access<'_>> {
+fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
     match route {
         Route::Progressive { .. } if of_session => None,
         Route::Master { title } | Route::DashManifest { title } | Route::Progressive { title } => {
-            Some(Access::Title(title))
+            Some(TokenNeed::Title(title))
         }
-        Route::Titles => Some(Access::TitleList),
-        Route::Sessions | Route::Status | Route::Metrics => Some(Access::Server),
+        Route::Titles => Some(TokenNeed::TitleList),
+        Route::Sessions | Route::Status | Route::Metrics => Some(TokenNeed::Server),
         // The page holds no data; a load balancer asks for the health.
         Route::Root | Route::Console(_) | Route::Health => None,
         Route::Playlist { .. }

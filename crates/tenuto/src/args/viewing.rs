@@ -140,22 +140,22 @@ pub(crate) struct TokenArgs {
     /// Make KEYS with a new secret, and no token.
     #[arg(long)]
     pub(crate) new: bool,
-    /// A title that it opens; `*` at its end: all that begin so.
+    /// A title that the token opens; `*` at its end: all that begin so.
     ///
     /// May be given several times. Without it every title.
     #[arg(long, value_parser = text())]
     pub(crate) title: Vec<String>,
-    /// How long it is valid, from now.
+    /// How long the token is valid, from now.
     ///
     /// A session goes on when its token expires.
     #[arg(long, default_value = "12h", value_parser = parse_duration)]
     pub(crate) valid: Duration,
-    /// The address of the client that may use it.
+    /// The address of the client that may use the token.
     ///
     /// Without it any client.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) client: Option<IpAddr>,
-    /// It also opens the server's sessions and numbers.
+    /// Open the server's sessions and numbers, too.
     #[arg(long)]
     pub(crate) operator: bool,
     #[command(flatten)]

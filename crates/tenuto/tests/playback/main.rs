@@ -1,11 +1,9 @@
 //! What comes out is what went in: films of every codec and container that Tenuto takes, decoded
-//! again from HLS, DASH, from progressive MP4, over RTSP and from an export, by players that are not
-//! ours.
+//! again from HLS, DASH, progressive MP4, RTSP and an export, by players that are not ours.
 //!
 //! Black box: the `tenuto` program, FFmpeg, GStreamer, mpv, VLC, and hls.js, dash.js and Shaka in
-//! Chromium. Films are
-//! made here with FFmpeg, small enough that the whole runs in minutes. Run one row again with
-//! `cargo test -p tenuto --test playback NAME`.
+//! Chromium. Films are made here with FFmpeg, small enough that the whole runs in minutes. Run one
+//! row again with `cargo test -p tenuto --test playback NAME`.
 
 mod chromium;
 mod codecs;

@@ -10,7 +10,7 @@
 //! player that never plays reserves nothing.
 
 use super::{RtspWorker, WaitingRequest};
-use crate::access::{Access, Denied};
+use crate::access::{Denied, TokenNeed};
 use crate::clients::ClientAddress;
 use crate::http::{bearer_token, escape};
 use crate::layout::DeliveryFormat;
@@ -148,7 +148,7 @@ impl RtspWorker {
         let query = query.into_iter().find(|(name, _)| name == "token");
         let token = bearer.or(query.as_ref().map(|(_, token)| &**token));
         let peer = connection.peer.ip();
-        match self.shared.access.check(Access::Title(&name), token, peer, SystemTime::now()) {
+        match self.shared.access.check(TokenNeed::Title(&name), token, peer, SystemTime::now()) {
             Ok(()) => {
                 connection.allowed = Some(name);
                 Ok(())
