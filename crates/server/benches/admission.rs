@@ -17,7 +17,8 @@ use disk::DiskModel;
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
+    TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -218,6 +219,7 @@ impl Fixture {
                 let at = begin + EVERY * number;
                 self.advance(at);
                 self.requests += 1;
+                let max_wait = MaxWait { time: max_wait, is_chosen: false };
                 let request = AdmitRequest { max_wait, ..request(self.requests) };
                 let layout = Arc::clone(&request.layout);
                 let start = Instant::now();
@@ -273,7 +275,7 @@ fn request(title: u64) -> AdmitRequest {
         copies: Vec::new(),
         offers: vec![vec![0, 1]],
         start: Duration::ZERO,
-        max_wait: Duration::ZERO,
+        max_wait: MaxWait::default(),
         replaces: None,
     }
 }

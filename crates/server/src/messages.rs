@@ -7,8 +7,8 @@
 
 use crate::clients::ClientAddress;
 use crate::engine::{
-    DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MediaRequest, ReadId, ReadOutcome,
-    Refusal, RequestId, SessionId,
+    DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
+    ReadOutcome, Refusal, RequestId, SessionId,
 };
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
@@ -145,8 +145,8 @@ pub(crate) struct PlayRequest {
     pub(crate) tracks: Option<Vec<u16>>,
     /// Where play-out starts, in media time.
     pub(crate) start: Duration,
-    /// The longest time that the player waits for its start; zero: it starts now or is refused.
-    pub(crate) max_wait: Duration,
+    /// The longest time that the player waits for its start.
+    pub(crate) max_wait: MaxWait,
     /// The player's present session, which ends if this request is accepted.
     pub(crate) replaces: Option<SessionId>,
 }

@@ -17,8 +17,8 @@ use disk::{DiskModel, Head, Mechanics};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, Resource, SessionId, TitleKey,
-    TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, Resource, SessionId,
+    TitleKey, TrackLayout,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -327,7 +327,7 @@ impl Run {
             copies: Vec::new(),
             offers: vec![vec![0]],
             start: Duration::ZERO,
-            max_wait: Duration::ZERO,
+            max_wait: MaxWait::default(),
             replaces: None,
         };
         match self.engine.admit(self.now, request) {

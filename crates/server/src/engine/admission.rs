@@ -13,12 +13,13 @@
 //! ```
 
 use super::bookings::evaluate::{Accepted, Approval, Candidate};
+use super::bookings::starts::AgreedWait;
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
 use super::streams::{Choice, OffBooks, Rejected, Rejection, least_reserve, reserve_for};
 use super::{
-    AdmissionDecision, AdmitRequest, Engine, Refusal, Resource, SessionId, SessionSummary,
+    AdmissionDecision, AdmitRequest, Engine, MaxWait, Refusal, Resource, SessionId, SessionSummary,
     TrackNumber,
 };
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ impl Engine {
         let suspended = old.map(|id| self.suspend(id));
         match self.choose_offer(now, &request) {
             Ok(Choice { offer, accepted, slots }) => {
-                let agreed = self.agreed_slots(&request);
+                let agreed = self.agreed_wait(&request);
                 self.streams.bookings.note_newcomer(&accepted.candidate, agreed, Some(slots));
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
@@ -72,7 +73,7 @@ impl Engine {
     // that fits within the viewer's max_wait.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
         let session = SessionId(self.next_session);
-        let max_wait = self.agreed_slots(request);
+        let max_wait = self.agreed_wait(request);
         let mut rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) if choice.offer > 0 => {
                 return Ok(self.choose_better_offer(now, request, choice));
@@ -116,7 +117,7 @@ impl Engine {
         // After a crowd has left, the next starts are full of the crowd that comes, and what is
         // booked behind them is of those who have left.
         let mut later_in_place = None;
-        if max_wait > 0 {
+        if max_wait.slots > 0 {
             later_in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
                 engine.choose_later(now, request, max_wait)
             });
@@ -130,13 +131,15 @@ impl Engine {
         for Rejected { candidate, .. } in &rejected {
             self.streams.bookings.note_newcomer(candidate, max_wait, None);
         }
-        Err(self.refusal_of_all(now, request.max_wait, rejected))
+        Err(self.refusal_of_all(now, request.max_wait.time, rejected))
     }
 
-    // The slots for which a viewer agrees to wait.
-    fn agreed_slots(&self, request: &AdmitRequest) -> u32 {
-        let slots = request.max_wait.as_nanos() / self.config.slot.as_nanos();
-        u32::try_from(slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS)
+    // The wait that a viewer agrees to, in slots.
+    fn agreed_wait(&self, request: &AdmitRequest) -> AgreedWait {
+        let MaxWait { time, is_chosen } = request.max_wait;
+        let slots = time.as_nanos() / self.config.slot.as_nanos();
+        let slots = u32::try_from(slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
+        AgreedWait { slots, is_chosen }
     }
 
     // The best offer that fits with the books as they are, at the first start that is possible
@@ -145,7 +148,7 @@ impl Engine {
         &mut self,
         now: Moment,
         request: &AdmitRequest,
-        max_wait: u32,
+        max_wait: AgreedWait,
     ) -> Option<Choice> {
         let session = SessionId(self.next_session);
         let rejected = match self.streams.choose_placement(now, request, session, false) {
@@ -224,7 +227,7 @@ impl Engine {
 
     // One of a crowd that fits now starts a little later, if so many start now already that there
     // would be no room for the next reads of all.
-    fn pace(&mut self, choice: Choice, max_wait: u32) -> Choice {
+    fn pace(&mut self, choice: Choice, max_wait: AgreedWait) -> Choice {
         let Choice { offer, accepted: Accepted { mut candidate, approval }, slots } = choice;
         let bookings = &self.streams.bookings;
         let patience = bookings.patience(&candidate, max_wait);
@@ -232,7 +235,7 @@ impl Engine {
         let gathers = candidate.gathers_leads();
         // A follower takes nothing of the disk, and where all are admitted, nobody waits.
         let is_free = candidate.sent.is_some() || !bookings.refuses() || bookings.survives_loss();
-        if max_wait == 0 || is_free || !is_crowded {
+        if max_wait.slots == 0 || is_free || !is_crowded {
             return Choice { offer, accepted: candidate.accepted(approval), slots };
         }
         if let Some((slots, approval)) = self.start_later_with_leads(&mut candidate, max_wait) {
@@ -245,8 +248,12 @@ impl Engine {
 
     // Delays a candidate until it fits, with its leads gathered or, if it never fits so, without.
     // Its viewer agrees to wait for so many slots. If it does not fit, it is as it was.
-    fn start_later(&mut self, candidate: &mut Candidate, max_wait: u32) -> Option<(u32, Approval)> {
-        if max_wait == 0 {
+    fn start_later(
+        &mut self,
+        candidate: &mut Candidate,
+        max_wait: AgreedWait,
+    ) -> Option<(u32, Approval)> {
+        if max_wait.slots == 0 {
             return None;
         }
         let later = self.start_later_with_leads(candidate, max_wait);
@@ -269,7 +276,7 @@ impl Engine {
     fn start_later_with_leads(
         &mut self,
         candidate: &mut Candidate,
-        max_wait: u32,
+        max_wait: AgreedWait,
     ) -> Option<(u32, Approval)> {
         self.streams.bookings.open_late(candidate, true);
         self.streams.bookings.gather_leads(candidate, true);
@@ -281,7 +288,7 @@ impl Engine {
     fn delay_in_turn(
         &mut self,
         candidate: &mut Candidate,
-        max_wait: u32,
+        max_wait: AgreedWait,
     ) -> Option<(u32, Approval)> {
         let bookings = &self.streams.bookings;
         let patience = bookings.patience(candidate, max_wait);

@@ -149,6 +149,16 @@ pub struct EngineConfig {
     pub disks: Vec<DiskGuarantee>,
 }
 
+/// The longest time that a viewer waits for its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MaxWait {
+    /// Zero: the viewer starts now or is refused.
+    pub time: Duration,
+    /// Whether the viewer has chosen the time. Then it waits for so long where that gives it a
+    /// place; otherwise for no longer than the queue of a crowd lasts.
+    pub is_chosen: bool,
+}
+
 /// An admission request: a viewer wants to play a title.
 #[derive(Clone, Debug)]
 pub struct AdmitRequest {
@@ -161,8 +171,8 @@ pub struct AdmitRequest {
     pub offers: Vec<Vec<TrackNumber>>,
     /// Where play-out starts, in media time.
     pub start: Duration,
-    /// The longest time that the viewer waits for its start; zero: it starts now or is refused.
-    pub max_wait: Duration,
+    /// The longest time that the viewer waits for its start.
+    pub max_wait: MaxWait,
     /// A session that ends if this request is accepted, and stays unchanged if not. The request is
     /// evaluated with that session's reservation off the books.
     pub replaces: Option<SessionId>,

@@ -101,7 +101,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// #     copies: vec![],
 /// #     offers: vec![vec![0]],
 /// #     start: Duration::ZERO,
-/// #     max_wait: Duration::ZERO,
+/// #     max_wait: MaxWait::default(),
 /// #     replaces: None,
 /// # };
 /// enum Event {

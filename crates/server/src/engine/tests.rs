@@ -82,15 +82,19 @@ fn layout(title: u64) -> Arc<Layout> {
 }
 
 fn request(layout: Arc<Layout>) -> AdmitRequest {
-    let (from, max_wait) = (Duration::ZERO, Duration::ZERO);
     AdmitRequest {
         layout,
         copies: vec![],
         offers: vec![vec![0]],
-        start: from,
-        max_wait,
+        start: Duration::ZERO,
+        max_wait: MaxWait::default(),
         replaces: None,
     }
+}
+
+/// A wait that the viewer has chosen.
+fn chosen_wait(seconds: u64) -> MaxWait {
+    MaxWait { time: Duration::from_secs(seconds), is_chosen: true }
 }
 
 impl Fixture {

@@ -8,7 +8,7 @@ use super::request::{HttpRequest, Method};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use crate::console;
-use crate::engine::SessionId;
+use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Manifest, PlayRequest};
@@ -247,9 +247,9 @@ fn find_presentation(
 }
 
 /// The longest time that the player waits for its start: its own, else the server's.
-fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<Duration, Decision> {
+fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision> {
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
-    Ok(asked.unwrap_or(shared.info.wait))
+    Ok(MaxWait { time: asked.unwrap_or(shared.info.wait), is_chosen: asked.is_some() })
 }
 
 fn progressive(

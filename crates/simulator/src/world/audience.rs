@@ -4,7 +4,7 @@ use super::{Event, World};
 use crate::checks::{Admission, Wish};
 use crate::viewers::Stall;
 use player::{Action as PlayerAction, Player, PlayerOptions};
-use server::engine::{AdmissionDecision, AdmitRequest, Disconnection, SessionId};
+use server::engine::{AdmissionDecision, AdmitRequest, Disconnection, MaxWait, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -57,7 +57,9 @@ impl World<'_> {
         }
         let patience = self.viewers[number].profile.patience;
         // A viewer that is playing does not wait for a start: it has one.
-        let max_wait = if replaces.is_some() { Duration::ZERO } else { patience };
+        let time = if replaces.is_some() { Duration::ZERO } else { patience };
+        // Half of the viewers have chosen their wait.
+        let max_wait = MaxWait { time, is_chosen: number.is_multiple_of(2) };
         let request = AdmitRequest {
             layout: Arc::clone(&title.layout),
             copies: title.copies.clone(),
@@ -81,7 +83,7 @@ impl World<'_> {
                 );
                 self.outcome.admitted += 1;
                 let title = self.viewers[number].profile.title;
-                let wish = Wish { title, from, patience: max_wait };
+                let wish = Wish { title, from, patience: time };
                 let with_it = |other: &usize| self.viewers[*other].profile.title == title;
                 let may_follow = self.sessions.values().any(with_it);
                 self.refusals.accepted(number, wish, may_follow, &mut self.violations);
@@ -99,7 +101,7 @@ impl World<'_> {
                 if replaces.is_none() {
                     let in_use = !self.sessions.is_empty() || self.memory.used() > 0;
                     let title = self.viewers[number].profile.title;
-                    let wish = Wish { title, from, patience: max_wait };
+                    let wish = Wish { title, from, patience: time };
                     let violations = &mut self.violations;
                     self.refusals.refused(number, wish, &refusal, in_use, violations);
                 }

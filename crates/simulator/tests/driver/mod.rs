@@ -9,8 +9,8 @@ use paced::PacedDisk;
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    MediaRequest, Part, PermitId, ReadId, ReadOutcome, RequestId, ScheduleChange, SessionId,
-    TitleKey, TrackNumber,
+    MaxWait, MediaRequest, Part, PermitId, ReadId, ReadOutcome, RequestId, ScheduleChange,
+    SessionId, TitleKey, TrackNumber,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
             copies: Vec::new(),
             offers: vec![tracks.clone()],
             start: Duration::ZERO,
-            max_wait: Duration::ZERO,
+            max_wait: MaxWait::default(),
             replaces: None,
         };
         let AdmissionDecision::Admitted { session, .. } = self.engine.admit(self.now, request)

@@ -34,7 +34,8 @@ use meter::report::cell;
 use scheduler::{CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, sending_reserve};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
+    TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -358,7 +359,7 @@ impl Evening {
     }
 
     fn arrive(&mut self, now: Moment, layout: Arc<Layout>, study: &CrowdStudy) {
-        let max_wait = study.wait;
+        let max_wait = MaxWait { time: study.wait, is_chosen: false };
         let title = layout.title;
         let tracks = 0..u16::try_from(layout.tracks.len()).unwrap_or(u16::MAX);
         let first = |track: &TrackLayout| track.due.iter().take_while(|due| **due == 0).count();

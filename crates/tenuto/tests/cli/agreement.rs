@@ -7,7 +7,8 @@ use disk::{DiskModel, Head};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey, TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
+    TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -204,7 +205,7 @@ impl Served {
             copies: Vec::new(),
             offers: vec![vec![0]],
             start: Duration::ZERO,
-            max_wait: Duration::ZERO,
+            max_wait: MaxWait::default(),
             replaces: None,
         };
         let decision = self.engine.admit(self.now, request);

@@ -13,7 +13,7 @@
 //! makes that true.
 
 use super::disk::{Chosen, Disk};
-use super::starts::Newcomer;
+use super::starts::{AgreedWait, Newcomer};
 use super::{Bookings, EARLY_SLOTS, Placement};
 use crate::engine::stream::{Stream, StreamId};
 use crate::engine::{Layout, ReadId, Resource};
@@ -176,37 +176,37 @@ impl Bookings {
         self.plans(disk) && !self.survives_loss()
     }
 
-    /// A candidate's viewer, who agrees to wait for so many slots, starts so many from now, or not
+    /// A candidate's viewer, who agrees to this wait, starts so many from now, or not
     /// at all.
     pub(in crate::engine) fn note_newcomer(
         &mut self,
         candidate: &Candidate,
-        agreed: u32,
+        agreed: AgreedWait,
         starts: Option<u32>,
     ) {
         let newcomer = self.newcomer(candidate, agreed);
         self.disks[candidate.disk()].starts.note(newcomer, starts);
     }
 
-    /// The slots for which a candidate's viewer may be made to wait, who agrees to so many.
-    pub(in crate::engine) fn patience(&self, candidate: &Candidate, agreed: u32) -> u32 {
+    /// The slots for which a candidate's viewer may be made to wait, who agrees to this wait.
+    pub(in crate::engine) fn patience(&self, candidate: &Candidate, agreed: AgreedWait) -> u32 {
         let newcomer = self.newcomer(candidate, agreed);
         self.disks[candidate.disk()].starts.patience(newcomer)
     }
 
-    /// The first slot in which a candidate's viewer may start, who agrees to wait for so many: see
+    /// The first slot in which a candidate's viewer may start, who agrees to this wait: see
     /// [`Starts::paced_start`](super::starts::Starts::paced_start).
     pub(in crate::engine) fn paced_start(
         &self,
         candidate: &Candidate,
-        agreed: u32,
+        agreed: AgreedWait,
         patience: u32,
     ) -> u32 {
         let newcomer = self.newcomer(candidate, agreed);
         self.disks[candidate.disk()].starts.paced_start(newcomer, patience)
     }
 
-    fn newcomer(&self, candidate: &Candidate, agreed: u32) -> Newcomer {
+    fn newcomer(&self, candidate: &Candidate, agreed: AgreedWait) -> Newcomer {
         // A follower takes nothing of the disk.
         let follows = candidate.sent.is_some();
         let disk = &self.disks[candidate.disk()];

@@ -17,7 +17,8 @@
 //!
 //! It is a crowd if more come in one slot than the pace allows. If no more come, and one has to
 //! wait all the same, the disk is full of those who came before: the first waits as long as agreed,
-//! those behind for one slot. A queue is over when for [`QUIET`] nobody had to wait and nobody was
+//! those behind for one slot. A viewer who has chosen its wait (`?wait=`) is given a start within it
+//! all the same: it knows what it waits for. A queue is over when for [`QUIET`] nobody had to wait and nobody was
 //! refused.
 //!
 //! Knows shares of the disk and times. Whether a viewer fits at a start is decided in `evaluate`.
@@ -68,8 +69,16 @@ pub(in crate::engine) struct Newcomer {
     pub(in crate::engine) length: Duration,
     /// The share of the disk that the viewer takes on average.
     pub(in crate::engine) share: u64,
-    /// Slots for which the viewer agrees to wait.
-    pub(in crate::engine) agreed: u32,
+    /// The wait that the viewer agrees to.
+    pub(in crate::engine) agreed: AgreedWait,
+}
+
+/// The wait that a viewer agrees to.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct AgreedWait {
+    pub(in crate::engine) slots: u32,
+    /// Whether the viewer has chosen it: then no queue makes it shorter.
+    pub(in crate::engine) is_chosen: bool,
 }
 
 impl Starts {
@@ -95,14 +104,14 @@ impl Starts {
         let mut queue =
             self.queue_at(now).unwrap_or(Queue { began: now, last: now, of_crowd: false });
         queue.last = now;
-        queue.of_crowd |= queue.stands(newcomer) < agreed && self.came >= pace(agreed);
+        queue.of_crowd |= queue.stands(newcomer) < agreed.slots && self.came >= pace(agreed.slots);
         self.queue = Some(queue);
     }
 
     /// The slots for which a newcomer may be made to wait, at most.
     pub(in crate::engine) fn patience(&self, newcomer: Newcomer) -> u32 {
-        let Newcomer { now, agreed, .. } = newcomer;
-        let Some(queue) = self.queue_at(now) else { return agreed };
+        let Newcomer { now, agreed: AgreedWait { slots: agreed, is_chosen }, .. } = newcomer;
+        let Some(queue) = self.queue_at(now).filter(|_| !is_chosen) else { return agreed };
         if !queue.of_crowd {
             return agreed.min(IN_FULL_HOUSE);
         }
@@ -120,7 +129,7 @@ impl Starts {
     fn has_room(&self, newcomer: Newcomer, slots: u32) -> bool {
         let slot = newcomer.slot + u64::from(slots);
         let begun = self.begun.get(&slot).copied().unwrap_or(0);
-        begun == 0 || begun + newcomer.share <= pace(newcomer.agreed)
+        begun == 0 || begun + newcomer.share <= pace(newcomer.agreed.slots)
     }
 
     // The queue that is not over by `now`.
@@ -174,7 +183,7 @@ mod tests {
             slot: SlotIndex::at(now, SLOT),
             length: SLOT,
             share: WHOLE_DISK / 500,
-            agreed: 10,
+            agreed: AgreedWait { slots: 10, is_chosen: false },
         }
     }
 
@@ -224,9 +233,11 @@ mod tests {
     fn nobody_waits_for_longer_than_agreed() {
         let mut starts = Starts::default();
         crowd(&mut starts, 0);
-        for (agreed, left) in [(0, 0), (1, 1), (8, 6), (60, 58)] {
-            let one = Newcomer { agreed, ..newcomer(3000) };
-            assert_eq!(starts.patience(one), left);
+        for (slots, left) in [(0, 0), (1, 1), (8, 6), (60, 58)] {
+            let agreed = |is_chosen| AgreedWait { slots, is_chosen };
+            let one = |is_chosen| Newcomer { agreed: agreed(is_chosen), ..newcomer(3000) };
+            assert_eq!(starts.patience(one(false)), left);
+            assert_eq!(starts.patience(one(true)), slots, "as long as the viewer has chosen");
         }
     }
 

@@ -132,8 +132,7 @@ fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
     let mut fixture = Fixture::new(config(2, 100));
     let (viewer, _) = fixture.begin_session(request(layout(1)));
     fixture.want(viewer, 0..PIECES);
-    let patient =
-        |seconds| AdmitRequest { max_wait: Duration::from_secs(seconds), ..request(layout(2)) };
+    let patient = |seconds| AdmitRequest { max_wait: chosen_wait(seconds), ..request(layout(2)) };
     let AdmissionDecision::Refused(refusal) = fixture.ask(patient(0)) else { panic!("it is full") };
     let RetryAfter::Exact(retry) = refusal.retry else { panic!("{refusal:?}") };
     let (late, wait) = fixture.begin_session(patient(60));

@@ -12,6 +12,7 @@
 use super::{RtspWorker, WaitingRequest};
 use crate::access::{Denied, TokenNeed};
 use crate::clients::ClientAddress;
+use crate::engine::MaxWait;
 use crate::http::{bearer_token, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -294,7 +295,7 @@ impl RtspWorker {
             }
             Some(Some(Some(speed))) => speed,
         };
-        let wait = self.shared.info.wait;
+        let max_wait = MaxWait { time: self.shared.info.wait, is_chosen: false };
         let session = self.named_session(id, request)?;
         if session.tracks.is_empty() {
             return Err(wrong_state("no track is set up"));
@@ -334,7 +335,7 @@ impl RtspWorker {
             format: DeliveryFormat::Segmented,
             tracks: Some(tracks),
             start: plan.first.since_start(),
-            max_wait: wait,
+            max_wait,
             replaces: session.engine,
         };
         // What is sent of the old position must not come behind what is sent of the new one.
