@@ -16,7 +16,7 @@
 use super::outcome::RenditionReport;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{BitRate, float};
+use units::BitRate;
 
 /// The renditions that a viewer was offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +37,9 @@ pub(crate) struct RenditionStats {
     pub(crate) below: Vec<usize>,
     /// The number of pieces and their length, by peak rate.
     each: BTreeMap<BitRate, (u64, Duration)>,
-    /// The bits that the best rendition would have had.
-    possible: f64,
+    /// The bits that the best rendition would have had, times 10^9: whole numbers, so that pieces
+    /// that are all of the best rendition are all of it.
+    possible: u128,
 }
 
 impl RenditionStats {
@@ -53,17 +54,18 @@ impl RenditionStats {
 
     /// The mean of the segments' peak rates, weighted by length.
     pub(crate) fn mean(&self) -> Option<f64> {
-        let length: f64 = self.each.values().map(|(_, media)| media.as_secs_f64()).sum();
-        (length > 0.0).then(|| self.bits() / length)
+        let length: u128 = self.each.values().map(|(_, media)| media.as_nanos()).sum();
+        (length > 0).then(|| ratio(self.bits(), length))
     }
 
     /// The mean rate as a share of the best rendition's.
     pub(crate) fn share_of_best(&self) -> Option<f64> {
-        (self.possible > 0.0).then(|| self.bits() / self.possible)
+        (self.possible > 0).then(|| ratio(self.bits(), self.possible))
     }
 
-    fn bits(&self) -> f64 {
-        self.each.iter().map(|(rate, (_, media))| float(rate.0) * media.as_secs_f64()).sum()
+    // The bits of the pieces, times 10^9.
+    fn bits(&self) -> u128 {
+        self.each.iter().map(|(rate, (_, media))| bits(*rate, *media)).sum()
     }
 
     /// Adds the account of another viewer.
@@ -78,6 +80,16 @@ impl RenditionStats {
         }
         self
     }
+}
+
+/// The bits of media of this peak rate and length, times 10^9.
+fn bits(rate: BitRate, media: Duration) -> u128 {
+    u128::from(rate.0) * media.as_nanos()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio of bits")]
+fn ratio(part: u128, whole: u128) -> f64 {
+    part as f64 / whole as f64
 }
 
 /// A received segment.
@@ -104,7 +116,7 @@ pub(super) fn of_viewer(pieces: &[ReceivedSegment], best: BitRate) -> RenditionS
         }
         let sum = shown.each.entry(got.rate).or_default();
         *sum = (sum.0 + 1, sum.1 + got.length);
-        shown.possible += float(best.0) * got.length.as_secs_f64();
+        shown.possible += bits(best, got.length);
     }
     for pair in pieces.windows(2) {
         shown.up += u64::from(pair[1].rate > pair[0].rate);
