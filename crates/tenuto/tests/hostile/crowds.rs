@@ -101,7 +101,8 @@ fn the_slow_and_the_rude_cost_the_others_nothing() {
     // One who asks properly, and comes for the answer late: by a session of its own, because the
     // others crowd theirs.
     let mut late = connect(&server);
-    let its_own = late.get("/t/film.mp4").field("location").expect("a session").to_owned();
+    let began = late.get("/t/film.mp4");
+    let its_own = began.field("location").unwrap_or_else(|| panic!("{}", began.text())).to_owned();
     late.send(ask_for(&its_own).as_bytes());
     let ask = ask_for(&address);
     let mut slow: Vec<Client> = (0..40).map(|_| connect(&server)).collect();

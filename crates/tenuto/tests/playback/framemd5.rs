@@ -60,10 +60,23 @@ fn decode_with(input: &str, words: &[&str]) -> Vec<Frames> {
         .output()
         .expect("ffmpeg runs (apt-get install ffmpeg)");
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ffmpeg cannot decode {input}:\n{complaints}");
+    assert!(
+        output.status.success(),
+        "ffmpeg cannot decode {input}:\n{complaints}{}",
+        refusal(input)
+    );
     let complaints: Vec<&str> = complaints.lines().filter(|line| !is_harmless(line)).collect();
     assert!(complaints.is_empty(), "ffmpeg complains about {input}:\n{}", complaints.join("\n"));
     read(&String::from_utf8(output.stdout).expect("framemd5 is text"))
+}
+
+/// What a server says at this address, of which FFmpeg shows the status alone.
+fn refusal(address: &str) -> String {
+    let curl = Command::new("curl").args(["-s", "--max-filesize", "100000", address]).output();
+    curl.map_or_else(
+        |error| error.to_string(),
+        |said| String::from_utf8_lossy(&said.stdout).chars().take(1000).collect(),
+    )
 }
 
 /// Number of packets and their MD5s in order, per stream kind, without decoding.

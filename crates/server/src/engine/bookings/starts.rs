@@ -17,13 +17,13 @@
 //!
 //! It is a crowd if more come in one slot than the pace allows. If no more come, and one has to
 //! wait all the same, the disk is full of those who came before: the first waits as long as agreed,
-//! those behind for one slot. A viewer who has chosen its wait (`?wait=`) is given a start within it
-//! all the same: it knows what it waits for. A queue is over when for [`QUIET`] nobody had to wait and nobody was
-//! refused.
+//! those behind for one slot. Where few come, one after another, nobody is behind. A viewer who has
+//! chosen its wait (`?wait=`) is given a start within it all the same: it knows what it waits for.
+//! A queue is over when for [`QUIET`] nobody had to wait and nobody was refused.
 //!
 //! Knows shares of the disk and times. Whether a viewer fits at a start is decided in `evaluate`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
@@ -37,6 +37,10 @@ pub(in crate::engine) struct Starts {
     /// Slots by which the last candidate of this slot was delayed, if any was.
     pub(in crate::engine) last_delay: u32,
     queue: Option<Queue>,
+    /// When the last viewers came, at most [`FEW`].
+    came_at: VecDeque<Moment>,
+    /// When the last start that was given to a waiting viewer begins.
+    waits_until: Moment,
 }
 
 /// Viewers who could not start when they came.
@@ -94,7 +98,12 @@ impl Starts {
             self.note_wait(newcomer);
         }
         self.came += newcomer.share;
+        if self.came_at.len() == FEW {
+            self.came_at.pop_front();
+        }
+        self.came_at.push_back(newcomer.now);
         if let Some(slots) = starts {
+            self.waits_until = self.waits_until.max(newcomer.now + newcomer.length * slots);
             *self.begun.entry(newcomer.slot + u64::from(slots)).or_default() += newcomer.share;
         }
     }
@@ -112,6 +121,9 @@ impl Starts {
     pub(in crate::engine) fn patience(&self, newcomer: Newcomer) -> u32 {
         let Newcomer { now, agreed: AgreedWait { slots: agreed, is_chosen }, .. } = newcomer;
         let Some(queue) = self.queue_at(now).filter(|_| !is_chosen) else { return agreed };
+        if self.is_alone(now) {
+            return agreed;
+        }
         if !queue.of_crowd {
             return agreed.min(IN_FULL_HOUSE);
         }
@@ -130,6 +142,12 @@ impl Starts {
         let slot = newcomer.slot + u64::from(slots);
         let begun = self.begun.get(&slot).copied().unwrap_or(0);
         begun == 0 || begun + newcomer.share <= pace(newcomer.agreed.slots)
+    }
+
+    // Whether nobody waits now, and so few come that nobody will have to wait because of another.
+    fn is_alone(&self, now: Moment) -> bool {
+        let few = self.came_at.len() < FEW || now.since(self.came_at[0]) > QUIET;
+        few && self.waits_until <= now
     }
 
     // The queue that is not over by `now`.
@@ -164,6 +182,10 @@ const BEHIND_CROWD: u32 = 3;
 /// Slots for which a viewer may wait behind another in a full house: with none, viewers are refused
 /// whom the next slot has room for.
 const IN_FULL_HOUSE: u32 = 1;
+
+/// Fewer viewers than these in [`QUIET`] are no overload: on a disk that is slow for a moment each
+/// of them may wait as long as agreed, one after another.
+const FEW: usize = 10;
 
 /// A queue is over when for so long nobody had to wait: as long as the first viewers of a crowd
 /// wait, by default.
@@ -205,6 +227,7 @@ mod tests {
         let waits = [(0, 10), (2000, 10), (2001, 9), (4000, 6), (5500, 3), (8000, 3), (9000, 3)];
         for (ms, slots) in waits {
             assert_eq!(left(&starts, 60_000 + ms), slots, "after {ms} ms");
+            (0..FEW).for_each(|_| starts.note(newcomer(60_000 + ms), Some(0)));
             starts.note(newcomer(60_000 + ms), Some(1));
         }
         // It lasts for as long as somebody has to wait, and ends five seconds after.
@@ -225,8 +248,26 @@ mod tests {
             if ms == 10_000 {
                 crowd(&mut starts, ms);
             }
-            assert_eq!(starts.patience(newcomer(ms)), 1, "after {ms} ms");
+            let waits = if ms < 900 { 10 } else { 1 };
+            assert_eq!(starts.patience(newcomer(ms)), waits, "after {ms} ms");
         }
+    }
+
+    #[test]
+    fn of_few_who_come_one_after_another_each_waits_as_long_as_agreed() {
+        let mut starts = Starts::default();
+        let left = |starts: &Starts, ms| starts.patience(newcomer(ms));
+        for ms in (0..30_000).step_by(1500) {
+            assert_eq!(left(&starts, ms), 10, "after {ms} ms");
+            starts.note(newcomer(ms), Some(2));
+            assert_eq!(left(&starts, ms + 999), 1, "behind one who waits");
+        }
+        for ms in (30_000..40_000).step_by(100) {
+            starts.note(newcomer(ms), Some(0));
+        }
+        starts.slot_begins(newcomer(40_000).slot);
+        starts.note(newcomer(40_000), Some(1));
+        assert_eq!(left(&starts, 40_500), 1, "many come");
     }
 
     #[test]
