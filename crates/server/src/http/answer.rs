@@ -38,7 +38,7 @@ pub(crate) enum Decision {
     /// Let the opener build a presentation of a title, then decide again.
     BuildPresentation(Arc<OpenTitle>, PlaybackParams),
     /// Pass this admission request to the core; [`admitted`] makes its verdict a response.
-    Admit(PlayRequest, Manifest),
+    Admit(Box<PlayRequest>, Manifest),
     /// Send the core's list of sessions.
     ListSessions,
     /// Let the core end this session, and say that it has ended.
@@ -213,7 +213,7 @@ fn segmented(
         max_wait,
         replaces,
     };
-    Ok(Decision::Admit(play, manifest))
+    Ok(Decision::Admit(Box::new(play), manifest))
 }
 
 /// A manifest that names the segments of these video tracks.
@@ -301,7 +301,7 @@ fn progressive(
         max_wait,
         replaces: None,
     };
-    Ok(Decision::Admit(play, Manifest::File))
+    Ok(Decision::Admit(Box::new(play), Manifest::File))
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.

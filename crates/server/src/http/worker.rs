@@ -232,7 +232,7 @@ impl Worker {
                 let client = ClientAddress::of(connection.peer.ip());
                 let pending = PendingAnswer::Admission { title: play.name.clone(), manifest };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, client, request: play });
+                return self.core.send(Event::Admit { caller, client, request: *play });
             }
             Decision::ListSessions => {
                 self.wait_for(id, exchange, request, PendingAnswer::SessionList);
