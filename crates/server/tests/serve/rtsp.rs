@@ -327,7 +327,7 @@ fn a_refusal_is_453_with_the_words_and_the_time_of_http() {
     let fixture = TestStore::with(&[&media().film]);
     let server = fixture.serve_with(|config| {
         config.rtsp = Some("127.0.0.1:0".parse().unwrap());
-        config.network = Some(BitRate(8_000_000));
+        config.network = Some(BitRate(9_500_000));
     });
     // Players that play, because a newcomer takes the place of those that do not.
     let mut admitted = Vec::new();
@@ -342,7 +342,7 @@ fn a_refusal_is_453_with_the_words_and_the_time_of_http() {
             }
             Some((player, reply))
         })
-        .expect("30 viewers of 1.5 Mb/s do not fit into 8 Mb/s");
+        .expect("30 viewers of 1.5 Mb/s do not fit into 9.5 Mb/s");
     assert_eq!(reply.status, 453, "{reply:?}");
     assert!(reply.field("Retry-After").parse::<u32>().is_ok(), "{reply:?}");
     let body: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
