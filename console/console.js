@@ -221,15 +221,25 @@ function showSessions(list) {
   if (more > 0) byId("sessions").append(row([`and ${more} more`], "td"));
 }
 
+// What the server says; an error is thrown with the server's words.
+async function ask(url) {
+  const answer = await fetch(address(url));
+  const said = await answer.json();
+  if (!answer.ok) throw new Error(said.message);
+  return said;
+}
+
 async function refresh() {
   try {
-    const [titles, status, sessions] = await Promise.all(["/titles", "/status", "/sessions"].map(async (url) => (await fetch(address(url))).json()));
+    const [titles, status, sessions] = await Promise.all(["/titles", "/status", "/sessions"].map(ask));
     showTitles(titles.titles, status.playing);
     showNumbers(status);
     showDisks(status.disks);
     showSessions(sessions);
-  } catch {
-    byId("state").textContent = "no response from the server";
+  } catch (error) {
+    // A request without a response fails with a TypeError.
+    const silent = error instanceof TypeError || error instanceof SyntaxError;
+    byId("state").textContent = silent ? "no response from the server" : error.message;
   }
   setTimeout(refresh, 1000);
 }

@@ -202,18 +202,30 @@ fn segmented(
         Some(TokenLookup::Live(session)) => Some(session.id),
         _ => None,
     };
-    let (format, max_wait) = (manifest.format(), max_wait(shared, request)?);
+    let max_wait = max_wait(shared, request)?;
+    Ok(admit(title, presentation, name, manifest, max_wait, replaces))
+}
+
+/// Asks for the admission of a player that takes the best offer and plays from the beginning.
+fn admit(
+    title: Arc<OpenTitle>,
+    presentation: Arc<Presentation>,
+    name: String,
+    manifest: Manifest,
+    max_wait: MaxWait,
+    replaces: Option<SessionId>,
+) -> Decision {
     let play = PlayRequest {
         title,
         presentation,
         name,
-        format,
+        format: manifest.format(),
         tracks: None,
         start: Duration::ZERO,
         max_wait,
         replaces,
     };
-    Ok(Decision::Admit(Box::new(play), manifest))
+    Decision::Admit(Box::new(play), manifest)
 }
 
 /// A manifest that names the segments of these video tracks.
@@ -290,18 +302,8 @@ fn progressive(
             .field("ETag", etag);
         return Ok(Response::only_head(head, body.len()).into());
     }
-    let (format, max_wait) = (DeliveryFormat::Progressive, max_wait(shared, request)?);
-    let play = PlayRequest {
-        title,
-        presentation,
-        name,
-        format,
-        tracks: None,
-        start: Duration::ZERO,
-        max_wait,
-        replaces: None,
-    };
-    Ok(Decision::Admit(Box::new(play), Manifest::File))
+    let max_wait = max_wait(shared, request)?;
+    Ok(admit(title, presentation, name, Manifest::File, max_wait, None))
 }
 
 /// Answers a request for a session's playlist, initialization segment or media segment.
