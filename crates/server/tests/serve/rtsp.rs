@@ -99,8 +99,13 @@ impl Player {
         }
     }
 
-    /// A request of a title's path with these further fields.
+    /// Sends a request of a title's path with these further fields, and reads its reply.
     fn ask(&mut self, method: &str, path: &str, fields: &str) -> Reply {
+        self.request(method, path, fields);
+        self.answer()
+    }
+
+    fn request(&mut self, method: &str, path: &str, fields: &str) {
         self.number += 1;
         let session = match self.session.as_str() {
             "" => String::new(),
@@ -109,8 +114,12 @@ impl Player {
         let (number, address) = (self.number, self.address);
         let head = format!("{method} rtsp://{address}{path} RTSP/1.0\r\nCSeq: {number}\r\n");
         self.send(format!("{head}{session}{fields}\r\n").as_bytes());
+    }
+
+    /// The reply to the last request.
+    fn answer(&mut self) -> Reply {
         let reply = self.read_reply();
-        assert_eq!(reply.field("CSeq"), number.to_string(), "{reply:?}");
+        assert_eq!(reply.field("CSeq"), self.number.to_string(), "{reply:?}");
         if let Some((session, _)) = reply.field("Session").split_once(';') {
             session.clone_into(&mut self.session);
         }
@@ -328,21 +337,24 @@ fn a_refusal_is_453_with_the_words_and_the_time_of_http() {
     let server = fixture.serve_with(|config| {
         config.rtsp = Some("127.0.0.1:0".parse().unwrap());
         config.network = Some(BitRate(9_500_000));
+        config.wait = Duration::ZERO;
     });
-    // Players that play, because a newcomer takes the place of those that do not.
-    let mut admitted = Vec::new();
-    let (mut refused, reply) = (0..30)
-        .find_map(|_| {
-            let mut player = Player::connect(&server);
-            player.set_up("film", &[interleaved(0), interleaved(1)]);
-            let reply = player.ask("PLAY", "/t/film/", "");
-            if reply.status == 200 {
-                admitted.push(player);
-                return None;
-            }
-            Some((player, reply))
-        })
-        .expect("30 viewers of 1.5 Mb/s do not fit into 9.5 Mb/s");
+    // All ask at once: one after another, on a slow machine the first would be over before the last.
+    let mut players: Vec<Player> = (0..12).map(|_| Player::connect(&server)).collect();
+    for player in &mut players {
+        player.set_up("film", &[interleaved(0), interleaved(1)]);
+    }
+    for player in &mut players {
+        player.request("PLAY", "/t/film/", "");
+    }
+    let answered = players.into_iter().map(|mut player| {
+        let reply = player.answer();
+        (player, reply)
+    });
+    let (admitted, mut refused): (Vec<_>, Vec<_>) =
+        answered.partition(|(_, reply)| reply.status == 200);
+    let (mut refused, reply) =
+        refused.pop().expect("12 viewers of 1.5 Mb/s do not fit in 9.5 Mb/s");
     assert_eq!(reply.status, 453, "{reply:?}");
     assert!(reply.field("Retry-After").parse::<u32>().is_ok(), "{reply:?}");
     let body: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
