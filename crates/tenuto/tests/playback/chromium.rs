@@ -160,10 +160,12 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("shaka.js", "shaka-player/dist/shaka-player.compiled.debug.js"),
 ];
 
-/// For all rows together.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// For all rows together, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(500);
 
-/// Four times as fast as the film: pictures that are skipped for it are counted all the same.
+/// Four times as fast as the film: pictures that are skipped for it are counted all the same. A
+/// browser without a processor stalls or gives up, whatever it plays: such a row is played again
+/// when all others are over, alone and at the film's own speed.
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
 <script>
 // Players write their warnings to the console, by functions that they take when they are loaded.
@@ -208,7 +210,8 @@ const players = {
     return () => {};
   },
 };
-function play([title, way, url, mayStall]) {
+const slow = 'gave up', stalled = 'bufferStalledError';
+function play([title, way, url, mayStall], rate) {
   return new Promise(resolve => {
     const video = document.createElement('video');
     const errors = [];
@@ -223,20 +226,20 @@ function play([title, way, url, mayStall]) {
       video.remove();
       resolve(`${title}: ${how}`);
     };
-    const giveUp = setTimeout(() => done('gave up at ' + video.currentTime + ' s, ' + errors), 30000);
+    const giveUp = setTimeout(() => done(`${slow} at ${video.currentTime} s, ${errors}`), 30000);
     video.onended = () => {
       const pictures = video.getVideoPlaybackQuality().totalVideoFrames;
       const sound = video.webkitAudioDecodedByteCount > 0 ? 'sound' : 'no sound';
       done(`${pictures} pictures, ${sound}, errors [${errors}]`);
     };
     const start = () => {
-      video.playbackRate = video.defaultPlaybackRate = 4;
+      video.playbackRate = video.defaultPlaybackRate = rate;
       video.play().catch(() => {});
     };
     stop = players[way](video, url, {
       ready: start,
       error(what, fatal) {
-        if (!mayStall || what !== 'bufferStalledError') errors.push(what);
+        if (!mayStall || what !== stalled) errors.push(what);
         if (fatal) done(`refused, ${what}`);
       },
     });
@@ -245,10 +248,13 @@ function play([title, way, url, mayStall]) {
 (async () => {
   const rows = [ROWS], said = [];
   const player = async () => {
-    for (let i; (i = next++) < rows.length;) said[i] = await play(rows[i]);
+    for (let i; (i = next++) < rows.length;) said[i] = await play(rows[i], 4);
   };
   let next = 0;
   await Promise.all([player(), player(), player(), player()]);
+  for (const i of rows.keys()) {
+    if (said[i].includes(slow) || said[i].includes(stalled)) said[i] = await play(rows[i], 1);
+  }
   warned.delete(harmless);
   for (const words of warned) said.push(`warning: ${words}`);
   await fetch('/result', { method: 'POST', body: said.join('\n') });
