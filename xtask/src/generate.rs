@@ -4,20 +4,27 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Writes `docs/reference/cli.md`. (Man pages and completions are made when Tenuto is installed.)
+/// Writes the reference of the command line and the schema of the configuration file. (Man pages
+/// and completions are made when Tenuto is installed.)
 pub(crate) fn run(root: &Path) -> Result<(), String> {
+    write(root, "--markdown", "docs/reference/cli.md")?;
+    write(root, "--config-schema", "docs/reference/serve.schema.json")
+}
+
+/// Writes what `tenuto man` prints with this option.
+fn write(root: &Path, option: &str, path: &str) -> Result<(), String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         // By cargo, so that the page is made from the present source, not by an older program.
-        .args(["run", "--quiet", "--package", "tenuto", "--", "man", "--markdown"])
+        .args(["run", "--quiet", "--package", "tenuto", "--", "man", option])
         .current_dir(root)
         .output()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("tenuto man --markdown: {error}"));
+        return Err(format!("tenuto man {option}: {error}"));
     }
-    let path = root.join("docs/reference/cli.md");
+    let path = root.join(path);
     std::fs::write(&path, output.stdout).map_err(|error| format!("{}: {error}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())

@@ -42,6 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use store::Store;
 use units::{ByteCount, Hinted, Moment, Reason};
 
 /// A running server. Dropping it stops it at once.
@@ -58,6 +59,18 @@ pub struct Server {
 }
 
 impl Server {
+    /// Checks what can be checked while another server has the stores and the port: options that
+    /// exclude each other, the files that they name, and that each store is one. Changes nothing.
+    pub fn check(config: &ServerConfig) -> Result<(), Reason> {
+        let known = MemoryLimits::of_this_process().as_ref().map(MemoryLimits::read);
+        check(config, buffer_memory(config.memory, known)?.size)?;
+        AccessControl::new(config.tokens.as_deref())?;
+        for path in &config.stores {
+            Store::peek(path).map_err(|error| error.reason())?;
+        }
+        Ok(())
+    }
+
     /// Opens the stores, listens and serves. Returns when it accepts connections.
     pub fn start(config: ServerConfig) -> Result<Self, Reason> {
         let limits = MemoryLimits::of_this_process();

@@ -7,6 +7,7 @@ mod access;
 mod args;
 mod cli;
 mod commands;
+mod config_file;
 mod failure;
 mod limits;
 mod out;
@@ -14,25 +15,33 @@ mod reference;
 mod stopping;
 
 use clap::error::ErrorKind;
+use config_file::ExpandedLine;
+use failure::Failure;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Kept beside the parser: the hint of a parse error names the command as far as the words do.
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let failure = match cli::parse(words.clone()) {
-        Ok(line) => commands::run(line.command).err(),
+    let Err(failure) = run(std::env::args_os().collect()) else { return ExitCode::SUCCESS };
+    out::complain(&failure);
+    ExitCode::from(failure.code as u8)
+}
+
+fn run(words: Vec<OsString>) -> Result<(), Failure> {
+    let without_any = words.len() <= 1;
+    let line = ExpandedLine::new(words, std::env::vars_os())?;
+    match cli::parse(line.words.clone()) {
+        Ok(parsed) => commands::run(parsed.command),
         // clap treats what help and version print as errors.
         Err(error)
-            if words.len() <= 1
+            if without_any
                 || matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
             out::print(&error.to_string());
-            None
+            Ok(())
         }
-        Err(error) => Some(cli::failure(&error, words.get(1..).unwrap_or_default())),
-    };
-    let Some(failure) = failure else { return ExitCode::SUCCESS };
-    out::complain(&failure);
-    ExitCode::from(failure.code as u8)
+        // The hint of a parse error names the command as far as the words do.
+        Err(error) => {
+            Err(line.located(cli::failure(&error, line.words.get(1..).unwrap_or_default())))
+        }
+    }
 }

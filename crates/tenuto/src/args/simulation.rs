@@ -196,10 +196,13 @@ pub(crate) struct ManArgs {
     /// Print the whole reference as Markdown.
     #[arg(long)]
     pub(crate) markdown: bool,
+    /// Print the JSON schema of the configuration file of `serve`.
+    #[arg(long, conflicts_with_all = ["command", "markdown"])]
+    pub(crate) config_schema: bool,
     /// Write the pages of all commands to this directory
     ///
     /// One file for each command and subcommand, such as tenuto-meter-run.1. The directory is made
     /// if it does not exist; pages that are there are replaced.
-    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["command", "markdown"])]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["command", "markdown", "config_schema"])]
     pub(crate) out: Option<PathBuf>,
 }

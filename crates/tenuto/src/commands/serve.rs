@@ -12,6 +12,19 @@ use tenuto_agent::stop_on_signals;
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     // Kept, because the report names the stores after the server has taken its own copy.
     let config = config(args);
+    if args.check_config {
+        Server::check(&config)?;
+        match args.report.json {
+            true => out::print_json(&json!({
+                "config": args.config, "stores": config.stores, "valid": true,
+            })),
+            false => {
+                let file = args.config.as_ref().map(|file| format!("{}: ", file.display()));
+                out::print(&format!("{}the configuration is valid\n", file.unwrap_or_default()));
+            }
+        }
+        return Ok(());
+    }
     // Before the start: a signal during it stops the server right after.
     let stop = stop_on_signals()?;
     limits::raise_open_files();

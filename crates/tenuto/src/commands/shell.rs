@@ -2,7 +2,7 @@
 
 use crate::args::simulation::{CompletionsArgs, ManArgs};
 use crate::failure::Failure;
-use crate::{cli, out, reference};
+use crate::{cli, config_file, out, reference};
 use std::path::Path;
 use std::{fs, io};
 
@@ -16,9 +16,10 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     if let Some(directory) = &args.out {
         return write_pages(directory);
     }
-    let page = match args.markdown {
-        true => reference::markdown(),
-        false => manual(&args.command)?,
+    let page = match (args.markdown, args.config_schema) {
+        (true, _) => reference::markdown(),
+        (_, true) => config_file::schema(),
+        _ => manual(&args.command)?,
     };
     out::print(&page);
     Ok(())

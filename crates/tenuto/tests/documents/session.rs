@@ -129,9 +129,13 @@ fn script(page: &Page) -> String {
 
 /// Whether a command runs until it is stopped.
 fn stays(command: &str) -> bool {
-    ["serve ", "meter agent "].iter().any(|what| {
-        command.split_once("tenuto ").is_some_and(|(_, words)| words.trim_start().starts_with(what))
-    })
+    let begins = |what: &&str| {
+        command
+            .split_once("tenuto ")
+            .is_some_and(|(_, words)| words.trim_start().starts_with(*what))
+    };
+    ["serve ", "meter agent "].iter().any(|what| begins(what))
+        && !command.contains("--check-config")
 }
 
 fn list_what_does_not_run(page: &Page) {
