@@ -26,12 +26,12 @@ use toml::Value;
 pub(crate) struct ExpandedLine {
     /// The words to parse, the program's name first.
     pub(crate) words: Vec<OsString>,
-    settings: Vec<Setting>,
+    settings: Vec<OptionSetting>,
 }
 
 /// An option that the command line does not have.
 #[derive(Debug)]
-struct Setting {
+struct OptionSetting {
     /// The option without its dashes.
     key: String,
     /// `None` for a switch.
@@ -65,7 +65,7 @@ impl ExpandedLine {
         }
         let mut expanded = words;
         let before = expanded.split_off(2);
-        expanded.extend(settings.iter().map(Setting::word));
+        expanded.extend(settings.iter().map(OptionSetting::word));
         expanded.extend(before);
         if !stores.is_empty() && !expanded.iter().any(|word| word == "--") {
             expanded.push("--".into());
@@ -76,7 +76,7 @@ impl ExpandedLine {
 
     /// A failure to parse [`Self::words`], with the origin of the option that it is about.
     pub(crate) fn located(&self, failure: Failure) -> Failure {
-        let about = |setting: &&Setting| {
+        let about = |setting: &&OptionSetting| {
             let rest =
                 failure.sentence.strip_prefix("--").and_then(|s| s.strip_prefix(&setting.key));
             rest.is_some_and(|rest| rest.starts_with([':', ' ']))
@@ -86,7 +86,7 @@ impl ExpandedLine {
     }
 }
 
-impl Setting {
+impl OptionSetting {
     fn word(&self) -> OsString {
         let mut word = OsString::from(format!("--{}", self.key));
         if let Some(value) = &self.value {
@@ -167,7 +167,7 @@ impl SettableOptions {
     fn of_environment(
         &self,
         environment: impl Iterator<Item = (OsString, OsString)>,
-    ) -> Result<Vec<Setting>, Failure> {
+    ) -> Result<Vec<OptionSetting>, Failure> {
         let mut settings = Vec::new();
         for (variable, value) in environment {
             let Some(name) = variable.to_str().and_then(|name| name.strip_prefix(VARIABLE)) else {
@@ -182,13 +182,17 @@ impl SettableOptions {
                 false if value == "false" => continue,
                 false => return Err(not_a_switch(&origin, &value.display())),
             };
-            settings.push(Setting { key, value, origin });
+            settings.push(OptionSetting { key, value, origin });
         }
         Ok(settings)
     }
 
     /// The settings of a file; its stores are added to `stores`.
-    fn of_file(&self, path: &Path, stores: &mut Vec<OsString>) -> Result<Vec<Setting>, Failure> {
+    fn of_file(
+        &self,
+        path: &Path,
+        stores: &mut Vec<OsString>,
+    ) -> Result<Vec<OptionSetting>, Failure> {
         let origin = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| {
             let why = format!("cannot read the configuration {origin}: {error}");
@@ -218,7 +222,7 @@ impl SettableOptions {
                 }
                 (false, other) => return Err(not_a_switch(&format!("{origin}: '{key}'"), &other)),
             };
-            settings.push(Setting { key, value, origin: origin.to_string() });
+            settings.push(OptionSetting { key, value, origin: origin.to_string() });
         }
         Ok(settings)
     }
@@ -249,7 +253,7 @@ fn option_name(word: &OsStr) -> Option<&str> {
 }
 
 /// The file of `--config FILE` or `--config=FILE`, or of the environment.
-fn config_path(words: &[OsString], settings: &[Setting]) -> Option<OsString> {
+fn config_path(words: &[OsString], settings: &[OptionSetting]) -> Option<OsString> {
     let at = words.iter().position(|word| option_name(word) == Some(CONFIG));
     let Some(at) = at else {
         let set = settings.iter().find(|setting| setting.key == CONFIG)?;

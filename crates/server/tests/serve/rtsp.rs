@@ -339,7 +339,7 @@ fn a_refusal_is_453_with_the_words_and_the_time_of_http() {
         config.network = Some(BitRate(9_500_000));
         config.wait = Duration::ZERO;
     });
-    // All ask at once: one after another, on a slow machine the first would be over before the last.
+    // All ask at once: on a slow machine the first film would be over before the last player asks.
     let mut players: Vec<Player> = (0..12).map(|_| Player::connect(&server)).collect();
     for player in &mut players {
         player.set_up("film", &[interleaved(0), interleaved(1)]);
