@@ -2,13 +2,19 @@
 
 use super::*;
 use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD as BASE64};
+use ring::rsa::PublicKeyComponents;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,
+    RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512,
+    RsaEncoding, RsaKeyPair,
+};
 use ring::{hmac, rand::SystemRandom};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 const NOW: u64 = 1_800_000_000;
@@ -167,6 +173,58 @@ fn keys_of_an_identity_provider_verify_and_are_never_taken_for_secrets() {
             assert!(check(&control, film, Some(&token)).starts_with("401: no key"));
         }
     }
+}
+
+/// A new RSA key. The library verifies with such keys and makes none.
+fn rsa_key() -> RsaKeyPair {
+    let made = Command::new("openssl")
+        .args(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
+        .output()
+        .expect("openssl runs (apt-get install openssl)");
+    // As text it is PKCS #8 in every version, as DER it is not.
+    let text = String::from_utf8(made.stdout).unwrap();
+    let lines: String = text.lines().filter(|line| !line.starts_with("--")).collect();
+    RsaKeyPair::from_pkcs8(&BASE64_STANDARD.decode(lines).unwrap()).unwrap()
+}
+
+#[test]
+fn each_signature_of_an_rsa_key_verifies_as_its_algorithm_and_no_other() {
+    let random = SystemRandom::new();
+    let (key, other) = (rsa_key(), rsa_key());
+    let public: PublicKeyComponents<Vec<u8>> = key.public().into();
+    let (n, e) = (BASE64.encode(public.n), BASE64.encode(public.e));
+    let keys = json!([{ "kty": "RSA", "kid": "rsa", "n": n, "e": e }]);
+    let dir = Dir::new("rsa");
+    let control = AccessControl::new(Some(&dir.key_file(&keys, 0o644))).unwrap();
+    let film = TokenNeed::Title("film");
+    let algorithms: [(&str, &dyn RsaEncoding); 6] = [
+        ("RS256", &RSA_PKCS1_SHA256),
+        ("RS384", &RSA_PKCS1_SHA384),
+        ("RS512", &RSA_PKCS1_SHA512),
+        ("PS256", &RSA_PSS_SHA256),
+        ("PS384", &RSA_PSS_SHA384),
+        ("PS512", &RSA_PSS_SHA512),
+    ];
+    let signed = |key: &RsaKeyPair, name: &str, encoding| {
+        let input = signing_input(&json!({ "alg": name }), &json!({ "exp": NOW + 60 }));
+        let mut signature = vec![0; key.public().modulus_len()];
+        key.sign(encoding, &random, input.as_bytes(), &mut signature).unwrap();
+        format!("{input}.{}", BASE64.encode(signature))
+    };
+    for (named, _) in algorithms {
+        for (used, encoding) in algorithms {
+            let said = check(&control, film, Some(&signed(&key, named, encoding)));
+            let expected = if named == used { "allowed" } else { "401: its signature" };
+            assert!(said.starts_with(expected), "{named} signed as {used}: {said}");
+        }
+        let (_, encoding) = algorithms.iter().find(|(name, _)| *name == named).unwrap();
+        let said = check(&control, film, Some(&signed(&other, named, *encoding)));
+        assert!(said.starts_with("401: its signature"), "{named} by another key: {said}");
+    }
+    // The modulus as the secret of an HMAC: everybody has it.
+    let public: PublicKeyComponents<Vec<u8>> = key.public().into();
+    let token = hs256(&public.n, &json!({ "alg": "HS256" }), &json!({ "exp": NOW + 60 }));
+    assert!(check(&control, film, Some(&token)).starts_with("401: no key"));
 }
 
 #[test]
