@@ -1,5 +1,6 @@
 //! The configuration of a server, with the reason for each default.
 
+use crate::tls::TlsFiles;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,6 +48,11 @@ pub struct ServerConfig {
     pub throttle: Option<BitRate>,
     /// Slow each store down to this disk model, seeks included.
     pub as_disk: Option<DiskModel>,
+    /// The certificate with which the server answers over TLS on both addresses; `None`: it answers
+    /// in the clear.
+    pub tls: Option<TlsFiles>,
+    /// Whether it may listen on a public address without TLS or without tokens.
+    pub insecure: bool,
     /// The JSON Web Key Set of the tokens that admit viewers; `None`: everybody is admitted.
     pub tokens: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
@@ -116,6 +122,8 @@ impl Default for ServerConfig {
             recalibrate_after: Some(Duration::from_secs(7 * 24 * 3600)),
             throttle: None,
             as_disk: None,
+            tls: None,
+            insecure: false,
             tokens: None,
             access_log: None,
             max_connections: 10_000,

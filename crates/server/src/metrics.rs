@@ -48,7 +48,8 @@ impl Collector for Scrape {
         self.memory(&mut out)?;
         self.disks(&mut out)?;
         self.http(&mut out)?;
-        self.rtsp(&mut out)
+        self.rtsp(&mut out)?;
+        self.tls(&mut out)
     }
 }
 
@@ -220,6 +221,20 @@ impl Scrape {
         let silent = rtsp.session_timeouts.load(Ordering::Relaxed);
         let help = "RTSP sessions ended because their player was silent";
         out.counter("rtsp_session_timeouts", help, silent)
+    }
+
+    fn tls(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let Some(tls) = &self.0.tls else { return Ok(()) };
+        let help = "When the certificate expires, in seconds since 1970";
+        let expiry = ConstGauge::new(tls.expiry());
+        out.metric("tls_certificate_expiry_timestamp", help, Some(&Unit::Seconds), &expiry)?;
+        let counters = &tls.counters;
+        let kinds = [("full", &counters.full), ("resumed", &counters.resumed)];
+        let handshakes = kinds.map(|(kind, count)| (kind, count.load(Ordering::Relaxed)));
+        let help = "TLS handshakes completed";
+        out.family("tls_handshakes", help, None, "kind", &handshakes, ConstCounter::new)?;
+        let failed = counters.failed.load(Ordering::Relaxed);
+        out.counter("tls_handshake_failures", "TLS handshakes that failed", failed)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::core::{Core, CoreParts};
 use crate::disk_history_writer;
 use crate::disk_thread::DiskThread;
 use crate::engine::{DiskNumber, Engine, EngineConfig};
+use crate::exposure;
 use crate::http::{ConnectionLimits, PreparedWorker};
 use crate::library::{Library, MountedStore};
 use crate::log::Log;
@@ -34,6 +35,7 @@ use crate::recalibration::{self, Recalibration};
 use crate::rtsp::{PreparedRtsp, RtspLimits};
 use crate::sessions::SessionTable;
 use crate::shared::{ServerInfo, Shared};
+use crate::tls::{ServerTls, TlsFiles};
 use device::{MemoryLimits, Pool};
 use scheduler::PolicyKind;
 use std::io;
@@ -41,7 +43,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use store::Store;
 use units::{ByteCount, Hinted, Moment, Reason};
 
@@ -64,7 +66,9 @@ impl Server {
     pub fn check(config: &ServerConfig) -> Result<(), Reason> {
         let known = MemoryLimits::of_this_process().as_ref().map(MemoryLimits::read);
         check(config, buffer_memory(config.memory, known)?.size)?;
+        exposure::check(config)?;
         AccessControl::new(config.tokens.as_deref())?;
+        config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;
         }
@@ -77,6 +81,7 @@ impl Server {
         let known = limits.as_ref().map(MemoryLimits::read);
         let BufferMemory { size: memory, note: memory_note } = buffer_memory(config.memory, known)?;
         check(&config, memory)?;
+        exposure::check(&config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let (listener, address) = listen(config.listen, "--listen")?;
@@ -84,6 +89,8 @@ impl Server {
         let rtsp_address = rtsp_listener.as_ref().map(|(_, address)| *address);
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
+        let tls = config.tls.as_ref().map(|files| ServerTls::new(files, &log)).transpose()?;
+        let tls_notes = tls.as_ref().map_or_else(Vec::new, |tls| tls.notes(SystemTime::now()));
         // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
         // follow from this choice.
         let share = ByteCount(memory.0 / config.stores.len() as u64);
@@ -100,7 +107,8 @@ impl Server {
         let clock = Clock::start();
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let workers = workers(&config, &listener)?;
-        let shared = shared(&config, access, &opened, methods, &workers, clock, log)?;
+        let shared =
+            shared(&config, (access, tls.map(Arc::new)), &opened, methods, &workers, clock, log)?;
         let mut handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
         // To the core it is one more HTTP thread, with the number behind theirs.
         let rtsp = rtsp_listener.map(|(listener, _)| PreparedRtsp::new(handles.len(), listener));
@@ -112,7 +120,7 @@ impl Server {
         let control = control(&config, &shared, &core)?;
         let engine = engine(&config, memory, &mut opened);
         let of_stores = opened.iter().flat_map(|store| store.notes.clone());
-        let notes = memory_note.into_iter().chain(of_stores).collect();
+        let notes = memory_note.into_iter().chain(tls_notes).chain(of_stores).collect();
         let (history_writer, history_thread) =
             disk_history_writer::start(Arc::clone(&shared), core.clone()).map_err(no_thread)?;
         threads.push(history_thread);
@@ -353,7 +361,7 @@ fn workers(config: &ServerConfig, listener: &TcpListener) -> Result<Vec<Prepared
 
 fn shared(
     config: &ServerConfig,
-    access: AccessControl,
+    security: (AccessControl, Option<Arc<ServerTls>>),
     opened: &[PreparedStore],
     methods: Vec<String>,
     workers: &[PreparedWorker],
@@ -379,7 +387,7 @@ fn shared(
         wait: config.wait.min(ServerConfig::LONGEST_WAIT),
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
-    Ok(Arc::new(Shared::new(clock, library, sessions, access, log, info)))
+    Ok(Arc::new(Shared::new(clock, library, sessions, security, log, info)))
 }
 
 fn control(

@@ -9,6 +9,7 @@ use crate::library::Library;
 use crate::log::Log;
 use crate::rtsp::RtspCounters;
 use crate::sessions::SessionTable;
+use crate::tls::ServerTls;
 use crate::wire;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::collections::VecDeque;
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) content: Library,
     pub(crate) sessions: SessionTable,
     pub(crate) access: AccessControl,
+    /// `None`: the server answers in the clear.
+    pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) log: Log,
     pub(crate) http: HttpCounters,
     pub(crate) rtsp: RtspCounters,
@@ -100,7 +103,7 @@ impl Shared {
         clock: Clock,
         content: Library,
         sessions: SessionTable,
-        access: AccessControl,
+        (access, tls): (AccessControl, Option<Arc<ServerTls>>),
         log: Log,
         info: ServerInfo,
     ) -> Self {
@@ -109,6 +112,7 @@ impl Shared {
             content,
             sessions,
             access,
+            tls,
             log,
             http: HttpCounters::default(),
             rtsp: RtspCounters::default(),

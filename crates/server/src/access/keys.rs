@@ -1,6 +1,7 @@
 //! The keys that tokens are signed with: a JSON Web Key Set (RFC 7517) in a file, which may change
 //! while the server runs.
 
+use crate::file_version::FileVersion;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
@@ -39,10 +40,6 @@ struct ReadKeys {
     looked: Instant,
 }
 
-/// What changes when a file is written or replaced: device, inode, size, seconds and nanoseconds of
-/// its last change.
-type FileVersion = (u64, u64, u64, i64, i64);
-
 impl KeyFile {
     pub(super) fn open(path: &Path) -> Result<Self, Reason> {
         let (keys, version) = read(path)?;
@@ -55,7 +52,7 @@ impl KeyFile {
         let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if last.looked.elapsed() >= LOOK {
             last.looked = Instant::now();
-            let changed = version(&self.path).is_ok_and(|version| version != last.version);
+            let changed = FileVersion::of(&self.path).is_ok_and(|version| version != last.version);
             // A file that is being written is read again a second later.
             if changed && let Ok((keys, version)) = read(&self.path) {
                 (last.keys, last.version) = (keys.into(), version);
@@ -90,8 +87,7 @@ fn read(path: &Path) -> Result<(Vec<AccessKey>, FileVersion), Reason> {
 
 fn key_set(path: &Path) -> Result<(JwkSet, FileVersion), Reason> {
     let io_error = |error| not_read(path, &error);
-    // Before the content: a change in between is then seen at the next look.
-    let version = version(path).map_err(io_error)?;
+    let version = FileVersion::of(path).map_err(io_error)?;
     let text = fs::read(path).map_err(io_error)?;
     let set: JwkSet = serde_json::from_slice(&text)
         .map_err(|error| unusable(path, &format!("it is no JSON Web Key Set ({error})")))?;
@@ -103,11 +99,6 @@ fn key_set(path: &Path) -> Result<(JwkSet, FileVersion), Reason> {
         return Err(Reason::new(why, format!("chmod 600 {path}")));
     }
     Ok((set, version))
-}
-
-fn version(path: &Path) -> io::Result<FileVersion> {
-    let meta = fs::metadata(path)?;
-    Ok((meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
 }
 
 /// A key of a set, if it can verify tokens.

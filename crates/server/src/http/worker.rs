@@ -37,8 +37,9 @@ use crate::messages::{Caller, CoreHandle, Event, RequestError, WorkerMessage};
 use crate::opener::{Opener, Task};
 use crate::sessions::TokenLookup;
 use crate::shared::Shared;
+use crate::tls::{ClientSockets, is_clear_text};
 use crossbeam_channel::Receiver;
-use device::sockets::{ConnectionId, SendSlice, SocketEvent, Sockets};
+use device::sockets::{ConnectionId, SendSlice, SocketEvent};
 use serde_json::json;
 use std::collections::HashMap;
 use std::io;
@@ -62,7 +63,7 @@ pub(crate) struct ConnectionLimits {
 
 struct Worker {
     number: usize,
-    sockets: Sockets,
+    sockets: ClientSockets,
     messages: Receiver<WorkerMessage>,
     shared: Arc<Shared>,
     core: CoreHandle,
@@ -144,6 +145,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.receiving = false;
         match outcome {
+            Err(error) if is_clear_text(&error) => return self.refuse_clear_text(id),
             Err(error) => {
                 self.hung_up(id);
                 return self.abandon(id, &error.to_string());

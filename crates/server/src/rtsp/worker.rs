@@ -25,8 +25,9 @@ use crate::http::without_token;
 use crate::messages::{Caller, CoreHandle, WorkerMessage};
 use crate::opener::Opener;
 use crate::shared::Shared;
+use crate::tls::{ClientSockets, is_clear_text};
 use crossbeam_channel::Receiver;
-use device::sockets::{ConnectionId, SendSlice, SocketEvent, Sockets};
+use device::sockets::{ConnectionId, SendSlice, SocketEvent};
 use rtsp_types::headers::{CSEQ, SESSION};
 use rtsp_types::{HeaderValue, Request};
 use serde_json::json;
@@ -59,7 +60,7 @@ pub(crate) struct RtspLimits {
 struct RtspWorker {
     /// The number of this thread among those that the core sends to.
     number: usize,
-    sockets: Sockets,
+    sockets: ClientSockets,
     messages: Receiver<WorkerMessage>,
     shared: Arc<Shared>,
     core: CoreHandle,
@@ -182,6 +183,7 @@ impl RtspWorker {
             }
             SocketEvent::Received { connection, buffer, outcome } => match outcome {
                 Ok(length) => self.received(connection, &buffer, length == 0),
+                Err(error) if is_clear_text(&error) => self.refuse_clear_text(connection),
                 Err(_) => self.close(connection),
             },
             SocketEvent::Sent { connection, .. } => {
@@ -258,6 +260,15 @@ impl RtspWorker {
             self.read_requests(id);
         }
         self.receive(id);
+    }
+
+    /// Answers a request in the clear on a port for TLS, in the clear. The request is not read.
+    fn refuse_clear_text(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.receiving = false;
+        connection.closing = true;
+        let text = "this port speaks RTSP over TLS; use an address that begins with rtsps://";
+        self.send_reply(id, None, &RtspReply::error(400, text));
     }
 
     /// Answers the requests in the input, until one has to wait.

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// One connection to a server.
-pub(crate) struct Client {
-    pub(crate) stream: BufReader<TcpStream>,
+/// One connection to a server: a socket, or TLS over one.
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) stream: BufReader<S>,
 }
 
 /// A response.
@@ -24,7 +24,9 @@ impl Client {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Self { stream: BufReader::new(stream) }
     }
+}
 
+impl<S: Read + Write> Client<S> {
     pub(crate) fn get(&mut self, path: &str) -> TestResponse {
         self.request("GET", path, &[])
     }

@@ -9,6 +9,7 @@
     reason = "only the engine is pure; tests use sockets, programs and clocks"
 )]
 
+mod certificates;
 mod client;
 mod commands;
 mod dash;
@@ -27,5 +28,6 @@ mod ranges;
 mod refusals;
 mod renditions;
 mod rtsp;
+mod tls;
 mod tokens;
 mod views;

@@ -1,6 +1,7 @@
 //! The metrics that a server exposes, against those that the documentation describes and that the
 //! alerts and the board in `packaging/` use.
 
+use crate::certificates::Authority;
 use crate::fixture::{TestStore, media};
 use std::collections::BTreeSet;
 
@@ -18,8 +19,9 @@ fn names(text: &str) -> BTreeSet<&str> {
 /// suffix, and its samples with it.
 fn exposed() -> BTreeSet<String> {
     let store = TestStore::with(&[&media().film]);
-    let serving = store.serve_with(|_| {});
-    let metrics = serving.client().get("/metrics").text().to_owned();
+    let authority = Authority::new(&store.directory);
+    let serving = store.serve_with(|config| config.tls = Some(authority.identity("server", 30)));
+    let metrics = authority.client(&serving).get("/metrics").text().to_owned();
     let mut exposed = BTreeSet::new();
     for line in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (name, kind) = line.split_once(' ').unwrap();

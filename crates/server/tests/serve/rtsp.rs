@@ -1,13 +1,16 @@
 //! RTSP from outside: what each request is answered, and packets over the connection and over UDP
 //! that give the stored LDUs.
 
+use crate::certificates::{Authority, connect};
 use crate::fixture::{TestServer, TestStore, eventually, media};
+use rustls::version::TLS13;
 use server::access::{TitlePatterns, TokenClaims, new_key_file};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use units::BitRate;
 
@@ -529,4 +532,40 @@ fn players_that_read_nothing_or_vanish_leave_nothing_behind() {
         metrics.text().contains("tenuto_rtsp_send_timeouts_total 1")
     });
     assert_balanced(&server);
+}
+
+#[test]
+fn over_tls_packets_go_with_the_connection_only_and_a_request_in_the_clear_is_told() {
+    let store = TestStore::with(&[&media().film]);
+    let authority = Authority::new(&store.directory);
+    let server = store.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.tls = Some(authority.identity("server", 30));
+    });
+    let mut clear = Player::connect(&server);
+    let reply = clear.ask("OPTIONS", "/t/film", "");
+    assert_eq!(reply.status, 400);
+    assert!(reply.body.contains("rtsps://"), "{}", reply.body);
+    assert!(clear.read().is_none(), "the connection ends");
+
+    let address = server.server.rtsp_address().unwrap();
+    let mut config = authority.config(&TLS13);
+    config.alpn_protocols.clear();
+    let mut player = connect(address, &Arc::new(config));
+    let mut ask = |method: &str, path: &str, fields: &str| {
+        let request =
+            format!("{method} rtsps://{address}{path} RTSP/1.0\r\nCSeq: 1\r\n{fields}\r\n");
+        player.send(request.as_bytes());
+        player.read_response(true).expect("a reply")
+    };
+    let described = ask("DESCRIBE", "/t/film", "");
+    let base = described.field("content-base").unwrap();
+    assert!(described.status == 200 && base.starts_with("rtsps://"), "{base}");
+    let path = "/t/film/trackID=0";
+    for (spec, status) in
+        [("RTP/AVP;unicast;client_port=5000-5001", 461), ("RTP/AVP/TCP;interleaved=0-1", 200)]
+    {
+        let reply = ask("SETUP", path, &format!("Transport: {spec}\r\n"));
+        assert_eq!(reply.status, status, "{spec}: {}", reply.text());
+    }
 }

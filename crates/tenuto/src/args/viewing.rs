@@ -31,7 +31,9 @@ pub(crate) struct ServeArgs {
     pub(crate) check_config: bool,
     /// Where viewers connect.
     ///
-    /// 0.0.0.0:8080 accepts connections from the network; port 0 takes any free port.
+    /// 0.0.0.0:8080 accepts connections from the network; port 0 takes any free port. An address
+    /// that is neither loopback nor private nor link-local needs --tls-certificate and --tokens, or
+    /// --insecure.
     #[arg(long, default_value = "127.0.0.1:8080", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// Where RTSP players connect.
@@ -108,6 +110,20 @@ pub(crate) struct ServeArgs {
     /// models` lists the names.
     #[arg(long, value_name = "MODEL", value_parser = model)]
     pub(crate) as_disk: Option<DiskModel>,
+    /// Answer over TLS, with this certificate: HTTPS, and RTSPS with --rtsp.
+    ///
+    /// A file in PEM: the server's certificate first, then those that lead to an authority which
+    /// viewers trust. It is read again when it changes, and no connection ends.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The private key of --tls-certificate, in PEM, not encrypted.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen on a public address without TLS or without tokens.
+    ///
+    /// For a server that a firewall, a container or a proxy keeps strangers away from.
+    #[arg(long)]
+    pub(crate) insecure: bool,
     /// Admit only viewers who have a token signed by a key of this file.
     ///
     /// A JSON Web Key Set, as `tenuto token KEYS --new` makes it, or an identity provider's. It is

@@ -4,7 +4,7 @@ use crate::args::viewing::ServeArgs;
 use crate::failure::Failure;
 use crate::{limits, out};
 use serde_json::json;
-use server::{Server, ServerConfig};
+use server::{Server, ServerConfig, TlsFiles};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
@@ -45,8 +45,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
 
 fn tell(args: &ServeArgs, config: &ServerConfig, server: &Server) {
-    let url = format!("http://{}/", server.address());
-    let rtsp = server.rtsp_address().map(|address| format!("rtsp://{address}/"));
+    let s = if config.tls.is_some() { "s" } else { "" };
+    let url = format!("http{s}://{}/", server.address());
+    let rtsp = server.rtsp_address().map(|address| format!("rtsp{s}://{address}/"));
     if args.report.json {
         out::print_json(&json!({
             "address": server.address(),
@@ -82,6 +83,8 @@ fn config(args: &ServeArgs) -> ServerConfig {
         segment: args.segment,
         throttle: args.throttle,
         as_disk: args.as_disk.clone(),
+        tls: tls_files(args),
+        insecure: args.insecure,
         tokens: args.tokens.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
@@ -89,6 +92,12 @@ fn config(args: &ServeArgs) -> ServerConfig {
         max_client_unplayed: args.max_client_unplayed,
         ..ServerConfig::default()
     }
+}
+
+/// Both files, or neither: the arguments require each other.
+fn tls_files(args: &ServeArgs) -> Option<TlsFiles> {
+    let (certificate, key) = args.tls_certificate.clone().zip(args.tls_key.clone())?;
+    Some(TlsFiles { certificate, key })
 }
 
 #[cfg(test)]

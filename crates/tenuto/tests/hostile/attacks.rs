@@ -15,6 +15,9 @@
 //! | one client opens thousands of connections | 1,000 for each client, told up to twice as many | `server/tests/serve/hostile.rs`: `connections_above_a_clients_limit_are_answered_with_429_and_then_closed` |
 //! | all clients together open more | 503, and room again when they are gone | `tenuto/tests/hostile/crowds.rs`: `a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone` |
 //! | a head is sent slowly | 10 s | `server/tests/serve/hostile.rs`: `a_slow_request_head_is_answered_with_408` |
+//! | a TLS handshake is made slowly, or is none | 10 s from the connection on; garbage ends its connection, plain HTTP is told | `server/tests/serve/tls.rs`: `a_slow_handshake_is_ended_and_garbage_and_plain_http_are_answered` |
+//! | a response over TLS is not read | 130 KiB of records, the rest is not encrypted | `server/src/tls/stream/tests.rs`: `every_byte_arrives_once_and_sends_are_reported_in_order_with_bounded_memory` |
+//! | a server is put on a public address without thinking | refused without TLS and tokens | `server/tests/serve/tls.rs`: `a_public_address_needs_tls_and_tokens_or_the_word` |
 //! | a response is read by the byte | 16 KiB in 20 s | `server/tests/serve/hostile.rs`: `a_viewer_that_takes_a_few_bytes_from_time_to_time_is_disconnected` |
 //! | a response is not read | its buffers are free again | `server/tests/serve/hostile.rs`: `a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released` |
 //! | malformed heads, requests hidden in bodies (CL and TE, folded lines, bare CR, NUL) | refused, and the connection is closed | `server/tests/serve/hostile.rs`: `a_malformed_request_gets_its_error_and_the_next_client_is_served`; `server/src/http/request.rs`: `each_request_head_gets_its_status` |

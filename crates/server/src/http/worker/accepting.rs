@@ -33,4 +33,12 @@ impl Worker {
         };
         self.send_response(id, Exchange::unparsed(), response);
     }
+
+    /// Answers a request in the clear on a port for TLS: in the clear, which is what its sender
+    /// understands. The request itself is not read.
+    pub(super) fn refuse_clear_text(&mut self, id: ConnectionId) {
+        let message = "this port speaks HTTPS; use an address that begins with https://";
+        let response = Response::error(400, "https-required", message);
+        self.send_response(id, Exchange::unparsed(), response);
+    }
 }

@@ -5,6 +5,7 @@ use super::{ConnectionLimits, Worker};
 use crate::messages::{CoreHandle, WorkerHandle};
 use crate::opener::Opener;
 use crate::shared::Shared;
+use crate::tls::{ClientSockets, TlsProtocol};
 use crossbeam_channel::{Sender, bounded, unbounded};
 use device::sockets::Sockets;
 use std::collections::HashMap;
@@ -46,6 +47,7 @@ impl PreparedWorker {
             // Without a service the server has failed to start, and has dropped this thread's
             // handle.
             let Ok(Service { shared, core, opener, limits }) = started.recv() else { return };
+            let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), TlsProtocol::Http);
             let worker = Worker {
                 number,
                 sockets,

@@ -141,7 +141,7 @@ impl RtspWorker {
         connection.wake = Some(Instant::now());
         connection.goodbye_at = None;
         session.tracks.iter_mut().for_each(|track| track.packetizer.resume());
-        let reply = super::requests::playing(&request, session);
+        let reply = super::requests::playing(&request, session, self.sockets.is_secure());
         self.playing.insert(id);
         self.shared
             .rtsp

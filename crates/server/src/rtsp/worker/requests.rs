@@ -209,7 +209,7 @@ impl RtspWorker {
         let address = format!("{} {local}", if local.is_ipv6() { "IP6" } else { "IP4" });
         let duration = title.whole.packaging.duration();
         let text = session_description(&named.title, title.key.0, &address, duration, &described);
-        let base = base(request, &named.title);
+        let base = base(request, &named.title, self.sockets.is_secure());
         let reply = RtspReply::new(200).field(CONTENT_BASE, base);
         Ok(reply.field(CONTENT_TYPE, "application/sdp").body(text).into())
     }
@@ -227,6 +227,10 @@ impl RtspWorker {
             let text = "use RTP/AVP;unicast;client_port=A-B or RTP/AVP/TCP;interleaved=A-B";
             RtspReply::error(461, text)
         })?;
+        if self.sockets.is_secure() && matches!(spec, TransportSpec::Udp { .. }) {
+            let text = "packets over UDP would not be encrypted; use RTP/AVP/TCP;interleaved=A-B";
+            return Err(RtspReply::error(461, text));
+        }
         let is_new = value(request, &SESSION).is_none();
         if !is_new && !matches!(self.named_session(id, request)?.state, SessionState::Ready) {
             return Err(wrong_state("a session that plays keeps its transports; pause it first"));
@@ -475,9 +479,10 @@ fn payload_format(title: &OpenTitle, track: u16) -> Option<(TrackKind, PayloadFo
 }
 
 /// The address of a title, as the base of its tracks' addresses.
-fn base(request: &Asked, title: &str) -> String {
+fn base(request: &Asked, title: &str, is_secure: bool) -> String {
     let authority = request.request_uri().map_or("", |uri| uri.authority());
-    format!("rtsp://{authority}/t/{}/", escape(title))
+    let scheme = if is_secure { "rtsps" } else { "rtsp" };
+    format!("{scheme}://{authority}/t/{}/", escape(title))
 }
 
 /// The reply to a further PLAY: what is played.
@@ -492,9 +497,9 @@ fn played(session: &RtspSession) -> RtspReply {
 }
 
 /// The reply to PLAY: what is played, and where each stream begins.
-pub(super) fn playing(request: &Asked, session: &RtspSession) -> RtspReply {
+pub(super) fn playing(request: &Asked, session: &RtspSession, is_secure: bool) -> RtspReply {
     let SessionState::Playing(playback) = &session.state else { return RtspReply::new(500) };
-    let base = base(request, &session.name);
+    let base = base(request, &session.name, is_secure);
     let info: Vec<String> = playback
         .plan
         .setups

@@ -5,6 +5,7 @@ use super::{RtspLimits, RtspWorker};
 use crate::messages::{CoreHandle, WorkerHandle};
 use crate::opener::Opener;
 use crate::shared::Shared;
+use crate::tls::{ClientSockets, TlsProtocol};
 use crossbeam_channel::{Sender, bounded, unbounded};
 use device::sockets::Sockets;
 use std::collections::{BTreeSet, HashMap};
@@ -45,6 +46,7 @@ impl PreparedRtsp {
             // Without a service the server has failed to start, and has dropped this thread's
             // handle.
             let Ok(RtspService { shared, core, opener, limits }) = started.recv() else { return };
+            let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), TlsProtocol::Rtsp);
             let worker = RtspWorker {
                 number,
                 sockets,
