@@ -4,6 +4,8 @@
 //! Owns no connection and sends nothing. A request that had to wait for the opener is decided again
 //! from the start.
 
+use super::conditions::Validators;
+use super::ranged::{modified, ranged, with_validators};
 use super::request::{HttpRequest, Method};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
@@ -23,7 +25,7 @@ use serde_json::json;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How to answer a request.
 pub(crate) enum Decision {
@@ -56,6 +58,8 @@ pub(crate) struct MediaBody {
     pub(crate) head: Head,
     pub(crate) body: Arc<Body>,
     pub(crate) range: Range<u64>,
+    /// Where the body's parts end, if it has several.
+    pub(crate) ends: Vec<u64>,
     pub(crate) session: Arc<PlayerSession>,
 }
 
@@ -295,11 +299,11 @@ fn progressive(
         let Some(body) = title.cached_file(&tracks) else {
             return Ok(Decision::BuildFile(title, tracks));
         };
-        let etag = title.etag(&file_tag(&tracks));
-        let head = Head::new(200)
+        let etag = &*title.etag(&file_tag(&tracks));
+        let present = Validators { etag, modified: modified(&title, SystemTime::now()) };
+        let head = with_validators(Head::new(200), present, &title)
             .field("Content-Type", content_type(&title, &tracks))
-            .field("Accept-Ranges", "bytes")
-            .field("ETag", etag);
+            .field("Accept-Ranges", "bytes");
         return Ok(Response::only_head(head, body.len()).into());
     }
     let max_wait = max_wait(shared, request)?;
@@ -343,57 +347,6 @@ fn of_session(
         }
         _ => Ok(not_found().into()),
     }
-}
-
-/// A body or the requested range of it (RFC 9110: 200, 206, 304 or 416).
-fn ranged(
-    request: &HttpRequest,
-    body: Arc<Body>,
-    session: Arc<PlayerSession>,
-    etag: &str,
-    kind: &str,
-) -> Result<Decision, Decision> {
-    let length = body.len();
-    // Evaluated before the range, as RFC 9110, 13.2.2 requires.
-    if request.if_none_match.as_deref().is_some_and(|tags| matches(tags, etag)) {
-        let head = Head::new(304).field("ETag", etag);
-        return Ok(Response { head, body: Vec::new(), length: 0 }.into());
-    }
-    // If the body has changed, all of it is sent: the client's parts are of another one. Weak tags
-    // never match here, because parts must be equal byte by byte.
-    let fresh = request.if_range.as_deref().is_none_or(|tag| tag == etag);
-    let requested = match request.range.filter(|_| fresh).map(|range| range.of(length)) {
-        None => None,
-        Some(Some(range)) => Some(range),
-        Some(None) => {
-            let message = format!("the body has {length} bytes; request a range within them");
-            let mut response = Response::error(416, "range-not-satisfiable", &message);
-            response.head = response.head.field("Content-Range", format_args!("bytes */{length}"));
-            return Ok(response.into());
-        }
-    };
-    let mut head = Head::new(if requested.is_some() { 206 } else { 200 })
-        .field("Content-Type", kind)
-        .field("Accept-Ranges", "bytes")
-        .field("ETag", etag)
-        // The URL holds the token of one session.
-        .field("Cache-Control", "private, max-age=3600");
-    if let Some(range) = &requested {
-        let last = range.end - 1;
-        head = head.field("Content-Range", format_args!("bytes {}-{last}/{length}", range.start));
-    }
-    let range = requested.unwrap_or(0..length);
-    if request.method == Method::Head {
-        return Ok(Response::only_head(head, range.end - range.start).into());
-    }
-    Ok(Decision::SendBody(MediaBody { head, body, range, session }))
-}
-
-/// Whether a list of entity tags has this one, or is `*`.
-fn matches(tags: &str, etag: &str) -> bool {
-    let mut tags = tags.split(',').map(str::trim);
-    // `If-None-Match` compares weakly (RFC 9110, 13.1.2).
-    tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
 /// Part of the entity tag of the file of these tracks.

@@ -12,9 +12,12 @@
 
 mod answer;
 mod authorize;
+mod conditions;
 mod connection;
 mod error_response;
+mod multipart;
 mod range;
+mod ranged;
 mod request;
 mod response;
 mod routes;

@@ -4,7 +4,8 @@
 //! only compared with names in the catalogue. No part of it reaches a file system, so `..` and
 //! `%2f` are names like any other (of no title).
 
-use super::range::ByteRange;
+use super::conditions::Conditions;
+use super::range::RangeField;
 use percent_encoding::percent_decode_str;
 
 /// A method that the server answers.
@@ -41,9 +42,8 @@ pub(crate) struct HttpRequest {
     pub(crate) query: Vec<(String, String)>,
     /// The target as received, without the value of a token, for the log.
     pub(crate) target: String,
-    pub(crate) range: Option<ByteRange>,
-    pub(crate) if_range: Option<String>,
-    pub(crate) if_none_match: Option<String>,
+    pub(crate) range: Option<RangeField>,
+    pub(crate) conditions: Conditions,
     /// The token of an `Authorization: Bearer` field, or of the query.
     pub(crate) token: Option<String>,
     pub(crate) keep_alive: bool,
@@ -114,8 +114,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         query: Vec::new(),
         target: without_token(target),
         range: None,
-        if_range: None,
-        if_none_match: None,
+        conditions: Conditions::default(),
         token: None,
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.
@@ -126,11 +125,9 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         let value = std::str::from_utf8(field.value).map_err(|_| MALFORMED)?.trim();
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         if is("range") {
-            request.range = ByteRange::parse(value);
-        } else if is("if-range") {
-            request.if_range = Some(value.to_owned());
-        } else if is("if-none-match") {
-            request.if_none_match = Some(value.to_owned());
+            request.range = RangeField::parse(value);
+        } else if request.conditions.take(field.name, value) {
+            continue;
         } else if is("authorization") {
             request.token = bearer_token(value).map(str::to_owned);
         } else if is("connection") {

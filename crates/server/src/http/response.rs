@@ -108,6 +108,13 @@ impl Response {
         response
     }
 
+    /// The error for a condition that does not hold (`If-Match`, `If-Unmodified-Since`).
+    pub(crate) fn precondition_failed() -> Self {
+        let message = "the resource has other bytes than the request's condition names; request it \
+                       without the condition";
+        Self::error(412, "precondition-failed", message)
+    }
+
     /// Done, and there is nothing more to say.
     pub(crate) fn no_content() -> Self {
         let head = Head::new(204).field("Cache-Control", "no-store");
@@ -246,6 +253,7 @@ fn reason(status: u16) -> &'static str {
         405 => "Method Not Allowed",
         408 => "Request Timeout",
         410 => "Gone",
+        412 => "Precondition Failed",
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
         429 => "Too Many Requests",

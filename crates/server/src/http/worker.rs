@@ -292,13 +292,15 @@ impl Worker {
 
     fn send_body(&mut self, id: ConnectionId, mut exchange: Exchange, media: MediaBody) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let MediaBody { head, body, range, session } = media;
+        let MediaBody { head, body, range, ends, session } = media;
         exchange.status = head.status();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let under_way = Arc::clone(&self.shared.http.under_way);
         let spans = Arc::clone(&session.presentation.spans);
         let number = connection.next_number;
-        let transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, under_way);
+        let mut transfer =
+            Transfer::new(session.id, spans, head_bytes, body, range, number, under_way);
+        transfer.end_windows_at(ends);
         connection.state = ConnectionState::SendingBody(exchange, Box::new(transfer));
         connection.progress_at = Instant::now();
         self.pump(id);

@@ -11,6 +11,7 @@
 
 mod client;
 mod commands;
+mod conditional;
 mod dash;
 mod faults;
 mod fixture;
