@@ -323,7 +323,12 @@ fn of_session(
     match *route {
         Route::Playlist { track, .. } => {
             let query = format!("?s={}", session.token);
-            Ok(packaging.media_playlist(track, &query).map_or_else(not_found, playlist).into())
+            let text = packaging.media_playlist(track, &query).ok_or_else(not_found)?;
+            let mut response = Response::new(200, PLAYLIST, text);
+            // A cache asks each time, so that the player of an ended session learns of its end.
+            response.head = response.head.field("Cache-Control", "private, no-cache");
+            response.etag = Some(session.title.etag(&format!("p{track}{tag}")));
+            Ok(response.into())
         }
         Route::Init { track, .. } | Route::DashInit { track, .. } => {
             let dash = matches!(route, Route::DashInit { .. });
@@ -439,7 +444,7 @@ fn title_list(shared: &Shared) -> Response {
 }
 
 fn playlist(text: String) -> Response {
-    uncached(Response::new(200, "application/vnd.apple.mpegurl", text))
+    uncached(Response::new(200, PLAYLIST, text))
 }
 
 /// A response that names a session must not be given to another player.
@@ -490,6 +495,7 @@ fn not_found() -> Response {
     Response::error(404, "not-found", "there is nothing here; /titles lists what can be played")
 }
 
+const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 /// After this long, players behind the same address have begun to play.
 const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
 const BUSY_RETRY: Duration = Duration::from_secs(2);

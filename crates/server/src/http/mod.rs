@@ -12,6 +12,7 @@
 
 mod answer;
 mod authorize;
+mod coding;
 mod conditions;
 mod connection;
 mod error_response;

@@ -4,6 +4,7 @@
 //! only compared with names in the catalogue. No part of it reaches a file system, so `..` and
 //! `%2f` are names like any other (of no title).
 
+use super::coding::AcceptEncoding;
 use super::conditions::Conditions;
 use super::range::RangeField;
 use percent_encoding::percent_decode_str;
@@ -44,6 +45,7 @@ pub(crate) struct HttpRequest {
     pub(crate) target: String,
     pub(crate) range: Option<RangeField>,
     pub(crate) conditions: Conditions,
+    pub(crate) accept_encoding: AcceptEncoding,
     /// The token of an `Authorization: Bearer` field, or of the query.
     pub(crate) token: Option<String>,
     pub(crate) keep_alive: bool,
@@ -115,6 +117,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         target: without_token(target),
         range: None,
         conditions: Conditions::default(),
+        accept_encoding: AcceptEncoding::default(),
         token: None,
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.
@@ -128,6 +131,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.range = RangeField::parse(value);
         } else if request.conditions.take(field.name, value) {
             continue;
+        } else if is("accept-encoding") {
+            request.accept_encoding.take(value);
         } else if is("authorization") {
             request.token = bearer_token(value).map(str::to_owned);
         } else if is("connection") {

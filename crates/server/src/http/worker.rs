@@ -25,6 +25,7 @@ pub(crate) use start::PreparedWorker;
 
 use super::answer::{self, Decision, MediaBody};
 use super::authorize;
+use super::coding::negotiated;
 use super::connection::{Connection, ConnectionState, Exchange, PendingAnswer};
 use super::error_response;
 use super::request::{HttpRequest, MAX_HEAD, Method, Parsed, parse};
@@ -225,7 +226,9 @@ impl Worker {
     ) {
         let caller = Caller { worker: self.number, connection: id };
         let task = match answer::answer(&self.shared, &request, opened) {
-            Decision::Respond(response) => return self.send_response(id, exchange, response),
+            Decision::Respond(response) => {
+                return self.send_response(id, exchange, negotiated(&request, response));
+            }
             Decision::SendBody(media) => return self.send_body(id, exchange, media),
             Decision::Admit(play, manifest) => {
                 let Some(connection) = self.connections.get(&id) else { return };

@@ -10,6 +10,7 @@
 )]
 
 mod client;
+mod coding;
 mod commands;
 mod conditional;
 mod dash;
