@@ -5,6 +5,7 @@
 //! from the start.
 
 use super::conditions::Validators;
+use super::preflight;
 use super::ranged::{modified, ranged, with_validators};
 use super::request::{HttpRequest, Method};
 use super::response::{Head, Response};
@@ -79,15 +80,14 @@ fn decide(
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
     if request.method == Method::Options {
-        return Ok(Response::options().into());
+        return Ok(preflight::response(&request.path).into());
     }
     let route = Route::of(&request.path).ok_or_else(not_found)?;
     // Sessions are only ended, by DELETE or by the beacon of a closing page (POST); all else is
     // only read.
     let ends = matches!(request.method, Method::Delete | Method::Post);
     if ends != matches!(route, Route::Session { .. }) {
-        let allowed = if ends { "GET, HEAD, OPTIONS" } else { "DELETE, POST, OPTIONS" };
-        return Ok(Response::method_not_allowed(allowed).into());
+        return Ok(Response::method_not_allowed(preflight::allowed(&route)).into());
     }
     let response = match route {
         Route::Session { title } => return Ok(end_session(shared, request, &title)),

@@ -17,6 +17,7 @@ mod conditions;
 mod connection;
 mod error_response;
 mod multipart;
+mod preflight;
 mod range;
 mod ranged;
 mod request;

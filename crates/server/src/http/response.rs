@@ -165,16 +165,6 @@ impl Response {
         response
     }
 
-    /// The response to OPTIONS, which browsers send before a request of another origin (CORS).
-    pub(crate) fn options() -> Self {
-        let head = Head::new(204)
-            .field("Allow", METHODS)
-            .field("Access-Control-Allow-Methods", METHODS)
-            .field("Access-Control-Allow-Headers", "Authorization, Range, If-Range, If-None-Match")
-            .field("Access-Control-Max-Age", 86_400);
-        Self::only_head(head, 0)
-    }
-
     /// A temporary redirect.
     pub(crate) fn redirect(location: &str) -> Self {
         let head = Head::new(307).field("Location", location).field("Cache-Control", "no-store");
@@ -183,7 +173,7 @@ impl Response {
 }
 
 /// All methods of this server.
-const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST";
+pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST";
 
 /// A refusal in a sentence: why, and what to do.
 fn refusal_message(refusal: &Refusal) -> String {

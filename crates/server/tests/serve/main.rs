@@ -25,6 +25,7 @@ mod lifecycle;
 mod memory;
 mod monitoring;
 mod playing;
+mod preflight;
 mod ranges;
 mod refusals;
 mod renditions;
