@@ -4,6 +4,7 @@
 //! Owns no connection and sends nothing. A request that had to wait for the opener is decided again
 //! from the start.
 
+use super::cmsd::Cmsd;
 use super::conditions::Validators;
 use super::preflight;
 use super::ranged::{modified, ranged, with_validators};
@@ -286,7 +287,8 @@ fn progressive(
         }
         let etag = session.title.etag(&file_tag(&tracks));
         let kind = content_type(&session.title, &tracks);
-        return ranged(request, body, session, &etag, kind);
+        let cmsd = Cmsd::of_file(&session, &tracks);
+        return ranged(request, body, session, &etag, kind).map(|sent| cmsd.added_to(sent));
     }
     let title = open_title(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
@@ -342,13 +344,17 @@ fn of_session(
             let body = [Slice::Generated { bytes, range }].into_iter().collect();
             let etag = session.title.etag(&format!("{kind}{track}{tag}"));
             let kind = content_type(&session.title, &[track]);
-            ranged(request, Arc::new(body), session, &etag, kind)
+            let cmsd = Cmsd::of_init(&session, if dash { "d" } else { "h" });
+            let sent = ranged(request, Arc::new(body), session, &etag, kind);
+            sent.map(|sent| cmsd.added_to(sent))
         }
         Route::Segment { track, number, .. } => {
             let body = packaging.segment(track, number).ok_or_else(not_found)?;
             let etag = session.title.etag(&format!("s{track}-{number}{tag}"));
             let kind = content_type(&session.title, &[track]);
-            ranged(request, Arc::new(body), session, &etag, kind)
+            let cmsd = Cmsd::of_segment(&session, track, number);
+            let sent = ranged(request, Arc::new(body), session, &etag, kind);
+            sent.map(|sent| cmsd.added_to(sent))
         }
         _ => Ok(not_found().into()),
     }

@@ -207,8 +207,15 @@ impl Worker {
                     return self.send_response(id, exchange, denied);
                 }
                 let token = request.query("s").map(|token| self.shared.sessions.find(token));
-                if let Some(TokenLookup::Live(session)) = token {
-                    self.note_session(id, &session);
+                let session = match token {
+                    Some(TokenLookup::Live(session)) => Some(session),
+                    _ => None,
+                };
+                if let Some(session) = &session {
+                    self.note_session(id, session);
+                }
+                if let Some(report) = &request.cmcd {
+                    self.shared.reports.note(report, session.as_deref());
                 }
                 self.answer(id, exchange, request, None);
             }
@@ -493,6 +500,9 @@ impl Worker {
                 "bytes": exchange.bytes,
                 "seconds": exchange.started.elapsed().as_secs_f64(),
             });
+            if let Some(report) = &exchange.cmcd {
+                line["cmcd"] = json!(report);
+            }
             if let Some(why) = aborted {
                 line["aborted"] = why.into();
             }

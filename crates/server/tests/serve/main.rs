@@ -10,6 +10,7 @@
 )]
 
 mod client;
+mod cmcd;
 mod coding;
 mod commands;
 mod conditional;
