@@ -173,7 +173,7 @@ mod tests {
             (&[("If-None-Match", "\"a\""), ("If-None-Match", ETAG)], NotModified),
             (&[("If-None-Match", "\"old\"")], Proceed),
             (&[("If-None-Match", "\"*\"")], Proceed),
-            (&[("If-None-Match", "\"no,\"now\"")], Proceed),
+            (&[("If-None-Match", "\"no,now\"")], Proceed),
             (&[("If-Modified-Since", BEFORE)], Proceed),
             (&[("If-Modified-Since", MODIFIED)], NotModified),
             (&[("If-Modified-Since", AFTER)], NotModified),
