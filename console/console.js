@@ -214,8 +214,12 @@ function showSessions(list) {
   const seconds = (time) => time === null ? "" : `${time.toFixed(2)} s`;
   const rows = list.sessions.slice(0, SHOWN_SESSIONS).map((s) => row([
     s.session, s.title, s.store, clock(s.age), bytes(s.buffered), seconds(s.observed_slack), s.deadline_misses,
+    // What the player reports of itself, if it does.
+    seconds(s.cmcd?.buffer ?? null), s.cmcd?.starvations ?? "",
   ], "td"));
-  const head = row(["Session", "Title", "Store", "Age", "In memory", "Least slack", "Deadline misses"], "th");
+  const head = row([
+    "Session", "Title", "Store", "Age", "In memory", "Least slack", "Deadline misses", "Player's buffer", "Ran empty",
+  ], "th");
   byId("sessions").replaceChildren(...rows.length ? [head, ...rows] : []);
   const more = list.total - rows.length;
   if (more > 0) byId("sessions").append(row([`and ${more} more`], "td"));

@@ -33,6 +33,7 @@ mod metrics;
 mod mount;
 mod opener;
 mod playback_params;
+mod player_reports;
 mod presentation;
 mod read_size;
 mod recalibration;

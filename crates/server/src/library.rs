@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::{Content, Permit, Store, StoreError, TitleId, TitleRecord};
+use units::show::http_date;
 use units::{ByteCount, Hinted};
 
 /// A store being served.
@@ -68,6 +69,10 @@ pub(crate) struct OpenTitle {
     pub(crate) key: TitleKey,
     pub(crate) id: TitleId,
     pub(crate) whole: Arc<Presentation>,
+    /// When it was ingested; `None` if the clock was not set then.
+    pub(crate) created: Option<SystemTime>,
+    /// The moment of its ingest as HTTP writes it; empty where it is not known.
+    pub(crate) created_date: String,
     // Part of its entity tags; the same after a restart of the server.
     tag: String,
     presentations: Mutex<VecDeque<(PlaybackParams, PresentationResult)>>,
@@ -220,9 +225,13 @@ impl Library {
         let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));
         let segmented = whole.layouts(DeliveryFormat::Segmented).first();
         let (number, record) = &found[0];
+        let seconds = Duration::from_secs(record.created);
+        let created = UNIX_EPOCH.checked_add(seconds).filter(|_| !seconds.is_zero());
         let open = Arc::new(OpenTitle {
             key,
             id: record.id,
+            created,
+            created_date: created.map(http_date).unwrap_or_default(),
             tag: format!("{:x}-{:x}", (*number as u64) << TAG_BITS | record.id.0, record.created),
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,

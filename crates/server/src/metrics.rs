@@ -32,6 +32,12 @@ pub(crate) fn text(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
         Unit::Seconds,
         shared.slack.clone(),
     );
+    registry.register_with_unit(
+        "cmcd_buffer",
+        "Media in players' buffers, at each request that reports it by CMCD",
+        Unit::Seconds,
+        shared.reports.buffer.clone(),
+    );
     registry.register_collector(Box::new(Scrape(Arc::clone(shared))));
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -48,6 +54,7 @@ impl Collector for Scrape {
         self.memory(&mut out)?;
         self.disks(&mut out)?;
         self.http(&mut out)?;
+        self.reports(&mut out)?;
         self.rtsp(&mut out)?;
         self.tls(&mut out)
     }
@@ -195,6 +202,18 @@ impl Scrape {
         let aborted = http.aborted.load(Ordering::Relaxed);
         let help = "Responses ended early because their bytes could not be read";
         out.counter("http_aborted", help, aborted)
+    }
+
+    fn reports(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let reports = &self.0.reports;
+        let requests = reports.requests.load(Ordering::Relaxed);
+        out.counter("cmcd_requests", "Requests with a player's report (CMCD)", requests)?;
+        let starvations = reports.starvations.load(Ordering::Relaxed);
+        let help = "Requests of sessions that report an empty buffer at the player";
+        out.counter("cmcd_starvations", help, starvations)?;
+        let ignored = reports.ignored.load(Ordering::Relaxed);
+        let help = "Values of players' reports that are not valid and were ignored";
+        out.counter("cmcd_ignored", help, ignored)
     }
 
     fn rtsp(&self, out: &mut Out<'_, '_>) -> fmt::Result {

@@ -8,6 +8,7 @@ use crate::clients::ClientAddress;
 use crate::engine::SessionId;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
+use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -60,6 +61,8 @@ pub(crate) struct PlayerSession {
     pub(crate) wait: Duration,
     /// Whether media has been delivered.
     pub(crate) started: AtomicBool,
+    /// What its player reports of itself.
+    pub(crate) reported: SessionReports,
 }
 
 impl PlayerSession {

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
 use crate::log::Log;
+use crate::player_reports::ReportCounters;
 use crate::rtsp::RtspCounters;
 use crate::sessions::SessionTable;
 use crate::tls::ServerTls;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     pub(crate) http: HttpCounters,
     pub(crate) rtsp: RtspCounters,
+    pub(crate) reports: ReportCounters,
     /// Seconds from admission to the first media bytes.
     pub(crate) startup: Histogram,
     /// Per ended session, the least time in seconds by which its reads were early.
@@ -116,6 +118,7 @@ impl Shared {
             log,
             http: HttpCounters::default(),
             rtsp: RtspCounters::default(),
+            reports: ReportCounters::default(),
             // 10 ms to 20 s.
             startup: Histogram::new(exponential_buckets(0.01, 2.0, 12)),
             // 1 ms to half a minute.

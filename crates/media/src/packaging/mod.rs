@@ -184,6 +184,18 @@ impl Packaging {
         BitRate::of(ByteCount(track.ldus.data_len()), time.since_start())
     }
 
+    /// The peak bit rate of a track's segments as playlists state it; zero if there is no such
+    /// track.
+    pub fn peak_rate(&self, track: u16) -> BitRate {
+        BitRate(self.rates(track).peak)
+    }
+
+    /// The duration of a segment as playlists state it; `None` if there is no such segment.
+    pub fn segment_duration(&self, track: u16, number: u32) -> Option<Duration> {
+        let number = usize::try_from(number).ok()?;
+        self.track(track)?.segments.length(number).map(Duration::from_micros)
+    }
+
     /// The HLS multivariant playlist for these video tracks, with all audio tracks. Without a video
     /// track among them: for each of these audio tracks, or for all if there are none of these
     /// either. `query` (`?s=TOKEN`, or empty) is appended to each address; it must be valid in a

@@ -105,6 +105,12 @@ impl Segments {
         self.times.windows(2).map(|pair| micros(pair[1]) - micros(pair[0]))
     }
 
+    /// The length of one segment in microseconds; `None` if there is no such segment.
+    pub(super) fn length(&self, number: usize) -> Option<u64> {
+        let (start, end) = (self.times.get(number)?, self.times.get(number + 1)?);
+        Some(micros(*end) - micros(*start))
+    }
+
     /// The starts of all segments.
     pub(super) fn starts(&self) -> &[MediaTime] {
         &self.times[..self.count()]

@@ -229,6 +229,23 @@ fn a_servers_root_stands_for_all_its_titles() {
 }
 
 #[test]
+fn the_query_of_a_servers_root_opens_the_list_and_its_titles() {
+    let server = TestServer::open(|target, _| {
+        let open = target.contains("token=a.b") || target.contains("?s=");
+        let denied = || Reply::new(401, "", r#"{"error":"token-missing","message":"no token"}"#);
+        (!open).then(denied)
+    });
+    for path in ["?token=a.b", "/?token=a.b", "/titles?token=a.b"] {
+        let report = play(&options(&server, path, 2)).unwrap();
+        assert_eq!(report.totals.finished, 2, "{path}");
+        let url = server.url("/t/a%20b/master.m3u8?token=a.b");
+        assert_eq!(report.viewers[1].url, url, "{path}");
+    }
+    let refused = play(&options(&server, "/", 1)).unwrap_err().to_string();
+    assert!(refused.contains("401: no token"), "{refused}");
+}
+
+#[test]
 fn connections_closed_by_the_server_are_opened_again() {
     for closing in [Reply::saying_close as fn(Reply) -> Reply, Reply::just_close] {
         let server = TestServer::open(move |target, _| {

@@ -87,7 +87,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn new(status: u16, headers: &str, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(status: u16, headers: &str, body: impl Into<Vec<u8>>) -> Self {
         let (headers, body) = (headers.to_owned(), body.into());
         Self {
             status,

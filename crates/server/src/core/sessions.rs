@@ -7,6 +7,7 @@ use crate::engine::{
 };
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
+use crate::player_reports::SessionReports;
 use crate::sessions::PlayerSession;
 use crate::wire;
 use crossbeam_channel::Sender;
@@ -110,6 +111,7 @@ impl Core {
                     admitted: Instant::now(),
                     wait,
                     started: AtomicBool::new(false),
+                    reported: SessionReports::default(),
                 });
                 self.unplayed.add(client);
                 self.shared.sessions.insert(Arc::clone(&session));
@@ -244,6 +246,7 @@ impl Core {
             },
             deadlines_met: summary.deadlines_met,
             deadline_misses: summary.deadline_misses,
+            cmcd: player.reported.shown(),
         })
     }
 }

@@ -4,6 +4,10 @@
 //! Owns no connection and sends nothing. A request that had to wait for the opener is decided again
 //! from the start.
 
+use super::cmsd::Cmsd;
+use super::conditions::Validators;
+use super::preflight;
+use super::ranged::{modified, ranged, with_validators};
 use super::request::{HttpRequest, Method};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
@@ -23,7 +27,7 @@ use serde_json::json;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How to answer a request.
 pub(crate) enum Decision {
@@ -56,6 +60,8 @@ pub(crate) struct MediaBody {
     pub(crate) head: Head,
     pub(crate) body: Arc<Body>,
     pub(crate) range: Range<u64>,
+    /// Where the body's parts end, if it has several.
+    pub(crate) ends: Vec<u64>,
     pub(crate) session: Arc<PlayerSession>,
 }
 
@@ -75,15 +81,14 @@ fn decide(
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
     if request.method == Method::Options {
-        return Ok(Response::options().into());
+        return Ok(preflight::response(&request.path).into());
     }
     let route = Route::of(&request.path).ok_or_else(not_found)?;
     // Sessions are only ended, by DELETE or by the beacon of a closing page (POST); all else is
     // only read.
     let ends = matches!(request.method, Method::Delete | Method::Post);
     if ends != matches!(route, Route::Session { .. }) {
-        let allowed = if ends { "GET, HEAD, OPTIONS" } else { "DELETE, POST, OPTIONS" };
-        return Ok(Response::method_not_allowed(allowed).into());
+        return Ok(Response::method_not_allowed(preflight::allowed(&route)).into());
     }
     let response = match route {
         Route::Session { title } => return Ok(end_session(shared, request, &title)),
@@ -282,7 +287,8 @@ fn progressive(
         }
         let etag = session.title.etag(&file_tag(&tracks));
         let kind = content_type(&session.title, &tracks);
-        return ranged(request, body, session, &etag, kind);
+        let cmsd = Cmsd::of_file(&session, &tracks);
+        return ranged(request, body, session, &etag, kind).map(|sent| cmsd.added_to(sent));
     }
     let title = open_title(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
@@ -295,11 +301,11 @@ fn progressive(
         let Some(body) = title.cached_file(&tracks) else {
             return Ok(Decision::BuildFile(title, tracks));
         };
-        let etag = title.etag(&file_tag(&tracks));
-        let head = Head::new(200)
+        let etag = &*title.etag(&file_tag(&tracks));
+        let present = Validators { etag, modified: modified(&title, SystemTime::now()) };
+        let head = with_validators(Head::new(200), present, &title)
             .field("Content-Type", content_type(&title, &tracks))
-            .field("Accept-Ranges", "bytes")
-            .field("ETag", etag);
+            .field("Accept-Ranges", "bytes");
         return Ok(Response::only_head(head, body.len()).into());
     }
     let max_wait = max_wait(shared, request)?;
@@ -319,7 +325,12 @@ fn of_session(
     match *route {
         Route::Playlist { track, .. } => {
             let query = format!("?s={}", session.token);
-            Ok(packaging.media_playlist(track, &query).map_or_else(not_found, playlist).into())
+            let text = packaging.media_playlist(track, &query).ok_or_else(not_found)?;
+            let mut response = Response::new(200, PLAYLIST, text);
+            // A cache asks each time, so that the player of an ended session learns of its end.
+            response.head = response.head.field("Cache-Control", "private, no-cache");
+            response.etag = Some(session.title.etag(&format!("p{track}{tag}")));
+            Ok(response.into())
         }
         Route::Init { track, .. } | Route::DashInit { track, .. } => {
             let dash = matches!(route, Route::DashInit { .. });
@@ -333,67 +344,20 @@ fn of_session(
             let body = [Slice::Generated { bytes, range }].into_iter().collect();
             let etag = session.title.etag(&format!("{kind}{track}{tag}"));
             let kind = content_type(&session.title, &[track]);
-            ranged(request, Arc::new(body), session, &etag, kind)
+            let cmsd = Cmsd::of_init(&session, if dash { "d" } else { "h" });
+            let sent = ranged(request, Arc::new(body), session, &etag, kind);
+            sent.map(|sent| cmsd.added_to(sent))
         }
         Route::Segment { track, number, .. } => {
             let body = packaging.segment(track, number).ok_or_else(not_found)?;
             let etag = session.title.etag(&format!("s{track}-{number}{tag}"));
             let kind = content_type(&session.title, &[track]);
-            ranged(request, Arc::new(body), session, &etag, kind)
+            let cmsd = Cmsd::of_segment(&session, track, number);
+            let sent = ranged(request, Arc::new(body), session, &etag, kind);
+            sent.map(|sent| cmsd.added_to(sent))
         }
         _ => Ok(not_found().into()),
     }
-}
-
-/// A body or the requested range of it (RFC 9110: 200, 206, 304 or 416).
-fn ranged(
-    request: &HttpRequest,
-    body: Arc<Body>,
-    session: Arc<PlayerSession>,
-    etag: &str,
-    kind: &str,
-) -> Result<Decision, Decision> {
-    let length = body.len();
-    // Evaluated before the range, as RFC 9110, 13.2.2 requires.
-    if request.if_none_match.as_deref().is_some_and(|tags| matches(tags, etag)) {
-        let head = Head::new(304).field("ETag", etag);
-        return Ok(Response { head, body: Vec::new(), length: 0 }.into());
-    }
-    // If the body has changed, all of it is sent: the client's parts are of another one. Weak tags
-    // never match here, because parts must be equal byte by byte.
-    let fresh = request.if_range.as_deref().is_none_or(|tag| tag == etag);
-    let requested = match request.range.filter(|_| fresh).map(|range| range.of(length)) {
-        None => None,
-        Some(Some(range)) => Some(range),
-        Some(None) => {
-            let message = format!("the body has {length} bytes; request a range within them");
-            let mut response = Response::error(416, "range-not-satisfiable", &message);
-            response.head = response.head.field("Content-Range", format_args!("bytes */{length}"));
-            return Ok(response.into());
-        }
-    };
-    let mut head = Head::new(if requested.is_some() { 206 } else { 200 })
-        .field("Content-Type", kind)
-        .field("Accept-Ranges", "bytes")
-        .field("ETag", etag)
-        // The URL holds the token of one session.
-        .field("Cache-Control", "private, max-age=3600");
-    if let Some(range) = &requested {
-        let last = range.end - 1;
-        head = head.field("Content-Range", format_args!("bytes {}-{last}/{length}", range.start));
-    }
-    let range = requested.unwrap_or(0..length);
-    if request.method == Method::Head {
-        return Ok(Response::only_head(head, range.end - range.start).into());
-    }
-    Ok(Decision::SendBody(MediaBody { head, body, range, session }))
-}
-
-/// Whether a list of entity tags has this one, or is `*`.
-fn matches(tags: &str, etag: &str) -> bool {
-    let mut tags = tags.split(',').map(str::trim);
-    // `If-None-Match` compares weakly (RFC 9110, 13.1.2).
-    tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
 /// Part of the entity tag of the file of these tracks.
@@ -486,7 +450,7 @@ fn title_list(shared: &Shared) -> Response {
 }
 
 fn playlist(text: String) -> Response {
-    uncached(Response::new(200, "application/vnd.apple.mpegurl", text))
+    uncached(Response::new(200, PLAYLIST, text))
 }
 
 /// A response that names a session must not be given to another player.
@@ -537,6 +501,7 @@ fn not_found() -> Response {
     Response::error(404, "not-found", "there is nothing here; /titles lists what can be played")
 }
 
+const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 /// After this long, players behind the same address have begun to play.
 const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
 const BUSY_RETRY: Duration = Duration::from_secs(2);

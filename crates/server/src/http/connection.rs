@@ -2,6 +2,7 @@
 //!
 //! State and bookkeeping only; `worker.rs` moves the bytes.
 
+use super::cmcd::Cmcd;
 use super::request::{HttpRequest, Method};
 use super::transfer::Transfer;
 use crate::messages::Manifest;
@@ -80,6 +81,8 @@ pub(super) struct Exchange {
     pub(super) keep_alive: bool,
     /// Bytes sent so far, head included.
     pub(super) bytes: u64,
+    /// What the player reported with the request.
+    pub(super) cmcd: Option<Box<Cmcd>>,
 }
 
 impl Exchange {
@@ -87,6 +90,7 @@ impl Exchange {
         Self {
             method: request.method,
             target: request.target.clone(),
+            cmcd: request.cmcd.clone(),
             keep_alive: request.keep_alive,
             ..Self::unparsed()
         }
@@ -102,6 +106,7 @@ impl Exchange {
             status: 0,
             keep_alive: false,
             bytes: 0,
+            cmcd: None,
         }
     }
 }

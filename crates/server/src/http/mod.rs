@@ -12,9 +12,16 @@
 
 mod answer;
 mod authorize;
+mod cmcd;
+mod cmsd;
+mod coding;
+mod conditions;
 mod connection;
 mod error_response;
+mod multipart;
+mod preflight;
 mod range;
+mod ranged;
 mod request;
 mod response;
 mod routes;
@@ -22,6 +29,7 @@ mod transfer;
 mod worker;
 
 pub(crate) use answer::{not_admitted, open_failed};
+pub(crate) use cmcd::Cmcd;
 pub(crate) use error_response::of as request_failed;
 pub(crate) use request::{bearer_token, without_token};
 pub(crate) use response::Response;

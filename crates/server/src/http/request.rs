@@ -4,7 +4,10 @@
 //! only compared with names in the catalogue. No part of it reaches a file system, so `..` and
 //! `%2f` are names like any other (of no title).
 
-use super::range::ByteRange;
+use super::cmcd::{self, Cmcd};
+use super::coding::AcceptEncoding;
+use super::conditions::Conditions;
+use super::range::RangeField;
 use percent_encoding::percent_decode_str;
 
 /// A method that the server answers.
@@ -32,7 +35,7 @@ impl Method {
 }
 
 /// A parsed request head.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HttpRequest {
     pub(crate) method: Method,
     /// The names of the path, decoded; `/` is one empty name.
@@ -41,9 +44,11 @@ pub(crate) struct HttpRequest {
     pub(crate) query: Vec<(String, String)>,
     /// The target as received, without the value of a token, for the log.
     pub(crate) target: String,
-    pub(crate) range: Option<ByteRange>,
-    pub(crate) if_range: Option<String>,
-    pub(crate) if_none_match: Option<String>,
+    pub(crate) range: Option<RangeField>,
+    pub(crate) conditions: Conditions,
+    pub(crate) accept_encoding: AcceptEncoding,
+    /// What the player reports of itself.
+    pub(crate) cmcd: Option<Box<Cmcd>>,
     /// The token of an `Authorization: Bearer` field, or of the query.
     pub(crate) token: Option<String>,
     pub(crate) keep_alive: bool,
@@ -68,7 +73,7 @@ pub(crate) struct HeadError {
 }
 
 /// The result of parsing the bytes received so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Parsed {
     /// The head is not complete.
     Partial,
@@ -114,8 +119,9 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         query: Vec::new(),
         target: without_token(target),
         range: None,
-        if_range: None,
-        if_none_match: None,
+        conditions: Conditions::default(),
+        accept_encoding: AcceptEncoding::default(),
+        cmcd: None,
         token: None,
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.
@@ -123,14 +129,19 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
     };
     let mut hosts = 0;
     for field in head.headers.iter() {
+        if cmcd::is_field(field.name) {
+            let text = std::str::from_utf8(field.value).ok();
+            request.cmcd.get_or_insert_default().take(text);
+            continue;
+        }
         let value = std::str::from_utf8(field.value).map_err(|_| MALFORMED)?.trim();
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         if is("range") {
-            request.range = ByteRange::parse(value);
-        } else if is("if-range") {
-            request.if_range = Some(value.to_owned());
-        } else if is("if-none-match") {
-            request.if_none_match = Some(value.to_owned());
+            request.range = RangeField::parse(value);
+        } else if request.conditions.take(field.name, value) {
+            continue;
+        } else if is("accept-encoding") {
+            request.accept_encoding.take(value);
         } else if is("authorization") {
             request.token = bearer_token(value).map(str::to_owned);
         } else if is("connection") {
@@ -186,6 +197,10 @@ fn take_target(target: &str, request: &mut HttpRequest) -> Result<(), HeadError>
     request.path = path.split('/').map(decode).collect::<Option<_>>().ok_or(ESCAPE)?;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if name == cmcd::PARAMETER {
+            request.cmcd.get_or_insert_default().take(decode(value).as_deref());
+            continue;
+        }
         request.query.push((decode(name).ok_or(ESCAPE)?, decode(value).ok_or(ESCAPE)?));
     }
     Ok(())

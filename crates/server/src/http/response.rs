@@ -38,10 +38,15 @@ impl Head {
         fields.filter(|(field, _)| *field == name).map(|(_, value)| value).next_back()
     }
 
-    /// Adds a field. `value` holds no line break.
+    /// The head with another field. `value` holds no line break.
     pub(crate) fn field(mut self, name: &str, value: impl std::fmt::Display) -> Self {
-        write!(self.text, "{name}: {value}\r\n").ok();
+        self.add(name, value);
         self
+    }
+
+    /// Adds a field. `value` holds no line break.
+    pub(crate) fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+        write!(self.text, "{name}: {value}\r\n").ok();
     }
 
     /// The head's bytes, with the body's length and whether the connection is kept alive.
@@ -60,6 +65,9 @@ impl Head {
 pub(crate) struct Response {
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
+    /// A strong entity tag of the body, which becomes a field when the coding is known
+    /// ([`super::coding::negotiated`]).
+    pub(crate) etag: Option<String>,
     /// The body's length, also where only the head is sent.
     pub(crate) length: u64,
 }
@@ -69,12 +77,12 @@ impl Response {
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let head = Head::new(status).field("Content-Type", content_type);
-        Self { head, length: body.len() as u64, body }
+        Self { head, length: body.len() as u64, body, etag: None }
     }
 
     /// The response to a HEAD request: the head of a body of `length`.
     pub(crate) fn only_head(head: Head, length: u64) -> Self {
-        Self { head, body: Vec::new(), length }
+        Self { head, body: Vec::new(), etag: None, length }
     }
 
     /// A JSON response that must not be cached.
@@ -108,10 +116,16 @@ impl Response {
         response
     }
 
+    /// The error for a condition that does not hold (`If-Match`, `If-Unmodified-Since`).
+    pub(crate) fn precondition_failed() -> Self {
+        let message = "the resource has other bytes than the request's condition names; request it \
+                       without the condition";
+        Self::error(412, "precondition-failed", message)
+    }
+
     /// Done, and there is nothing more to say.
     pub(crate) fn no_content() -> Self {
-        let head = Head::new(204).field("Cache-Control", "no-store");
-        Self { head, body: Vec::new(), length: 0 }
+        Self::only_head(Head::new(204).field("Cache-Control", "no-store"), 0)
     }
 
     /// A refusal by admission control: why, which resource is short, and when to try again.
@@ -151,25 +165,15 @@ impl Response {
         response
     }
 
-    /// The response to OPTIONS, which browsers send before a request of another origin (CORS).
-    pub(crate) fn options() -> Self {
-        let head = Head::new(204)
-            .field("Allow", METHODS)
-            .field("Access-Control-Allow-Methods", METHODS)
-            .field("Access-Control-Allow-Headers", "Authorization, Range, If-Range, If-None-Match")
-            .field("Access-Control-Max-Age", 86_400);
-        Self { head, body: Vec::new(), length: 0 }
-    }
-
     /// A temporary redirect.
     pub(crate) fn redirect(location: &str) -> Self {
         let head = Head::new(307).field("Location", location).field("Cache-Control", "no-store");
-        Self { head, body: Vec::new(), length: 0 }
+        Self::only_head(head, 0)
     }
 }
 
 /// All methods of this server.
-const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST";
+pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST";
 
 /// A refusal in a sentence: why, and what to do.
 fn refusal_message(refusal: &Refusal) -> String {
@@ -246,6 +250,7 @@ fn reason(status: u16) -> &'static str {
         405 => "Method Not Allowed",
         408 => "Request Timeout",
         410 => "Gone",
+        412 => "Precondition Failed",
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
         429 => "Too Many Requests",

@@ -35,6 +35,8 @@ pub(crate) struct Transfer {
     body: Arc<Body>,
     // The part of the body that is not in a window yet.
     rest: Range<u64>,
+    // Places in the body, ascending, at which windows end.
+    ends: Vec<u64>,
     windows: VecDeque<Window>,
     // Given to the socket and not yet taken, oldest first.
     sending: VecDeque<Sending>,
@@ -102,12 +104,18 @@ impl Transfer {
             head: Some(head),
             body,
             rest: range,
+            ends: Vec::new(),
             windows: VecDeque::new(),
             sending: VecDeque::new(),
             next_number: first_number,
             stopped: false,
             _under_way: under_way,
         }
+    }
+
+    /// Ends a window at each of these places: what follows one is at another position of its track.
+    pub(crate) fn end_windows_at(&mut self, ends: Vec<u64>) {
+        self.ends = ends;
     }
 
     /// Whether a part of the response has been given to the socket.
@@ -183,7 +191,9 @@ impl Transfer {
     /// The next window of the body's rest, limited in bytes and in stored parts.
     fn cut(&self) -> Body {
         let start = self.rest.start;
-        let cut = self.body.range(start..self.rest.end.min(start + WINDOW_BYTES));
+        let part_end = self.ends.iter().copied().find(|end| *end > start).unwrap_or(u64::MAX);
+        let end = self.rest.end.min(part_end).min(start + WINDOW_BYTES);
+        let cut = self.body.range(start..end);
         let stored = cut.slices().iter().filter(|slice| part(slice).is_some()).count();
         if stored <= WINDOW_PARTS {
             return cut;

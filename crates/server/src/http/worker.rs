@@ -25,6 +25,7 @@ pub(crate) use start::PreparedWorker;
 
 use super::answer::{self, Decision, MediaBody};
 use super::authorize;
+use super::coding::negotiated;
 use super::connection::{Connection, ConnectionState, Exchange, PendingAnswer};
 use super::error_response;
 use super::request::{HttpRequest, MAX_HEAD, Method, Parsed, parse};
@@ -208,8 +209,15 @@ impl Worker {
                     return self.send_response(id, exchange, denied);
                 }
                 let token = request.query("s").map(|token| self.shared.sessions.find(token));
-                if let Some(TokenLookup::Live(session)) = token {
-                    self.note_session(id, &session);
+                let session = match token {
+                    Some(TokenLookup::Live(session)) => Some(session),
+                    _ => None,
+                };
+                if let Some(session) = &session {
+                    self.note_session(id, session);
+                }
+                if let Some(report) = &request.cmcd {
+                    self.shared.reports.note(report, session.as_deref());
                 }
                 self.answer(id, exchange, request, None);
             }
@@ -227,7 +235,9 @@ impl Worker {
     ) {
         let caller = Caller { worker: self.number, connection: id };
         let task = match answer::answer(&self.shared, &request, opened) {
-            Decision::Respond(response) => return self.send_response(id, exchange, response),
+            Decision::Respond(response) => {
+                return self.send_response(id, exchange, negotiated(&request, response));
+            }
             Decision::SendBody(media) => return self.send_body(id, exchange, media),
             Decision::Admit(play, manifest) => {
                 let Some(connection) = self.connections.get(&id) else { return };
@@ -294,13 +304,15 @@ impl Worker {
 
     fn send_body(&mut self, id: ConnectionId, mut exchange: Exchange, media: MediaBody) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let MediaBody { head, body, range, session } = media;
+        let MediaBody { head, body, range, ends, session } = media;
         exchange.status = head.status();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let under_way = Arc::clone(&self.shared.http.under_way);
         let spans = Arc::clone(&session.presentation.spans);
         let number = connection.next_number;
-        let transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, under_way);
+        let mut transfer =
+            Transfer::new(session.id, spans, head_bytes, body, range, number, under_way);
+        transfer.end_windows_at(ends);
         connection.state = ConnectionState::SendingBody(exchange, Box::new(transfer));
         connection.progress_at = Instant::now();
         self.pump(id);
@@ -490,6 +502,9 @@ impl Worker {
                 "bytes": exchange.bytes,
                 "seconds": exchange.started.elapsed().as_secs_f64(),
             });
+            if let Some(report) = &exchange.cmcd {
+                line["cmcd"] = json!(report);
+            }
             if let Some(why) = aborted {
                 line["aborted"] = why.into();
             }

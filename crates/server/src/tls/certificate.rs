@@ -46,7 +46,7 @@ struct ReadFiles {
 
 /// A certificate with its chain and key, and when it expires, in seconds since 1970.
 #[derive(Clone, Debug)]
-struct ServerCertificate {
+pub(super) struct ServerCertificate {
     key: Arc<CertifiedKey>,
     expiry: i64,
 }

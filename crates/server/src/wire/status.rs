@@ -231,6 +231,42 @@ pub struct SessionReport {
     pub deadlines_met: u64,
     /// The session's pieces not in memory by their deadline.
     pub deadline_misses: u64,
+    /// What its player reports of itself; `null` where it reports nothing.
+    #[serde(default)]
+    pub cmcd: Option<CmcdReport>,
+}
+
+/// What the player of a session reports of itself with its requests (CMCD, CTA-5004): the last of
+/// each value; `null` where it has not reported one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CmcdReport {
+    /// The player's name for the playback (`sid`).
+    pub sid: Option<String>,
+    /// The player's name for the content (`cid`).
+    pub cid: Option<String>,
+    /// Requests with a report.
+    pub requests: u64,
+    /// Requests which reported that the player's buffer had run empty (`bs`).
+    pub starvations: u64,
+    /// Seconds of media in the player's buffer (`bl`), of the picture if it names the track.
+    pub buffer: Option<f64>,
+    /// Seconds in which it needs what it requested (`dl`).
+    pub deadline: Option<f64>,
+    /// Bit rate of what it requested (`br`).
+    pub bit_rate: Option<u64>,
+    /// The highest bit rate that it may choose (`tb`).
+    pub top_bit_rate: Option<u64>,
+    /// Throughput that it measured, bits per second (`mtp`).
+    pub throughput: Option<u64>,
+    /// The speed at which it plays, 0 while it is paused (`pr`).
+    pub speed: Option<f64>,
+    /// Whether it needed its last request at once (`su`).
+    pub startup: bool,
+    /// Type of what it requested: `v` video, `a` audio, `av` both, `m` a playlist, `i` an
+    /// initialization segment (`ot`).
+    pub object: Option<String>,
+    /// Format of the stream: `h` HLS, `d` DASH (`sf`).
+    pub format: Option<String>,
 }
 
 /// The sessions of one title.

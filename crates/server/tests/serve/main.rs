@@ -11,7 +11,10 @@
 
 mod certificates;
 mod client;
+mod cmcd;
+mod coding;
 mod commands;
+mod conditional;
 mod dash;
 mod faults;
 mod fixture;
@@ -24,6 +27,7 @@ mod lifecycle;
 mod memory;
 mod monitoring;
 mod playing;
+mod preflight;
 mod ranges;
 mod refusals;
 mod renditions;

@@ -4,7 +4,7 @@
 //! would be; it plays each title to its end and posts what became of it.
 
 use crate::films::{FILMS, Film, PICTURES, Verdict, take_in};
-use crate::program::TestDir;
+use crate::program::{Served, TestDir};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -29,6 +29,21 @@ fn chromium_plays_what_it_can_and_says_what_it_cannot() {
         }
     }
     assert_played(&dir, &rows);
+    assert_reported(&server);
+}
+
+/// Checks that the players have reported their buffers (CMCD), in words that the server knows.
+pub(crate) fn assert_reported(server: &Served) {
+    let metrics = String::from_utf8(server.get("/metrics")).expect("text");
+    let value = |name: &str| {
+        let mut lines = metrics.lines().filter_map(|line| line.split_once(' '));
+        let (_, value) =
+            lines.find(|(found, _)| *found == name).unwrap_or_else(|| panic!("{name}"));
+        value.parse::<f64>().expect("a number")
+    };
+    assert!(value("tenuto_cmcd_requests_total") > 0.0);
+    assert!(value("tenuto_cmcd_buffer_seconds_count") > 0.0);
+    assert_eq!(value("tenuto_cmcd_ignored_total"), 0.0);
 }
 
 /// What is played, and what the page says of it.
@@ -179,7 +194,8 @@ SCRIPTS
 // Each begins to play and returns what ends it. `on.error(what, fatal)`, `on.ready()`.
 const players = {
   hls(video, url, on) {
-    const hls = new Hls();
+    // Reports in the query, and in fields, for which the browser asks by a preflight.
+    const hls = new Hls({ cmcd: { useHeaders: url.length % 2 === 1 } });
     hls.on(Hls.Events.ERROR, (_, data) => on.error(data.details, data.fatal));
     hls.on(Hls.Events.MANIFEST_PARSED, on.ready);
     hls.loadSource(url);
@@ -189,7 +205,8 @@ const players = {
   dash(video, url, on) {
     const player = dashjs.MediaPlayer().create(), events = dashjs.MediaPlayer.events;
     const logLevel = dashjs.Debug.LOG_LEVEL_WARNING;
-    player.updateSettings({ debug: { logLevel, dispatchEvent: true } });
+    const cmcd = { enabled: true, mode: 'header' };
+    player.updateSettings({ debug: { logLevel, dispatchEvent: true }, streaming: { cmcd } });
     player.on(events.LOG, log => { if (log.level <= logLevel) on.error(log.message, false); });
     player.on(events.ERROR, event => on.error(event.error.message, true));
     player.on(events.CAN_PLAY, on.ready);
@@ -199,6 +216,7 @@ const players = {
   shaka(video, url, on) {
     shaka.log.setLevel(shaka.log.Level.WARNING);
     const player = new shaka.Player(), failed = error => on.error(`code ${error.code}`, true);
+    player.configure({ cmcd: { enabled: true, useHeaders: true } });
     player.addEventListener('error', event => failed(event.detail));
     player.attach(video).then(() => player.load(url)).then(on.ready, failed);
     return () => player.destroy();

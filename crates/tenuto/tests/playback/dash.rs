@@ -3,7 +3,7 @@
 //! FFmpeg's DASH reader ends when one track has ended, and leaves out what is left of the others:
 //! what it reads from its own DASH of the same source shows how much.
 
-use crate::chromium::{Row, assert_played};
+use crate::chromium::{Row, assert_played, assert_reported};
 use crate::films::{FILMS, Film, PICTURES};
 use crate::framemd5::{self, Frames};
 use crate::gstreamer;
@@ -127,6 +127,7 @@ fn dash_js_and_shaka_play_to_the_end_without_a_warning() {
         }
     }
     assert_played(&dir, &rows);
+    assert_reported(&server);
 }
 
 /// `tenuto play` counts the same play-out time from DASH as from HLS.

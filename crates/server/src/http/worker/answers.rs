@@ -2,6 +2,7 @@
 
 use super::Worker;
 use crate::http::answer;
+use crate::http::coding::negotiated;
 use crate::http::connection::{ConnectionState, PendingAnswer};
 use crate::http::response::Response;
 use crate::library::{OpenError, OpenTitle};
@@ -38,14 +39,14 @@ impl Worker {
             match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
                 ConnectionState::Waiting(
                     exchange,
-                    _,
+                    request,
                     PendingAnswer::Admission { title, manifest },
                 ) => {
                     if let Ok(session) = &result {
                         self.note_session(id, session);
                     }
                     let response = answer::admitted(&title, manifest, result);
-                    return self.send_response(id, exchange, response);
+                    return self.send_response(id, exchange, negotiated(&request, response));
                 }
                 state => connection.state = state,
             }
@@ -59,8 +60,9 @@ impl Worker {
     pub(super) fn listed(&mut self, id: ConnectionId, list: &wire::SessionList) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
-            ConnectionState::Waiting(exchange, _, PendingAnswer::SessionList) => {
-                self.send_response(id, exchange, Response::json(200, list));
+            ConnectionState::Waiting(exchange, request, PendingAnswer::SessionList) => {
+                let response = negotiated(&request, Response::json(200, list));
+                self.send_response(id, exchange, response);
             }
             state => connection.state = state,
         }
