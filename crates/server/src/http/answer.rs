@@ -106,6 +106,8 @@ fn decide(
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
         Route::Playlist { ref title, .. }
+        | Route::IframePlaylist { ref title, .. }
+        | Route::Iframe { ref title, .. }
         | Route::Init { ref title, .. }
         | Route::DashInit { ref title, .. }
         | Route::Segment { ref title, .. } => {
@@ -306,7 +308,7 @@ fn progressive(
     Ok(admit(title, presentation, name, Manifest::File, max_wait, None))
 }
 
-/// Answers a request for a session's playlist, initialization segment or media segment.
+/// Answers a request for a session's playlist, initialization segment, media segment or I-frame.
 fn of_session(
     request: &HttpRequest,
     route: &Route,
@@ -320,6 +322,10 @@ fn of_session(
         Route::Playlist { track, .. } => {
             let query = format!("?s={}", session.token);
             Ok(packaging.media_playlist(track, &query).map_or_else(not_found, playlist).into())
+        }
+        Route::IframePlaylist { track, .. } => {
+            let query = format!("?s={}", session.token);
+            Ok(packaging.iframe_playlist(track, &query).map_or_else(not_found, playlist).into())
         }
         Route::Init { track, .. } | Route::DashInit { track, .. } => {
             let dash = matches!(route, Route::DashInit { .. });
@@ -338,6 +344,12 @@ fn of_session(
         Route::Segment { track, number, .. } => {
             let body = packaging.segment(track, number).ok_or_else(not_found)?;
             let etag = session.title.etag(&format!("s{track}-{number}{tag}"));
+            let kind = content_type(&session.title, &[track]);
+            ranged(request, Arc::new(body), session, &etag, kind)
+        }
+        Route::Iframe { track, number, .. } => {
+            let body = packaging.iframe(track, number).ok_or_else(not_found)?;
+            let etag = session.title.etag(&format!("k{track}-{number}{tag}"));
             let kind = content_type(&session.title, &[track]);
             ranged(request, Arc::new(body), session, &etag, kind)
         }

@@ -29,3 +29,4 @@ mod renditions;
 mod rtsp;
 mod tokens;
 mod views;
+mod winding;
