@@ -218,7 +218,7 @@ impl Reader {
             json!({
                 "event": event,
                 "title_id": job.title.id.0,
-                "track": job.track,
+                "track": job.title.whole.packaging.stored_track(job.track),
                 "start": job.start,
                 "device_offset": job.offset,
                 "length": job.len,
@@ -257,7 +257,8 @@ fn outcome_of(error: &DeviceError) -> ReadOutcome {
 /// The first byte in the track of the first span whose checksum is wrong, if there is one. Bytes
 /// behind the track's end are padding and not verified.
 fn first_damage(job: &ReadJob, bytes: &[u8]) -> Option<u64> {
-    let track = &job.title.whole.packaging.index().tracks[usize::from(job.track)];
+    let packaging = &job.title.whole.packaging;
+    let track = &packaging.index().tracks[usize::from(packaging.stored_track(job.track))];
     let start = job.start;
     let length = track.data_len.saturating_sub(start).min(bytes.len() as u64);
     let span = usize::try_from(CHECKSUM_SPAN).expect("small");

@@ -4,7 +4,7 @@
 use crate::engine::{DiskNumber, Layout, TitleKey, TrackLayout};
 use media::Packaging;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 use units::{BitRate, ByteCount, align_up};
 
@@ -33,7 +33,7 @@ pub(crate) fn layouts(
     packaging: &Packaging,
     copies: &[CopyLocation],
     format: DeliveryFormat,
-) -> Vec<Arc<Layout>> {
+) -> Vec<Layout> {
     let numbers = (0u16..).take(packaging.index().tracks.len());
     let cut_track = |number: u16| {
         let of_copy = |copy: &CopyLocation| {
@@ -58,12 +58,13 @@ pub(crate) fn layouts(
             piece: *piece,
             lead: *lead,
             runs: runs.clone(),
+            key_frames_of: None,
             times: OnceLock::new(),
             stored: Vec::new(),
             due: due.clone(),
         });
         let (disk, duration) = (copy.disk, packaging.duration());
-        Arc::new(Layout { title, disk, duration, tracks: tracks.collect() })
+        Layout { title, disk, duration, tracks: tracks.collect() }
     };
     copies.iter().map(layout).collect()
 }

@@ -12,6 +12,15 @@
 //! bytes. [`engine_range`] maps the second to the first. Forwards, two groups share the piece in
 //! which one ends and the next begins. Backwards each group has its own copy of that piece, which
 //! is usually still in memory.
+//!
+//! Behind the tracks of the title stand the I-frames of its video tracks, in the same way: of each
+//! listed I-frame the pieces that it touches, due at the speed that is reserved for winding.
+//!
+//! ```text
+//!   stored pieces       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │
+//!   I-frames            ├i0           ├i1         ├i2
+//!   presented pieces    │ 0 │         │ 3 │       │ 5 │
+//! ```
 
 use crate::engine::{Layout, TitleKey, TrackLayout};
 use crate::layout::{CopyLocation, DeliveryFormat, SMALLEST_PIECE, floor_power, layouts};
@@ -31,7 +40,7 @@ pub(crate) struct Presentation {
     segmented: Vec<Arc<Layout>>,
     // One layout for each copy; empty for a part, because a file is always the whole title.
     progressive: Vec<Arc<Layout>>,
-    // Per track; empty where the engine counts bytes as the store does.
+    // Per track of the layouts; empty where the engine counts bytes as the store does.
     pub(crate) spans: Arc<Spans>,
     // Part of entity tags: distinguishes its segments from other presentations'.
     pub(crate) tag: String,
@@ -54,12 +63,17 @@ impl Presentation {
         title: TitleKey,
         copies: &[CopyLocation],
     ) -> Self {
+        let mut segmented = layouts(title, &packaging, copies, DeliveryFormat::Segmented);
+        let progressive = layouts(title, &packaging, copies, DeliveryFormat::Progressive);
+        let mut spans = vec![Vec::new(); packaging.index().tracks.len()];
+        let iframes = iframe_tracks(&packaging, &segmented, &PlaybackParams::default());
+        append(&mut segmented, &mut spans, iframes);
         Self {
             offers: packaging.offers(),
             file_offers: packaging.file_offers(),
-            segmented: layouts(title, &packaging, copies, DeliveryFormat::Segmented),
-            progressive: layouts(title, &packaging, copies, DeliveryFormat::Progressive),
-            spans: Arc::default(),
+            segmented: segmented.into_iter().map(Arc::new).collect(),
+            progressive: progressive.into_iter().map(Arc::new).collect(),
+            spans: Arc::new(spans),
             tag: String::new(),
             packaging,
         }
@@ -80,29 +94,38 @@ impl Presentation {
                 file_offers: whole.file_offers.clone(),
                 segmented: faster(base),
                 progressive: faster(&whole.progressive),
-                spans: Arc::default(),
+                spans: Arc::clone(&whole.spans),
                 tag: String::new(),
             });
         }
         let packaging = Arc::new(whole.packaging.excerpt(&params.excerpt)?);
-        // Every copy gets the same pieces, so that a session can go on with another copy.
-        let (mut tracks, mut spans) = (Vec::new(), Vec::new());
-        let first = base.first().ok_or(ExcerptError::Empty)?;
-        for (number, stored) in (0u16..).zip(&first.tracks) {
-            let runs = packaging.runs_shown(number);
-            let spaces = base.iter().map(|copy| space(&copy.tracks[usize::from(number)]));
-            let space = spaces.min().unwrap_or(0);
-            let (track, of_track) = part_of(stored, &runs, params, space);
-            tracks.push(track);
-            spans.push(of_track);
+        if base.is_empty() {
+            return Err(ExcerptError::Empty);
         }
+        let stored = || (0u16..).take(packaging.index().tracks.len());
+        let skips = params.excerpt.skip > 0 || params.excerpt.backwards;
+        let parts = stored().map(|number| {
+            let order = ReadingOrder {
+                runs: packaging.runs_shown(number),
+                backwards: params.excerpt.backwards,
+                // A larger piece than the mean group would read the groups between.
+                wanted_piece: skips.then_some(floor_power),
+                speed_milli: params.speed_milli,
+            };
+            part_of(base, number, None, &order)
+        });
         let duration = packaging.duration() * 1000 / params.speed_milli.max(1);
-        let copy = |copy: &Arc<Layout>| {
-            let pairs = tracks.iter().zip(&copy.tracks);
-            let tracks = pairs.map(|(track, stored)| with_runs_of(track, stored)).collect();
-            Arc::new(Layout { title: copy.title, disk: copy.disk, duration, tracks })
+        let copy = |copy: &Arc<Layout>| Layout {
+            title: copy.title,
+            disk: copy.disk,
+            duration,
+            tracks: Vec::new(),
         };
-        let segmented = base.iter().map(copy).collect();
+        let mut segmented: Vec<Layout> = base.iter().map(copy).collect();
+        let mut spans = Vec::new();
+        append(&mut segmented, &mut spans, parts.collect());
+        append(&mut segmented, &mut spans, iframe_tracks(&packaging, base, params));
+        let segmented = segmented.into_iter().map(Arc::new).collect();
         let excerpt = &params.excerpt;
         let stop = excerpt.stop.map_or_else(String::new, |stop| stop.as_millis().to_string());
         let back = if excerpt.backwards { "b" } else { "" };
@@ -110,7 +133,7 @@ impl Presentation {
         let tag = format!("-{}-{stop}-{}{back}", excerpt.start.as_millis(), excerpt.skip);
         let offers = packaging.offers();
         let (file_offers, progressive) = (Vec::new(), Vec::new());
-        let spans = spans.into();
+        let spans = Arc::new(spans);
         Ok(Self { packaging, offers, file_offers, segmented, progressive, spans, tag })
     }
 
@@ -151,6 +174,7 @@ fn at_speed(layout: &Layout, params: &PlaybackParams) -> Layout {
         runs: track.runs.clone(),
         due: track.due.iter().map(|due| params.due(*due)).collect(),
         stored: track.stored.clone(),
+        key_frames_of: track.key_frames_of,
         times: OnceLock::new(),
     });
     Layout {
@@ -166,37 +190,71 @@ fn space(track: &TrackLayout) -> u64 {
     track.runs.iter().map(|run| run.end - run.start).sum()
 }
 
-/// The pieces of `track` in the extents of another copy, `stored`.
-fn with_runs_of(track: &TrackLayout, stored: &TrackLayout) -> TrackLayout {
-    TrackLayout {
-        bytes: track.bytes,
-        piece: track.piece,
-        lead: track.lead,
-        runs: stored.runs.clone(),
-        due: track.due.clone(),
-        stored: track.stored.clone(),
-        // The times of another disk do not apply to this copy.
-        times: OnceLock::new(),
+/// A track that reads parts of what is stored: its layout in each copy, and its spans.
+type PartTrack = (Vec<TrackLayout>, Vec<Span>);
+
+/// Adds tracks to the layouts of all copies.
+fn append(layouts: &mut [Layout], spans: &mut Spans, tracks: Vec<PartTrack>) {
+    for (of_copies, of_track) in tracks {
+        for (layout, track) in layouts.iter_mut().zip(of_copies) {
+            layout.tracks.push(track);
+        }
+        spans.push(of_track);
     }
 }
 
-/// The layout and the spans of a track of which only the groups `shown` (bytes, and start in
-/// milliseconds) are played. `space`: bytes of the smallest copy's extents.
-fn part_of(
-    whole: &TrackLayout,
-    shown: &[(Range<u64>, u32)],
+/// The I-frames of each track of a title, as [`Packaging::iframe_track`] numbers them. `copies`:
+/// the title's layouts. Tracks without I-frames are empty.
+fn iframe_tracks<L: std::borrow::Borrow<Layout>>(
+    packaging: &Packaging,
+    copies: &[L],
     params: &PlaybackParams,
-    space: u64,
-) -> (TrackLayout, Vec<Span>) {
-    let backwards = params.excerpt.backwards;
-    let piece = part_piece(whole, shown, params, space);
+) -> Vec<PartTrack> {
+    let number = |number: u16| {
+        let order = ReadingOrder {
+            runs: packaging.iframe_runs(number),
+            backwards: false,
+            // Most I-frames lie in one piece or two: on a disk with an arm a second visit costs
+            // more than the bytes around.
+            wanted_piece: Some(|mean| floor_power(2 * mean)),
+            speed_milli: params.speed_milli.saturating_mul(WINDING_SPEED),
+        };
+        part_of(copies, number, Some(number), &order)
+    };
+    (0u16..).take(packaging.index().tracks.len()).map(number).collect()
+}
+
+/// Which parts of a stored track are read, in which order and how fast.
+struct ReadingOrder {
+    /// Bytes, and when they are due in milliseconds at normal speed.
+    runs: Vec<(Range<u64>, u32)>,
+    /// Whether the parts come in falling order.
+    backwards: bool,
+    /// The piece size for this mean length of the parts, where other parts are left out.
+    wanted_piece: Option<fn(u64) -> u64>,
+    speed_milli: u32,
+}
+
+/// A track of which only parts are read. Every copy gets the same pieces, so that a session can go
+/// on with another copy.
+fn part_of<L: std::borrow::Borrow<Layout>>(
+    copies: &[L],
+    number: u16,
+    key_frames_of: Option<u16>,
+    order: &ReadingOrder,
+) -> PartTrack {
+    let stored_tracks: Vec<&TrackLayout> =
+        copies.iter().map(|copy| &copy.borrow().tracks[usize::from(number)]).collect();
+    let whole = stored_tracks[0];
+    let piece = part_piece(&stored_tracks, order);
     let size = u64::from(piece);
+    let params = PlaybackParams { speed_milli: order.speed_milli, ..PlaybackParams::default() };
     let (mut stored, mut due, mut spans) = (Vec::<u32>::new(), Vec::new(), Vec::new());
-    for (bytes, ms) in shown.iter().filter(|(bytes, _)| !bytes.is_empty()) {
+    for (bytes, ms) in order.runs.iter().filter(|(bytes, _)| !bytes.is_empty()) {
         let number = |byte: u64| u32::try_from(byte / size).expect("within a sound track");
         let (first, last) = (number(bytes.start), number(bytes.end - 1));
         // Forwards, the piece in which the last group ended is read once for both groups.
-        let shared = !backwards && stored.last() == Some(&first);
+        let shared = !order.backwards && stored.last() == Some(&first);
         let at = stored.len() - usize::from(shared);
         let new = if shared { first + 1..last + 1 } else { first..last + 1 };
         // All pieces of a group are due at its start.
@@ -210,35 +268,37 @@ fn part_of(
     let all = stored.len() as u64 * size;
     let beyond = |last: &u32| (u64::from(*last) + 1) * size;
     let short = stored.last().map_or(0, |last| beyond(last).saturating_sub(whole.bytes));
-    let track = TrackLayout {
+    let in_copy = |copy: &TrackLayout| TrackLayout {
         bytes: all - short,
         piece,
         lead: 0,
-        runs: whole.runs.clone(),
-        due,
-        stored,
+        runs: copy.runs.clone(),
+        due: due.clone(),
+        stored: stored.clone(),
+        key_frames_of,
+        // The times of another disk would not apply to this copy.
         times: OnceLock::new(),
     };
-    (track, spans)
+    (stored_tracks.into_iter().map(in_copy).collect(), spans)
 }
 
-/// Piece size of a part, in bytes. Where groups are left out it is at most the mean group, because
-/// larger pieces would read the groups between. The last stored piece must fit into every copy's
-/// extents as a whole, because it may come anywhere in the order.
-fn part_piece(
-    whole: &TrackLayout,
-    shown: &[(Range<u64>, u32)],
-    params: &PlaybackParams,
-    space: u64,
-) -> u32 {
+/// Piece size of a part, in bytes. The last stored piece must fit into every copy's extents as a
+/// whole, because it may come anywhere in the order.
+fn part_piece(copies: &[&TrackLayout], order: &ReadingOrder) -> u32 {
+    let whole = copies[0];
     let mut piece = u64::from(whole.piece);
-    if params.excerpt.skip > 0 || params.excerpt.backwards {
-        let bytes: u64 = shown.iter().map(|(bytes, _)| bytes.end - bytes.start).sum();
-        let mean = bytes / (shown.len() as u64).max(1);
-        piece = floor_power(mean).clamp(SMALLEST_PIECE.min(piece), piece);
+    if let Some(wanted) = order.wanted_piece {
+        let bytes: u64 = order.runs.iter().map(|(bytes, _)| bytes.end - bytes.start).sum();
+        let mean = bytes / (order.runs.len() as u64).max(1);
+        piece = wanted(mean).clamp(SMALLEST_PIECE.min(piece), piece);
     }
+    let space = copies.iter().map(|copy| space(copy)).min().unwrap_or(0);
     while piece > SMALLEST_PIECE && align_up(whole.bytes, piece) > space {
         piece /= 2;
     }
     u32::try_from(piece).expect("at most the whole title's piece")
 }
+
+/// The speed at which I-frames are due, as a multiple of the session's: what is reserved for a
+/// viewer who winds. A player that winds faster gets them as soon as the disk has time.
+const WINDING_SPEED: u32 = 4;

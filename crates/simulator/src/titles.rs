@@ -205,6 +205,7 @@ fn copy_of(layout: &Layout, disk: usize, free: &mut FreeSpace, rng: &mut fastran
             runs: free.allocate(bytes, track.piece.into(), rng),
             due: track.due.clone(),
             stored: track.stored.clone(),
+            key_frames_of: None,
             times: OnceLock::new(),
         }
     });
@@ -257,6 +258,7 @@ fn draw_title(
                 runs: free.allocate(align_up(track.total(), BLOCK).max(stored_bytes), size, rng),
                 due: track.due(size, lead, steps_per_fetch, step),
                 stored,
+                key_frames_of: None,
                 times: OnceLock::new(),
             }
         })

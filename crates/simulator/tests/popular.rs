@@ -218,6 +218,7 @@ impl Audience {
             runs: std::iter::once(begin..begin + bytes).collect(),
             due: (0..self.pieces()).map(|piece| self.due_ms(piece)).collect(),
             stored: Vec::new(),
+            key_frames_of: None,
             times: OnceLock::new(),
         };
         Arc::new(Layout {

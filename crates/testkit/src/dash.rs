@@ -56,11 +56,14 @@ pub fn check(
     let [period] = periods.as_slice() else { panic!("{title}: one Period: {manifest}") };
     let (mut ids, mut sets, mut mains) = (BTreeSet::new(), BTreeSet::new(), 0);
     let mut checked = Vec::new();
+    let mut winding = Vec::new();
     for set in children(*period, "AdaptationSet") {
         let id = attribute(title, set, "id");
         assert!(sets.insert(id.to_owned()), "{title}: 5.3.3.2: two AdaptationSets with @id {id}");
+        let id_of_set = id.to_owned();
         mains += usize::from(is_main_audio(title, set));
         let mut boundaries = Vec::new();
+        let winds = trick_mode(title, set);
         for representation in children(set, "Representation") {
             let id = attribute(title, representation, "id");
             assert!(ids.insert(id.to_owned()), "{title}: 5.3.5.2: two Representations {id}");
@@ -74,12 +77,23 @@ pub fn check(
             }
             let in_seconds = |tick: u64| (tick as f64 / timeline.timescale * 1e6).round();
             boundaries.push(timeline.times.iter().map(|time| in_seconds(time.0)).collect());
-            checked.push(found);
+            match winds {
+                None => checked.push((id_of_set.clone(), found)),
+                Some(main) => {
+                    check_trick_mode(&what, set, representation);
+                    winding.push((what, main, found));
+                }
+            }
         }
         let aligned = boundaries.windows(2).all(|pair: &[Vec<f64>]| pair[0] == pair[1]);
         let stated = set.attribute("segmentAlignment") == Some("true");
         assert_eq!(stated, aligned, "{title}: 5.3.3.2: @segmentAlignment of {id}");
     }
+    for (what, main, found) in &winding {
+        let of = checked.iter().filter(|(set, _)| set == main).map(|(_, found)| found);
+        check_iframes(what, found, of);
+    }
+    let checked: Vec<CheckedRepresentation> = checked.into_iter().map(|(_, found)| found).collect();
     let audible = checked.iter().any(|found| !found.video);
     assert_eq!(mains, usize::from(audible), "{title}: 5.8.5.5: one audio track is the main one");
     let end = checked.iter().map(|found| found.time.end).fold(0.0, f64::max);
@@ -88,6 +102,53 @@ pub fn check(
         "{title}: the MPD lasts {duration} s, its media {end} s"
     );
     checked
+}
+
+/// DASH-IF IOP 4.3, 3.2.9: the `@id` of the set whose pictures this one has for trick modes.
+fn trick_mode<'a>(title: &str, set: Node<'a, '_>) -> Option<&'a str> {
+    let scheme = "http://dashif.org/guidelines/trickmode";
+    let properties = children(set, "EssentialProperty");
+    let found = properties.into_iter().find(|it| it.attribute("schemeIdUri") == Some(scheme))?;
+    Some(attribute(title, found, "value"))
+}
+
+/// DASH-IF IOP 4.3, 3.2.9, and ISO/IEC 23009-1, 5.3.7.2: the attributes of a representation for
+/// trick modes.
+fn check_trick_mode(what: &str, set: Node<'_, '_>, representation: Node<'_, '_>) {
+    let rate: f64 = attribute(what, representation, "maxPlayoutRate").parse().expect("a number");
+    assert!(rate > 1.0, "{what}: a decoder can show I-frames faster than all pictures: {rate}");
+    assert_eq!(representation.attribute("codingDependency"), Some("false"), "{what}: I-frames");
+    assert_eq!(set.attribute("startWithSAP"), Some("1"), "{what}: each segment is an I-frame");
+}
+
+/// The segments for trick modes are sync samples of a representation of the set that they are for.
+fn check_iframes<'a>(
+    what: &str,
+    found: &CheckedRepresentation,
+    mut of: impl Iterator<Item = &'a CheckedRepresentation>,
+) {
+    let samples = |of: &CheckedRepresentation| -> Vec<Vec<Sample>> {
+        let fragments = Fragments::of(&of.init).expect("checked before");
+        of.segments.iter().map(|segment| fragments.samples(segment)).collect()
+    };
+    let shown: Vec<i64> = samples(found)
+        .iter()
+        .enumerate()
+        .map(|(number, samples)| {
+            let [picture] = samples.as_slice() else {
+                panic!("{what}: segment {number} has {} pictures", samples.len())
+            };
+            picture.shown()
+        })
+        .collect();
+    let has_them = of.any(|other| {
+        let all = samples(other);
+        let keys: BTreeSet<i64> =
+            all.iter().flatten().filter(|s| s.sync).map(Sample::shown).collect();
+        let same = other.init == found.init && other.codec == found.codec;
+        same && shown.iter().all(|at| keys.contains(at))
+    });
+    assert!(has_them, "{what}: these are the I-frames of no representation of its set");
 }
 
 /// 5.3.9.4 and 5.3.9.6: template and timeline.

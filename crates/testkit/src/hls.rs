@@ -46,7 +46,9 @@ pub fn check(
     check_version(title, multivariant, master.version);
     check_renditions(title, &master.alternatives);
     let mut tracks: BTreeMap<String, PlaylistTrack> = BTreeMap::new();
-    let uris = master.variants.iter().map(|variant| variant.uri.clone());
+    let (winding, variants): (Vec<_>, Vec<_>) =
+        master.variants.iter().partition(|variant| variant.is_i_frame);
+    let uris = variants.iter().map(|variant| variant.uri.clone());
     let renditions = master.alternatives.iter().filter_map(|rendition| rendition.uri.clone());
     for uri in uris.chain(renditions) {
         tracks.entry(uri.clone()).or_insert_with(|| load(title, uri, fetch));
@@ -55,10 +57,14 @@ pub fn check(
     for track in tracks.values() {
         check_media(&format!("{title}, {}", track.uri), track, master.independent_segments);
     }
-    check_equal_content(title, &master, &tracks);
+    check_equal_content(title, &variants, &tracks);
     let mut codecs: BTreeMap<String, String> = BTreeMap::new();
-    for variant in &master.variants {
+    for variant in variants {
         check_variant(title, variant, &master, &tracks, &mut codecs);
+    }
+    for variant in winding {
+        let iframes = load(title, variant.uri.clone(), fetch);
+        check_iframes(&format!("{title}, {}", variant.uri), variant, &iframes, &tracks);
     }
     let checked = |track: PlaylistTrack| CheckedTrack {
         codec: codecs.remove(&track.uri).expect("each track is in a variant"),
@@ -124,6 +130,7 @@ fn check_media(what: &str, track: &PlaylistTrack, all_independent: bool) {
     assert!(playlist.end_list, "{what}: 4.3.3.4: a complete playlist has EXT-X-ENDLIST");
     assert_eq!(playlist.playlist_type, Some(MediaPlaylistType::Vod), "{what}: 4.3.3.5");
     assert_eq!(playlist.media_sequence, 0, "{what}: 4.3.3.2");
+    assert!(!playlist.i_frames_only, "{what}: 4.3.3.6: a variant that plays has all pictures");
     let target = playlist.target_duration;
     let mut decoded_until = None;
     let mut from = 0.0;
@@ -157,20 +164,83 @@ fn check_media(what: &str, track: &PlaylistTrack, all_independent: bool) {
 /// 6.2.4: variants have the same content and one target duration.
 fn check_equal_content(
     title: &str,
-    master: &MasterPlaylist,
+    variants: &[&VariantStream],
     tracks: &BTreeMap<String, PlaylistTrack>,
 ) {
     let targets: BTreeSet<u64> =
         tracks.values().map(|track| track.playlist.target_duration).collect();
     assert_eq!(targets.len(), 1, "{title}: 6.2.4: target durations {targets:?}");
     let target = *targets.first().expect("one") as f64;
-    let length = |uri: &str| -> f64 {
-        tracks[uri].playlist.segments.iter().map(|segment| f64::from(segment.duration)).sum()
-    };
-    let lengths = master.variants.iter().map(|variant| length(&variant.uri));
+    let lengths = variants.iter().map(|variant| length(&tracks[&variant.uri]));
     let (shortest, longest) =
         lengths.fold((f64::MAX, 0.0), |(least, most), it| (it.min(least), it.max(most)));
     assert!(longest - shortest <= target, "{title}: 6.2.4: variants of {shortest} and {longest} s");
+}
+
+/// The play-out time of a playlist in seconds.
+fn length(track: &PlaylistTrack) -> f64 {
+    track.playlist.segments.iter().map(|segment| f64::from(segment.duration)).sum()
+}
+
+/// 4.3.4.3 and 4.3.3.6: a variant of I-frames, each of which is a sync sample of a variant that
+/// plays, and its playlist.
+fn check_iframes(
+    what: &str,
+    variant: &VariantStream,
+    iframes: &PlaylistTrack,
+    tracks: &BTreeMap<String, PlaylistTrack>,
+) {
+    assert!(variant.frame_rate.is_none(), "{what}: 4.3.4.3: FRAME-RATE");
+    let named = [&variant.audio, &variant.subtitles].into_iter().any(Option::is_some);
+    assert!(!named && variant.closed_captions.is_none(), "{what}: 4.3.4.3: names a group");
+    assert!(variant.resolution.is_some(), "{what}: RESOLUTION");
+    let codec = variant.codecs.as_deref().unwrap_or_else(|| panic!("{what}: no CODECS"));
+    assert!(!codec.contains(','), "{what}: I-frames have one codec: {codec}");
+    let playlist = &iframes.playlist;
+    assert!(playlist.i_frames_only, "{what}: 4.3.4.3: the playlist has EXT-X-I-FRAMES-ONLY");
+    assert!(playlist.end_list, "{what}: 4.3.3.4: a complete playlist has EXT-X-ENDLIST");
+    // 6.2.4: without this type it would need the target duration of the other playlists.
+    assert_eq!(playlist.playlist_type, Some(MediaPlaylistType::Vod), "{what}: 4.3.3.5");
+    let target = playlist.target_duration as f64;
+    // The I-frames of a track have its initialization section.
+    let map = |track: &PlaylistTrack| {
+        track.playlist.segments[0].map.as_ref().map(|map| map.uri.clone()).expect("was loaded")
+    };
+    let source = tracks.values().find(|track| map(track) == map(iframes));
+    let source = source.unwrap_or_else(|| panic!("{what}: the I-frames of no variant"));
+    let keys: BTreeSet<i64> =
+        source.segments.iter().flatten().filter(|s| s.sync).map(Sample::shown).collect();
+    let mut ends = None;
+    for (number, (segment, samples)) in playlist.segments.iter().zip(&iframes.segments).enumerate()
+    {
+        let [picture] = samples.as_slice() else {
+            panic!("{what}: 4.3.3.6: segment {number} has {} pictures", samples.len())
+        };
+        assert!(picture.sync, "{what}: 4.3.3.6: segment {number} is no I-frame");
+        let shown = picture.shown();
+        assert!(keys.contains(&shown), "{what}: no key frame is shown at tick {shown}");
+        assert!(ends.is_none_or(|end| end == shown), "{what}: {number} does not follow {ends:?}");
+        ends = Some(shown + i64::from(picture.duration));
+        let (stated, lasts) =
+            (f64::from(segment.duration), f64::from(picture.duration) / iframes.timescale);
+        assert!(stated.round() <= target, "{what}: 4.3.3.1: segment {number}: {stated} s");
+        // Before the first picture nothing is shown, and a playlist begins at zero.
+        let off = if number == 0 { (lasts - stated).max(0.0) } else { (stated - lasts).abs() };
+        assert!(off < 0.002, "{what}: 4.3.3.6: {number} lasts {lasts} s, EXTINF is {stated}");
+    }
+    let off = (length(iframes) - length(source)).abs();
+    assert!(off < 0.002, "{what}: 6.2.4: it is {off} s longer or shorter than its track");
+    let (bandwidth, wanted) = (variant.bandwidth, peak(iframes).max(mean(iframes)));
+    assert!(
+        is_bound(bandwidth, wanted),
+        "{what}: 4.3.4.3: BANDWIDTH={bandwidth}, but the peak is {wanted:.0}"
+    );
+    let average = variant.average_bandwidth.unwrap_or_else(|| panic!("{what}: no average"));
+    assert!(
+        is_bound(average, mean(iframes)),
+        "{what}: 4.3.4.3: AVERAGE-BANDWIDTH={average}, but the average is {:.0}",
+        mean(iframes)
+    );
 }
 
 /// 4.3.4.2: the attributes of a variant.

@@ -75,7 +75,7 @@ impl Packaging {
         for ((track, line), segments) in
             self.index.tracks.iter().zip(&self.segment_lines).zip(&all_segments)
         {
-            let mid = segments.first_part().is_some_and(|part| part.ldus.start > 0);
+            let mid = segments.runs().first().is_some_and(|part| part.ldus.start > 0);
             let sound = track.description.kind == TrackKind::Audio;
             // Audio that is decoded before the first audible packet is cut off at the title's
             // start.

@@ -5,10 +5,13 @@
 //! MPD ─ Period ─ AdaptationSet   video of one codec and one colour space ─ Representation ...
 //!              ─ AdaptationSet   an audio track                          ─ Representation
 //!                                  └ SegmentTemplate ─ SegmentTimeline: N/0.m4s, N/1.m4s, ...
+//!              ─ AdaptationSet   the I-frames of each set of video, for winding
+//!                                  └ SegmentTemplate ─ ...: N/iframe-0.m4s, N/iframe-1.m4s, ...
 //! ```
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
 //! rounded. Addresses are relative; the caller's query is appended to each.
 
+use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
 use super::{Packaging, picture, playlist, track_boxes};
@@ -23,10 +26,19 @@ use units::MediaTime;
 pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
-    let longest = all.iter().flat_map(|&track| packaging.segments(track).lengths()).max();
+    let winding = |track: &u16| packaging.iframes(*track);
+    let longest = all.iter().flat_map(|&track| {
+        let scale = packaging.description(track).timescale;
+        let iframes = winding(&track).map(|iframes| &iframes.boundaries[..]);
+        let lists = [Some(packaging.boundaries(track)), iframes].into_iter().flatten();
+        let longest = lists.flat_map(|list| list.windows(2).map(|pair| pair[1] - pair[0])).max();
+        longest.map(|length| MediaTime::from_ticks(ticks(length), scale))
+    });
+    let longest = longest.max().unwrap_or_default();
     // Of the segments: a title's own duration has no pictures that an edit list hides.
     let end = all.iter().map(|&track| packaging.segments(track).end()).max();
-    let buffer = all.iter().map(|&track| packaging.rates(track).buffer).max();
+    let buffers = all.iter().map(|&track| packaging.rates(track).buffer);
+    let buffer = buffers.chain(all.iter().filter_map(winding).map(|it| it.rates.buffer)).max();
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     line(
         &mut text,
@@ -35,13 +47,22 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String 
              mediaPresentationDuration=\"{}\" maxSegmentDuration=\"{}\" minBufferTime=\"{}\">",
             if is_cmaf(packaging, &all) { LIVE_AND_CMAF } else { LIVE },
             time(end.unwrap_or_default().since_start()),
-            time(Duration::from_micros(longest.unwrap_or(0))),
+            time(longest.since_start()),
             time(Duration::from_micros(buffer.unwrap_or(0))),
         ),
     );
     line(&mut text, format_args!("<Period id=\"0\" start=\"PT0S\">"));
     for (id, set) in sets.iter().enumerate() {
         adaptation_set(&mut text, packaging, id, set, query);
+    }
+    let mut id = sets.len();
+    for (main, set) in sets.iter().enumerate() {
+        let set: Vec<(u16, &IFrames)> =
+            set.iter().filter_map(|&track| Some((track, packaging.iframes(track)?))).collect();
+        if !set.is_empty() {
+            trick_mode_set(&mut text, packaging, id, main, &set, query);
+            id += 1;
+        }
     }
     text.push_str("</Period>\n</MPD>\n");
     text
@@ -87,14 +108,8 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
     if let Some(tag) = playlist::language_tag(first) {
         let _ = write!(attributes, " lang=\"{tag}\"");
     }
-    // Tracks may have different ticks.
-    let times = |track: u16| -> Vec<MediaTime> {
-        let scale = packaging.description(track).timescale;
-        let at = |tick: &u64| MediaTime::from_ticks(ticks(*tick), scale);
-        packaging.boundaries(track).iter().map(at).collect()
-    };
-    let starts: Vec<Vec<MediaTime>> = set.iter().map(|&track| times(track)).collect();
-    if starts.windows(2).all(|pair| pair[0] == pair[1]) {
+    let boundaries = set.iter().map(|&track| (track, packaging.boundaries(track)));
+    if are_aligned(packaging, boundaries) {
         attributes.push_str(" segmentAlignment=\"true\"");
     }
     // A segment that begins with a key frame, and with a picture that is shown before it, has
@@ -103,15 +118,7 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
         attributes.push_str(" startWithSAP=\"1\"");
     }
     if !sound {
-        let sizes: Vec<(u32, u32)> = set
-            .iter()
-            .filter_map(|&video| picture::resolution(packaging.description(video)))
-            .collect();
-        if let (Some(width), Some(height)) =
-            (sizes.iter().map(|size| size.0).max(), sizes.iter().map(|size| size.1).max())
-        {
-            let _ = write!(attributes, " maxWidth=\"{width}\" maxHeight=\"{height}\"");
-        }
+        attributes.push_str(&largest_size(packaging, set.iter().copied()));
     }
     line(text, format_args!("<AdaptationSet {attributes}>"));
     if sound {
@@ -123,6 +130,73 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
         representation(text, packaging, track, query);
     }
     line(text, format_args!("</AdaptationSet>"));
+}
+
+/// Writes the I-frames of the video tracks of the set `main` as a set of their own, `id`, for trick
+/// modes (DASH-IF IOP 4.3, 3.2.9): players that do not know the property must leave it alone.
+fn trick_mode_set(
+    text: &mut String,
+    packaging: &Packaging,
+    id: usize,
+    main: usize,
+    set: &[(u16, &IFrames)],
+    query: &str,
+) {
+    let mut attributes = format!("id=\"{id}\" contentType=\"video\" mimeType=\"video/mp4\"");
+    let boundaries = set.iter().map(|(track, iframes)| (*track, &iframes.boundaries[..]));
+    if are_aligned(packaging, boundaries) {
+        attributes.push_str(" segmentAlignment=\"true\"");
+    }
+    attributes.push_str(" startWithSAP=\"1\"");
+    attributes.push_str(&largest_size(packaging, set.iter().map(|(track, _)| *track)));
+    line(text, format_args!("<AdaptationSet {attributes}>"));
+    let scheme = "http://dashif.org/guidelines/trickmode";
+    property(text, "EssentialProperty", scheme, main);
+    let first = packaging.description(set[0].0);
+    if let Some(colours) = SampleEntry(&first.sample_entry).colours() {
+        described_colours(text, colours);
+    }
+    for (number, iframes) in set {
+        let track = packaging.description(*number);
+        let mut attributes = format!(
+            "id=\"{number}-iframes\" codecs=\"{}\" bandwidth=\"{}\"",
+            escape(playlist::codec(track)),
+            iframes.rates.peak
+        );
+        if let Some((width, height)) = picture::resolution(track) {
+            let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
+        }
+        if let Some(rate) = packaging.track(*number).and_then(|track| track.frame_rate) {
+            let most = iframes.max_playout_rate(rate, track.timescale.0);
+            let _ = write!(attributes, " maxPlayoutRate=\"{most}\"");
+        }
+        line(text, format_args!("<Representation {attributes} codingDependency=\"false\">"));
+        let names = [format!("{number}/{INIT}"), format!("{number}/iframe-$Number$.m4s")];
+        segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
+        line(text, format_args!("</Representation>"));
+    }
+    line(text, format_args!("</AdaptationSet>"));
+}
+
+/// Whether these tracks have the same boundaries. They may have different ticks.
+fn are_aligned<'a>(packaging: &Packaging, tracks: impl Iterator<Item = (u16, &'a [u64])>) -> bool {
+    let times = |(track, boundaries): (u16, &[u64])| -> Vec<MediaTime> {
+        let scale = packaging.description(track).timescale;
+        boundaries.iter().map(|tick| MediaTime::from_ticks(ticks(*tick), scale)).collect()
+    };
+    let starts: Vec<Vec<MediaTime>> = tracks.map(times).collect();
+    starts.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+/// The largest width and height of video tracks, as attributes.
+fn largest_size(packaging: &Packaging, videos: impl Iterator<Item = u16>) -> String {
+    let sizes: Vec<(u32, u32)> =
+        videos.filter_map(|video| picture::resolution(packaging.description(video))).collect();
+    let (width, height) =
+        (sizes.iter().map(|size| size.0).max(), sizes.iter().map(|size| size.1).max());
+    width.zip(height).map_or_else(String::new, |(width, height)| {
+        format!(" maxWidth=\"{width}\" maxHeight=\"{height}\"")
+    })
 }
 
 /// Writes the channels, the name and the role of an audio track.
@@ -191,17 +265,31 @@ fn representation(text: &mut String, packaging: &Packaging, number: u16, query: 
         let _ = write!(attributes, " audioSamplingRate=\"{}\"", track.sample_rate);
     }
     line(text, format_args!("<Representation {attributes}>"));
+    let names =
+        [format!("$RepresentationID$/{INIT}"), "$RepresentationID$/$Number$.m4s".to_owned()];
+    segment_template(text, track.timescale.0, &names, packaging.boundaries(number), query);
+    line(text, format_args!("</Representation>"));
+}
+
+/// Writes the addresses and the times of a representation's segments. `names`: of the
+/// initialization segment and of the media segments.
+fn segment_template(
+    text: &mut String,
+    timescale: u32,
+    names: &[String; 2],
+    boundaries: &[u64],
+    query: &str,
+) {
+    let [initialization, media] = names;
     line(
         text,
         format_args!(
-            "<SegmentTemplate timescale=\"{}\" startNumber=\"0\" \
-             initialization=\"$RepresentationID$/{INIT}{query}\" \
-             media=\"$RepresentationID$/$Number$.m4s{query}\">",
-            track.timescale.0
+            "<SegmentTemplate timescale=\"{timescale}\" startNumber=\"0\" \
+             initialization=\"{initialization}{query}\" media=\"{media}{query}\">"
         ),
     );
-    timeline(text, packaging.boundaries(number));
-    text.push_str("</SegmentTemplate>\n</Representation>\n");
+    timeline(text, boundaries);
+    line(text, format_args!("</SegmentTemplate>"));
 }
 
 /// Writes the segments between these boundaries in ticks, runs of equal length as one element.
@@ -264,7 +352,7 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-fn property(text: &mut String, name: &str, scheme: &str, value: u16) {
+fn property(text: &mut String, name: &str, scheme: &str, value: impl std::fmt::Display) {
     line(text, format_args!("<{name} schemeIdUri=\"{scheme}\" value=\"{value}\"/>"));
 }
 

@@ -4,6 +4,7 @@
 //! init      ftyp | moov: mvhd, trak with empty tables, mvex, udta for sound with priming
 //! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice
 //!           (once for each part: of an excerpt that leaves something out, there are several)
+//! picture   the same with one sample: an I-frame that is shown until the next
 //! ```
 //! An initial wait of a track is part of its decode times, not of its edit list, because players on
 //! Media Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit
@@ -96,13 +97,67 @@ pub(super) fn segment(
     body
 }
 
+/// A segment of one picture: the sync LDU `ldu` of track `number`, decoded and shown at `time` in
+/// ticks of the played timeline.
+pub(super) fn picture(
+    track: &TrackIndex,
+    line: &Timeline,
+    number: u16,
+    ldu: usize,
+    time: Range<u64>,
+    sequence_number: u32,
+) -> Body {
+    let bytes = data(&track.ldus, ldu..ldu + 1);
+    let payload = bytes.end - bytes.start;
+    let mut mdat = Vec::new();
+    write_mdat_header(&mut mdat, payload);
+    let shown = track.ldus.get(ldu);
+    let header = Tfhd {
+        track_id: TRACK_ID,
+        default_sample_duration: Some(u32::try_from(time.end - time.start).unwrap_or(u32::MAX)),
+        default_sample_size: Some(shown.size),
+        default_sample_flags: Some(flags(&shown)),
+        default_base_is_moof: true,
+        ..Tfhd::default()
+    };
+    let offset = PICTURE_MOOF_BYTES + mdat.len() as u64;
+    let run = Trun {
+        data_offset: Some(i32::try_from(offset).expect("two headers")),
+        samples: TrunSamples::Inherited { count: 1, first_flags: None },
+    };
+    // The edit list of the track takes off what is hidden before its first picture.
+    let hidden = u64::try_from(line.media_start).unwrap_or(0);
+    let mut head = Vec::new();
+    write_moof(&mut head, sequence_number, &header, time.start + hidden, &run);
+    debug_assert_eq!(
+        head.len() as u64,
+        PICTURE_MOOF_BYTES,
+        "sizes are stated before it is written"
+    );
+    head.extend_from_slice(&mdat);
+    let mut body = Body::default();
+    body.push_generated(head);
+    body.push(Slice::Stored { track: number, bytes });
+    body
+}
+
+/// The bytes of a segment of one picture, headers included.
+pub(super) fn picture_size(index: &LduIndex, ldu: usize) -> u64 {
+    let bytes = data(index, ldu..ldu + 1);
+    let payload = bytes.end - bytes.start;
+    PICTURE_MOOF_BYTES + mdat_header_bytes(payload) + payload
+}
+
 /// The bytes of a part in a media segment, headers included.
 pub(super) fn size(index: &LduIndex, part: &LduRun) -> u64 {
     let bytes = data(index, part.ldus.clone());
     let payload = bytes.end - bytes.start;
-    let mdat = if u32::try_from(payload + 8).is_ok() { 8 } else { 16 };
     let shape = Shape::of(index, part.ldus.clone());
-    shape.moof_bytes(index, part.ldus.clone()) + mdat + payload
+    shape.moof_bytes(index, part.ldus.clone()) + mdat_header_bytes(payload) + payload
+}
+
+fn mdat_header_bytes(payload: u64) -> u64 {
+    if u32::try_from(payload + 8).is_ok() { 8 } else { 16 }
 }
 
 /// Writes the header of an `mdat` with this much payload, with a large size only if necessary.
@@ -129,27 +184,38 @@ fn write_fragment(
     let decode_time =
         ticks(first.decode_time).saturating_add(line.wait).saturating_sub(part.earlier);
     let shape = Shape::of(&track.ldus, ldus.clone());
+    let header = Tfhd {
+        track_id: TRACK_ID,
+        default_sample_duration: shape.duration,
+        default_sample_size: shape.size,
+        default_sample_flags: Some(shape.flags),
+        default_base_is_moof: true,
+        ..Tfhd::default()
+    };
+    let samples = shape.samples(&track.ldus, ldus);
+    let run = Trun { data_offset: Some(data_offset), samples };
+    // `tfdt` has no negative times: what would be decoded before zero begins at zero.
+    let decode_time = u64::try_from(decode_time).unwrap_or(0);
     let mut out = Vec::new();
-    write_box(&mut out, b"moof", |out| {
+    write_moof(&mut out, sequence_number, &header, decode_time, &run);
+    out
+}
+
+fn write_moof(
+    out: &mut Vec<u8>,
+    sequence_number: u32,
+    header: &Tfhd,
+    base_media_decode_time: u64,
+    run: &Trun,
+) {
+    write_box(out, b"moof", |out| {
         write_atom(out, &Mfhd { sequence_number });
         write_box(out, b"traf", |out| {
-            let header = Tfhd {
-                track_id: TRACK_ID,
-                default_sample_duration: shape.duration,
-                default_sample_size: shape.size,
-                default_sample_flags: Some(shape.flags),
-                default_base_is_moof: true,
-                ..Tfhd::default()
-            };
-            write_atom(out, &header);
-            // `tfdt` has no negative times: what would be decoded before zero begins at zero.
-            let base_media_decode_time = u64::try_from(decode_time).unwrap_or(0);
+            write_atom(out, header);
             write_atom(out, &Tfdt { base_media_decode_time });
-            let samples = shape.samples(&track.ldus, ldus);
-            write_atom(out, &Trun { data_offset: Some(data_offset), samples });
+            write_atom(out, run);
         });
     });
-    out
 }
 
 /// The properties that all LDUs of a segment share and that need not be repeated.
@@ -272,3 +338,5 @@ const NON_SYNC: u32 = 1 << 16;
 /// Bytes of a `moof` without defaults and samples: its header and `mfhd` (8 + 16), the header of
 /// `traf`, `tfhd` with the default flags, `tfdt`, `trun` with an offset (8 + 20 + 20 + 20).
 const MOOF_BYTES: u64 = 92;
+/// Bytes of a `moof` of one sample whose duration and size are defaults.
+const PICTURE_MOOF_BYTES: u64 = MOOF_BYTES + 8;

@@ -17,6 +17,7 @@
 mod body;
 mod cuts;
 mod excerpt;
+mod iframes;
 mod manifest;
 mod media_segment;
 mod picture;
@@ -33,6 +34,7 @@ pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;
 
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
+use iframes::IFrames;
 use rates::Rates;
 use segments::Segments;
 use std::ops::Range;
@@ -106,6 +108,8 @@ struct PackagedTrack {
     frame_rate: Option<u64>,
     /// Whether each segment can be decoded without the others.
     independent: bool,
+    /// What a player shows of it while its viewer winds.
+    iframes: Option<IFrames>,
 }
 
 impl Packaging {
@@ -248,6 +252,43 @@ impl Packaging {
         Some(media_segment::segment(stored, line, track, parts, first + 1))
     }
 
+    /// The HLS I-frame playlist of a video track; `None` if it has none: of a track without a second
+    /// key frame, or of an excerpt that leaves out groups of pictures itself.
+    pub fn iframe_playlist(&self, track: u16, query: &str) -> Option<String> {
+        self.iframes(track).map(|iframes| playlist::iframes(iframes, track, query))
+    }
+
+    /// One I-frame of a track as a media segment: `moof` with one sample and `mdat` header, then
+    /// one stored slice, which is of the track's [`Packaging::iframe_track`].
+    pub fn iframe(&self, track: u16, number: u32) -> Option<Body> {
+        let (ldu, time) = self.iframes(track)?.get(usize::try_from(number).ok()?)?;
+        let i = usize::from(track);
+        let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+        let of = self.iframe_track(track)?;
+        Some(media_segment::picture(stored, line, of, ldu, time, number.saturating_add(1)))
+    }
+
+    /// The number of a track's I-frames where they stand beside the tracks of the title, in
+    /// [`Slice::Stored`]: they are behind all of them. `None` if there is no such number.
+    pub fn iframe_track(&self, track: u16) -> Option<u16> {
+        u16::try_from(self.index.tracks.len()).ok()?.checked_add(track)
+    }
+
+    /// The title's track whose bytes [`Slice::Stored`] means by this number: itself, or of I-frames
+    /// the track that they are of.
+    pub fn stored_track(&self, number: u16) -> u16 {
+        let tracks = u16::try_from(self.index.tracks.len()).unwrap_or(u16::MAX);
+        number.checked_sub(tracks).unwrap_or(number)
+    }
+
+    /// The byte range of each I-frame in a track's data, and when it is due in ms of the played
+    /// time.
+    pub fn iframe_runs(&self, track: u16) -> Vec<(Range<u64>, u32)> {
+        let stored = self.index.tracks.get(usize::from(track));
+        let iframes = self.iframes(track).zip(stored);
+        iframes.map_or_else(Vec::new, |(iframes, stored)| iframes.runs(stored).collect())
+    }
+
     /// The byte ranges of a track's data that are played, in order, each with the start of its
     /// segment in ms of the played time.
     pub fn runs_shown(&self, track: u16) -> Vec<(Range<u64>, u32)> {
@@ -353,6 +394,7 @@ impl Packaging {
                 rates: Rates::of(track, &segments, &boundaries, self.target_duration),
                 frame_rate: picture::frame_rate(track),
                 independent: segments::are_independent(&segments, track),
+                iframes: IFrames::of(track, line, &segments),
                 init: media_segment::init(track, line, ManifestKind::Hls).into(),
                 segments,
                 boundaries,
@@ -390,6 +432,11 @@ impl Packaging {
     /// The boundaries of an existing track's segments in its ticks.
     fn boundaries(&self, track: u16) -> &[u64] {
         &self.tracks[usize::from(track)].boundaries
+    }
+
+    /// The I-frames of a track, if it has any that a player can use.
+    fn iframes(&self, track: u16) -> Option<&IFrames> {
+        self.track(track)?.iframes.as_ref()
     }
 
     /// The playable video tracks that show the same content, best first.

@@ -1,12 +1,15 @@
 //! HLS playlists (RFC 8216, version 7), written directly because they have few lines.
 //!
 //! ```text
-//! master.m3u8   one variant per video track and audio group; audio tracks as EXT-X-MEDIA
-//! N.m3u8        track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
+//! master.m3u8     one variant per video track and audio group; audio tracks as EXT-X-MEDIA;
+//!                 the I-frames of each video track
+//! N.m3u8          track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
+//! N-iframes.m3u8  its I-frames: N/init.mp4, N/iframe-0.m4s, N/iframe-1.m4s, ...
 //! ```
 //! Addresses are relative; the caller's query is appended to each. Audio tracks with one codec form
 //! one group, because a variant declares the codecs of its whole group.
 
+use super::iframes::IFrames;
 use super::rates::Rates;
 use super::{Packaging, picture};
 use crate::{TrackDescription, TrackKind, language};
@@ -43,23 +46,50 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
             variant(&mut text, packaging, video, Some(group), query);
         }
     }
+    for &video in &shown {
+        if let Some(iframes) = packaging.iframes(video) {
+            iframe_variant(&mut text, packaging, video, iframes, query);
+        }
+    }
     text
 }
 
 /// The media playlist of an existing track.
 pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     let mut text = head(packaging.is_independent(number));
-    line(&mut text, format_args!("#EXT-X-TARGETDURATION:{}", packaging.target_duration));
-    line(&mut text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
-    line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
-    line(&mut text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
-    for (k, length) in packaging.segments(number).lengths().enumerate() {
-        let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
-        line(&mut text, format_args!("#EXTINF:{seconds}.{rest:06},"));
-        line(&mut text, format_args!("{number}/{k}.m4s{query}"));
-    }
-    line(&mut text, format_args!("#EXT-X-ENDLIST"));
+    let lengths = packaging.segments(number).lengths();
+    list(&mut text, packaging.target_duration, number, "", lengths, query);
     text
+}
+
+/// The I-frame playlist of an existing track.
+pub(super) fn iframes(iframes: &IFrames, number: u16, query: &str) -> String {
+    // Each I-frame is decoded by itself, whatever the segments of its track need.
+    let mut text = head(true);
+    line(&mut text, format_args!("#EXT-X-I-FRAMES-ONLY"));
+    list(&mut text, iframes.target_duration, number, "iframe-", iframes.lengths(), query);
+    text
+}
+
+/// Writes the segments of a playlist of track `number`: `N/` and `name` and a number each.
+fn list(
+    text: &mut String,
+    target_duration: u64,
+    number: u16,
+    name: &str,
+    lengths: impl Iterator<Item = u64>,
+    query: &str,
+) {
+    line(text, format_args!("#EXT-X-TARGETDURATION:{target_duration}"));
+    line(text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
+    line(text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
+    line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
+    for (k, length) in lengths.enumerate() {
+        let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
+        line(text, format_args!("#EXTINF:{seconds}.{rest:06},"));
+        line(text, format_args!("{number}/{name}{k}.m4s{query}"));
+    }
+    line(text, format_args!("#EXT-X-ENDLIST"));
 }
 
 fn head(independent: bool) -> String {
@@ -166,21 +196,46 @@ fn variant(
     }
     attributes.push('"');
     if track.kind == TrackKind::Video {
-        if let Some((width, height)) = picture::resolution(track) {
-            let _ = write!(attributes, ",RESOLUTION={width}x{height}");
-        }
-        if let Some(rate) = packaging.track(main).and_then(|track| track.frame_rate) {
-            let _ = write!(attributes, ",FRAME-RATE={}.{:03}", rate / 1000, rate % 1000);
-        }
-        if let Some(range) = picture::video_range(track) {
-            let _ = write!(attributes, ",VIDEO-RANGE={range}");
-        }
+        let frame_rate = packaging.track(main).and_then(|track| track.frame_rate);
+        picture_attributes(&mut attributes, track, frame_rate);
     }
     if let Some(&member) = members.first() {
         let _ = write!(attributes, ",AUDIO=\"{}\"", packaging.description(member).codec);
     }
     line(text, format_args!("#EXT-X-STREAM-INF:{attributes}"));
     line(text, format_args!("{main}.m3u8{query}"));
+}
+
+/// Writes the I-frames of a video track as a variant for winding (RFC 8216, 4.3.4.3).
+fn iframe_variant(
+    text: &mut String,
+    packaging: &Packaging,
+    video: u16,
+    iframes: &IFrames,
+    query: &str,
+) {
+    let track = packaging.description(video);
+    let (peak, average) = (iframes.rates.peak, iframes.rates.average);
+    let mut attributes =
+        format!("BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}\"", codec(track));
+    picture_attributes(&mut attributes, track, None);
+    line(
+        text,
+        format_args!("#EXT-X-I-FRAME-STREAM-INF:{attributes},URI=\"{video}-iframes.m3u8{query}\""),
+    );
+}
+
+/// Appends what a variant states of its pictures.
+fn picture_attributes(attributes: &mut String, track: &TrackDescription, frame_rate: Option<u64>) {
+    if let Some((width, height)) = picture::resolution(track) {
+        let _ = write!(attributes, ",RESOLUTION={width}x{height}");
+    }
+    if let Some(rate) = frame_rate {
+        let _ = write!(attributes, ",FRAME-RATE={}.{:03}", rate / 1000, rate % 1000);
+    }
+    if let Some(range) = picture::video_range(track) {
+        let _ = write!(attributes, ",VIDEO-RANGE={range}");
+    }
 }
 
 /// The codec as players know it. Browsers and GStreamer know Opus by its name in lower case, though

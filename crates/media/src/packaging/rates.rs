@@ -3,6 +3,7 @@
 use super::media_segment;
 use super::segments::Segments;
 use crate::TrackIndex;
+use units::Timescale;
 
 /// Bit rates in bits per second, rounded up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,14 +34,27 @@ impl Rates {
             })
             .collect();
         let lengths: Vec<u64> = segments.lengths().collect();
-        let scale = u128::from(track.description.timescale.0.max(1));
+        let scale = track.description.timescale;
+        Self::of_sizes(&sizes, &lengths, boundaries, scale, target_duration)
+    }
+
+    /// The rates of segments with these sizes in bytes, lengths in microseconds as a playlist
+    /// states them, and exact boundaries in ticks of `scale`.
+    pub(super) fn of_sizes(
+        sizes: &[u64],
+        lengths: &[u64],
+        boundaries: &[u64],
+        scale: Timescale,
+        target_duration: u64,
+    ) -> Self {
+        let scale = u128::from(scale.0.max(1));
         let micros = |ticks: u64| u64::try_from(u128::from(ticks) * 1_000_000 / scale);
         let exact = boundaries.windows(2).map(|pair| {
             let [start, end] = [pair[0], pair[1]].map(|at| micros(at).unwrap_or(u64::MAX));
             end - start
         });
-        let rates = Self::of_segments(&sizes, &lengths, target_duration);
-        Self { buffer: buffer(&sizes, exact, rates.peak), ..rates }
+        let rates = Self::of_segments(sizes, lengths, target_duration);
+        Self { buffer: buffer(sizes, exact, rates.peak), ..rates }
     }
 
     /// The rates of segments with these sizes in bytes and lengths in microseconds.

@@ -90,8 +90,9 @@ impl Segments {
         u32::try_from(self.cuts[number]).expect("fewer parts than LDUs")
     }
 
-    pub(super) fn first_part(&self) -> Option<&LduRun> {
-        self.parts.first()
+    /// The parts of all segments, in order.
+    pub(super) fn runs(&self) -> &[LduRun] {
+        &self.parts
     }
 
     /// The start and the end of a segment.
@@ -236,7 +237,7 @@ pub(super) fn data(index: &LduIndex, ldus: Range<usize>) -> Range<u64> {
 }
 
 /// Microseconds since the start, rounded.
-fn micros(time: MediaTime) -> u64 {
+pub(super) fn micros(time: MediaTime) -> u64 {
     u64::try_from(time.0).unwrap_or(0).saturating_add(500) / 1000
 }
 

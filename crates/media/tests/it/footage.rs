@@ -155,7 +155,9 @@ impl Title {
                 Slice::Stored { track, bytes } => {
                     let range =
                         usize::try_from(bytes.start).unwrap()..usize::try_from(bytes.end).unwrap();
-                    all.extend_from_slice(&self.data[usize::from(*track)][range]);
+                    // Behind the tracks of the title are their I-frames.
+                    let track = usize::from(*track) % self.data.len();
+                    all.extend_from_slice(&self.data[track][range]);
                 }
             }
         }
@@ -178,6 +180,13 @@ impl Title {
             }
             let playlist = packaging.media_playlist(track, "").unwrap();
             std::fs::write(folder.file(&format!("{track}.m3u8")), playlist).unwrap();
+            for (number, body) in (0..).map_while(|k| Some((k, packaging.iframe(track, k)?))) {
+                let path = place.join(format!("iframe-{number}.m4s"));
+                std::fs::write(path, self.bytes(&body)).unwrap();
+            }
+            if let Some(playlist) = packaging.iframe_playlist(track, "") {
+                std::fs::write(folder.file(&format!("{track}-iframes.m3u8")), playlist).unwrap();
+            }
         }
         self.check_manifests(packaging, &folder.0.display().to_string());
         let master = folder.file("master.m3u8");
@@ -211,10 +220,14 @@ impl Title {
 
     fn find(&self, packaging: &Packaging, uri: &str) -> Option<Vec<u8>> {
         match uri.split_once('/') {
-            None => uri
-                .strip_suffix(".m3u8")
-                .and_then(|track| packaging.media_playlist(track.parse().ok()?, ""))
-                .map(String::into_bytes),
+            None => {
+                let name = uri.strip_suffix(".m3u8")?;
+                let playlist = match name.strip_suffix("-iframes") {
+                    Some(track) => packaging.iframe_playlist(track.parse().ok()?, ""),
+                    None => packaging.media_playlist(name.parse().ok()?, ""),
+                };
+                playlist.map(String::into_bytes)
+            }
             Some((track, "init.mp4")) => {
                 let init = track.parse().ok().and_then(|track| packaging.init_segment(track));
                 init.map(|bytes| bytes.to_vec())
@@ -224,7 +237,11 @@ impl Title {
                 init.map(|bytes| bytes.to_vec())
             }
             Some((track, segment)) => segment.strip_suffix(".m4s").and_then(|number| {
-                let body = packaging.segment(track.parse().ok()?, number.parse().ok()?)?;
+                let track = track.parse().ok()?;
+                let body = match number.strip_prefix("iframe-") {
+                    Some(number) => packaging.iframe(track, number.parse().ok()?)?,
+                    None => packaging.segment(track, number.parse().ok()?)?,
+                };
                 Some(self.bytes(&body))
             }),
         }

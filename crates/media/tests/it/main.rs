@@ -9,6 +9,7 @@
 mod excerpts;
 mod footage;
 mod hostile;
+mod iframes;
 mod index_region;
 mod manifest;
 mod packaging;

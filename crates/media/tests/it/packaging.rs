@@ -309,6 +309,7 @@ fn playlists_as_text() {
 0.m3u8?s=T
 #EXT-X-STREAM-INF:BANDWIDTH=1125532,AVERAGE-BANDWIDTH=1124810,CODECS=\"avc1.64001f,ac-3\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"ac-3\"
 0.m3u8?s=T
+#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=40864,AVERAGE-BANDWIDTH=40864,CODECS=\"avc1.64001f\",RESOLUTION=1280x720,URI=\"0-iframes.m3u8?s=T\"
 ";
     assert_eq!(packaging.multivariant_playlist(&[0], "?s=T"), multivariant);
     let media = "\
@@ -337,7 +338,8 @@ fn playlists_read_by_another_parser() {
     let packaging = title.packaging(SECOND);
     let text = packaging.multivariant_playlist(&[0], "?s=T");
     let all: MasterPlaylist = m3u8_rs::parse_master_playlist_res(text.as_bytes()).unwrap();
-    let [variant] = all.variants.as_slice() else { panic!("one variant: {text}") };
+    let [variant, winding] = all.variants.as_slice() else { panic!("two variants: {text}") };
+    assert!(!variant.is_i_frame && winding.is_i_frame, "the second for winding: {text}");
     assert_eq!(variant.codecs.as_deref(), Some("avc1.64000b,mp4a.40.2"));
     assert_eq!(variant.resolution.map(|r| (r.width, r.height)), Some((160, 90)));
     assert_eq!(variant.frame_rate, Some(25.0));
@@ -459,6 +461,7 @@ fn playlists_with_a_fault_are_found_by_the_check() {
     let multivariant = packaging.multivariant_playlist(&[0], "");
     let peak = bandwidth(&multivariant, ":BANDWIDTH=");
     let average = bandwidth(&multivariant, "AVERAGE-BANDWIDTH=");
+    let winding = bandwidth(&multivariant, "I-FRAME-STREAM-INF:BANDWIDTH=");
     let table = [
         (format!(":BANDWIDTH={peak}"), format!(":BANDWIDTH={}", peak * 999 / 1000)),
         (
@@ -473,9 +476,16 @@ fn playlists_with_a_fault_are_found_by_the_check() {
         ("#EXT-X-VERSION:7".to_owned(), "#EXT-X-VERSION:3".to_owned()),
         ("#EXTINF:0.9".to_owned(), "#EXTINF:3.9".to_owned()),
         ("0/1.m4s".to_owned(), "0/0.m4s".to_owned()),
+        ("#EXT-X-I-FRAMES-ONLY\n".to_owned(), String::new()),
+        ("URI=\"0-iframes.m3u8".to_owned(), "FRAME-RATE=1.000,URI=\"0-iframes.m3u8".to_owned()),
+        ("URI=\"0-iframes.m3u8".to_owned(), "URI=\"0.m3u8".to_owned()),
+        ("0/iframe-1.m4s".to_owned(), "0/iframe-0.m4s".to_owned()),
+        ("0/iframe-1.m4s".to_owned(), "0/1.m4s".to_owned()),
+        (format!("INF:BANDWIDTH={winding}"), format!("INF:BANDWIDTH={}", winding * 999 / 1000)),
     ];
     for (from, to) in table {
         let texts = [0, 1].map(|track| packaging.media_playlist(track, "").unwrap()).concat();
+        let texts = texts + &packaging.iframe_playlist(0, "").unwrap();
         let exists = (multivariant.clone() + &texts).contains(&from);
         assert!(exists, "{from} is in no playlist:\n{multivariant}{texts}");
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&from, &to)));

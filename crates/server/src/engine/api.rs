@@ -29,7 +29,8 @@ pub struct TitleKey(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskNumber(pub u16);
 
-/// A track of a title: index into [`Layout::tracks`] and `TitleIndex::tracks`.
+/// A track of a title: index into [`Layout::tracks`]. The first ones are those of
+/// `TitleIndex::tracks`; what is read of them otherwise follows behind.
 pub type TrackNumber = u16;
 
 /// A permit for one best-effort piece of disk work (ingest, export, check).
@@ -72,6 +73,9 @@ pub struct TrackLayout {
     /// in this order, and a contiguous request may skip less than a piece. Empty: all stored
     /// pieces, in their order.
     pub stored: Vec<u32>,
+    /// The track whose key frames alone this one has. A session that goes on with it gives back its
+    /// reservation of that track, and the other way round.
+    pub key_frames_of: Option<TrackNumber>,
     /// Disk time of the pieces. Empty at first; the engine fills it in when it first decides on the
     /// track, if it knows the disk's times.
     pub times: OnceLock<PieceTimes>,

@@ -92,6 +92,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// #     runs: std::iter::once(0..40 * u64::from(PIECE)).collect(),
 /// #     due: (0..40).map(|piece| piece * 500).collect(),
 /// #     stored: Vec::new(),
+/// #     key_frames_of: None,
 /// #     times: OnceLock::new(),
 /// # };
 /// # let (title, disk) = (TitleKey(1), DiskNumber(0));

@@ -179,6 +179,7 @@ mod tests {
             runs,
             due: vec![0; 5],
             stored,
+            key_frames_of: None,
             times: OnceLock::new(),
         };
         // Two that lie side by side are as good as one.
@@ -213,6 +214,7 @@ mod tests {
             runs: std::iter::once(0..5 * piece).collect(),
             due: vec![0; 6],
             stored: Vec::new(),
+            key_frames_of: None,
             times: OnceLock::new(),
         };
         let of = |disk: &str, track: &TrackLayout| {
@@ -251,6 +253,7 @@ mod tests {
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
                 stored: Vec::new(),
+                key_frames_of: None,
                 times: OnceLock::new(),
             }],
         };

@@ -11,6 +11,9 @@
 //! ```
 //!
 //! All or nothing: all tracks of a request are readmitted, or none.
+//!
+//! A viewer who winds is no special case: its player goes on with a track of key frames alone, with
+//! places and due times of its own, instead of the pictures.
 
 use super::bookings::evaluate::{Accepted, Candidate};
 use super::departure::GiveWay;
@@ -272,7 +275,8 @@ fn stream_from(
 }
 
 // The tracks of a session of `current` tracks that goes on with `track`: it replaces those it was
-// never offered together with (another rendition of the picture), and joins the others.
+// never offered together with (another rendition of the picture), and joins the others. Key frames
+// stand for the track that they are of.
 fn tracks_after(
     session: &Session,
     current: &[TrackNumber],
@@ -281,15 +285,18 @@ fn tracks_after(
     if current.contains(&track) {
         return current.to_vec();
     }
-    let together = |offer: &&Vec<TrackNumber>| current.iter().filter(|t| offer.contains(t)).count();
-    let offers = session.offers.iter().filter(|offer| offer.contains(&track));
-    match offers.max_by_key(together) {
-        Some(offer) => {
-            let stay = current.iter().copied().filter(|track| offer.contains(track));
-            stay.chain([track]).collect()
-        }
-        None => current.iter().copied().chain([track]).collect(),
-    }
+    let whole = |track: TrackNumber| {
+        session.layout.tracks[usize::from(track)].key_frames_of.unwrap_or(track)
+    };
+    let is_offered = |offer: &[TrackNumber], track: TrackNumber| offer.contains(&whole(track));
+    let together =
+        |offer: &&Vec<TrackNumber>| current.iter().filter(|t| is_offered(offer, **t)).count();
+    let offers = session.offers.iter().filter(|offer| is_offered(offer, track));
+    let offer = offers.max_by_key(together);
+    let stays = |other: &TrackNumber| {
+        whole(*other) != whole(track) && offer.is_none_or(|offer| is_offered(offer, *other))
+    };
+    current.iter().copied().filter(stays).chain([track]).collect()
 }
 
 /// Later starts tried for a seek: each is an evaluation.

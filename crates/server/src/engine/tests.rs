@@ -11,6 +11,7 @@ mod refusals;
 mod seeks;
 mod sharing;
 mod views;
+mod winding;
 
 use super::*;
 use scheduler::PolicyKind;
@@ -68,6 +69,7 @@ fn track(pieces: u32) -> TrackLayout {
         runs: std::iter::once(0..u64::from(pieces * PIECE)).collect(),
         due: (0..pieces).map(|piece| piece * 500).collect(),
         stored: Vec::new(),
+        key_frames_of: None,
         times: OnceLock::new(),
     }
 }

@@ -111,6 +111,8 @@ fn decide(
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
         Route::Playlist { ref title, .. }
+        | Route::IframePlaylist { ref title, .. }
+        | Route::Iframe { ref title, .. }
         | Route::Init { ref title, .. }
         | Route::DashInit { ref title, .. }
         | Route::Segment { ref title, .. } => {
@@ -312,7 +314,7 @@ fn progressive(
     Ok(admit(title, presentation, name, Manifest::File, max_wait, None))
 }
 
-/// Answers a request for a session's playlist, initialization segment or media segment.
+/// Answers a request for a session's playlist, initialization segment, media segment or I-frame.
 fn of_session(
     request: &HttpRequest,
     route: &Route,
@@ -331,6 +333,10 @@ fn of_session(
             response.head = response.head.field("Cache-Control", "private, no-cache");
             response.etag = Some(session.title.etag(&format!("p{track}{tag}")));
             Ok(response.into())
+        }
+        Route::IframePlaylist { track, .. } => {
+            let query = format!("?s={}", session.token);
+            Ok(packaging.iframe_playlist(track, &query).map_or_else(not_found, playlist).into())
         }
         Route::Init { track, .. } | Route::DashInit { track, .. } => {
             let dash = matches!(route, Route::DashInit { .. });
@@ -355,6 +361,12 @@ fn of_session(
             let cmsd = Cmsd::of_segment(&session, track, number);
             let sent = ranged(request, Arc::new(body), session, &etag, kind);
             sent.map(|sent| cmsd.added_to(sent))
+        }
+        Route::Iframe { track, number, .. } => {
+            let body = packaging.iframe(track, number).ok_or_else(not_found)?;
+            let etag = session.title.etag(&format!("k{track}-{number}{tag}"));
+            let kind = content_type(&session.title, &[track]);
+            ranged(request, Arc::new(body), session, &etag, kind)
         }
         _ => Ok(not_found().into()),
     }

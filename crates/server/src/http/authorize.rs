@@ -43,6 +43,8 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         // The page holds no data; a load balancer asks for the health.
         Route::Root | Route::Console(_) | Route::Health => None,
         Route::Playlist { .. }
+        | Route::IframePlaylist { .. }
+        | Route::Iframe { .. }
         | Route::Init { .. }
         | Route::DashInit { .. }
         | Route::Segment { .. }

@@ -25,12 +25,16 @@ pub(crate) enum Route {
     DashManifest { title: String },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
     Playlist { title: String, track: u16 },
+    /// `/t/TITLE/N-iframes.m3u8?s=TOKEN`
+    IframePlaylist { title: String, track: u16 },
     /// `/t/TITLE/N/init.mp4?s=TOKEN`: for HLS.
     Init { title: String, track: u16 },
     /// `/t/TITLE/N/init-dash.mp4?s=TOKEN`
     DashInit { title: String, track: u16 },
     /// `/t/TITLE/N/K.m4s?s=TOKEN`
     Segment { title: String, track: u16, number: u32 },
+    /// `/t/TITLE/N/iframe-K.m4s?s=TOKEN`
+    Iframe { title: String, track: u16, number: u32 },
     /// `/t/TITLE/session?s=TOKEN`: a session, to be ended.
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
@@ -55,7 +59,11 @@ impl Route {
             ["t", name, "manifest.mpd"] => Self::DashManifest { title: title(name)? },
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["t", name, file] => {
-                Self::Playlist { title: title(name)?, track: number(file.strip_suffix(".m3u8")?)? }
+                let (title, track) = (title(name)?, file.strip_suffix(".m3u8")?);
+                match track.strip_suffix("-iframes") {
+                    Some(track) => Self::IframePlaylist { title, track: number(track)? },
+                    None => Self::Playlist { title, track: number(track)? },
+                }
             }
             ["t", name, track, "init.mp4"] => {
                 Self::Init { title: title(name)?, track: number(track)? }
@@ -63,11 +71,14 @@ impl Route {
             ["t", name, track, "init-dash.mp4"] => {
                 Self::DashInit { title: title(name)?, track: number(track)? }
             }
-            ["t", name, track, file] => Self::Segment {
-                title: title(name)?,
-                track: number(track)?,
-                number: number(file.strip_suffix(".m4s")?)?,
-            },
+            ["t", name, track, file] => {
+                let (title, track) = (title(name)?, number(track)?);
+                let segment = file.strip_suffix(".m4s")?;
+                match segment.strip_prefix("iframe-") {
+                    Some(iframe) => Self::Iframe { title, track, number: number(iframe)? },
+                    None => Self::Segment { title, track, number: number(segment)? },
+                }
+            }
             _ => return None,
         })
     }
@@ -111,6 +122,10 @@ mod tests {
         assert_eq!(route("t/film/session"), Some(Route::Session { title: film() }));
         let segment = Route::Segment { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/17.m4s"), Some(segment));
+        let list = Route::IframePlaylist { title: film(), track: 3 };
+        assert_eq!(route("t/film/3-iframes.m3u8"), Some(list));
+        let iframe = Route::Iframe { title: film(), track: 0, number: 17 };
+        assert_eq!(route("t/film/0/iframe-17.m4s"), Some(iframe));
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
         assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
         for unknown in [
@@ -124,6 +139,11 @@ mod tests {
             "t/film/007.m3u8",
             "t/film/+7.m3u8",
             "t/film/65536.m3u8",
+            "t/film/-iframes.m3u8",
+            "t/film/07-iframes.m3u8",
+            "t/film/0/iframe-.m4s",
+            "t/film/0/iframe-iframe-1.m4s",
+            "t/film/0/iframe--1.m4s",
             "t/film/0/1.ts",
             "t/film/0/4294967296.m4s",
             "t/film/0/1.m4s/x",

@@ -35,3 +35,4 @@ mod rtsp;
 mod tls;
 mod tokens;
 mod views;
+mod winding;

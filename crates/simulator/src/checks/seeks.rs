@@ -195,6 +195,7 @@ mod tests {
             runs: Vec::new(),
             due: Vec::new(),
             stored,
+            key_frames_of: None,
             times: OnceLock::new(),
         }
     }

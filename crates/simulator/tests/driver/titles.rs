@@ -170,6 +170,7 @@ fn track(
         runs: runs(bytes, size, capacity, rng),
         due,
         stored: Vec::new(),
+        key_frames_of: None,
         times: OnceLock::new(),
     }
 }

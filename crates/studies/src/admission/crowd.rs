@@ -207,6 +207,7 @@ impl CrowdStudy {
                 runs: std::iter::once(begins..place).collect(),
                 due: cut.due,
                 stored: Vec::new(),
+                key_frames_of: None,
                 times: OnceLock::new(),
             }
         });

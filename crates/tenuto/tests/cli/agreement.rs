@@ -192,6 +192,7 @@ impl Served {
             runs: std::iter::once(at..at + pieces * self.read).collect(),
             due: (0..pieces).map(due).collect(),
             stored: Vec::new(),
+            key_frames_of: None,
             times: OnceLock::new(),
         };
         let layout = Arc::new(Layout {

@@ -49,7 +49,8 @@ pub(crate) fn assert_reported(server: &Served) {
 /// What is played, and what the page says of it.
 pub(crate) struct Row<'a> {
     pub(crate) title: &'a str,
-    /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `mp4` by the browser itself.
+    /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `shaka-winds` by its trick mode, `mp4`
+    /// by the browser itself.
     pub(crate) way: &'static str,
     pub(crate) url: String,
     /// Whether the player may report a stall and play on.
@@ -64,7 +65,10 @@ pub(crate) fn assert_played(dir: &TestDir, rows: &[Row<'_>]) {
         write!(script, "[\"{title} by {way}\",\"{way}\",\"{url}\",{may_stall}],")
             .expect("into memory");
     }
-    let loads = |name: &str| rows.iter().any(|row| name.starts_with(row.way));
+    let loads = |name: &str| {
+        let player = name.trim_end_matches(".js");
+        rows.iter().any(|row| row.way.starts_with(player))
+    };
     let scripts: String = SCRIPTS
         .iter()
         .filter(|(name, _)| loads(name))
@@ -191,7 +195,8 @@ for (const kind of ['warn', 'error']) console[kind] = (...words) => warned.add(w
 </script>
 SCRIPTS
 <script>
-// Each begins to play and returns what ends it. `on.error(what, fatal)`, `on.ready()`.
+// Each begins to play and returns what ends it. `on.error(what, fatal)`, `on.ready()`; it may set
+// `on.what`, which says in the end what was played.
 const players = {
   hls(video, url, on) {
     // Reports in the query, and in fields, for which the browser asks by a preflight.
@@ -221,6 +226,21 @@ const players = {
     player.attach(video).then(() => player.load(url)).then(on.ready, failed);
     return () => player.destroy();
   },
+  'shaka-winds'(video, url, on) {
+    shaka.log.setLevel(shaka.log.Level.WARNING);
+    const player = new shaka.Player(), failed = error => on.error(`code ${error.code}`, true);
+    // Not all of the film is fetched before it winds.
+    player.configure({ streaming: { bufferingGoal: 2, rebufferingGoal: 1 } });
+    let iframes = 0;
+    player.getNetworkingEngine().registerRequestFilter((type, request) => {
+      if (request.uris[0].includes('/iframe-')) iframes++;
+    });
+    on.what = () => iframes > 5 ? 'I-frames' : `${iframes} I-frames`;
+    const wind = () => { video.play().catch(() => {}); player.trickPlay(4); };
+    player.addEventListener('error', event => failed(event.detail));
+    player.attach(video).then(() => player.load(url)).then(wind, failed);
+    return () => player.destroy();
+  },
   mp4(video, url, on) {
     video.onerror = () => on.error(`error ${video.error.code}`, true);
     video.src = url;
@@ -248,19 +268,20 @@ function play([title, way, url, mayStall], rate) {
     video.onended = () => {
       const pictures = video.getVideoPlaybackQuality().totalVideoFrames;
       const sound = video.webkitAudioDecodedByteCount > 0 ? 'sound' : 'no sound';
-      done(`${pictures} pictures, ${sound}, errors [${errors}]`);
+      done(`${on.what ? on.what() : `${pictures} pictures, ${sound}`}, errors [${errors}]`);
     };
     const start = () => {
       video.playbackRate = video.defaultPlaybackRate = rate;
       video.play().catch(() => {});
     };
-    stop = players[way](video, url, {
+    const on = {
       ready: start,
       error(what, fatal) {
         if (!mayStall || what !== stalled) errors.push(what);
         if (fatal) done(`refused, ${what}`);
       },
-    });
+    };
+    stop = players[way](video, url, on);
   });
 }
 (async () => {

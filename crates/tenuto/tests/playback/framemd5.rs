@@ -41,6 +41,12 @@ pub(crate) fn decode(input: &str) -> Vec<Frames> {
     decode_with(input, &[])
 }
 
+/// As [`decode`], of DASH: without the I-frames for trick modes, which FFmpeg takes for a second
+/// stream of video.
+pub(crate) fn decode_dash(input: &str) -> Vec<Frames> {
+    decode_with(input, &["-map", "-0:v:1?"])
+}
+
 /// As [`decode`], with sound cut anew into frames of 1024 instants: for PCM, which readers cut as
 /// they like.
 pub(crate) fn decode_regrouped(input: &str) -> Vec<Frames> {
