@@ -29,11 +29,13 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
             found.push(url.with_query(&options.view.query()));
             continue;
         }
-        let list = url.join("/titles")?;
+        // What opens the server's list (a token) opens its titles.
+        let list = url.join("/titles")?.with_query(url.query());
         let body = get(&list, hosts, options.patience)?;
         let before = found.len();
         for reference in titles(&list, &body, options.form)? {
-            found.push(list.join(&reference)?.with_query(&options.view.query()));
+            let title = list.join(&reference)?.with_query(url.query());
+            found.push(title.with_query(&options.view.query()));
         }
         if found.len() == before {
             return Err(MeterError::new(format!("{url} offers no titles"))

@@ -62,6 +62,11 @@ impl Url {
         self
     }
 
+    /// The parameters; empty if there are none.
+    pub(crate) fn query(&self) -> &str {
+        self.0.query().unwrap_or_default()
+    }
+
     /// The path without the query.
     pub(crate) fn path(&self) -> &str {
         self.0.path()
