@@ -1,7 +1,7 @@
 //! Initialization and media segments of one track (CMAF-like fragmented MP4).
 //!
 //! ```text
-//! init      ftyp | moov: mvhd, trak with empty tables, mvex, udta for sound with priming
+//! init      ftyp | moov: mvhd, trak (empty tables, and a note of a sound's priming), mvex
 //! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice
 //!           (once for each part: of an excerpt that leaves something out, there are several)
 //! picture   the same with one sample: an I-frame that is shown until the next
@@ -34,12 +34,16 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline, manifest: ManifestKind) 
         media_time: Some(start),
         media_rate: 1.into(),
     });
+    // DASH has no note, because FFmpeg's DASH reader opens each segment as a file of its own and
+    // would cut off the priming at the start of each.
+    let noted = description.kind == TrackKind::Audio && manifest == ManifestKind::Hls;
     let header = TrackHeader {
         id: TRACK_ID,
         enabled: true,
         duration: 0,
         media_duration: 0,
         edits: edit.as_slice(),
+        noted_priming: shown_from.and_then(|it| u32::try_from(it).ok()).filter(|_| noted),
         quicktime,
     };
     let mut out = Vec::new();
@@ -61,11 +65,6 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline, manifest: ManifestKind) 
             let defaults = Trex { track_id, default_sample_description_index, ..Trex::default() };
             write_atom(out, &defaults);
         });
-        let priming = shown_from.and_then(|start| u32::try_from(start).ok());
-        let noted = description.kind == TrackKind::Audio && manifest == ManifestKind::Hls;
-        if let Some(priming) = priming.filter(|_| noted) {
-            write_gapless_note(out, priming);
-        }
     });
     out
 }
@@ -291,42 +290,6 @@ impl Shape {
 fn flags(ldu: &Ldu) -> u32 {
     let depends = if ldu.sync { DEPENDS_ON_NONE } else { DEPENDS_ON_OTHERS | NON_SYNC };
     depends | if ldu.droppable { NONE_DEPENDS } else { 0 }
-}
-
-/// Writes iTunes' note with the number of priming samples. FFmpeg applies edit lists of AAC in
-/// progressive files only and needs the note in fragmented ones; players that apply the edit list
-/// ignore it. DASH has no note, because FFmpeg's DASH reader opens each segment as a file of its
-/// own and would cut off the priming at the start of each.
-fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
-    let zeros = " 00000000".repeat(8);
-    let value = format!(" 00000000 {priming:08X} 00000000 0000000000000000{zeros}");
-    let text = |out: &mut Vec<u8>, kind, text: &str| {
-        write_box(out, kind, |out| {
-            out.extend_from_slice(&[0; 4]);
-            out.extend_from_slice(text.as_bytes());
-        });
-    };
-    write_box(out, b"udta", |out| {
-        write_box(out, b"meta", |out| {
-            out.extend_from_slice(&[0; 4]);
-            write_box(out, b"hdlr", |out| {
-                out.extend_from_slice(&[0; 8]);
-                out.extend_from_slice(b"mdirappl");
-                out.extend_from_slice(&[0; 9]);
-            });
-            write_box(out, b"ilst", |out| {
-                write_box(out, b"----", |out| {
-                    text(out, b"mean", "com.apple.iTunes");
-                    text(out, b"name", "iTunSMPB");
-                    write_box(out, b"data", |out| {
-                        // The data type (UTF-8), and any country and language.
-                        out.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
-                        out.extend_from_slice(value.as_bytes());
-                    });
-                });
-            });
-        });
-    });
 }
 
 /// The track number in a segment, which has one track.

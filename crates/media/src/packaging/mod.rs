@@ -252,8 +252,8 @@ impl Packaging {
         Some(media_segment::segment(stored, line, track, parts, first + 1))
     }
 
-    /// The HLS I-frame playlist of a video track; `None` if it has none: of a track without a second
-    /// key frame, or of an excerpt that leaves out groups of pictures itself.
+    /// The HLS I-frame playlist of a video track; `None` if it has none: it has no second key frame
+    /// that is decoded by itself, or is an excerpt that leaves out groups of pictures.
     pub fn iframe_playlist(&self, track: u16, query: &str) -> Option<String> {
         self.iframes(track).map(|iframes| playlist::iframes(iframes, track, query))
     }

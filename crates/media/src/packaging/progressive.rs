@@ -179,6 +179,7 @@ fn header(
                 duration: part.duration(),
                 media_duration: part.track.ldus.duration_ticks(),
                 edits: &part.edits(),
+                noted_priming: None,
                 quicktime,
             };
             track_boxes::write_track(out, &part.track.description, &track_header, |out| {

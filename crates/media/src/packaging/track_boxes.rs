@@ -11,6 +11,7 @@
 //!                    ─ stbl ─ stsd ─ the sample entry, verbatim
 //!                           ─ the caller's tables
 //!      ─ udta ─ name      the track's title, if it has one
+//!      ─ meta ─ ilst      the priming of sound in segments
 //! ```
 //! `mdhd` and `hdlr` are written directly, because their QuickTime forms differ.
 
@@ -35,6 +36,8 @@ pub(super) struct TrackHeader<'a> {
     /// The duration in track ticks; zero if it is given by fragments.
     pub(super) media_duration: u64,
     pub(super) edits: &'a [ElstEntry],
+    /// The samples to name as priming in a note for FFmpeg.
+    pub(super) noted_priming: Option<u32>,
     /// Whether to use QuickTime's forms instead of ISO's.
     pub(super) quicktime: bool,
 }
@@ -101,6 +104,43 @@ pub(super) fn write_track(
                 write_box(out, b"name", |out| out.extend_from_slice(track.title.as_bytes()));
             });
         }
+        if let Some(priming) = header.noted_priming {
+            write_gapless_note(out, priming);
+        }
+    });
+}
+
+/// Writes iTunes' note with the number of priming samples. FFmpeg applies edit lists of AAC in
+/// progressive files only and needs the note in fragmented ones; players that apply the edit list
+/// ignore it. The note is a property of the track, in a `meta` of the `trak`: FFmpeg reads it there
+/// as in the movie's `udta`, where GStreamer logs that it does not know this tag.
+fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
+    let zeros = " 00000000".repeat(8);
+    let value = format!(" 00000000 {priming:08X} 00000000 0000000000000000{zeros}");
+    let text = |out: &mut Vec<u8>, kind, text: &str| {
+        write_box(out, kind, |out| {
+            out.extend_from_slice(&[0; 4]);
+            out.extend_from_slice(text.as_bytes());
+        });
+    };
+    write_box(out, b"meta", |out| {
+        out.extend_from_slice(&[0; 4]);
+        write_box(out, b"hdlr", |out| {
+            out.extend_from_slice(&[0; 8]);
+            out.extend_from_slice(b"mdirappl");
+            out.extend_from_slice(&[0; 9]);
+        });
+        write_box(out, b"ilst", |out| {
+            write_box(out, b"----", |out| {
+                text(out, b"mean", "com.apple.iTunes");
+                text(out, b"name", "iTunSMPB");
+                write_box(out, b"data", |out| {
+                    // The data type (UTF-8), and any country and language.
+                    out.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
+                    out.extend_from_slice(value.as_bytes());
+                });
+            });
+        });
     });
 }
 

@@ -226,6 +226,11 @@ fn a_servers_root_stands_for_all_its_titles() {
     assert_eq!(urls, [title("film"), title("a%20b"), title("film"), title("a%20b")]);
     let mp4 = PlayOptions { form: Form::Progressive, ..options(&server, "/titles", 1) };
     assert_eq!(play(&mp4).unwrap().viewers[0].url, server.url("/t/film.mp4"));
+    let report = play(&options(&server, "/?token=a.b", 2)).unwrap();
+    let urls: Vec<&str> = report.viewers.iter().map(|viewer| viewer.url.as_str()).collect();
+    let title = |name| server.url(&format!("/t/{name}/master.m3u8?token=a.b"));
+    assert_eq!(urls, [title("film"), title("a%20b")]);
+    assert!(server.asked().contains(&"/titles?token=a.b".to_owned()));
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl AccessControl {
 fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied> {
     let invalid = |why: &str| Denied::Invalid(why.to_owned());
     let header = jsonwebtoken::decode_header(token)
-        .map_err(|_| invalid("it is no JSON Web Token: three parts with dots between them"))?;
+        .map_err(|_| invalid("it is no signed JSON Web Token"))?;
     let candidates = keys.iter().filter(|key| {
         let named = header.kid.is_none() || key.id.is_none() || key.id == header.kid;
         named && key.algorithms.contains(&header.alg)

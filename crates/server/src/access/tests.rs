@@ -100,7 +100,7 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
         (film, header.clone(), json!({ "exp": good, "aud": "x" }), "401: it is meant for another"),
         (film, json!({ "alg": "HS256", "kid": "b" }), json!({ "exp": good }), "401: no key"),
         (film, json!({ "alg": "HS512", "kid": "a" }), json!({ "exp": good }), "401: no key"),
-        (film, json!({ "alg": "none" }), json!({ "exp": good }), "401: it is no JSON Web Token"),
+        (film, json!({ "alg": "none" }), json!({ "exp": good }), "401: it is no signed JSON"),
         (film, header.clone(), json!({ "exp": good, "title": "fil" }), "403: the token does not"),
         (film, header.clone(), json!({ "exp": good, "title": [] }), "403: the token does not"),
         (film, header.clone(), json!({ "exp": good, "ip": "192.0.2.8" }), "403: the token is for"),

@@ -36,7 +36,11 @@ pub(super) fn next(input: &[u8]) -> Incoming {
     match Message::<Vec<u8>>::parse(head) {
         Ok((Message::Request(request), length)) => Incoming::Request(Box::new(request), length),
         Ok((_, length)) => Incoming::Other(length),
-        Err(ParseError::Incomplete(_)) if input.len() < MAX_MESSAGE => Incoming::Partial,
+        Err(ParseError::Incomplete(missing))
+            if input.len().saturating_add(missing.map_or(1, usize::from)) <= MAX_MESSAGE =>
+        {
+            Incoming::Partial
+        }
         Err(ParseError::Incomplete(_)) => {
             let text = "a request has at most 16 KiB, its body included; send less";
             Incoming::Rejected(RtspReply::error(413, text).with_cseq_of(head))
@@ -99,7 +103,7 @@ impl RtspReply {
             let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
             name.eq_ignore_ascii_case("cseq").then(|| value.trim().to_owned())
         });
-        match line.filter(|value| value.bytes().all(|b| b.is_ascii_digit())) {
+        match line.as_deref().and_then(sequence_number) {
             Some(number) => self.field(CSEQ, number),
             None => self,
         }
@@ -122,6 +126,12 @@ impl RtspReply {
 /// The value of a request's field.
 pub(super) fn value<'a>(request: &'a Request<Vec<u8>>, name: &HeaderName) -> Option<&'a str> {
     request.header(name).map(HeaderValue::as_str)
+}
+
+/// The number in the value of a `CSeq` field; `None`: there is none, to be sent back either.
+pub(super) fn sequence_number(value: &str) -> Option<&str> {
+    let is_number = value.len() <= 10 && value.bytes().all(|b| b.is_ascii_digit());
+    (is_number && !value.is_empty()).then_some(value)
 }
 
 /// The most bytes of a request; players send less than 1 KiB.

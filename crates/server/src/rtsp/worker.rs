@@ -17,7 +17,7 @@ mod start;
 
 pub(crate) use start::PreparedRtsp;
 
-use super::message::{Incoming, MAX_INPUT, RtspReply, next};
+use super::message::{Incoming, MAX_INPUT, RtspReply, next, sequence_number, value};
 use super::playback::Plan;
 use super::session::{RtspSession, Wire};
 use crate::clients::{ClientAddress, ClientLimit};
@@ -28,8 +28,8 @@ use crate::shared::Shared;
 use crate::tls::{ClientSockets, is_clear_text};
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
+use rtsp_types::Request;
 use rtsp_types::headers::{CSEQ, SESSION};
-use rtsp_types::{HeaderValue, Request};
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -296,7 +296,7 @@ impl RtspWorker {
     /// Sends the reply to a request, with its sequence number and the session.
     fn reply(&mut self, id: ConnectionId, request: &Request<Vec<u8>>, mut reply: RtspReply) {
         let Some(connection) = self.connections.get(&id) else { return };
-        if let Some(number) = request.header(&CSEQ).map(HeaderValue::as_str) {
+        if let Some(number) = value(request, &CSEQ).and_then(sequence_number) {
             reply = reply.field(CSEQ, number);
         }
         if let Some(session) = connection.session.as_ref().filter(|_| reply.status == 200) {

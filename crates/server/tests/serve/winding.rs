@@ -3,6 +3,7 @@
 use crate::client::playlist_uris;
 use crate::fixture::{TestStore, media};
 use crate::playing::frames;
+use units::ByteCount;
 
 /// Frames in a group of pictures of the film: a key frame each second.
 const GROUP: usize = 25;
@@ -10,7 +11,7 @@ const GROUP: usize = 25;
 #[test]
 fn ffmpeg_decodes_the_iframe_playlist_of_each_part_at_each_speed() {
     let fixture = TestStore::with(&[&media().film, &media().large]);
-    let serving = fixture.serve();
+    let serving = fixture.serve_with(|config| config.memory = Some(ByteCount::mib(512)));
     let mut client = serving.client();
     // Title and query; where its pictures are; the numbers of the I-frames.
     let film: Vec<usize> = (0..6).map(|group| group * GROUP).collect();
@@ -31,7 +32,7 @@ fn ffmpeg_decodes_the_iframe_playlist_of_each_part_at_each_speed() {
         let shown = frames(&serving.url(list));
         let wanted: Vec<&String> = numbers.iter().map(|number| pictures[*number]).collect();
         assert!(shown.iter().eq(wanted.iter().copied()), "{path}: {} I-frames", shown.len());
-        // Its memory is needed for the next.
+        // Its place is needed for the next.
         let (folder, token) = (list.rsplit_once('/').unwrap().0, list.split_once("?s=").unwrap().1);
         let ended = client.request("DELETE", &format!("{folder}/session?s={token}"), &[]);
         assert_eq!(ended.status, 204, "{path}");

@@ -23,7 +23,7 @@ use crate::presentation::Presentation;
 use crate::rtsp::headers::{
     NptRange, TRACK, Target, TransportSpec, range, scale, seconds, target, transport,
 };
-use crate::rtsp::message::{RtspReply, value};
+use crate::rtsp::message::{RtspReply, sequence_number, value};
 use crate::rtsp::playback::Plan;
 use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, UdpPair, Wire, describe};
 use device::sockets::ConnectionId;
@@ -294,7 +294,7 @@ impl RtspWorker {
             Some(Some(None)) => {
                 return Err(RtspReply::error(
                     451,
-                    "nothing is played backwards over RTSP; use HLS",
+                    "Scale is more than zero over RTSP; HLS also plays backwards",
                 ));
             }
             Some(Some(Some(speed))) => speed,
@@ -326,8 +326,10 @@ impl RtspWorker {
         let start = asked.start.unwrap_or(from);
         let stop = asked.stop.filter(|stop| *stop < duration);
         if start >= duration || stop.is_some_and(|stop| stop <= start) {
-            let text =
-                format!("the title is {} s long; the range must be in it", seconds(duration));
+            let text = format!(
+                "the title is {} s long; a range begins within that, and ends after its beginning",
+                seconds(duration)
+            );
             return Err(RtspReply::error(457, &text));
         }
         let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed);
@@ -430,10 +432,7 @@ fn add_track(
 
 /// The reply to a request that is refused whatever it asks.
 fn check(request: &Asked) -> Option<RtspReply> {
-    let number = value(request, &CSEQ).is_some_and(|number| {
-        !number.is_empty() && number.len() <= 10 && number.bytes().all(|b| b.is_ascii_digit())
-    });
-    if !number {
+    if value(request, &CSEQ).and_then(sequence_number).is_none() {
         return Some(RtspReply::error(400, "a request needs a CSeq field with a number"));
     }
     if request.version() != Version::V1_0 {
