@@ -595,6 +595,12 @@ mod tests {
         }
     }
 
+    /// The sound of a title, as the server cuts it.
+    fn sound(read_size: ByteCount) -> (BitRate, u32) {
+        let rate = BitRate(128_000);
+        (rate, server::piece_size(rate, &[], read_size))
+    }
+
     fn random(seconds: u64) -> CrowdArrivals {
         CrowdArrivals::Random(Duration::from_secs(seconds))
     }
@@ -602,7 +608,7 @@ mod tests {
     #[test]
     fn in_an_overload_that_lasts_nobody_waits_for_long() {
         let study = |wait| CrowdStudy {
-            sound: Some((BitRate(128_000), 64 << 10)),
+            sound: Some(sound(ByteCount(4 << 20))),
             length: Duration::from_secs(60),
             ..study("hdd-20tb", ByteCount(4 << 20), wait)
         };
@@ -617,6 +623,18 @@ mod tests {
             let within = |percent: usize| waits.starts[waits.starts.len() * percent / 100];
             assert!(within(99) <= Duration::from_secs(2), "{said}: {:?}", within(99));
         }
+    }
+
+    #[test]
+    fn with_sound_a_disk_holds_nine_tenths_as_many_viewers() {
+        let read_size = ByteCount(4 << 20);
+        let silent = study("hdd-20tb", read_size, 5);
+        let came = silent.capacity() * 5 / 4;
+        let with = |sound| CrowdStudy { sound, ..silent.clone() }.run(came, random(240)).result;
+        let [silent, heard] = [None, Some(sound(read_size))].map(with);
+        let held = [silent.starts.len(), heard.starts.len()];
+        assert_eq!((silent.late, heard.late), (0, 0), "{held:?}");
+        assert!(held[1] * 10 >= held[0] * 9, "{held:?}");
     }
 
     #[test]
