@@ -301,7 +301,15 @@ fn hour(title: u64) -> Layout {
 fn track(start: u64, piece: u32, due: Vec<u32>) -> TrackLayout {
     let bytes = due.len() as u64 * u64::from(piece);
     let runs = std::iter::once(start..start + bytes).collect();
-    TrackLayout { bytes, piece, lead: 0, runs, due, stored: Vec::new(), times: OnceLock::new() }
+    TrackLayout {
+        bytes,
+        piece,
+        first_ends: Vec::new(),
+        runs,
+        due,
+        stored: Vec::new(),
+        times: OnceLock::new(),
+    }
 }
 
 fn config(policy: PolicyKind, buffers: ByteCount) -> EngineConfig {

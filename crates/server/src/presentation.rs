@@ -147,7 +147,7 @@ fn at_speed(layout: &Layout, params: &PlaybackParams) -> Layout {
     let tracks = layout.tracks.iter().map(|track| TrackLayout {
         bytes: track.bytes,
         piece: track.piece,
-        lead: track.lead,
+        first_ends: track.first_ends.clone(),
         runs: track.runs.clone(),
         due: track.due.iter().map(|due| params.due(*due)).collect(),
         stored: track.stored.clone(),
@@ -171,7 +171,7 @@ fn with_runs_of(track: &TrackLayout, stored: &TrackLayout) -> TrackLayout {
     TrackLayout {
         bytes: track.bytes,
         piece: track.piece,
-        lead: track.lead,
+        first_ends: track.first_ends.clone(),
         runs: stored.runs.clone(),
         due: track.due.clone(),
         stored: track.stored.clone(),
@@ -213,7 +213,7 @@ fn part_of(
     let track = TrackLayout {
         bytes: all - short,
         piece,
-        lead: 0,
+        first_ends: Vec::new(),
         runs: whole.runs.clone(),
         due,
         stored,
