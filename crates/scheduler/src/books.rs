@@ -308,7 +308,7 @@ mod tests {
                 due: &due,
                 piece: 10,
                 bytes,
-                lead: 0,
+                first_ends: &[],
                 transfer: &transfer,
                 followed: &followed,
             };

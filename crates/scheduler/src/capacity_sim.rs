@@ -245,7 +245,7 @@ impl<'a> CapacityState<'a> {
     }
 }
 
-/// The simulation ends when no viewer was admitted for this time: twice the longest piece.
+/// The simulation ends when no viewer was admitted for this time: several pieces of video.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time in which viewers arrive: a fraction of a stream, so that read-ahead matters little.
 const FILLING: Duration = Duration::from_secs(60);

@@ -304,7 +304,7 @@ fn track(start: u64, piece: u32, due: Vec<u32>) -> TrackLayout {
     TrackLayout {
         bytes,
         piece,
-        lead: 0,
+        first_ends: Vec::new(),
         runs,
         due,
         stored: Vec::new(),

@@ -191,7 +191,7 @@ mod tests {
         TrackLayout {
             bytes: 10_000,
             piece: READ,
-            lead: 0,
+            first_ends: Vec::new(),
             runs: Vec::new(),
             due: Vec::new(),
             stored,

@@ -166,7 +166,7 @@ fn track(
     TrackLayout {
         bytes,
         piece,
-        lead: 0,
+        first_ends: Vec::new(),
         runs: runs(bytes, size, capacity, rng),
         due,
         stored: Vec::new(),

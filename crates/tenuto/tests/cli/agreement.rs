@@ -188,7 +188,7 @@ impl Served {
         let track = TrackLayout {
             bytes: pieces * self.read,
             piece: u32::try_from(self.read).unwrap(),
-            lead: 0,
+            first_ends: Vec::new(),
             runs: std::iter::once(at..at + pieces * self.read).collect(),
             due: (0..pieces).map(due).collect(),
             stored: Vec::new(),
