@@ -112,7 +112,7 @@ fn sends() -> Vec<Vec<SendSlice>> {
         &[0, 3],
         &[200_000, 65_535],
     ];
-    let bytes = |size: usize| (0..size).map(|at| (at % 251) as u8).collect::<Vec<u8>>();
+    let bytes = |size: usize| (0..=250).cycle().take(size).collect::<Vec<u8>>();
     sizes.iter().map(|send| send.iter().map(|size| bytes(*size).into()).collect()).collect()
 }
 
