@@ -11,9 +11,13 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The conditions of a request, as its fields state them.
+/// The conditions of a request. Most requests have none, and then it takes no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Conditions {
+pub(crate) struct Conditions(Option<Box<ConditionFields>>);
+
+/// The conditions as the fields of a request state them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ConditionFields {
     if_match: Option<String>,
     if_none_match: Option<String>,
     // A date that is not valid makes no condition (13.1.3 and 13.1.4).
@@ -45,27 +49,26 @@ pub(crate) enum ConditionResult {
 impl Conditions {
     /// Takes a field of a request; false if it is none of these.
     pub(crate) fn take(&mut self, name: &str, value: &str) -> bool {
-        let is = |condition: &str| name.eq_ignore_ascii_case(condition);
-        if is("if-match") {
-            append(&mut self.if_match, value);
-        } else if is("if-none-match") {
-            append(&mut self.if_none_match, value);
-        } else if is("if-modified-since") {
-            self.if_modified_since = httpdate::parse_http_date(value).ok();
-        } else if is("if-unmodified-since") {
-            self.if_unmodified_since = httpdate::parse_http_date(value).ok();
-        } else if is("if-range") {
-            self.if_range = Some(value.to_owned());
-        } else {
-            return false;
+        let condition = FIELDS.iter().find(|field| name.eq_ignore_ascii_case(field));
+        let Some(condition) = condition else { return false };
+        let fields = self.0.get_or_insert_default();
+        match *condition {
+            "if-match" => append(&mut fields.if_match, value),
+            "if-none-match" => append(&mut fields.if_none_match, value),
+            "if-range" => fields.if_range = Some(value.to_owned()),
+            "if-modified-since" => {
+                fields.if_modified_since = httpdate::parse_http_date(value).ok();
+            }
+            _ => fields.if_unmodified_since = httpdate::parse_http_date(value).ok(),
         }
         true
     }
 
     /// Evaluates the conditions of a GET or HEAD request in the order of RFC 9110, 13.2.2.
     pub(crate) fn evaluate(&self, present: Validators<'_>) -> ConditionResult {
+        let Some(fields) = &self.0 else { return ConditionResult::Proceed };
         let newer_than = |date: SystemTime| present.modified.is_some_and(|at| at > date);
-        let wanted = match (&self.if_match, self.if_unmodified_since) {
+        let wanted = match (&fields.if_match, fields.if_unmodified_since) {
             (Some(tags), _) => has_tag(tags, present.etag, Comparison::Strong),
             (None, Some(date)) => !newer_than(date),
             (None, None) => true,
@@ -73,7 +76,7 @@ impl Conditions {
         if !wanted {
             return ConditionResult::Failed;
         }
-        let known = match (&self.if_none_match, self.if_modified_since) {
+        let known = match (&fields.if_none_match, fields.if_modified_since) {
             (Some(tags), _) => has_tag(tags, present.etag, Comparison::Weak),
             // Without a date of its own a resource counts as modified.
             (None, Some(date)) => present.modified.is_some_and(|at| at <= date),
@@ -84,7 +87,8 @@ impl Conditions {
 
     /// Whether a range may be sent (`If-Range`): the parts that the client has are of these bytes.
     pub(crate) fn range_holds(&self, present: Validators<'_>, now: SystemTime) -> bool {
-        let Some(condition) = &self.if_range else { return true };
+        let condition = self.0.as_ref().and_then(|fields| fields.if_range.as_ref());
+        let Some(condition) = condition else { return true };
         if condition.starts_with('"') || condition.starts_with("W/") {
             // Parts must be equal byte by byte, which a weak tag does not say.
             return condition == present.etag;
@@ -126,6 +130,10 @@ fn append(list: &mut Option<String>, value: &str) {
         None => *list = Some(value.to_owned()),
     }
 }
+
+/// The fields that make conditions, in lower case.
+const FIELDS: [&str; 5] =
+    ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range"];
 
 #[cfg(test)]
 mod tests {

@@ -548,7 +548,8 @@ fn over_tls_packets_go_with_the_connection_only_and_a_request_in_the_clear_is_to
         config.tls = Some(authority.identity("server", 30));
     });
     let mut clear = Player::connect(&server);
-    let reply = clear.ask("OPTIONS", "/t/film", "");
+    clear.send(b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n");
+    let reply = clear.read_reply();
     assert_eq!(reply.status, 400);
     assert!(reply.body.contains("rtsps://"), "{}", reply.body);
     assert!(clear.read().is_none(), "the connection ends");

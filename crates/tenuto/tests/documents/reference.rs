@@ -25,6 +25,14 @@ const BEFORE: &[(&str, &str)] = &[
     ),
     ("tenuto relabel", "tenuto format copy.store --size 64MiB"),
     (
+        "tenuto serve",
+        "ip address add 192.168.1.5/24 dev lo
+         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=films \\
+             -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem
+         tenuto token keys.json --new",
+    ),
+    ("tenuto token", "rm keys.json"),
+    (
         "tenuto play",
         "tenuto ingest film.store film-1080.mp4 --title film
          background tenuto serve film.store",
