@@ -277,11 +277,17 @@ impl ProbeOutput {
         Some(ends.fold(0.0, f64::max) + 0.05)
     }
 
-    /// Keeps one video track: the default one, of several the longest, of these the largest.
+    /// Keeps one video track: the default one, of several the longest, of these the largest. What
+    /// lasts less than half of the longest is not the film: phones put a track of one or two
+    /// pictures first.
     fn choose_video(&self, streams: &mut Vec<&ProbedStream>, left_out: &mut Vec<String>) {
+        let lengths = streams.iter().filter(|stream| stream.is_video());
+        let longest = lengths.filter_map(|stream| stream.milliseconds()).max().unwrap_or(0);
         let rank = |stream: &ProbedStream| {
             let area = u64::from(stream.width.unwrap_or(0)) * u64::from(stream.height.unwrap_or(0));
-            (stream.disposition.default, stream.milliseconds().unwrap_or(0), area)
+            let length = stream.milliseconds();
+            let is_film = length.is_none_or(|length| length >= longest / 2);
+            (is_film, stream.disposition.default, length.unwrap_or(0), area)
         };
         let videos = streams.iter().filter(|stream| stream.is_video());
         // The first of equal ones.
@@ -479,6 +485,29 @@ mod tests {
             r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"rawvideo","pix_fmt":"{layout}"}}],
             "format":{{"format_name":"{format}"}}}}"#
         )
+    }
+
+    #[test]
+    fn of_several_video_tracks_the_default_one_is_taken_unless_it_is_a_scrap() {
+        let video = |index, default, duration, width| {
+            format!(
+                r#"{{"index":{index},"codec_type":"video","codec_name":"h264","duration":"{duration}",
+                "width":{width},"height":90,"disposition":{{"default":{default}}}}}"#
+            )
+        };
+        let cases = [
+            ("the default one", [video(0, 0, "9.0", 320), video(1, 1, "8.0", 160)], 1),
+            ("a scrap is the default", [video(0, 1, "0.08", 320), video(1, 0, "4.0", 160)], 1),
+            ("the longer one", [video(0, 0, "4.0", 320), video(1, 0, "4.5", 160)], 1),
+            ("the larger one", [video(0, 0, "4.0", 160), video(1, 0, "4.0", 320)], 1),
+            ("the first of equal ones", [video(0, 0, "4.0", 160), video(1, 0, "4.0", 160)], 0),
+            ("lengths are not known", [video(0, 0, "", 320), video(1, 1, "", 160)], 1),
+        ];
+        for (name, streams, taken) in cases {
+            let said = decide(&format!(r#"{{"streams":[{}]}}"#, streams.join(",")));
+            assert!(said.starts_with(&format!("mp4: {taken} h264 ")), "{name}: {said}");
+            assert!(said.contains(&format!("[\"video stream {} (", 1 - taken)), "{name}: {said}");
+        }
     }
 
     #[test]
