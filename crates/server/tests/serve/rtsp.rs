@@ -293,7 +293,7 @@ fn packets_over_udp_arrive_and_silence_ends_the_session() {
     let fixture = TestStore::with(&[&media().film]);
     let server = fixture.serve_with(|config| {
         config.rtsp = Some("127.0.0.1:0".parse().unwrap());
-        config.rtsp_timeout = Duration::from_secs(2);
+        config.rtsp_timeout = Duration::from_secs(4);
     });
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     for socket in &sockets {
