@@ -308,7 +308,7 @@ mod tests {
                 due: &due,
                 piece: 10,
                 bytes,
-                first_ends: &[],
+                lead: 0,
                 transfer: &transfer,
                 followed: &followed,
             };

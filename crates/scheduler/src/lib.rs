@@ -36,7 +36,7 @@
 //! // Four pieces of 1 MiB, due at 0, 2, 4 and 6 s of media time.
 //! let due = [0, 2000, 4000, 6000];
 //! let track =
-//!     TrackPieces { due: &due, piece: 1 << 20, bytes: 4 << 20, first_ends: &[], transfer: &[], followed: &[] };
+//!     TrackPieces { due: &due, piece: 1 << 20, bytes: 4 << 20, lead: 0, transfer: &[], followed: &[] };
 //! let clock = PlayoutClock {
 //!     origin: Moment::ZERO,
 //!     startup: Duration::from_secs(2),

@@ -26,9 +26,9 @@ pub struct TrackPieces<'a> {
     pub piece: u32,
     /// Bytes of the track; the last piece has what is left.
     pub bytes: u64,
-    /// Where the first pieces end, in bytes: they have sizes of their own, of at most `piece`, and
-    /// end before the track does. All others end at multiples of `piece`. Rising; empty: all do.
-    pub first_ends: &'a [u64],
+    /// Bytes of its beginning that are pieces of their own: the piece that contains their end is
+    /// cut in two there. Zero, or a multiple of `piece`: none is.
+    pub lead: u64,
     /// Per piece, nanoseconds that its disk transfers ([`disk::Costs::transfer`]); empty where disk
     /// time is not counted.
     pub transfer: &'a [u32],
@@ -41,44 +41,38 @@ pub struct TrackPieces<'a> {
 impl TrackPieces<'_> {
     /// How many pieces there are.
     pub fn pieces(&self) -> u32 {
-        let pieces = self.bytes.div_ceil(u64::from(self.piece.max(1))) + self.firsts();
-        u32::try_from(pieces.saturating_sub(self.multiples())).unwrap_or(u32::MAX)
+        let pieces = self.bytes.div_ceil(u64::from(self.piece.max(1)));
+        u32::try_from(pieces + u64::from(self.cut().is_some())).unwrap_or(u32::MAX)
     }
 
-    // How many pieces have sizes of their own.
-    fn firsts(&self) -> u64 {
-        self.first_ends.len() as u64
-    }
-
-    // How many multiples of a piece lie before the end of these, but for zero.
-    fn multiples(&self) -> u64 {
-        self.first_ends.last().map_or(0, |end| end / u64::from(self.piece.max(1)))
+    // The number of the piece that is cut in two.
+    fn cut(&self) -> Option<u64> {
+        let piece = u64::from(self.piece.max(1));
+        let cuts = self.lead < self.bytes && !self.lead.is_multiple_of(piece);
+        cuts.then(|| self.lead / piece)
     }
 
     /// The first byte of `piece`.
     pub fn start(&self, piece: u32) -> u64 {
-        let number = u64::from(piece);
-        let before = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-        match before.and_then(|before| self.first_ends.get(before)) {
-            Some(end) => *end,
-            None if number == 0 => 0,
-            None => (number - self.firsts() + self.multiples()) * u64::from(self.piece),
+        let (number, size) = (u64::from(piece), u64::from(self.piece));
+        match self.cut() {
+            Some(cut) if number == cut + 1 => self.lead,
+            Some(cut) if number > cut => (number - 1) * size,
+            _ => number * size,
         }
     }
 
     /// The piece that holds a byte.
     pub fn piece_at(&self, byte: u64) -> u32 {
-        let number = match self.first_ends.last() {
-            Some(end) if byte < *end => self.first_ends.partition_point(|end| *end <= byte) as u64,
-            _ => byte / u64::from(self.piece.max(1)) - self.multiples() + self.firsts(),
-        };
-        u32::try_from(number).unwrap_or(u32::MAX)
+        let number = byte / u64::from(self.piece.max(1));
+        let behind = byte >= self.lead && self.cut().is_some();
+        u32::try_from(number + u64::from(behind)).unwrap_or(u32::MAX)
     }
 
     /// Bytes of `piece`; zero beyond the end.
     pub fn len(&self, piece: u32) -> u32 {
         let end = self.start(piece.saturating_add(1)).min(self.bytes);
-        u32::try_from(end.saturating_sub(self.start(piece))).unwrap_or(u32::MAX)
+        u32::try_from(end.saturating_sub(self.start(piece))).expect("not above a piece")
     }
 
     /// Nanoseconds that the disk transfers for `piece`; nothing where that is not counted.
@@ -106,14 +100,9 @@ impl TrackPieces<'_> {
         self.due.get(i).or(self.due.last()).copied().unwrap_or(0)
     }
 
-    /// Whether this is a track at all: pieces of some size, and none larger; due times that never
-    /// decrease.
+    /// Whether this is a track at all: pieces of some size, due times that never decrease.
     pub fn is_valid(&self) -> bool {
-        let begins = std::iter::once(&0).chain(self.first_ends);
-        let is_piece = |(begins, end): (&u64, &u64)| {
-            begins < end && end - begins <= self.piece.into() && *end < self.bytes
-        };
-        self.piece > 0 && self.due.is_sorted() && begins.zip(self.first_ends).all(is_piece)
+        self.piece > 0 && self.due.is_sorted()
     }
 
     /// The first piece that is needed to play from `from_ms`: of all pieces due by then, the one
@@ -253,8 +242,7 @@ impl PlayoutClock {
         let mut kept = (walked.kept() != walked).then(|| SlotWalk::new(walked.kept()));
         let end = curve.pieces();
         let mut next_due = walk.slot(curve.due(first));
-        // The one behind those with sizes of their own may be shorter, too.
-        let firsts = u32::try_from(curve.first_ends.len()).unwrap_or(u32::MAX);
+        let even = curve.cut().is_none();
         let mut left = curve.bytes.saturating_sub(curve.start(first));
         let one_transfer = (curve.transfer.len() == 1).then(|| curve.transfer(0));
         // What has a due time of its own after it, and what a list that is too short says nothing
@@ -267,9 +255,9 @@ impl PlayoutClock {
             let next_ms = if piece + 1 < end { last_ms } else { curve.due(piece) };
             let due = std::mem::replace(&mut next_due, walk.slot(next_ms));
             let next = kept.as_mut().map_or(next_due, |kept| kept.slot(next_ms));
-            let len = match firsts > 0 && piece <= firsts {
-                true => curve.len(piece),
-                false => u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece),
+            let len = match even {
+                true => u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece),
+                false => curve.len(piece),
             };
             left -= u64::from(len);
             let transfer = one_transfer.unwrap_or_else(|| curve.transfer(piece));
@@ -380,7 +368,7 @@ mod tests {
             due: &due,
             piece: 100,
             bytes: 450,
-            first_ends: &[],
+            lead: 0,
             transfer: &[],
             followed: &[],
         };
@@ -414,17 +402,11 @@ mod tests {
                 })
                 .collect();
             let followed: Vec<bool> = due.iter().map(|_| random.bool()).collect();
-            let bytes = 64 * due.len() as u64 - 7;
-            let mut first_ends: Vec<u64> = Vec::new();
-            while first_ends.len() < random.usize(0..4) {
-                first_ends.push(first_ends.last().unwrap_or(&0) + random.u64(1..=64));
-            }
-            first_ends.retain(|end| *end < bytes);
             let curve = TrackPieces {
                 due: &due,
                 piece: 64,
-                bytes,
-                first_ends: &first_ends,
+                bytes: 64 * due.len() as u64 - 7,
+                lead: random.u64(0..600) * random.u64(0..2),
                 transfer: &[],
                 followed: &followed,
             };
@@ -438,7 +420,6 @@ mod tests {
             };
             let first = random.u32(0..curve.pieces());
             for piece in timing.pieces(curve, first) {
-                assert_eq!(piece.len, curve.len(piece.piece), "seed {seed}");
                 let followed_after = timing.followed_after(&curve, piece.piece);
                 assert_eq!(piece.followed_after, followed_after, "seed {seed}");
                 assert_eq!(piece.due, timing.due_slot(curve.due(piece.piece)), "seed {seed}");
@@ -456,45 +437,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_pieces_have_sizes_of_their_own() {
-        // (ends of the first pieces, begins of all)
-        let tracks: [(&[u64], &[u64]); 5] = [
-            (&[], &[0, 100, 200, 300, 400]),
-            (&[60], &[0, 60, 100, 200, 300, 400]),
-            (&[60, 130], &[0, 60, 130, 200, 300, 400]),
-            (&[60, 130, 230], &[0, 60, 130, 230, 300, 400]),
-            (&[50, 100], &[0, 50, 100, 200, 300, 400]),
-        ];
-        for (first_ends, begins) in tracks {
-            let (due, transfer, followed) = (&[0][..], &[][..], &[][..]);
-            let curve = TrackPieces { due, piece: 100, bytes: 420, first_ends, transfer, followed };
-            assert!(curve.is_valid(), "{first_ends:?}");
-            assert_eq!(curve.pieces(), u32::try_from(begins.len()).unwrap(), "{first_ends:?}");
-            for (piece, byte) in (0..).zip(begins) {
-                assert_eq!(curve.start(piece), *byte, "{first_ends:?}");
-                let next = begins.get(1 + usize::try_from(piece).unwrap()).unwrap_or(&420);
-                assert_eq!(u64::from(curve.len(piece)), next - byte, "{first_ends:?}");
-                for at in *byte..*next {
-                    assert_eq!(curve.piece_at(at), piece, "{first_ends:?}: byte {at}");
-                }
-            }
-        }
-        let invalid: [&[u64]; 4] = [&[101], &[60, 60], &[60, 161], &[100, 200, 300, 400, 420]];
-        for first_ends in invalid {
-            let (due, transfer, followed) = (&[0][..], &[][..], &[][..]);
-            let curve = TrackPieces { due, piece: 100, bytes: 420, first_ends, transfer, followed };
-            assert!(!curve.is_valid(), "{first_ends:?}");
-        }
-    }
-
-    #[test]
     fn where_the_start_is_not_known_pieces_come_early_and_stay_late() {
         let due = [0, 4000, 8000, 12_000];
         let curve = TrackPieces {
             due: &due,
             piece: 100,
             bytes: 400,
-            first_ends: &[],
+            lead: 0,
             transfer: &[],
             followed: &[],
         };
@@ -514,7 +463,7 @@ mod tests {
             due: &due,
             piece: 100,
             bytes: 500,
-            first_ends: &[],
+            lead: 0,
             transfer: &[],
             followed: &[],
         };
@@ -525,45 +474,26 @@ mod tests {
 
     #[test]
     fn absurd_tracks_give_defined_answers() {
-        let empty = TrackPieces {
-            due: &[],
-            piece: 100,
-            bytes: 0,
-            first_ends: &[],
-            transfer: &[],
-            followed: &[],
-        };
+        let empty =
+            TrackPieces { due: &[], piece: 100, bytes: 0, lead: 0, transfer: &[], followed: &[] };
         assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
-        let no_times = TrackPieces {
-            due: &[],
-            piece: 100,
-            bytes: 250,
-            first_ends: &[],
-            transfer: &[],
-            followed: &[],
-        };
+        let no_times =
+            TrackPieces { due: &[], piece: 100, bytes: 250, lead: 0, transfer: &[], followed: &[] };
         assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
         assert!(
             !TrackPieces {
                 due: &[5, 4],
                 piece: 100,
                 bytes: 200,
-                first_ends: &[],
+                lead: 0,
                 transfer: &[],
                 followed: &[]
             }
             .is_valid()
         );
         assert!(
-            !TrackPieces {
-                due: &[],
-                piece: 0,
-                bytes: 200,
-                first_ends: &[],
-                transfer: &[],
-                followed: &[]
-            }
-            .is_valid()
+            !TrackPieces { due: &[], piece: 0, bytes: 200, lead: 0, transfer: &[], followed: &[] }
+                .is_valid()
         );
         let far = timing(0, 0).due_slot(u32::MAX);
         assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");

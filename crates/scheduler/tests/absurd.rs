@@ -85,14 +85,8 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
             slot: SLOT,
             early: 0,
         };
-        let curve = TrackPieces {
-            due,
-            piece,
-            bytes,
-            first_ends: &[],
-            transfer: &[u32::MAX],
-            followed: &[true],
-        };
+        let curve =
+            TrackPieces { due, piece, bytes, lead: 0, transfer: &[u32::MAX], followed: &[true] };
         timing.pieces(curve, 0).collect()
     };
     vec![

@@ -304,7 +304,7 @@ fn track(start: u64, piece: u32, due: Vec<u32>) -> TrackLayout {
     TrackLayout {
         bytes,
         piece,
-        first_ends: Vec::new(),
+        lead: 0,
         runs,
         due,
         stored: Vec::new(),

@@ -44,28 +44,19 @@ pub(crate) fn layouts(
         let piece = copies.iter().map(of_copy).min().expect("a title has a copy");
         match format {
             DeliveryFormat::Segmented => {
-                let bytes = packaging.index().tracks[usize::from(number)].data_len;
-                let unbroken = |copy: &CopyLocation| {
-                    copy.runs[usize::from(number)].first().map_or(0, |run| run.end - run.start)
-                };
-                let unbroken = copies.iter().map(unbroken).min().unwrap_or(0);
-                let end = |from| packaging.segment_end(number, from);
-                let first_ends = first_ends(piece, bytes, unbroken, end);
-                let due = packaging.due_segmented(number, piece, &first_ends);
-                (piece, first_ends, due)
+                let lead = lead(packaging, number, piece);
+                (piece, lead, packaging.due_segmented(number, piece, lead))
             }
-            DeliveryFormat::Progressive => {
-                (piece, Vec::new(), progressive_due(packaging, number, piece))
-            }
+            DeliveryFormat::Progressive => (piece, 0, progressive_due(packaging, number, piece)),
         }
     };
-    let cut: Vec<(u32, Vec<u64>, Vec<u32>)> = numbers.map(cut_track).collect();
+    let cut: Vec<(u32, u64, Vec<u32>)> = numbers.map(cut_track).collect();
     let layout = |copy: &CopyLocation| {
         let cut_tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);
-        let tracks = cut_tracks.map(|((track, (piece, first_ends, due)), runs)| TrackLayout {
+        let tracks = cut_tracks.map(|((track, (piece, lead, due)), runs)| TrackLayout {
             bytes: track.data_len,
             piece: *piece,
-            first_ends: first_ends.clone(),
+            lead: *lead,
             runs: runs.clone(),
             key_frames_of: None,
             times: OnceLock::new(),
@@ -78,27 +69,13 @@ pub(crate) fn layouts(
     copies.iter().map(layout).collect()
 }
 
-/// Where the first two pieces of a track in segments end, together its *lead*: the first with the
-/// first segment that ends behind half a piece, the second with the first that ends behind a piece.
-/// Read at once, the lead is the most media that a player can do with before the next read. Where
-/// it does not fit at once, the first piece alone is the least to start with. `unbroken`: bytes that
-/// lie one behind the other in every copy. `segment_end`: the end of the first segment that ends at
-/// a byte or later. Empty where a segment is too long.
-pub fn first_ends(
-    piece: u32,
-    bytes: u64,
-    unbroken: u64,
-    segment_end: impl Fn(u64) -> Option<u64>,
-) -> Vec<u64> {
-    let piece = u64::from(piece);
-    let end = |from| segment_end(from).map_or(0, |end| align_up(end, SMALLEST_PIECE));
-    let (first, lead) = (end(piece / 2), end(piece));
+/// The lead of a track in segments: up to the end of the first segment that ends behind the first
+/// piece. Read at once, it is the most media that a player can do with before the next read.
+fn lead(packaging: &Packaging, track: u16, piece: u32) -> u64 {
+    let end = packaging.segment_end(track, u64::from(piece)).unwrap_or(0);
+    let lead = align_up(end, SMALLEST_PIECE);
     // A longer beginning is no beginning: of a title with one long segment nothing is cut.
-    if lead <= piece || lead > 2 * piece || lead >= bytes {
-        return Vec::new();
-    }
-    let halves = first < lead && lead - first <= piece && lead <= unbroken;
-    vec![if halves { first } else { piece }, lead]
+    if lead <= 2 * u64::from(piece) { lead } else { 0 }
 }
 
 /// Due times of a track's pieces in a progressive file, in milliseconds. Files of different offers
@@ -153,27 +130,6 @@ const LARGEST_PIECE: u64 = 16 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_first_two_pieces_end_where_segments_end() {
-        const MIB: u64 = 1 << 20;
-        // (bytes of a segment, of a piece and in one run; where the first two pieces end)
-        let tracks: [(u64, u64, u64, &[u64]); 7] = [
-            (5 * MIB / 2, 4 * MIB, 100 * MIB, &[5 * MIB / 2, 5 * MIB]),
-            (5 * MIB / 2, 4 * MIB, 4 * MIB, &[4 * MIB, 5 * MIB]),
-            (5 * MIB / 4, 4 * MIB, 100 * MIB, &[5 * MIB / 2, 5 * MIB]),
-            (5 * MIB, 4 * MIB, 100 * MIB, &[4 * MIB, 5 * MIB]),
-            (2 * MIB, 4 * MIB, 100 * MIB, &[]),
-            (9 * MIB, 4 * MIB, 100 * MIB, &[]),
-            (60_000, 64 << 10, 100 * MIB, &[64 << 10, 128 << 10]),
-        ];
-        for (segment, piece, unbroken, expected) in tracks {
-            let end = |from: u64| Some(from.div_ceil(segment) * segment);
-            let piece = u32::try_from(piece).unwrap();
-            let ends = first_ends(piece, 50 * MIB, unbroken, end);
-            assert_eq!(ends, expected, "segments of {segment} bytes, pieces of {piece}");
-        }
-    }
 
     #[test]
     fn pieces_are_bounded_by_time_by_the_read_and_by_extents() {

@@ -48,6 +48,6 @@ pub mod wire;
 
 pub use buffer_memory::usable_memory;
 pub use config::{MAX_HTTP_THREADS, ServerConfig};
-pub use layout::{first_ends, piece_size};
+pub use layout::piece_size;
 pub use server::Server;
 pub use tls::TlsFiles;

@@ -170,7 +170,7 @@ fn at_speed(layout: &Layout, params: &PlaybackParams) -> Layout {
     let tracks = layout.tracks.iter().map(|track| TrackLayout {
         bytes: track.bytes,
         piece: track.piece,
-        first_ends: track.first_ends.clone(),
+        lead: track.lead,
         runs: track.runs.clone(),
         due: track.due.iter().map(|due| params.due(*due)).collect(),
         stored: track.stored.clone(),
@@ -271,7 +271,7 @@ fn part_of<L: std::borrow::Borrow<Layout>>(
     let in_copy = |copy: &TrackLayout| TrackLayout {
         bytes: all - short,
         piece,
-        first_ends: Vec::new(),
+        lead: 0,
         runs: copy.runs.clone(),
         due: due.clone(),
         stored: stored.clone(),

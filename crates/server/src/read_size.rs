@@ -65,14 +65,8 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
     let due: Vec<u32> = (0..count).map(due_ms).collect();
     let followed = vec![true; due.len() - 1];
     let bytes = due.len() as u64 * u64::from(piece);
-    let track = TrackPieces {
-        due: &due,
-        piece,
-        bytes,
-        first_ends: &[],
-        transfer: &[],
-        followed: &followed,
-    };
+    let track =
+        TrackPieces { due: &due, piece, bytes, lead: 0, transfer: &[], followed: &followed };
     let places: Vec<Vec<[u32; 1]>> = timings
         .costs
         .iter()

@@ -134,19 +134,14 @@ impl TrackBytes {
 
     /// Time in milliseconds at which each piece is due: the start of the first fetch that touches
     /// it.
-    fn due(
-        &self,
-        piece: u64,
-        first_ends: &[u64],
-        steps_per_fetch: usize,
-        step: Duration,
-    ) -> Vec<u32> {
+    fn due(&self, piece: u64, lead: u64, steps_per_fetch: usize, step: Duration) -> Vec<u32> {
         let total = self.total();
-        let behind = first_ends.last().copied().unwrap_or(0);
-        let multiples = (0..total.div_ceil(piece)).map(|number| number * piece);
-        let mut starts: Vec<u64> = multiples.filter(|at| *at == 0 || *at > behind).collect();
-        starts.extend(first_ends);
-        starts.sort_unstable();
+        let mut starts: Vec<u64> =
+            (0..total.div_ceil(piece)).map(|number| number * piece).collect();
+        if lead < total && !lead.is_multiple_of(piece) {
+            starts.push(lead);
+            starts.sort_unstable();
+        }
         let due = |start: u64| {
             let first_step = self.bounds.partition_point(|bound| *bound <= start) - 1;
             let fetch_start = first_step / steps_per_fetch * steps_per_fetch;
@@ -155,20 +150,10 @@ impl TrackBytes {
         starts.into_iter().map(due).collect()
     }
 
-    /// Where the first two pieces end: with the first fetches that end behind half a piece and
-    /// behind a piece, in whole blocks; where that is not possible, behind a piece and there.
-    /// `unbroken`: bytes that lie one behind the other.
-    fn first_ends(&self, piece: u64, unbroken: u64, steps_per_fetch: usize) -> Vec<u64> {
-        let end = |from| {
-            let mut ends = self.bounds.iter().copied().step_by(steps_per_fetch);
-            align_up(ends.find(|end| *end >= from).unwrap_or(0), BLOCK)
-        };
-        let (first, lead) = (end(piece / 2), end(piece));
-        if lead <= piece || lead > 2 * piece || lead >= self.total() {
-            return Vec::new();
-        }
-        let halves = first < lead && lead - first <= piece && lead <= unbroken;
-        vec![if halves { first } else { piece }, lead]
+    /// Bytes up to the end of the first fetch that ends behind the first piece, in whole blocks.
+    fn lead(&self, piece: u64, steps_per_fetch: usize) -> u64 {
+        let ends = self.bounds.iter().step_by(steps_per_fetch);
+        align_up(ends.copied().find(|end| *end >= piece).unwrap_or(0), BLOCK)
     }
 }
 
@@ -202,23 +187,11 @@ pub(crate) fn draw_library(
                 // Any disk but the title's own.
                 let other = (disk + rng.usize(1..free.len())) % free.len();
                 let copy = copy_of(&title.layout, other, &mut free[other], rng);
-                if keeps_first_pieces_whole(&copy) {
-                    title.copies.push(Arc::new(copy));
-                }
+                title.copies.push(Arc::new(copy));
             }
             title
         })
         .collect()
-}
-
-/// Whether no piece with a size of its own lies in two runs.
-fn keeps_first_pieces_whole(layout: &Layout) -> bool {
-    layout.tracks.iter().all(|track| match track.first_ends.as_slice() {
-        [first, .., last] if *first != u64::from(track.piece) => {
-            *last <= track.runs[0].end - track.runs[0].start
-        }
-        _ => true,
-    })
 }
 
 /// Lays a title out on another disk, in pieces of equal size.
@@ -228,7 +201,7 @@ fn copy_of(layout: &Layout, disk: usize, free: &mut FreeSpace, rng: &mut fastran
         TrackLayout {
             bytes: track.bytes,
             piece: track.piece,
-            first_ends: track.first_ends.clone(),
+            lead: track.lead,
             runs: free.allocate(bytes, track.piece.into(), rng),
             due: track.due.clone(),
             stored: track.stored.clone(),
@@ -277,17 +250,13 @@ fn draw_title(
             // Pieces that are not played take space on the disk, too.
             let stored_bytes = stored.iter().max().map_or(0, |last| (u64::from(*last) + 1) * size);
             let cuts = spec.leads && !progressive && part.is_none();
-            let runs = free.allocate(align_up(track.total(), BLOCK).max(stored_bytes), size, rng);
-            let first_ends = match cuts {
-                true => track.first_ends(size, runs[0].end - runs[0].start, steps_per_fetch),
-                false => Vec::new(),
-            };
+            let lead = if cuts { track.lead(size, steps_per_fetch) } else { 0 };
             TrackLayout {
                 bytes: track.total(),
                 piece,
-                runs,
-                due: track.due(size, &first_ends, steps_per_fetch, step),
-                first_ends,
+                lead,
+                runs: free.allocate(align_up(track.total(), BLOCK).max(stored_bytes), size, rng),
+                due: track.due(size, lead, steps_per_fetch, step),
                 stored,
                 key_frames_of: None,
                 times: OnceLock::new(),

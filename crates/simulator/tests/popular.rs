@@ -214,7 +214,7 @@ impl Audience {
         let track = TrackLayout {
             bytes,
             piece: self.piece,
-            first_ends: Vec::new(),
+            lead: 0,
             runs: std::iter::once(begin..begin + bytes).collect(),
             due: (0..self.pieces()).map(|piece| self.due_ms(piece)).collect(),
             stored: Vec::new(),

@@ -321,13 +321,13 @@ impl Packaging {
     }
 
     /// The due time of each piece of `piece` bytes of a track's data when played in segments, in ms
-    /// of media time: the start of the first segment that touches it. Never decreases. The first
-    /// pieces end at `first_ends`, within the data, and all others at multiples of `piece`.
-    pub fn due_segmented(&self, track: u16, piece: u32, first_ends: &[u64]) -> Vec<u32> {
+    /// of media time: the start of the first segment that touches it. Never decreases. The piece
+    /// that contains the end of the first `lead` bytes is cut in two there; zero: none is.
+    pub fn due_segmented(&self, track: u16, piece: u32, lead: u64) -> Vec<u32> {
         let Some(data_len) = self.index.tracks.get(usize::from(track)).map(|of| of.data_len) else {
             return Vec::new();
         };
-        due_by_piece(self.segment_starts(track), data_len, piece, first_ends)
+        due_by_piece(self.segment_starts(track), data_len, piece, lead)
     }
 
     /// The end of the first segment of a track that ends at byte `from` of its data or later;
@@ -359,7 +359,7 @@ impl Packaging {
         let stored = &self.index.tracks[i];
         let chunks = progressive::chunks(stored, &self.lines[i]);
         let starts = chunks.iter().map(|chunk| (chunk.bytes.start, progressive::due(chunk)));
-        due_by_piece(starts, stored.data_len, piece, &[])
+        due_by_piece(starts, stored.data_len, piece, 0)
     }
 
     /// The segments of each track of the whole title.
@@ -477,18 +477,18 @@ fn due_by_piece(
     starts: impl Iterator<Item = (u64, MediaTime)>,
     data_len: u64,
     piece: u32,
-    first_ends: &[u64],
+    lead: u64,
 ) -> Vec<u32> {
     assert!(piece > 0, "pieces have bytes");
     let piece = u64::from(piece);
     let mut starts = starts.peekable();
     let mut due = 0;
-    // The first multiple behind the pieces with sizes of their own.
-    let next = first_ends.last().map_or(0, |end| end / piece + 1);
-    let first = (!first_ends.is_empty()).then_some(0);
-    let firsts = first.into_iter().chain(first_ends.iter().copied());
-    firsts
-        .chain((next..data_len.div_ceil(piece)).map(|number| number * piece))
+    let cut = (lead < data_len && !lead.is_multiple_of(piece)).then(|| lead / piece);
+    (0..data_len.div_ceil(piece))
+        .flat_map(|number| {
+            let second = (cut == Some(number)).then_some(lead);
+            std::iter::once(number * piece).chain(second)
+        })
         .map(|begins| {
             // The last part that begins at or before the piece's first byte is the first to touch
             // it.

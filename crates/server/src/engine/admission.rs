@@ -231,10 +231,7 @@ impl Engine {
         let Choice { offer, accepted: Accepted { mut candidate, approval }, slots } = choice;
         let bookings = &self.streams.bookings;
         let patience = bookings.patience(&candidate, max_wait);
-        // Where all slots are taken, the last of a crowd start as late as they can.
-        let is_first = patience == max_wait.slots;
-        let paced = bookings.paced_start(&candidate, max_wait, patience);
-        let is_crowded = paced.map_or(is_first, |slots| slots > 0);
+        let is_crowded = bookings.paced_start(&candidate, max_wait, patience) > 0;
         let gathers = candidate.gathers_leads();
         // A follower takes nothing of the disk, and where all are admitted, nobody waits.
         let is_free = candidate.sent.is_some() || !bookings.refuses() || bookings.survives_loss();
@@ -274,36 +271,16 @@ impl Engine {
         None
     }
 
-    // As `start_later`, with the leads gathered where there are any, but for those who start beyond
-    // the pace. If it does not fit, it still opens late and has its leads gathered.
+    // As `start_later`, with the leads gathered where there are any. If it does not fit, it still
+    // opens late and has its leads gathered.
     fn start_later_with_leads(
         &mut self,
         candidate: &mut Candidate,
         max_wait: AgreedWait,
     ) -> Option<(u32, Approval)> {
         self.streams.bookings.open_late(candidate, true);
-        if let Some(later) = self.start_beyond_pace(candidate, max_wait) {
-            return Some(later);
-        }
         self.streams.bookings.gather_leads(candidate, true);
         self.delay_in_turn(candidate, max_wait)
-    }
-
-    // Delays a candidate without leads as long as possible, where all slots within the wait of a
-    // crowd have as many starts as the pace allows. If it does not fit, it still opens late.
-    fn start_beyond_pace(
-        &mut self,
-        candidate: &mut Candidate,
-        max_wait: AgreedWait,
-    ) -> Option<(u32, Approval)> {
-        let bookings = &mut self.streams.bookings;
-        let patience = bookings.patience(candidate, max_wait);
-        let is_paced = bookings.paced_start(candidate, max_wait, patience).is_some();
-        if is_paced || patience < max_wait.slots || bookings.survives_loss() {
-            return None;
-        }
-        bookings.gather_leads(candidate, false);
-        self.streams.delay_as_long_as_possible(candidate, patience)
     }
 
     // Delays a candidate until it fits: not into slots in which many start already, as long as
@@ -317,7 +294,7 @@ impl Engine {
         let patience = bookings.patience(candidate, max_wait);
         let first = match bookings.survives_loss() {
             true => 1,
-            false => bookings.paced_start(candidate, max_wait, patience).unwrap_or(0),
+            false => bookings.paced_start(candidate, max_wait, patience),
         };
         self.streams.delay_until_it_fits(candidate, first, patience)
     }

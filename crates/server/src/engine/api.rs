@@ -59,10 +59,10 @@ pub struct TrackLayout {
     /// chunk or is a multiple of it; no piece crosses the end of an extent (runs are multiples
     /// of it but for the last).
     pub piece: u32,
-    /// Where the first pieces end, in bytes, which have sizes of their own: where segments end, so
-    /// that the next read may wait longest. They are due at the start together, if that fits. All
-    /// others end at multiples of `piece`. Multiples of the device's block; empty: all do.
-    pub first_ends: Vec<u64>,
+    /// Bytes of the beginning after which the next read may wait longest: where a segment ends. The
+    /// piece that contains their end is cut in two there. A multiple of the device's block; zero
+    /// where no piece is cut.
+    pub lead: u64,
     /// The track's extents in order, as byte ranges of the device.
     pub runs: Vec<Range<u64>>,
     /// Per piece, when the first byte a player needs of it is due, in milliseconds of media time

@@ -88,7 +88,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// # let track = TrackLayout {
 /// #     bytes: 40 * u64::from(PIECE),
 /// #     piece: PIECE,
-/// #     first_ends: Vec::new(),
+/// #     lead: 0,
 /// #     runs: std::iter::once(0..40 * u64::from(PIECE)).collect(),
 /// #     due: (0..40).map(|piece| piece * 500).collect(),
 /// #     stored: Vec::new(),

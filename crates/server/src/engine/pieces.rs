@@ -15,7 +15,7 @@ pub(super) fn curve(track: &TrackLayout) -> TrackPieces<'_> {
         due: &track.due,
         piece: track.piece,
         bytes: align_up(track.bytes, BLOCK),
-        first_ends: &track.first_ends,
+        lead: track.lead,
         transfer: times.map_or(&[], |times| &times.transfer),
         followed: times.map_or(&[], |times| &times.followed),
     }
@@ -27,17 +27,17 @@ pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
     let mut times = PieceTimes::default();
     let shortest = costs.shortest_following();
     let long = |transfer: u32| shortest.is_some_and(|shortest| u64::from(transfer) >= shortest);
-    let firsts = u32::try_from(track.first_ends.len()).unwrap_or(u32::MAX);
+    let behind_cut = curve(track).piece_at(track.lead);
     let mut before: Option<(u64, u32)> = None;
     for (piece, (offset, len)) in (0..pieces).map(|piece| (piece, place_of(track, piece))) {
         let takes = costs.transfer(offset, u64::from(len));
         let takes = u32::try_from(takes).unwrap_or(u32::MAX);
         if let Some((end, transfer)) = before {
-            // A short piece may begin a visit, or end one, but is never in the middle.
+            // A short part may begin a visit, or end one, but is never in the middle.
             let begins = !times.followed.last().copied().unwrap_or(false);
-            let ends_firsts = piece + 1 == firsts;
-            let may_begin = firsts > 0 && begins && (ends_firsts || piece == firsts + 1);
-            let is_one_visit = (long(transfer) || may_begin) && (long(takes) || ends_firsts);
+            let ends_lead = track.lead > 0 && piece + 1 == behind_cut;
+            let begins_lead = track.lead > 0 && begins && (ends_lead || piece == behind_cut + 1);
+            let is_one_visit = (long(transfer) || begins_lead) && (long(takes) || ends_lead);
             times.followed.push(end == offset && shortest.is_some() && is_one_visit);
         }
         times.transfer.push(takes);
@@ -85,7 +85,6 @@ pub(super) fn place_of(track: &TrackLayout, piece: u32) -> (u64, u32) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LayoutError {
     PartialBlocks,
-    FirstPieces,
     PiecesTooLarge,
     TooManyPieces,
     DueTimesDecrease,
@@ -98,9 +97,6 @@ impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::PartialBlocks => "its pieces are not whole blocks",
-            Self::FirstPieces => {
-                "its first pieces are longer than the others, or end behind the track"
-            }
             Self::PiecesTooLarge => {
                 "its pieces are larger than the reads that the disk was calibrated for"
             }
@@ -119,26 +115,23 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     // Bounded before it is rounded up, so that a corrupt length does not overflow.
     let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
     let piece = u64::from(track.piece);
-    if piece == 0 || piece % BLOCK != 0 || track.first_ends.iter().any(|end| end % BLOCK != 0) {
+    if piece == 0 || piece % BLOCK != 0 || !track.lead.is_multiple_of(BLOCK) {
         return Err(LayoutError::PartialBlocks);
     }
     if piece > read_size {
         return Err(LayoutError::PiecesTooLarge);
     }
-    let pieces = padded.div_ceil(piece) + track.first_ends.len() as u64;
+    let pieces = padded.div_ceil(piece) + 1;
     // The number after the last piece must fit too: it is where a stream's cursor ends.
     if pieces >= u64::from(u32::MAX) {
         return Err(LayoutError::TooManyPieces);
     }
-    if !track.due.is_sorted() {
-        return Err(LayoutError::DueTimesDecrease);
-    }
     if !curve(track).is_valid() {
-        return Err(LayoutError::FirstPieces);
+        return Err(LayoutError::DueTimesDecrease);
     }
     let listed = track.stored.len() as u64;
     // Parts of what is stored are cut at multiples of a piece only.
-    if listed > 0 && (listed != pieces || !track.first_ends.is_empty()) {
+    if listed > 0 && (listed + 1 != pieces || track.lead > 0) {
         return Err(LayoutError::PieceListLength);
     }
     let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
@@ -158,16 +151,8 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     }
     // Only the last run may end within a piece: it holds the track's tail.
     let all_but_last = track.runs.len().saturating_sub(1);
-    let split = runs.clone().take(all_but_last).any(|run| run % piece != 0);
-    let mut run_ends = runs.take(all_but_last).scan(0u64, |at, run| {
-        *at = at.saturating_add(run);
-        Some(*at)
-    });
-    let within_first = |end: u64| {
-        track.first_ends.last().is_some_and(|last| end < *last) && !track.first_ends.contains(&end)
-    };
-    let unaligned = track.runs.iter().any(|run| run.start % BLOCK != 0);
-    if split || unaligned || run_ends.any(within_first) {
+    let split = runs.take(all_but_last).any(|run| run % piece != 0);
+    if split || track.runs.iter().any(|run| run.start % BLOCK != 0) {
         return Err(LayoutError::SplitPieces);
     }
     Ok(())
@@ -190,7 +175,7 @@ mod tests {
         let track = |runs: Vec<Range<u64>>, stored: Vec<u32>, piece: u32| TrackLayout {
             bytes: 5 * MIB,
             piece,
-            first_ends: Vec::new(),
+            lead: 0,
             runs,
             due: vec![0; 5],
             stored,
@@ -222,10 +207,10 @@ mod tests {
     #[test]
     fn a_lead_ends_a_visit_and_the_read_behind_it_begins_one() {
         const MIB: u64 = 1 << 20;
-        let track = |first_ends: [u64; 2], piece: u64| TrackLayout {
+        let track = |lead: u64, piece: u64| TrackLayout {
             bytes: 5 * piece,
             piece: u32::try_from(piece).unwrap(),
-            first_ends: first_ends.into(),
+            lead,
             runs: std::iter::once(0..5 * piece).collect(),
             due: vec![0; 6],
             stored: Vec::new(),
@@ -236,7 +221,7 @@ mod tests {
             let model = disk::DiskModel::preset(disk).unwrap();
             times(track, &Costs::of_model(&model, units::ByteCount(4 * MIB), 4))
         };
-        let cut = track([4 * MIB, 4 * MIB + 64 * 1024], 4 * MIB);
+        let cut = track(4 * MIB + 64 * 1024, 4 * MIB);
         assert_eq!(validate(&cut, 4 * MIB), Ok(()));
         let times = of("hdd-20tb", &cut);
         assert_eq!(times.transfer.len(), 6);
@@ -247,16 +232,6 @@ mod tests {
         let inner = TrackLayout { runs: std::iter::once(half..half + 20 * MIB).collect(), ..cut };
         assert_eq!(of("hdd-20tb", &inner).followed, [true, false, true, true, true]);
         assert_eq!(of("ssd-sata", &inner).followed, [false; 5], "no arm");
-        // A second piece across a multiple of a piece may be short, too, but lies in one run.
-        let placed = |first_ends, runs| TrackLayout { runs, ..track(first_ends, 4 * MIB) };
-        let (halves, runs) = ([5 * MIB / 2, 5 * MIB], vec![half..half + 20 * MIB]);
-        let halved = placed(halves, runs.clone());
-        assert_eq!(validate(&halved, 4 * MIB), Ok(()));
-        assert_eq!(of("hdd-20tb", &halved).followed, [true, false, true, true, true]);
-        let split = placed(halves, vec![half..half + 4 * MIB, half + 8 * MIB..half + 24 * MIB]);
-        assert_eq!(validate(&split, 4 * MIB), Err(LayoutError::SplitPieces));
-        let long = placed([5 * MIB, 6 * MIB], runs);
-        assert_eq!(validate(&long, 4 * MIB), Err(LayoutError::FirstPieces));
         let places: Vec<_> = (0..3).map(|n| place_of(&inner, n)).collect();
         let (mib, kib64) = (1 << 20, 1 << 16);
         let second = half + 4 * MIB;
@@ -274,7 +249,7 @@ mod tests {
             tracks: vec![TrackLayout {
                 bytes: 3 * 8192 + 100,
                 piece: 8192,
-                first_ends: Vec::new(),
+                lead: 0,
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
                 stored: Vec::new(),

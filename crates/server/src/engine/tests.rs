@@ -65,7 +65,7 @@ fn track(pieces: u32) -> TrackLayout {
     TrackLayout {
         bytes: u64::from(pieces * PIECE),
         piece: PIECE,
-        first_ends: Vec::new(),
+        lead: 0,
         runs: std::iter::once(0..u64::from(pieces * PIECE)).collect(),
         due: (0..pieces).map(|piece| piece * 500).collect(),
         stored: Vec::new(),

@@ -191,7 +191,7 @@ mod tests {
         TrackLayout {
             bytes: 10_000,
             piece: READ,
-            first_ends: Vec::new(),
+            lead: 0,
             runs: Vec::new(),
             due: Vec::new(),
             stored,

@@ -166,7 +166,7 @@ fn track(
     TrackLayout {
         bytes,
         piece,
-        first_ends: Vec::new(),
+        lead: 0,
         runs: runs(bytes, size, capacity, rng),
         due,
         stored: Vec::new(),

@@ -87,7 +87,7 @@ impl PlannedViewer {
                 due,
                 piece: *piece,
                 bytes: *bytes,
-                first_ends: &[],
+                lead: 0,
                 transfer: &[],
                 followed,
             });
@@ -132,7 +132,7 @@ fn constant(rate: BitRate, piece: u32) -> PlannedTrack {
 /// before the first viewer has left.
 fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> PlannedTrack {
     let piece = piece(packaging.mean_rate(track), read);
-    let once = packaging.due_segmented(track, piece, &[]);
+    let once = packaging.due_segmented(track, piece, 0);
     let data = packaging.index().tracks[usize::from(track)].data_len;
     let duration = packaging.duration().as_millis().max(1);
     let times = LENGTH.as_millis().div_ceil(duration);

@@ -188,7 +188,7 @@ impl Served {
         let track = TrackLayout {
             bytes: pieces * self.read,
             piece: u32::try_from(self.read).unwrap(),
-            first_ends: Vec::new(),
+            lead: 0,
             runs: std::iter::once(at..at + pieces * self.read).collect(),
             due: (0..pieces).map(due).collect(),
             stored: Vec::new(),

@@ -21,10 +21,6 @@
 //! chosen its wait (`?wait=`) is given a start within it all the same: it knows what it waits for.
 //! A queue is over when for [`QUIET`] nobody had to wait and nobody was refused.
 //!
-//! A crowd may be larger than all slots within its wait have starts for by the pace. Those who are
-//! left start as late as they can, with as little as they can start with: the first pieces of their
-//! tracks and not the leads. Their next reads are due soonest, when nobody starts any more.
-//!
 //! Knows shares of the disk and times. Whether a viewer fits at a start is decided in `evaluate`.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,9 +36,6 @@ pub(in crate::engine) struct Starts {
     came: u64,
     /// Slots by which the last candidate of this slot was delayed, if any was.
     pub(in crate::engine) last_delay: u32,
-    /// Slots by which the last candidate of this slot was delayed that starts although all slots
-    /// are taken; `None`: there was none.
-    pub(in crate::engine) last_latest: Option<u32>,
     queue: Option<Queue>,
     /// When the last viewers came, at most [`FEW`].
     came_at: VecDeque<Moment>,
@@ -96,7 +89,7 @@ impl Starts {
     /// A slot begins.
     pub(in crate::engine) fn slot_begins(&mut self, slot: SlotIndex) {
         self.begun = self.begun.split_off(&slot);
-        (self.last_delay, self.last_latest, self.came) = (0, None, 0);
+        (self.last_delay, self.came) = (0, 0);
     }
 
     /// A newcomer starts so many slots from now, or not at all.
@@ -138,10 +131,10 @@ impl Starts {
     }
 
     /// The first slot, so many from now and at most `patience`, in which a newcomer may start, so
-    /// that no slot has more starts than there is room for the next reads of. `None` if all these
+    /// that no slot has more starts than there is room for the next reads of. Zero, if all these
     /// slots are taken.
-    pub(in crate::engine) fn paced_start(&self, newcomer: Newcomer, patience: u32) -> Option<u32> {
-        (0..=patience).find(|slots| self.has_room(newcomer, *slots))
+    pub(in crate::engine) fn paced_start(&self, newcomer: Newcomer, patience: u32) -> u32 {
+        (0..=patience).find(|slots| self.has_room(newcomer, *slots)).unwrap_or(0)
     }
 
     // Whether so many slots from now there are fewer starts than the pace allows.
@@ -293,15 +286,15 @@ mod tests {
     fn a_start_is_given_in_the_first_slot_that_has_room() {
         let (mut starts, one) = (Starts::default(), newcomer(3500));
         // A slot has the starts of 2/45 of the disk.
-        let given: Vec<Option<u32>> = (0..90)
+        let given: Vec<u32> = (0..90)
             .map(|_| {
                 let slots = starts.paced_start(one, 3);
-                starts.note(one, slots);
+                starts.note(one, Some(slots));
                 slots
             })
             .collect();
         let count = |slots| given.iter().filter(|other| **other == slots).count();
-        assert_eq!([0, 1, 2, 3].map(|slots| count(Some(slots))), [22; 4]);
-        assert_eq!(count(None), 2, "the last find no room");
+        assert_eq!([count(1), count(2), count(3)], [22; 3]);
+        assert_eq!(count(0), 24, "the last find no room");
     }
 }

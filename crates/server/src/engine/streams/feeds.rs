@@ -639,7 +639,7 @@ fn is_same_track(one: &Stream, two: &Stream) -> bool {
     let (a, b) = (&one.layout.tracks[track(one)], &two.layout.tracks[track(two)]);
     one.layout.title == two.layout.title
         && one.layout.disk == two.layout.disk
-        && (a.bytes, a.piece, &a.first_ends) == (b.bytes, b.piece, &b.first_ends)
+        && (a.bytes, a.piece, a.lead) == (b.bytes, b.piece, b.lead)
         && a.runs == b.runs
         && a.stored == b.stored
         && a.due == b.due

@@ -290,7 +290,7 @@ impl Streams {
 fn is_copy(first: &Layout, other: &Layout) -> bool {
     // A session continues on another copy by the number of a piece, so all cuts must be equal.
     let alike = |(a, b): (&TrackLayout, &TrackLayout)| {
-        (a.bytes, a.piece, &a.first_ends) == (b.bytes, b.piece, &b.first_ends)
+        (a.bytes, a.piece, a.lead) == (b.bytes, b.piece, b.lead)
             && a.due == b.due
             && a.stored == b.stored
     };
