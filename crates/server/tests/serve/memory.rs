@@ -4,8 +4,8 @@ use crate::fixture::{TestStore, eventually, media};
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
-/// Memory for eight reads of 4 MiB serves titles with pieces of 1 MiB and 64 KiB one after another,
-/// whichever piece size has filled it before.
+/// Memory for eight reads of 4 MiB serves titles with pieces of 1 MiB and 512 KiB one after
+/// another, whichever piece size has filled it before.
 #[test]
 fn buffers_of_different_sizes_share_one_pool() {
     let media = media();
