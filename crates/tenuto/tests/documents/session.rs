@@ -134,8 +134,7 @@ fn stays(command: &str) -> bool {
             .split_once("tenuto ")
             .is_some_and(|(_, words)| words.trim_start().starts_with(*what))
     };
-    ["serve ", "meter agent "].iter().any(|what| begins(what))
-        && !command.contains("--check-config")
+    ["serve ", "meter agent "].iter().any(begins) && !command.contains("--check-config")
 }
 
 fn list_what_does_not_run(page: &Page) {
