@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the processor time per gigabit: Tenuto and nginx serve the same HLS segments to players.
 
-    benches/serving.py STORE [--rounds 5] [--viewers 40] [--tenuto target/release/tenuto]
+    benches/serving.py STORE [--rounds 5] [--viewers 20] [--tls] [--tenuto target/release/tenuto]
 
 Copies the store's titles, as a Tenuto server serves them, into files. Then `tenuto play` fetches
 them as fast as it can (with a buffer longer than the titles), several times in turn, from:
@@ -12,10 +12,12 @@ them as fast as it can (with a buffer longer than the titles), several times in 
 Processor time is the server's own (utime + stime of its processes while the players ran). On
 loopback the time for receiving is partly charged to the server, so ratios within a run are
 meaningful and Gb/s are not. In the cold rounds each viewer has its own title as far as there are
-titles. Needs nginx. Nothing outside the run's directory is changed, and all started programs are
+titles. With --tls both serve TLS 1.3 with one certificate that is made for the run. Needs nginx, and
+openssl with --tls. Nothing outside the run's directory is changed, and all started programs are
 stopped.
 """
-import argparse, json, os, re, signal, statistics, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import argparse, json, os, re, signal, ssl, statistics, subprocess, sys, tempfile, time
+import urllib.parse, urllib.request
 
 NGINX = """
 worker_processes 2; pid {run}/nginx.pid; error_log {run}/error.log warn; daemon off; {user}
@@ -26,7 +28,7 @@ http {{
   uwsgi_temp_path {run}/t4; scgi_temp_path {run}/t5;
   types {{ application/vnd.apple.mpegurl m3u8; video/mp4 mp4 m4s; }}
   access_log off; keepalive_requests 1000000; tcp_nopush on; tcp_nodelay on; {cache}
-  server {{ listen 127.0.0.1:{port} backlog=4096; root {root}; location / {{ {how} }} }}
+  server {{ listen 127.0.0.1:{port} backlog=4096 {tls}; root {root}; location / {{ {how} }} }}
 }}
 """
 HOW = {
@@ -37,7 +39,7 @@ HOW = {
 
 
 def get(url):
-    with urllib.request.urlopen(url) as answer:
+    with urllib.request.urlopen(url, context=ssl._create_unverified_context()) as answer:
         return answer.read()
 
 
@@ -59,9 +61,9 @@ def processor_time(pids):
 
 
 class Server:
-    def __init__(self, command, port, ready):
+    def __init__(self, command, args, ready):
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"{'https' if args.tls else 'http'}://127.0.0.1:{args.port}"
         wait_for(self.url + ready)
 
     def pids(self):
@@ -90,6 +92,8 @@ def mirror(url, root, wanted=lambda title: True):
             body = get(f"{url}{os.path.dirname(path)}/{name}")
             if plain.endswith(".m3u8"):
                 text = body.decode()
+                # Pictures for winding are no part of a play.
+                text = re.sub(r"#EXT-X-I-FRAME-STREAM-INF.*\n", "", text)
                 todo += re.findall(r'URI="([^"]+)"', text)
                 todo += [line for line in text.splitlines() if line and not line.startswith("#")]
                 body = re.sub(r"\?s=[^\"\s]+", "", text).encode()
@@ -111,6 +115,7 @@ def play(args, server, urls, viewers):
     """Processor time of the server, and duration of the transfer."""
     command = [args.tenuto, "play", *(server.url + u for u in urls), "--viewers", str(viewers)]
     command += ["--buffer", "1h", "--duration", f"{SECONDS}s", "--json"]
+    command += ["--insecure"] if args.tls else []
     cpu, first = processor_time(server.pids()), loopback()
     with tempfile.TemporaryFile() as out:
         process, seen = subprocess.Popen(command, stdout=out), [(time.monotonic(), first)]
@@ -139,16 +144,19 @@ def drop_from_page_cache(root):
 
 def tenuto(args, memory, more=()):
     command = [args.tenuto, "serve", args.store, "--listen", f"127.0.0.1:{args.port}"]
-    return Server([*command, "--memory", memory, "--admission", "none", "--grace", "1s", *more], args.port, "/healthz")
+    command += ["--tls-certificate", args.certificate, "--tls-key", args.key] if args.tls else []
+    return Server([*command, "--memory", memory, "--admission", "none", "--grace", "1s", *more], args, "/healthz")
 
 
 def nginx(args, run, root, how):
     cache, location = HOW[how]
     user = "user root;" if os.geteuid() == 0 else ""
+    tls = f"ssl; ssl_certificate {args.certificate}; ssl_certificate_key {args.key}; ssl_protocols TLSv1.3"
     config = os.path.join(run, f"{how}.conf")
     with open(config, "w") as file:
-        file.write(NGINX.format(run=run, root=root, port=args.port, cache=cache, how=location, user=user))
-    return Server(["nginx", "-p", run, "-c", config], args.port, "/ready")
+        file.write(NGINX.format(run=run, root=root, port=args.port, tls=tls if args.tls else "", cache=cache,
+                                how=location, user=user))
+    return Server(["nginx", "-p", run, "-c", config], args, "/ready")
 
 
 def reads_and_sends(server):
@@ -163,11 +171,17 @@ def main():
     parser.add_argument("--viewers", type=int, default=20)
     parser.add_argument("--tenuto", default="target/release/tenuto")
     parser.add_argument("--port", type=int, default=8470)
+    parser.add_argument("--tls", action="store_true", help="over TLS 1.3")
     parser.add_argument("--memory", default="1GiB", help="of the tenuto servers")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="serving-", dir=os.path.dirname(os.path.abspath(args.store))) as run:
         os.chmod(run, 0o755)
         root = os.path.join(run, "files")
+        args.certificate, args.key = (os.path.join(run, name) for name in ("certificate.pem", "key.pem"))
+        if args.tls:
+            command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+            subprocess.run([*command.split(), "-keyout", args.key, "-out", args.certificate], check=True,
+                           stderr=subprocess.DEVNULL)
         server = tenuto(args, args.memory)
         titles = mirror(server.url, root)
         open(os.path.join(root, "ready"), "w").close()
