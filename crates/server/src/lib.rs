@@ -13,6 +13,7 @@ pub mod access;
 mod background_io;
 mod buffer_memory;
 mod calibration;
+mod client_thread;
 mod clients;
 mod clock;
 mod config;

@@ -16,6 +16,7 @@
 use crate::ServerConfig;
 use crate::access::AccessControl;
 use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
+use crate::client_thread::PreparedThread;
 use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
@@ -25,17 +26,17 @@ use crate::disk_history_writer;
 use crate::disk_thread::DiskThread;
 use crate::engine::{DiskNumber, Engine, EngineConfig};
 use crate::exposure;
-use crate::http::{ConnectionLimits, PreparedWorker};
+use crate::http::{self, ConnectionLimits};
 use crate::library::{Library, MountedStore};
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
 use crate::mount::{self, PreparedStore, disk_number};
 use crate::opener::{self, Opener};
 use crate::recalibration::{self, Recalibration};
-use crate::rtsp::{PreparedRtsp, RtspLimits};
+use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
 use crate::shared::{ServerInfo, Shared};
-use crate::tls::{ServerTls, TlsFiles};
+use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use device::{MemoryLimits, Pool};
 use scheduler::PolicyKind;
 use std::io;
@@ -111,7 +112,10 @@ impl Server {
             shared(&config, (access, tls.map(Arc::new)), &opened, methods, &workers, clock, log)?;
         let mut handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
         // To the core it is one more HTTP thread, with the number behind theirs.
-        let rtsp = rtsp_listener.map(|(listener, _)| PreparedRtsp::new(handles.len(), listener));
+        let rtsp = rtsp_listener.map(|(listener, _)| {
+            let sockets = (listener, TlsProtocol::Rtsp);
+            PreparedThread::new("rtsp".to_owned(), handles.len(), sockets, rtsp::serve)
+        });
         let rtsp = rtsp.transpose().map_err(|e| failed("start the RTSP thread", e))?;
         handles.extend(rtsp.as_ref().map(|rtsp| rtsp.handle.clone()));
         let (opener, tasks) = Opener::new();
@@ -349,13 +353,18 @@ fn disks(
 
 /// Prepares the HTTP threads. They share one listener: an idle thread accepts the next connection.
 /// (A listener for each, with `SO_REUSEPORT`, would let two servers share a port unnoticed.)
-fn workers(config: &ServerConfig, listener: &TcpListener) -> Result<Vec<PreparedWorker>, Reason> {
+type HttpThread = PreparedThread<ConnectionLimits>;
+
+fn workers(config: &ServerConfig, listener: &TcpListener) -> Result<Vec<HttpThread>, Reason> {
     let count = match config.http_threads {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
     let numbers = 0..count.min(MAX_HTTP_THREADS);
-    let prepared = numbers.map(|number| PreparedWorker::new(number, listener.try_clone()?));
+    let prepared = numbers.map(|number| {
+        let sockets = (listener.try_clone()?, TlsProtocol::Http);
+        PreparedThread::new(format!("http-{number}"), number, sockets, http::serve)
+    });
     prepared.collect::<io::Result<_>>().map_err(|e| failed("start an HTTP thread", e))
 }
 
@@ -364,7 +373,7 @@ fn shared(
     security: (AccessControl, Option<Arc<ServerTls>>),
     opened: &[PreparedStore],
     methods: Vec<String>,
-    workers: &[PreparedWorker],
+    workers: &[HttpThread],
     clock: Clock,
     log: Log,
 ) -> Result<Arc<Shared>, Reason> {

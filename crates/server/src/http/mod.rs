@@ -34,4 +34,4 @@ pub(crate) use error_response::of as request_failed;
 pub(crate) use request::{bearer_token, without_token};
 pub(crate) use response::Response;
 pub(crate) use routes::escape;
-pub(crate) use worker::{ConnectionLimits, PreparedWorker, next_request_id};
+pub(crate) use worker::{ConnectionLimits, next_request_id, serve};

@@ -18,10 +18,7 @@
 mod accepting;
 mod answers;
 mod presence;
-mod start;
 mod timeouts;
-
-pub(crate) use start::PreparedWorker;
 
 use super::answer::{self, Decision, MediaBody};
 use super::authorize;
@@ -31,6 +28,7 @@ use super::error_response;
 use super::request::{HttpRequest, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;
+use crate::client_thread::ClientService;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::RequestId;
 use crate::library::OpenTitle;
@@ -74,6 +72,24 @@ struct Worker {
     // Requests of closed connections whose buffers the kernel may still hold.
     closing: HashMap<ConnectionId, Vec<RequestId>>,
     next_timeout_check: Instant,
+}
+
+/// Serves HTTP until the server stops.
+pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
+    let ClientService { number, sockets, messages, shared, core, opener, limits } = service;
+    let worker = Worker {
+        number,
+        sockets,
+        messages,
+        shared,
+        core,
+        opener,
+        limits,
+        connections: HashMap::new(),
+        closing: HashMap::new(),
+        next_timeout_check: Instant::now(),
+    };
+    worker.run();
 }
 
 impl Worker {

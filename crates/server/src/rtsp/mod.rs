@@ -29,7 +29,7 @@ mod playback;
 mod session;
 mod worker;
 
-pub(crate) use worker::{PreparedRtsp, RtspLimits};
+pub(crate) use worker::{RtspLimits, serve};
 
 use std::sync::atomic::AtomicU64;
 

@@ -13,13 +13,11 @@
 mod answers;
 mod playing;
 mod requests;
-mod start;
-
-pub(crate) use start::PreparedRtsp;
 
 use super::message::{Incoming, MAX_INPUT, RtspReply, next, sequence_number, value};
 use super::playback::Plan;
 use super::session::{RtspSession, Wire};
+use crate::client_thread::ClientService;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::http::without_token;
 use crate::messages::{Caller, CoreHandle, WorkerMessage};
@@ -69,6 +67,24 @@ struct RtspWorker {
     connections: HashMap<ConnectionId, RtspConnection>,
     playing: BTreeSet<ConnectionId>,
     next_check: Instant,
+}
+
+/// Serves RTSP until the server stops.
+pub(crate) fn serve(service: ClientService<RtspLimits>) {
+    let ClientService { number, sockets, messages, shared, core, opener, limits } = service;
+    let worker = RtspWorker {
+        number,
+        sockets,
+        messages,
+        shared,
+        core,
+        opener,
+        limits,
+        connections: HashMap::new(),
+        playing: BTreeSet::new(),
+        next_check: Instant::now(),
+    };
+    worker.run();
 }
 
 /// One connection.
