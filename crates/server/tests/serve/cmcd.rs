@@ -11,6 +11,7 @@ fn playlists(client: &mut Client, query: &str) -> (String, Vec<String>) {
     assert_eq!(master.status, 200, "{query}: {master:?}");
     let mut uris = playlist_uris(master.text(), "/t/film/master.m3u8");
     uris.sort();
+    uris.retain(|uri| !uri.contains("-iframes"));
     (master.text().to_owned(), uris)
 }
 
