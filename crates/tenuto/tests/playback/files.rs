@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 impl TestDir {
     /// The path of `name` as text.
@@ -86,11 +87,27 @@ impl Served {
 
     /// The body of a response, which must be 200.
     pub(crate) fn get(&self, path: &str) -> Vec<u8> {
-        self.find(path).unwrap_or_else(|head| panic!("{path}: {head}"))
+        self.find(path).unwrap_or_else(|response| panic!("{path}: {response}"))
     }
 
-    /// The body of a response of 200, or the head of another.
+    /// The body of a response of 200, or all of another. Where the server says when to ask again,
+    /// as on a machine that is busy with other tests, it is asked again.
     pub(crate) fn find(&self, path: &str) -> Result<Vec<u8>, String> {
+        let mut found = self.request(path);
+        for _ in 0..10 {
+            match &found {
+                Err(response) if response.contains("\r\nRetry-After: ") => {
+                    eprintln!("{path}: {response}");
+                    std::thread::sleep(Duration::from_secs(1));
+                    found = self.request(path);
+                }
+                _ => break,
+            }
+        }
+        found
+    }
+
+    fn request(&self, path: &str) -> Result<Vec<u8>, String> {
         let address = self.origin.strip_prefix("http://").expect("plain HTTP");
         let mut stream = TcpStream::connect(address).expect("the server accepts connections");
         // HTTP/1.0: the server closes the connection after the body.
@@ -100,7 +117,7 @@ impl Served {
         let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head");
         let head = String::from_utf8_lossy(&response[..end]).into_owned();
         if head.split(' ').nth(1) != Some("200") {
-            return Err(head);
+            return Err(head + &String::from_utf8_lossy(&response[end..]));
         }
         Ok(response.split_off(end + 4))
     }
