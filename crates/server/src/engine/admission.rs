@@ -95,9 +95,11 @@ impl Engine {
             true => None,
             false => self.fit_with_narrow_sockets(now, request, &GiveWay::for_shortfalls(lacking)),
         };
+        // A crowd that comes when another has left starts by the pace as well.
         let in_place = || {
             self.fit_in_place_of_others(now, &give_way, |engine| {
-                engine.streams.choose_placement(now, request, session, false).ok()
+                let choice = engine.streams.choose_placement(now, request, session, false).ok()?;
+                Some(engine.pace(choice, max_wait))
             })
         };
         if let Some(choice) = narrowed.or_else(in_place) {
@@ -231,7 +233,10 @@ impl Engine {
         let Choice { offer, accepted: Accepted { mut candidate, approval }, slots } = choice;
         let bookings = &self.streams.bookings;
         let patience = bookings.patience(&candidate, max_wait);
-        let is_crowded = bookings.paced_start(&candidate, max_wait, patience) > 0;
+        // Of a crowd for which all slots are taken, the last start as late as they can.
+        let of_crowd = patience == max_wait.slots;
+        let paced = bookings.paced_start(&candidate, max_wait, patience);
+        let is_crowded = paced.map_or(of_crowd, |slots| slots > 0);
         let gathers = candidate.gathers_leads();
         // A follower takes nothing of the disk, and where all are admitted, nobody waits.
         let is_free = candidate.sent.is_some() || !bookings.refuses() || bookings.survives_loss();
@@ -271,15 +276,28 @@ impl Engine {
         None
     }
 
-    // As `start_later`, with the leads gathered where there are any. If it does not fit, it still
-    // opens late and has its leads gathered.
+    // As `start_later`, with the leads gathered where there are any, but for the last of a crowd:
+    // their next reads are due when nobody starts any more. If it does not fit, it still opens
+    // late.
     fn start_later_with_leads(
         &mut self,
         candidate: &mut Candidate,
         max_wait: AgreedWait,
     ) -> Option<(u32, Approval)> {
-        self.streams.bookings.open_late(candidate, true);
-        self.streams.bookings.gather_leads(candidate, true);
+        let bookings = &mut self.streams.bookings;
+        bookings.open_late(candidate, true);
+        let patience = bookings.patience(candidate, max_wait);
+        let paced = bookings.paced_start(candidate, max_wait, patience);
+        let of_crowd = patience == max_wait.slots && !bookings.survives_loss();
+        let starts_early = paced.is_some_and(|slots| slots * 2 <= max_wait.slots);
+        bookings.gather_leads(candidate, starts_early || !of_crowd);
+        if of_crowd && paced.is_none() {
+            let later = self.streams.delay_as_long_as_possible(candidate, patience);
+            if later.is_some() {
+                return later;
+            }
+            self.streams.bookings.gather_leads(candidate, true);
+        }
         self.delay_in_turn(candidate, max_wait)
     }
 
@@ -294,7 +312,7 @@ impl Engine {
         let patience = bookings.patience(candidate, max_wait);
         let first = match bookings.survives_loss() {
             true => 1,
-            false => bookings.paced_start(candidate, max_wait, patience),
+            false => bookings.paced_start(candidate, max_wait, patience).unwrap_or(0),
         };
         self.streams.delay_until_it_fits(candidate, first, patience)
     }

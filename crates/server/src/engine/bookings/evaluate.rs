@@ -201,7 +201,7 @@ impl Bookings {
         candidate: &Candidate,
         agreed: AgreedWait,
         patience: u32,
-    ) -> u32 {
+    ) -> Option<u32> {
         let newcomer = self.newcomer(candidate, agreed);
         self.disks[candidate.disk()].starts.paced_start(newcomer, patience)
     }

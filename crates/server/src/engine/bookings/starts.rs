@@ -21,6 +21,11 @@
 //! chosen its wait (`?wait=`) is given a start within it all the same: it knows what it waits for.
 //! A queue is over when for [`QUIET`] nobody had to wait and nobody was refused.
 //!
+//! A crowd may be larger than all slots within its wait have starts for by the pace. Those who are
+//! left start as late as they can, with as little as they can start with: without the leads of
+//! their tracks, as do those who start in the second half of the wait. Their next reads are due
+//! soonest, but when nobody starts any more.
+//!
 //! Knows shares of the disk and times. Whether a viewer fits at a start is decided in `evaluate`.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +41,9 @@ pub(in crate::engine) struct Starts {
     came: u64,
     /// Slots by which the last candidate of this slot was delayed, if any was.
     pub(in crate::engine) last_delay: u32,
+    /// Slots by which the last candidate of this slot was delayed that starts although all slots
+    /// are taken; `None`: there was none.
+    pub(in crate::engine) last_latest: Option<u32>,
     queue: Option<Queue>,
     /// When the last viewers came, at most [`FEW`].
     came_at: VecDeque<Moment>,
@@ -89,7 +97,7 @@ impl Starts {
     /// A slot begins.
     pub(in crate::engine) fn slot_begins(&mut self, slot: SlotIndex) {
         self.begun = self.begun.split_off(&slot);
-        (self.last_delay, self.came) = (0, 0);
+        (self.last_delay, self.last_latest, self.came) = (0, None, 0);
     }
 
     /// A newcomer starts so many slots from now, or not at all.
@@ -131,10 +139,10 @@ impl Starts {
     }
 
     /// The first slot, so many from now and at most `patience`, in which a newcomer may start, so
-    /// that no slot has more starts than there is room for the next reads of. Zero, if all these
+    /// that no slot has more starts than there is room for the next reads of. `None` if all these
     /// slots are taken.
-    pub(in crate::engine) fn paced_start(&self, newcomer: Newcomer, patience: u32) -> u32 {
-        (0..=patience).find(|slots| self.has_room(newcomer, *slots)).unwrap_or(0)
+    pub(in crate::engine) fn paced_start(&self, newcomer: Newcomer, patience: u32) -> Option<u32> {
+        (0..=patience).find(|slots| self.has_room(newcomer, *slots))
     }
 
     // Whether so many slots from now there are fewer starts than the pace allows.
@@ -168,7 +176,7 @@ pub(in crate::engine) const WHOLE_DISK: u64 = 1 << 30;
 /// The pace at which viewers start: that of a full house within so many waits, a numerator and a
 /// denominator. With fewer, some of those who come within ten seconds are refused, because those
 /// who started at once need their second reads; with more, all wait for longer.
-const HOUSE_STARTS_WITHIN: (u64, u64) = (9, 4);
+const HOUSE_STARTS_WITHIN: (u64, u64) = (17, 8);
 
 /// Viewers who come within so long after the first of a queue belong to its crowd, and wait as long
 /// as agreed.
@@ -285,16 +293,16 @@ mod tests {
     #[test]
     fn a_start_is_given_in_the_first_slot_that_has_room() {
         let (mut starts, one) = (Starts::default(), newcomer(3500));
-        // A slot has the starts of 2/45 of the disk.
-        let given: Vec<u32> = (0..90)
+        // A slot has the starts of 8/170 of the disk.
+        let given: Vec<Option<u32>> = (0..100)
             .map(|_| {
                 let slots = starts.paced_start(one, 3);
-                starts.note(one, Some(slots));
+                starts.note(one, slots);
                 slots
             })
             .collect();
         let count = |slots| given.iter().filter(|other| **other == slots).count();
-        assert_eq!([count(1), count(2), count(3)], [22; 3]);
-        assert_eq!(count(0), 24, "the last find no room");
+        assert_eq!([0, 1, 2, 3].map(|slots| count(Some(slots))), [23; 4]);
+        assert_eq!(count(None), 8, "the last find no room");
     }
 }

@@ -56,6 +56,30 @@ impl Streams {
         None
     }
 
+    /// Delays a candidate by the most slots, at most `limit`, with which it fits if it is booked
+    /// now, and returns their number; not by more than the candidates before it in this slot.
+    /// `None`: it fits with none of them, and is unchanged.
+    pub(in crate::engine) fn delay_as_long_as_possible(
+        &mut self,
+        candidate: &mut Candidate,
+        limit: u32,
+    ) -> Option<(u32, Approval)> {
+        let state = &mut self.bookings.disks[candidate.disk()];
+        let mut tests = if state.may_search() { limit } else { TESTS_BEYOND };
+        // The later starts were taken by others of the crowd, as in `delay_until_it_fits`.
+        let mut slots = state.starts.last_latest.unwrap_or(limit).min(limit);
+        while slots > 0 && tests > 0 {
+            tests -= 1;
+            if let Ok(approval) = self.evaluate_delayed(candidate, u64::from(slots)) {
+                candidate.delay(slots);
+                self.bookings.disks[candidate.disk()].starts.last_latest = Some(slots);
+                return Some((slots, approval));
+            }
+            slots -= 1;
+        }
+        None
+    }
+
     // Evaluates a candidate that is delayed by `slots`; if it does not fit, returns the number of
     // slots from there on for which it certainly does not fit.
     fn evaluate_delayed(&mut self, candidate: &mut Candidate, slots: u64) -> Result<Approval, u64> {
