@@ -32,6 +32,8 @@ pub(crate) struct MountedStore {
     pub(crate) file: FileIdentity,
     pub(crate) disk: DiskNumber,
     pub(crate) read_size: ByteCount,
+    /// What coming to a read costs the disk: see [`layout::visit`](crate::layout::visit).
+    pub(crate) visit: ByteCount,
     /// Description of the read method, for people.
     pub(crate) method: String,
     /// Whether too little was stored on the disk to measure its guarantee.
@@ -220,7 +222,8 @@ impl Library {
                 .map(|track| mounted.store.runs(record.id, track))
                 .collect::<Option<_>>()
                 .ok_or(OpenError::NoTitle { nearest: None })?;
-            copies.push(CopyLocation { disk: mounted.disk, read_size: mounted.read_size, runs });
+            let (read_size, visit) = (mounted.read_size, mounted.visit);
+            copies.push(CopyLocation { disk: mounted.disk, read_size, visit, runs });
         }
         let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));
         let segmented = whole.layouts(DeliveryFormat::Segmented).first();
@@ -477,6 +480,7 @@ mod tests {
             file: FileIdentity::File { system: 0, inode: disk.into() },
             disk: DiskNumber(disk),
             read_size: ByteCount::MIB,
+            visit: ByteCount(0),
             method: String::new(),
             provisional: AtomicBool::new(false),
         }

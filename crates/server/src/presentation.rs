@@ -21,9 +21,27 @@
 //!   I-frames            ├i0           ├i1         ├i2
 //!   presented pieces    │ 0 │         │ 3 │       │ 5 │
 //! ```
+//!
+//! The I-frames of a track are cut into pieces of a size of their own: that with which the disk
+//! takes least time. A small piece saves bytes, a large one visits, since it may hold several
+//! I-frames. For an I-frame of 100 KB each second of 5 Mb/s, what all of it takes, in bytes that
+//! the disk transfers in that time:
+//!
+//! ```text
+//!                  visits for     KB for an I-frame, if a visit costs as much as
+//!   pieces of      an I-frame     1,400 KB (a hard disk)     6 KB (a solid-state disk)
+//!    64 KiB           2.5            3,700                      180
+//!   512 KiB           1.2            2,300                      630
+//!     4 MiB           0.15             830                      630
+//! ```
+//! So a hard disk reads all of such a title while its viewer winds, as fast as they wind, and a
+//! solid-state disk reads the I-frames. The test `disk_time_of_winding` compares both with normal
+//! play.
 
 use crate::engine::{Layout, TitleKey, TrackLayout};
-use crate::layout::{CopyLocation, DeliveryFormat, SMALLEST_PIECE, floor_power, layouts};
+use crate::layout::{
+    CopyLocation, DeliveryFormat, LARGEST_PIECE, SMALLEST_PIECE, floor_power, layouts,
+};
 use crate::playback_params::PlaybackParams;
 use media::{ExcerptError, Packaging};
 use std::ops::Range;
@@ -40,10 +58,31 @@ pub(crate) struct Presentation {
     segmented: Vec<Arc<Layout>>,
     // One layout for each copy; empty for a part, because a file is always the whole title.
     progressive: Vec<Arc<Layout>>,
+    iframe_reads: IFrameReads,
     // Per track of the layouts; empty where the engine counts bytes as the store does.
     pub(crate) spans: Arc<Spans>,
     // Part of entity tags: distinguishes its segments from other presentations'.
     pub(crate) tag: String,
+}
+
+/// What the choice of pieces for I-frames is made from: of all copies the narrowest limit and the
+/// most expensive visit.
+#[derive(Clone, Copy, Debug)]
+struct IFrameReads {
+    /// Bytes that the disk transfers in the time that it takes to come to a piece.
+    visit: u64,
+    /// The largest piece.
+    largest: u64,
+}
+
+impl IFrameReads {
+    fn of(copies: &[CopyLocation]) -> Self {
+        let read_size = copies.iter().map(|copy| copy.read_size.0).min().unwrap_or(0);
+        Self {
+            visit: copies.iter().map(|copy| copy.visit.0).max().unwrap_or(0),
+            largest: read_size.min(LARGEST_PIECE),
+        }
+    }
 }
 
 /// Per track, its presented spans in the order of their stored bytes.
@@ -66,11 +105,14 @@ impl Presentation {
         let mut segmented = layouts(title, &packaging, copies, DeliveryFormat::Segmented);
         let progressive = layouts(title, &packaging, copies, DeliveryFormat::Progressive);
         let mut spans = vec![Vec::new(); packaging.index().tracks.len()];
-        let iframes = iframe_tracks(&packaging, &segmented, &PlaybackParams::default());
+        let iframe_reads = IFrameReads::of(copies);
+        let params = PlaybackParams::default();
+        let iframes = iframe_tracks(&packaging, &segmented, iframe_reads, &params);
         append(&mut segmented, &mut spans, iframes);
         Self {
             offers: packaging.offers(),
             file_offers: packaging.file_offers(),
+            iframe_reads,
             segmented: segmented.into_iter().map(Arc::new).collect(),
             progressive: progressive.into_iter().map(Arc::new).collect(),
             spans: Arc::new(spans),
@@ -94,11 +136,13 @@ impl Presentation {
                 file_offers: whole.file_offers.clone(),
                 segmented: faster(base),
                 progressive: faster(&whole.progressive),
+                iframe_reads: whole.iframe_reads,
                 spans: Arc::clone(&whole.spans),
                 tag: String::new(),
             });
         }
         let packaging = Arc::new(whole.packaging.excerpt(&params.excerpt)?);
+        let iframe_reads = whole.iframe_reads;
         if base.is_empty() {
             return Err(ExcerptError::Empty);
         }
@@ -109,7 +153,7 @@ impl Presentation {
                 runs: packaging.runs_shown(number),
                 backwards: params.excerpt.backwards,
                 // A larger piece than the mean group would read the groups between.
-                wanted_piece: skips.then_some(floor_power),
+                pieces: if skips { PieceChoice::MeanPart } else { PieceChoice::AsStored },
                 speed_milli: params.speed_milli,
             };
             part_of(base, number, None, &order)
@@ -124,7 +168,7 @@ impl Presentation {
         let mut segmented: Vec<Layout> = base.iter().map(copy).collect();
         let mut spans = Vec::new();
         append(&mut segmented, &mut spans, parts.collect());
-        append(&mut segmented, &mut spans, iframe_tracks(&packaging, base, params));
+        append(&mut segmented, &mut spans, iframe_tracks(&packaging, base, iframe_reads, params));
         let segmented = segmented.into_iter().map(Arc::new).collect();
         let excerpt = &params.excerpt;
         let stop = excerpt.stop.map_or_else(String::new, |stop| stop.as_millis().to_string());
@@ -134,7 +178,16 @@ impl Presentation {
         let offers = packaging.offers();
         let (file_offers, progressive) = (Vec::new(), Vec::new());
         let spans = Arc::new(spans);
-        Ok(Self { packaging, offers, file_offers, segmented, progressive, spans, tag })
+        Ok(Self {
+            packaging,
+            offers,
+            file_offers,
+            segmented,
+            progressive,
+            iframe_reads,
+            spans,
+            tag,
+        })
     }
 
     /// The offers to admission in this format: sets of tracks, best first.
@@ -208,15 +261,14 @@ fn append(layouts: &mut [Layout], spans: &mut Spans, tracks: Vec<PartTrack>) {
 fn iframe_tracks<L: std::borrow::Borrow<Layout>>(
     packaging: &Packaging,
     copies: &[L],
+    reads: IFrameReads,
     params: &PlaybackParams,
 ) -> Vec<PartTrack> {
     let number = |number: u16| {
         let order = ReadingOrder {
             runs: packaging.iframe_runs(number),
             backwards: false,
-            // Most I-frames lie in one piece or two: on a disk with an arm a second visit costs
-            // more than the bytes around.
-            wanted_piece: Some(|mean| floor_power(2 * mean)),
+            pieces: PieceChoice::Cheapest(reads),
             speed_milli: params.speed_milli.saturating_mul(WINDING_SPEED),
         };
         part_of(copies, number, Some(number), &order)
@@ -230,9 +282,18 @@ struct ReadingOrder {
     runs: Vec<(Range<u64>, u32)>,
     /// Whether the parts come in falling order.
     backwards: bool,
-    /// The piece size for this mean length of the parts, where other parts are left out.
-    wanted_piece: Option<fn(u64) -> u64>,
+    pieces: PieceChoice,
     speed_milli: u32,
+}
+
+/// The size of pieces in which parts of a stored track are read.
+enum PieceChoice {
+    /// As the whole track is read.
+    AsStored,
+    /// At most the mean length of the parts: others are left out.
+    MeanPart,
+    /// The size with which the disk takes least time for I-frames.
+    Cheapest(IFrameReads),
 }
 
 /// A track of which only parts are read. Every copy gets the same pieces, so that a session can go
@@ -282,23 +343,171 @@ fn part_of<L: std::borrow::Borrow<Layout>>(
     (stored_tracks.into_iter().map(in_copy).collect(), spans)
 }
 
-/// Piece size of a part, in bytes. The last stored piece must fit into every copy's extents as a
-/// whole, because it may come anywhere in the order.
+/// Piece size of a part, in bytes.
 fn part_piece(copies: &[&TrackLayout], order: &ReadingOrder) -> u32 {
     let whole = copies[0];
-    let mut piece = u64::from(whole.piece);
-    if let Some(wanted) = order.wanted_piece {
-        let bytes: u64 = order.runs.iter().map(|(bytes, _)| bytes.end - bytes.start).sum();
-        let mean = bytes / (order.runs.len() as u64).max(1);
-        piece = wanted(mean).clamp(SMALLEST_PIECE.min(piece), piece);
-    }
+    let stored = u64::from(whole.piece);
+    let smallest = SMALLEST_PIECE.min(stored);
+    let mut piece = match order.pieces {
+        PieceChoice::AsStored => stored,
+        PieceChoice::MeanPart => {
+            let bytes: u64 = order.runs.iter().map(|(bytes, _)| bytes.end - bytes.start).sum();
+            let mean = bytes / (order.runs.len() as u64).max(1);
+            floor_power(mean).clamp(smallest, stored)
+        }
+        PieceChoice::Cheapest(reads) => {
+            // A track of low rate is stored for smaller pieces than the disk can read at once.
+            let fits = |size: &u64| *size <= stored || is_whole_in(copies, *size);
+            let sizes = std::iter::successors(Some(smallest), |size| Some(size * 2));
+            let sizes = sizes.take_while(|size| *size <= reads.largest.max(stored) && fits(size));
+            let takes = |size: &u64| visits(&order.runs, *size).saturating_mul(reads.visit + size);
+            sizes.min_by_key(takes).unwrap_or(stored)
+        }
+    };
+    // Forwards the last stored piece, which may be shorter, comes last. Backwards it comes first,
+    // and must fit into every copy's extents as a whole.
     let space = copies.iter().map(|copy| space(copy)).min().unwrap_or(0);
-    while piece > SMALLEST_PIECE && align_up(whole.bytes, piece) > space {
+    while order.backwards && piece > SMALLEST_PIECE && align_up(whole.bytes, piece) > space {
         piece /= 2;
     }
-    u32::try_from(piece).expect("at most the whole title's piece")
+    u32::try_from(piece).expect("at most a read")
+}
+
+/// Whether no piece of `size` bytes crosses the end of an extent of a copy.
+fn is_whole_in(copies: &[&TrackLayout], size: u64) -> bool {
+    copies.iter().all(|copy| {
+        let inner = &copy.runs[..copy.runs.len().saturating_sub(1)];
+        inner.iter().all(|run| (run.end - run.start).is_multiple_of(size))
+    })
+}
+
+/// The number of pieces of `size` bytes that these runs of bytes, in rising order, touch.
+fn visits(runs: &[(Range<u64>, u32)], size: u64) -> u64 {
+    let mut behind = 0;
+    let touched = runs.iter().filter(|(bytes, _)| !bytes.is_empty()).map(|(bytes, _)| {
+        let first = (bytes.start / size).max(behind);
+        behind = bytes.end.div_ceil(size);
+        behind.saturating_sub(first)
+    });
+    touched.sum()
 }
 
 /// The speed at which I-frames are due, as a multiple of the session's: what is reserved for a
 /// viewer who winds. A player that winds faster gets them as soon as the disk has time.
 const WINDING_SPEED: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::DiskNumber;
+    use disk::{Costs, DiskModel};
+    use media::{CHECKSUM_SPAN, LduIndex, PackagingOptions, TitleIndex, TitleKind};
+    use media::{TrackDescription, TrackIndex, TrackKind};
+    use scheduler::DiskTimings;
+    use units::{ByteCount, Timescale};
+
+    const SECONDS: u32 = 600;
+
+    /// Video of so many bytes a second, 25 pictures of which the first is an I-frame with 16 % of
+    /// the bytes.
+    fn film(bytes: u32) -> Arc<Packaging> {
+        let (iframe, other) = (bytes * 16 / 100, bytes * 84 / 100 / 24);
+        let mut ldus = LduIndex::default();
+        for picture in 0..SECONDS * 25 {
+            let sync = picture % 25 == 0;
+            ldus.push(if sync { iframe } else { other }, 1, 0, sync, false);
+        }
+        let data_len = ldus.data_len();
+        let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap();
+        let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
+        let track = TrackIndex { description, ldus, data_len, checksums: vec![0; spans] };
+        let index = TitleIndex { kind: TitleKind::Media, tracks: vec![track] };
+        Arc::new(Packaging::new(Arc::new(index), &PackagingOptions::default()).unwrap())
+    }
+
+    /// A film in one extent in the middle of a disk.
+    fn copy(model: &DiskModel, read: ByteCount, depth: u32, film: &Packaging) -> CopyLocation {
+        let start = model.capacity().0 / 2 / SMALLEST_PIECE * SMALLEST_PIECE;
+        let extent = start..start + align_up(film.index().tracks[0].data_len, SMALLEST_PIECE);
+        let visit = crate::layout::visit(&DiskTimings::of_model(model, read, depth), read);
+        CopyLocation { disk: DiskNumber(0), read_size: read, visit, runs: vec![vec![extent]] }
+    }
+
+    /// Nanoseconds that all of a track takes of its disk, in sweeps of many visits.
+    fn disk_time(track: &TrackLayout, costs: &Costs) -> f64 {
+        const SWEEP: u64 = 32;
+        let start = |i: u32| match track.stored.get(i as usize) {
+            Some(stored) => u64::from(*stored) * u64::from(track.piece),
+            None => track.start(i),
+        };
+        let pieces = u32::try_from(track.due.len()).unwrap();
+        let place = |i: u32| track.runs[0].start + start(i);
+        let transfer = |i: u32| costs.transfer(place(i), u64::from(track.piece)) as f64;
+        let visit = costs.positioning(SWEEP) as f64 / SWEEP as f64;
+        (0..pieces).map(|i| transfer(i) + visit).sum()
+    }
+
+    /// Prints the table of `docs/concepts/admission.md`:
+    /// `cargo test -p server --lib disk_time_of_winding -- --nocapture`
+    #[test]
+    #[expect(clippy::print_stdout, reason = "the table, with --nocapture")]
+    fn disk_time_of_winding() {
+        // Disk, its reads and its depth, KB a second of the rendition in which the viewer winds;
+        // KiB in a piece, and the most disk time for all I-frames, as parts of normal play.
+        let table = [
+            ("hdd-20tb", 4 << 20, 4, 625, 4096, 1.01),
+            ("hdd-20tb", 4 << 20, 4, 125, 4096, 0.22),
+            ("hdd-20tb", 4 << 20, 4, 50, 4096, 0.09),
+            ("ssd-sata", 1 << 20, 16, 625, 64, 0.3),
+            ("ssd-sata", 1 << 20, 16, 125, 64, 0.15),
+            ("ssd-sata", 1 << 20, 16, 50, 1024, 0.09),
+        ];
+        let played = film(625_000);
+        println!("disk time of winding, in parts of that of playing 5 Mb/s");
+        println!("disk      rendition  piece   I-frame each      4 x    8 x   16 x");
+        for (disk, read, depth, kilobytes, piece, most) in table {
+            let (model, read) = (DiskModel::preset(disk).unwrap(), ByteCount(read));
+            let costs = Costs::of_model(&model, read, depth);
+            let layout = |film: &Arc<Packaging>| {
+                let copies = [copy(&model, read, depth, film)];
+                Presentation::whole(Arc::clone(film), TitleKey(1), &copies)
+            };
+            let playing = layout(&played);
+            let playing =
+                disk_time(&playing.layouts(DeliveryFormat::Segmented)[0].tracks[0], &costs);
+            let film = film(kilobytes * 1000);
+            let winding = layout(&film);
+            let base = &winding.segmented[..];
+            for distance in [1, 2, 4, 8, 16] {
+                let runs = film.iframe_runs(0).into_iter().step_by(distance).collect();
+                let pieces = PieceChoice::Cheapest(winding.iframe_reads);
+                let order = ReadingOrder { runs, backwards: false, pieces, speed_milli: 1000 };
+                let track = part_of(base, 0, None, &order).0.remove(0);
+                let part = disk_time(&track, &costs) / playing;
+                println!(
+                    "{disk}  {:>4} kb/s  {:>4} KiB  {distance:>2} s         {:>6.2} {:>6.2} {:>6.2}",
+                    kilobytes * 8,
+                    track.piece / 1024,
+                    4.0 * part,
+                    8.0 * part,
+                    16.0 * part,
+                );
+                if distance == 1 {
+                    let served = &base[0].tracks[1];
+                    assert_eq!((served.piece, track.piece), (piece * 1024, piece * 1024), "{disk}");
+                    assert_eq!(served.stored, track.stored, "{disk}");
+                    assert!(part <= most, "{disk}, {kilobytes} KB/s: {part} of normal play");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_that_are_touched_count_once() {
+        let runs = [(0..10, 0), (10..20, 0), (25..31, 0), (30..30, 0), (59..60, 0), (60..61, 0)];
+        for (size, wanted) in [(1, 28), (10, 6), (20, 4), (30, 3), (64, 1)] {
+            assert_eq!(visits(&runs, size), wanted, "pieces of {size}");
+        }
+        assert_eq!(visits(&[], 10), 0);
+    }
+}

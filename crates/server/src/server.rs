@@ -27,6 +27,7 @@ use crate::disk_thread::DiskThread;
 use crate::engine::{DiskNumber, Engine, EngineConfig};
 use crate::exposure;
 use crate::http::{self, ConnectionLimits};
+use crate::layout;
 use crate::library::{Library, MountedStore};
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
@@ -384,6 +385,7 @@ fn shared(
         file: opened.file,
         disk: disk_number(number),
         read_size: opened.guarantee.read_size,
+        visit: layout::visit(&opened.timings, opened.guarantee.read_size),
         method,
         provisional: AtomicBool::new(opened.provisional),
     });

@@ -11,6 +11,17 @@
 //! a key frame describes all pictures of the segment, and a player would have to guess how long to
 //! show this one. The initialization segment is that of the track. A single picture needs no
 //! reordering, so each is decoded at the time at which it is shown.
+//!
+//! Manifests list the I-frames of one rendition of each codec, the smallest, and of it one list for
+//! all speeds:
+//!
+//! - A disk with an arm comes to an I-frame in 12 ms, and reads a second of 5 Mb/s in less. Winding
+//!   within 1.5 times the disk time of normal play would be one I-frame in 2 s, at any speed. A
+//!   rendition of 0.4 Mb/s costs a twelfth: read whole, in large pieces, at 16 times its speed.
+//! - Of several lists with the resolution that is played, players choose by rate, not by speed
+//!   (Shaka Player the one of the least). A second list with fewer I-frames would be the only one.
+//!
+//! The piece in which I-frames are read is chosen in `server` (`presentation`): it knows the disk.
 
 use super::cuts::nearest_cuts;
 use super::media_segment;
@@ -139,5 +150,5 @@ fn closed_groups(track: &TrackIndex, line: &Timeline, ldus: Range<usize>) -> Vec
 }
 
 /// The usual distance between two listed I-frames. At eight times the normal speed it is eight
-/// pictures in a second; more are hardly told apart, and each is a visit of the disk.
+/// pictures in a second; more are hardly told apart.
 const DISTANCE_SECONDS: i64 = 1;

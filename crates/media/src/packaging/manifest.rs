@@ -5,7 +5,7 @@
 //! MPD ─ Period ─ AdaptationSet   video of one codec and one colour space ─ Representation ...
 //!              ─ AdaptationSet   an audio track                          ─ Representation
 //!                                  └ SegmentTemplate ─ SegmentTimeline: N/0.m4s, N/1.m4s, ...
-//!              ─ AdaptationSet   the I-frames of each set of video, for winding
+//!              ─ AdaptationSet   the I-frames of the smallest of each set of video, for winding
 //!                                  └ SegmentTemplate ─ ...: N/iframe-0.m4s, N/iframe-1.m4s, ...
 //! ```
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
@@ -26,19 +26,20 @@ use units::MediaTime;
 pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
-    let winding = |track: &u16| packaging.iframes(*track);
-    let longest = all.iter().flat_map(|&track| {
+    let winding: Vec<(u16, &IFrames)> =
+        sets.iter().filter_map(|set| packaging.winding(set)).collect();
+    let played = all.iter().map(|&track| (track, packaging.boundaries(track)));
+    let wound = winding.iter().map(|(track, iframes)| (*track, &iframes.boundaries[..]));
+    let longest = played.chain(wound).flat_map(|(track, boundaries)| {
+        let longest = boundaries.windows(2).map(|pair| pair[1] - pair[0]).max();
         let scale = packaging.description(track).timescale;
-        let iframes = winding(&track).map(|iframes| &iframes.boundaries[..]);
-        let lists = [Some(packaging.boundaries(track)), iframes].into_iter().flatten();
-        let longest = lists.flat_map(|list| list.windows(2).map(|pair| pair[1] - pair[0])).max();
         longest.map(|length| MediaTime::from_ticks(ticks(length), scale))
     });
     let longest = longest.max().unwrap_or_default();
     // Of the segments: a title's own duration has no pictures that an edit list hides.
     let end = all.iter().map(|&track| packaging.segments(track).end()).max();
     let buffers = all.iter().map(|&track| packaging.rates(track).buffer);
-    let buffer = buffers.chain(all.iter().filter_map(winding).map(|it| it.rates.buffer)).max();
+    let buffer = buffers.chain(winding.iter().map(|(_, iframes)| iframes.rates.buffer)).max();
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     line(
         &mut text,
@@ -57,10 +58,8 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String 
     }
     let mut id = sets.len();
     for (main, set) in sets.iter().enumerate() {
-        let set: Vec<(u16, &IFrames)> =
-            set.iter().filter_map(|&track| Some((track, packaging.iframes(track)?))).collect();
-        if !set.is_empty() {
-            trick_mode_set(&mut text, packaging, id, main, &set, query);
+        if let Some((track, iframes)) = packaging.winding(set) {
+            trick_mode_set(&mut text, packaging, [id, main], track, iframes, query);
             id += 1;
         }
     }
@@ -75,21 +74,27 @@ fn sets(packaging: &Packaging, wanted: &[u16]) -> Vec<Vec<u16>> {
         .iter()
         .filter(|&&track| packaging.track(track).is_some())
         .partition(|&&track| packaging.description(track).kind == TrackKind::Audio);
+    let mut sets = video_sets(packaging, &shown);
+    let all = packaging.audio_tracks();
+    let mut audios = if sets.is_empty() && !heard.is_empty() { heard } else { all };
+    audios.sort_by_key(|&audio| Some(audio) != packaging.default_audio());
+    sets.extend(audios.into_iter().map(|audio| vec![audio]));
+    sets
+}
+
+/// Video tracks between which a player can change: by codec and colours, in their order.
+pub(super) fn video_sets(packaging: &Packaging, videos: &[u16]) -> Vec<Vec<u16>> {
     let alike = |track: u16| {
         let track = packaging.description(track);
         (track.codec.split('.').next(), SampleEntry(&track.sample_entry).colours())
     };
     let mut sets: Vec<Vec<u16>> = Vec::new();
-    for video in shown {
+    for &video in videos {
         match sets.iter_mut().find(|set| alike(set[0]) == alike(video)) {
             Some(set) => set.push(video),
             None => sets.push(vec![video]),
         }
     }
-    let all = packaging.audio_tracks();
-    let mut audios = if sets.is_empty() && !heard.is_empty() { heard } else { all };
-    audios.sort_by_key(|&audio| Some(audio) != packaging.default_audio());
-    sets.extend(audios.into_iter().map(|audio| vec![audio]));
     sets
 }
 
@@ -108,8 +113,7 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
     if let Some(tag) = playlist::language_tag(first) {
         let _ = write!(attributes, " lang=\"{tag}\"");
     }
-    let boundaries = set.iter().map(|&track| (track, packaging.boundaries(track)));
-    if are_aligned(packaging, boundaries) {
+    if are_aligned(packaging, set) {
         attributes.push_str(" segmentAlignment=\"true\"");
     }
     // A segment that begins with a key frame, and with a picture that is shown before it, has
@@ -132,59 +136,57 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
     line(text, format_args!("</AdaptationSet>"));
 }
 
-/// Writes the I-frames of the video tracks of the set `main` as a set of their own, `id`, for trick
+/// Writes the I-frames of a video track of the set `main` as a set of their own, `id`, for trick
 /// modes (DASH-IF IOP 4.3, 3.2.9): players that do not know the property must leave it alone.
 fn trick_mode_set(
     text: &mut String,
     packaging: &Packaging,
-    id: usize,
-    main: usize,
-    set: &[(u16, &IFrames)],
+    [id, main]: [usize; 2],
+    number: u16,
+    iframes: &IFrames,
     query: &str,
 ) {
-    let mut attributes = format!("id=\"{id}\" contentType=\"video\" mimeType=\"video/mp4\"");
-    let boundaries = set.iter().map(|(track, iframes)| (*track, &iframes.boundaries[..]));
-    if are_aligned(packaging, boundaries) {
-        attributes.push_str(" segmentAlignment=\"true\"");
-    }
-    attributes.push_str(" startWithSAP=\"1\"");
-    attributes.push_str(&largest_size(packaging, set.iter().map(|(track, _)| *track)));
-    line(text, format_args!("<AdaptationSet {attributes}>"));
+    let track = packaging.description(number);
+    let size = largest_size(packaging, std::iter::once(number));
+    line(
+        text,
+        format_args!(
+            "<AdaptationSet id=\"{id}\" contentType=\"video\" mimeType=\"video/mp4\" \
+             segmentAlignment=\"true\" startWithSAP=\"1\"{size}>"
+        ),
+    );
     let scheme = "http://dashif.org/guidelines/trickmode";
     property(text, "EssentialProperty", scheme, main);
-    let first = packaging.description(set[0].0);
-    if let Some(colours) = SampleEntry(&first.sample_entry).colours() {
+    if let Some(colours) = SampleEntry(&track.sample_entry).colours() {
         described_colours(text, colours);
     }
-    for (number, iframes) in set {
-        let track = packaging.description(*number);
-        let mut attributes = format!(
-            "id=\"{number}-iframes\" codecs=\"{}\" bandwidth=\"{}\"",
-            escape(playlist::codec(track)),
-            iframes.rates.peak
-        );
-        if let Some((width, height)) = picture::resolution(track) {
-            let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
-        }
-        if let Some(rate) = packaging.track(*number).and_then(|track| track.frame_rate) {
-            let most = iframes.max_playout_rate(rate, track.timescale.0);
-            let _ = write!(attributes, " maxPlayoutRate=\"{most}\"");
-        }
-        line(text, format_args!("<Representation {attributes} codingDependency=\"false\">"));
-        let names = [format!("{number}/{INIT}"), format!("{number}/iframe-$Number$.m4s")];
-        segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
-        line(text, format_args!("</Representation>"));
+    let mut attributes = format!(
+        "id=\"{number}-iframes\" codecs=\"{}\" bandwidth=\"{}\"",
+        escape(playlist::codec(track)),
+        iframes.rates.peak
+    );
+    if let Some((width, height)) = picture::resolution(track) {
+        let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
     }
+    if let Some(rate) = packaging.track(number).and_then(|track| track.frame_rate) {
+        let most = iframes.max_playout_rate(rate, track.timescale.0);
+        let _ = write!(attributes, " maxPlayoutRate=\"{most}\"");
+    }
+    line(text, format_args!("<Representation {attributes} codingDependency=\"false\">"));
+    let names = [format!("{number}/{INIT}"), format!("{number}/iframe-$Number$.m4s")];
+    segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
+    line(text, format_args!("</Representation>"));
     line(text, format_args!("</AdaptationSet>"));
 }
 
 /// Whether these tracks have the same boundaries. They may have different ticks.
-fn are_aligned<'a>(packaging: &Packaging, tracks: impl Iterator<Item = (u16, &'a [u64])>) -> bool {
-    let times = |(track, boundaries): (u16, &[u64])| -> Vec<MediaTime> {
+fn are_aligned(packaging: &Packaging, set: &[u16]) -> bool {
+    let times = |&track: &u16| -> Vec<MediaTime> {
         let scale = packaging.description(track).timescale;
-        boundaries.iter().map(|tick| MediaTime::from_ticks(ticks(*tick), scale)).collect()
+        let boundaries = packaging.boundaries(track).iter();
+        boundaries.map(|tick| MediaTime::from_ticks(ticks(*tick), scale)).collect()
     };
-    let starts: Vec<Vec<MediaTime>> = tracks.map(times).collect();
+    let starts: Vec<Vec<MediaTime>> = set.iter().map(times).collect();
     starts.windows(2).all(|pair| pair[0] == pair[1])
 }
 

@@ -439,6 +439,13 @@ impl Packaging {
         self.track(track)?.iframes.as_ref()
     }
 
+    /// The video track whose I-frames a player shows while its viewer winds, and these: of tracks
+    /// of one codec and one colour space that of the least rate. See [`iframes`].
+    fn winding(&self, videos: &[u16]) -> Option<(u16, &IFrames)> {
+        let listed = videos.iter().filter_map(|&video| Some((video, self.iframes(video)?)));
+        listed.min_by_key(|(video, _)| self.mean_rate(*video))
+    }
+
     /// The playable video tracks that show the same content, best first.
     fn videos(&self) -> Vec<u16> {
         let playable = |video: &u16| self.track(*video).is_some();

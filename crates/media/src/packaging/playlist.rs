@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! master.m3u8     one variant per video track and audio group; audio tracks as EXT-X-MEDIA;
-//!                 the I-frames of each video track
+//!                 the I-frames of the smallest video track of each codec
 //! N.m3u8          track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! N-iframes.m3u8  its I-frames: N/init.mp4, N/iframe-0.m4s, N/iframe-1.m4s, ...
 //! ```
@@ -11,7 +11,7 @@
 
 use super::iframes::IFrames;
 use super::rates::Rates;
-use super::{Packaging, picture};
+use super::{Packaging, manifest, picture};
 use crate::{TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
@@ -46,8 +46,8 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
             variant(&mut text, packaging, video, Some(group), query);
         }
     }
-    for &video in &shown {
-        if let Some(iframes) = packaging.iframes(video) {
+    for set in manifest::video_sets(packaging, &shown) {
+        if let Some((video, iframes)) = packaging.winding(&set) {
             iframe_variant(&mut text, packaging, video, iframes, query);
         }
     }

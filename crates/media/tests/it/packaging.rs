@@ -69,6 +69,40 @@ fn ldu_bytes<'a>(title: &'a Title, track: usize, ldu: &Ldu) -> &'a [u8] {
     &title.data[track][start..start + ldu.size as usize]
 }
 
+/// Players wind in the smallest rendition of each codec: see the header of `iframes.rs`.
+#[test]
+fn manifests_list_the_iframes_of_the_smallest_rendition_of_each_codec() {
+    let of = |size: u32, codec: &str| {
+        let mut track = pictures(150, |_| size);
+        track.description.codec = codec.to_owned();
+        track
+    };
+    let (avc, hevc) = ("avc1.64001f", "hvc1.1.6.L93.B0");
+    let tracks = vec![of(5000, avc), of(500, avc), of(2000, avc), of(3000, hevc), of(900, hevc)];
+    let packaging = package(tracks, 2 * SECOND);
+    // What admission offers, and the tracks whose I-frames are listed.
+    let table: [(&[u16], &[u16]); 4] =
+        [(&[0, 3, 2, 4, 1], &[1, 4]), (&[1], &[1]), (&[2, 0], &[2]), (&[3, 2], &[3, 2])];
+    for (offered, wanted) in table {
+        let multivariant = packaging.multivariant_playlist(offered, "");
+        let manifest = packaging.dash_manifest(offered, "");
+        let mut listed: Vec<u16> = Vec::new();
+        for part in multivariant.split("URI=\"").skip(1) {
+            listed
+                .extend(part.split_once("-iframes.m3u8").map(|(it, _)| it.parse::<u16>().unwrap()));
+        }
+        assert_eq!(listed, wanted, "{multivariant}");
+        let mut listed: Vec<u16> = Vec::new();
+        for part in manifest.split("<Representation id=\"").skip(1) {
+            let id = part.split('"').next().unwrap();
+            listed.extend(id.strip_suffix("-iframes").map(|it| it.parse::<u16>().unwrap()));
+        }
+        assert_eq!(listed, wanted, "{manifest}");
+    }
+    // Those of the others are served all the same.
+    assert!((0..5).all(|track| packaging.iframe_playlist(track, "").is_some()));
+}
+
 #[test]
 fn segments_read_by_another_parser_are_the_index() {
     let title = footage("segments-read");

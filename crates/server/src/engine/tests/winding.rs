@@ -22,9 +22,13 @@ fn admit(fixture: &mut Fixture, layout: Arc<Layout>) -> SessionId {
 
 /// Requests a key frame.
 fn wind(fixture: &mut Fixture, session: SessionId, frame: u32) {
+    wind_to(fixture, session, u64::from(frame * PIECE)..u64::from((frame + 1) * PIECE));
+}
+
+/// Requests a key frame that is part of a piece.
+fn wind_to(fixture: &mut Fixture, session: SessionId, bytes: std::ops::Range<u64>) {
     fixture.next_request += 1;
     let request = RequestId(fixture.next_request);
-    let bytes = u64::from(frame * PIECE)..u64::from((frame + 1) * PIECE);
     fixture.engine.request(
         fixture.now,
         MediaRequest { request, session, parts: vec![Part { track: 1, bytes }] },
@@ -129,4 +133,38 @@ fn winding_that_does_not_fit_is_refused_and_the_pictures_go_on() {
     let said = fixture.take_log("");
     assert!(!said.iter().any(|text| text.starts_with("Readmitted")), "{said:?}");
     assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
+}
+
+#[test]
+fn backwards_a_piece_is_read_once_for_all_its_key_frames() {
+    // Four key frames in each piece, a piece due every 125 ms.
+    let wound = |frames: &mut dyn Iterator<Item = u32>| -> (usize, usize) {
+        let mut fixture = Fixture::new(config(12, 64));
+        let viewer = admit(&mut fixture, with_key_frames(1, 1, 125));
+        let other = fixture.admit(2).expect("two fit");
+        let frame_size = u64::from(PIECE / 4);
+        let (mut next, mut passed) = (0, 0);
+        for frame in frames {
+            let start = u64::from(frame) * frame_size;
+            wind_to(&mut fixture, viewer, start..start + 1000);
+            if passed % 500 < 32 && next < PIECES {
+                fixture.want(other, next..next + 1);
+                next += 1;
+            }
+            fixture.pass(32);
+            passed += 32;
+        }
+        let said = fixture.take_log("");
+        assert!(!said.iter().any(|text| text.starts_with("refused")), "{said:?}");
+        assert_eq!(fixture.engine.status(fixture.now).counters.deadline_misses, 0);
+        let count = |kind: &str| said.iter().filter(|text| text.starts_with(kind)).count();
+        (count("read 1:"), count("Readmitted"))
+    };
+    let frames = PIECES * 4;
+    let (forwards, seeks) = wound(&mut (0..frames));
+    let (backwards, back_seeks) = wound(&mut (0..frames).rev());
+    assert_eq!(seeks, 1, "forwards");
+    assert!(back_seeks <= PIECES as usize, "one for each piece at most: {back_seeks}");
+    let most = forwards + forwards / 10;
+    assert!(backwards <= most, "{backwards} reads backwards, {forwards} forwards");
 }
