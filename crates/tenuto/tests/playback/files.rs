@@ -97,7 +97,6 @@ impl Served {
         for _ in 0..10 {
             match &found {
                 Err(response) if response.contains("\r\nRetry-After: ") => {
-                    eprintln!("{path}: {response}");
                     std::thread::sleep(Duration::from_secs(1));
                     found = self.request(path);
                 }
