@@ -3,6 +3,7 @@
 //! The browser's page is served by this test from an origin of its own, as an operator's page
 //! would be; it plays each title to its end and posts what became of it.
 
+use crate::files::ADMITS_ALL;
 use crate::films::{FILMS, Film, PICTURES, Verdict, take_in};
 use crate::program::{Served, TestDir};
 use std::fmt::Write as _;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 fn chromium_plays_what_it_can_and_says_what_it_cannot() {
     let dir = TestDir::with_store_of(96);
     take_in(&dir);
-    let server = dir.serve("");
+    let server = dir.serve(ADMITS_ALL);
     let mut rows = Vec::new();
     for film in FILMS {
         let title = film.title;
@@ -61,8 +62,8 @@ pub(crate) struct Row<'a> {
 /// Plays titles to their ends in the browser.
 pub(crate) fn assert_played(dir: &TestDir, rows: &[Row<'_>]) {
     let mut script = String::new();
-    for Row { title, way, url, may_stall, .. } in rows {
-        write!(script, "[\"{title} by {way}\",\"{way}\",\"{url}\",{may_stall}],")
+    for Row { title, way, url, may_stall, said } in rows {
+        write!(script, "[\"{title} by {way}\",\"{way}\",\"{url}\",{may_stall},\"{said}\"],")
             .expect("into memory");
     }
     let loads = |name: &str| {
@@ -183,8 +184,9 @@ const SCRIPTS: &[(&str, &str)] = &[
 const PATIENCE: Duration = Duration::from_secs(500);
 
 /// Four times as fast as the film: pictures that are skipped for it are counted all the same. A
-/// browser without a processor stalls or gives up, whatever it plays: such a row is played again
-/// when all others are over, alone and at the film's own speed.
+/// browser without a processor stalls, gives up, or goes back a little and counts pictures twice,
+/// whatever it plays: such a row is played again when all others are over, alone and at the film's
+/// own speed.
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
 <script>
 // Players write their warnings to the console, by functions that they take when they are loaded.
@@ -295,8 +297,10 @@ function play([title, way, url, mayStall], rate) {
   };
   let next = 0;
   await Promise.all([player(), player(), player(), player()]);
-  for (const i of rows.keys()) {
-    if (said[i].includes(slow) || said[i].includes(stalled)) said[i] = await play(rows[i], 1);
+  for (const [i, row] of rows.entries()) {
+    const asWanted = said[i] === `${row[0]}: ${row[4]}`;
+    const late = said[i].includes(slow) || said[i].includes(stalled);
+    if (!asWanted && (late || said[i].endsWith('errors []'))) said[i] = await play(row, 1);
   }
   for (const words of warned) if (!harmless(words)) said.push(`warning: ${words}`);
   await fetch('/result', { method: 'POST', body: said.join('\n') });

@@ -1,6 +1,7 @@
 //! `VIDEO-RANGE`: players choose by it whether a screen can show a title, whatever the container
 //! says of its colours beside the codec itself.
 
+use crate::files::ADMITS_ALL;
 use crate::program::TestDir;
 
 /// A film: how FFmpeg makes it, and `VIDEO-RANGE`; empty: it is not stated.
@@ -44,7 +45,7 @@ fn the_range_of_colours_is_stated_with_and_without_a_container_that_knows_it() {
         assert_eq!(has_colr, name.ends_with("-colr.mp4") && !name.contains("-no-"), "{name}");
         dir.ingest(&path, name);
     }
-    let server = dir.serve("");
+    let server = dir.serve(ADMITS_ALL);
     let stated = |name: &str| {
         let master = server.get(&format!("/t/{name}/master.m3u8"));
         let master = String::from_utf8(master).expect("a playlist is UTF-8");

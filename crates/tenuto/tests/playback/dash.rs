@@ -12,8 +12,8 @@ use crate::program::{Served, TestDir};
 /// A title of each video codec that FFmpeg writes into DASH, and of sound alone.
 const TITLES: &[&str] = &["h264-aac", "h264-flac", "hevc-opus", "av1-aac", "vp9-opus", "aac"];
 
-/// Two segments of each title, so that players go from one to the next.
-const SEGMENTS: &str = "--segment 1s";
+/// Two segments of each title, so that players go from one to the next; and as in `ADMITS_ALL`.
+const SEGMENTS: &str = "--segment 1s --admission none";
 
 #[test]
 fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {

@@ -4,6 +4,7 @@
 //! picture, VLC writes the pictures that it shows into a file, and both write the sound.
 //! `benches/players.py` plays many more titles in these players.
 
+use crate::files::ADMITS_ALL;
 use crate::films::{FILMS, Film, INSTANTS, PICTURES};
 use crate::program::TestDir;
 use std::os::unix::fs::MetadataExt as _;
@@ -106,7 +107,7 @@ fn each_title(at_once: usize, play: impl Fn(&TestDir, &Play<'_>) + Sync) {
     let films: Vec<&Film> = FILMS.iter().filter(|film| TITLES.contains(&film.title)).collect();
     assert_eq!(films.len(), TITLES.len());
     let sources: Vec<String> = films.iter().map(|film| film.take_in(&dir)).collect();
-    let server = dir.serve("");
+    let server = dir.serve(ADMITS_ALL);
     let mut plays = Vec::new();
     for (film, source) in films.iter().zip(&sources) {
         for end in ["/master.m3u8", ".mp4"] {

@@ -7,6 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+/// Options of the server in tests of what is played, not of who is admitted: on a machine that is
+/// busy with other tests a tiny store's disk seems a hundred times slower than it was measured.
+pub(crate) const ADMITS_ALL: &str = "--admission none";
+
 impl TestDir {
     /// The path of `name` as text.
     pub(crate) fn at(&self, name: &str) -> String {

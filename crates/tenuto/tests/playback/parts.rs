@@ -1,6 +1,7 @@
 //! Parts of a film in GStreamer, in FFmpeg and in `tenuto play`: the very pictures that were asked
 //! for, and no others.
 
+use crate::files::ADMITS_ALL;
 use crate::gstreamer;
 use crate::program::TestDir;
 use std::process::Command;
@@ -23,7 +24,7 @@ fn parts_are_played_by_real_players() {
     let dir = TestDir::with_store_of(96);
     let source = dir.encode("film.mkv", &FILM.split_whitespace().collect::<Vec<_>>());
     dir.ingest(&source, "film");
-    let server = dir.serve("");
+    let server = dir.serve(ADMITS_ALL);
     let whole = pictures(&source);
     let size = whole.len() / (6 * GROUP);
     for (query, words, seconds) in PARTS {
