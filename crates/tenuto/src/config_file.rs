@@ -2,11 +2,11 @@
 //! parsed.
 //!
 //! ```text
-//!   command line      serve a.store --listen 0.0.0.0:8080
+//!   command line      serve a.store --listen 192.168.1.5:80
 //!   environment       TENUTO_SERVE_WAIT=2s                    goes before the file
 //!   file              listen = "127.0.0.1:80"                 (--listen is given already)
 //!                     survive-loss = true
-//!          ─────▶     serve --survive-loss --wait=2s a.store --listen 0.0.0.0:8080
+//!          ─────▶     serve --survive-loss --wait=2s a.store --listen 192.168.1.5:80
 //! ```
 //!
 //! Each option of the command is a key, so that there is one list of options, one parser of their

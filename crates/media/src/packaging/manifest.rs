@@ -74,27 +74,11 @@ fn sets(packaging: &Packaging, wanted: &[u16]) -> Vec<Vec<u16>> {
         .iter()
         .filter(|&&track| packaging.track(track).is_some())
         .partition(|&&track| packaging.description(track).kind == TrackKind::Audio);
-    let mut sets = video_sets(packaging, &shown);
+    let mut sets = packaging.video_sets(&shown);
     let all = packaging.audio_tracks();
     let mut audios = if sets.is_empty() && !heard.is_empty() { heard } else { all };
     audios.sort_by_key(|&audio| Some(audio) != packaging.default_audio());
     sets.extend(audios.into_iter().map(|audio| vec![audio]));
-    sets
-}
-
-/// Video tracks between which a player can change: by codec and colours, in their order.
-pub(super) fn video_sets(packaging: &Packaging, videos: &[u16]) -> Vec<Vec<u16>> {
-    let alike = |track: u16| {
-        let track = packaging.description(track);
-        (track.codec.split('.').next(), SampleEntry(&track.sample_entry).colours())
-    };
-    let mut sets: Vec<Vec<u16>> = Vec::new();
-    for &video in videos {
-        match sets.iter_mut().find(|set| alike(set[0]) == alike(video)) {
-            Some(set) => set.push(video),
-            None => sets.push(vec![video]),
-        }
-    }
     sets
 }
 

@@ -33,6 +33,7 @@ pub use body::{Body, Slice};
 pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;
 
+use crate::codec::SampleEntry;
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
 use iframes::IFrames;
 use rates::Rates;
@@ -444,6 +445,22 @@ impl Packaging {
     fn winding(&self, videos: &[u16]) -> Option<(u16, &IFrames)> {
         let listed = videos.iter().filter_map(|&video| Some((video, self.iframes(video)?)));
         listed.min_by_key(|(video, _)| self.mean_rate(*video))
+    }
+
+    /// Video tracks between which a player can change: by codec and colours, in their order.
+    fn video_sets(&self, videos: &[u16]) -> Vec<Vec<u16>> {
+        let alike = |track: u16| {
+            let track = self.description(track);
+            (track.codec.split('.').next(), SampleEntry(&track.sample_entry).colours())
+        };
+        let mut sets: Vec<Vec<u16>> = Vec::new();
+        for &video in videos {
+            match sets.iter_mut().find(|set| alike(set[0]) == alike(video)) {
+                Some(set) => set.push(video),
+                None => sets.push(vec![video]),
+            }
+        }
+        sets
     }
 
     /// The playable video tracks that show the same content, best first.

@@ -11,7 +11,7 @@
 
 use super::iframes::IFrames;
 use super::rates::Rates;
-use super::{Packaging, manifest, picture};
+use super::{Packaging, picture};
 use crate::{TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
             variant(&mut text, packaging, video, Some(group), query);
         }
     }
-    for set in manifest::video_sets(packaging, &shown) {
+    for set in packaging.video_sets(&shown) {
         if let Some((video, iframes)) = packaging.winding(&set) {
             iframe_variant(&mut text, packaging, video, iframes, query);
         }

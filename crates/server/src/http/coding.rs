@@ -2,7 +2,7 @@
 //! clients that take it, usually a tenth of their size. Media is sent as it is stored.
 //!
 //! ```text
-//!   a page or playlist ─▶ text of 1 KiB to 4 MiB, gzip accepted? ──▶ conditions ─▶ response
+//!   a page or playlist ─▶ text of 1 KiB to 1 MiB, gzip accepted? ──▶ conditions ─▶ response
 //!                          │ yes: Content-Encoding, tag "T-gzip"       │ 304, 412
 //!                          └ in any case: Vary: Accept-Encoding        ▼
 //! ```
@@ -145,8 +145,9 @@ const TEXT: [&str; 6] = [
 const VARY: &str = "Accept-Encoding";
 /// One packet holds as much without a coding.
 const SMALLEST: usize = 1024;
-/// About 40 ms of a processor.
-const LARGEST: usize = 4 * 1024 * 1024;
+/// About 10 ms of a processor, in which other players of the thread wait. The playlist of a title
+/// of ten hours has less.
+const LARGEST: usize = 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -19,14 +19,14 @@ pub(crate) struct ServeArgs {
     pub(crate) stores: Vec<PathBuf>,
     /// Take options from a TOML file, and stores from its list `stores`.
     ///
-    /// A key is an option without its dashes: listen = "0.0.0.0:8080". An environment variable such
-    /// as `TENUTO_SERVE_LISTEN` goes before the file, and the command line before both.
+    /// A key is an option without its dashes: memory = "4GiB". An environment variable such as
+    /// `TENUTO_SERVE_MEMORY` goes before the file, and the command line before both.
     /// docs/reference/configuration.md lists the keys.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Check the options and the files that they name, and end.
     ///
-    /// Opens no store and no port, so that a server may have them meanwhile.
+    /// Takes no store and no port, so that a server may have them meanwhile.
     #[arg(long)]
     pub(crate) check_config: bool,
     /// Where viewers connect.
