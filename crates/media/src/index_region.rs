@@ -7,10 +7,12 @@
 //! ```text
 //! header, 32 bytes
 //!   0  magic "TENUTOIX"      16  tracks   u32
-//!   8  version  u16 = 1      20  length   u64, of everything, header included
+//!   8  version  u16 = 2      20  length   u64, of everything, header included
 //!  10  kind     u8           28  CRC-32C  u32, of the 28 bytes before
-//!  11  zero     5 bytes
-//! then per track three sections: description, LDUs, checksums. A section:
+//!  11  zero     u8
+//!  12  texts    u32
+//! then per track three sections: description, LDUs, checksums; then one per text track (`text`).
+//! A section:
 //!   0  tag      u32          12  CRC-32C  u32, of the 12 bytes before and the payload
 //!   4  length   u64          16  payload
 //!
@@ -22,6 +24,7 @@
 //! checksums:   data length u64, count u32, CRC-32C u32 per span of the data
 //! ```
 
+use crate::TextTrack;
 use crate::ldu_coding::{self, IMPOSSIBLE};
 use crate::title::{
     CHECKSUM_SPAN, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
@@ -34,8 +37,11 @@ pub enum IndexError {
     /// The magic number is missing.
     #[error("no index region: it does not start with its magic")]
     NotAnIndex,
-    /// The region was written by a newer program.
-    #[error("index region of version {0}; this program reads version {VERSION}: update it")]
+    /// The region was written by a program of another version.
+    #[error(
+        "index region of version {0}, and this program reads version {VERSION}: use the program \
+         that wrote it, or ingest the title again"
+    )]
     Version(u16),
     /// There are fewer bytes than the header declares.
     #[error("index region cut short: {given} of {wanted} bytes")]
@@ -64,6 +70,8 @@ pub enum Section {
     Ldus(u32),
     /// A track's data checksums.
     Checksums(u32),
+    /// A text track.
+    Text(u32),
 }
 
 impl std::fmt::Display for Section {
@@ -73,6 +81,7 @@ impl std::fmt::Display for Section {
             Self::Description(track) => write!(f, "track {track}'s description"),
             Self::Ldus(track) => write!(f, "track {track}'s LDUs"),
             Self::Checksums(track) => write!(f, "track {track}'s checksums"),
+            Self::Text(text) => write!(f, "text track {text}"),
         }
     }
 }
@@ -94,7 +103,8 @@ impl TitleIndex {
             TitleKind::Media => KIND_MEDIA,
             TitleKind::File => KIND_FILE,
         });
-        out.bytes(&[0; 5]);
+        out.u8(0);
+        out.count32(self.texts.len());
         out.count32(self.tracks.len());
         out.u64(0); // the length, known at the end
         out.u32(0);
@@ -103,6 +113,9 @@ impl TitleIndex {
             section(&mut out, TAG_DESCRIPTION, |out| encode_description(&track.description, out));
             section(&mut out, TAG_LDUS, |out| ldu_coding::encode(&track.ldus, out));
             section(&mut out, TAG_CHECKSUMS, |out| encode_checksums(track, out));
+        }
+        for text in &self.texts {
+            section(&mut out, TAG_TEXT, |out| text.encode(out));
         }
         let length = out.len() as u64;
         out.overwrite(20, &length.to_le_bytes());
@@ -113,15 +126,19 @@ impl TitleIndex {
 
     /// Decodes an index region; bytes behind its end are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
-        let (kind, tracks, bytes) = decode_header(bytes)?;
+        let Header { kind, tracks, texts, bytes } = decode_header(bytes)?;
         let mut rest = Decoder::new(&bytes[HEADER_LEN..]);
-        let mut index = Self { kind, tracks: Vec::new() };
+        let mut index = Self { kind, tracks: Vec::new(), texts: Vec::new() };
         for number in 0..tracks {
             let track = decode_track(&mut rest, number)?;
             if !is_consistent(kind, &track) {
                 return Err(IndexError::Malformed(Section::Checksums(number)));
             }
             index.tracks.push(track);
+        }
+        for number in 0..texts {
+            let section = Section::Text(number);
+            index.texts.push(decode_section(&mut rest, TAG_TEXT, section, TextTrack::decode)?);
         }
         if !rest.is_empty() {
             return Err(IndexError::Malformed(Section::Header));
@@ -190,8 +207,15 @@ fn encode_checksums(track: &TrackIndex, out: &mut Encoder) {
     track.checksums.iter().for_each(|&crc| out.u32(crc));
 }
 
-/// The kind, the number of tracks, and exactly the bytes of the region.
-fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
+/// The fields of the header, and exactly the bytes of the region.
+struct Header<'a> {
+    kind: TitleKind,
+    tracks: u32,
+    texts: u32,
+    bytes: &'a [u8],
+}
+
+fn decode_header(bytes: &[u8]) -> Result<Header<'_>, IndexError> {
     if !bytes.starts_with(&MAGIC) {
         return Err(IndexError::NotAnIndex);
     }
@@ -202,7 +226,8 @@ fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
     let mut reader = Decoder::new(&header[MAGIC.len()..]);
     let version = reader.u16().map_err(malformed)?;
     let kind = reader.u8().map_err(malformed)?;
-    reader.bytes(5).map_err(malformed)?;
+    let zero = reader.u8().map_err(malformed)?;
+    let texts = reader.u32().map_err(malformed)?;
     let tracks = reader.u32().map_err(malformed)?;
     let length = reader.u64().map_err(malformed)?;
     // Before the version: a damaged header must not be reported as one of a newer program.
@@ -217,10 +242,13 @@ fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
         KIND_FILE => TitleKind::File,
         _ => return Err(IndexError::Malformed(Section::Header)),
     };
+    if zero != 0 {
+        return Err(IndexError::Malformed(Section::Header));
+    }
     let possible = usize::try_from(length).ok().filter(|&l| l >= HEADER_LEN);
     let whole = possible.ok_or(IndexError::Malformed(Section::Header))?;
     let bytes = bytes.get(..whole).ok_or(IndexError::CutShort { wanted: length, given })?;
-    Ok((kind, tracks, bytes))
+    Ok(Header { kind, tracks, texts, bytes })
 }
 
 fn decode_track(rest: &mut Decoder<'_>, number: u32) -> Result<TrackIndex, IndexError> {
@@ -331,7 +359,7 @@ fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Vec<u32>), Malform
 }
 
 const MAGIC: [u8; 8] = *b"TENUTOIX";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER_LEN: usize = 32;
 const SECTION_LEN: usize = 16;
 const EDIT_LEN: usize = 17;
@@ -340,3 +368,4 @@ const KIND_FILE: u8 = 2;
 const TAG_DESCRIPTION: u32 = u32::from_le_bytes(*b"desc");
 const TAG_LDUS: u32 = u32::from_le_bytes(*b"ldus");
 const TAG_CHECKSUMS: u32 = u32::from_le_bytes(*b"crcs");
+const TAG_TEXT: u32 = u32::from_le_bytes(*b"text");

@@ -16,6 +16,7 @@ mod language_names;
 mod ldu_coding;
 mod packaging;
 pub mod rtp;
+mod text;
 mod title;
 
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
@@ -23,6 +24,7 @@ pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, Excerpt, ExcerptError, Packaging, PackagingError, PackagingOptions, PushedLdu, Slice,
 };
+pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use title::{
     CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,
     TrackKind,

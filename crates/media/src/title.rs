@@ -2,6 +2,7 @@
 //!
 //! These are the types in memory; `index_region` has their encoding.
 
+use crate::TextTrack;
 use std::ops::Range;
 use units::{MediaTime, Timescale};
 
@@ -256,6 +257,8 @@ pub struct TitleIndex {
     pub kind: TitleKind,
     /// The tracks in their order on disk.
     pub tracks: Vec<TrackIndex>,
+    /// The text tracks. They have no data on disk beside the index region.
+    pub texts: Vec<TextTrack>,
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use crate::free::{AllocError, FreeMap};
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
-    CHECKSUM_SPAN, LduIndex, Packaging, PackagingOptions, TitleIndex, TitleKind, TrackDescription,
-    TrackIndex, checksum,
+    CHECKSUM_SPAN, LduIndex, Packaging, PackagingOptions, TextTrack, TitleIndex, TitleKind,
+    TrackDescription, TrackIndex, checksum,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ pub struct TitleWriter<'a> {
     name: String,
     kind: TitleKind,
     tracks: Vec<TrackBuffer>,
+    texts: Vec<TextTrack>,
     index: Vec<Extent>,
     pool: Pool,
     sealed: bool,
@@ -75,6 +76,7 @@ impl<'a> TitleWriter<'a> {
             name: name.to_owned(),
             kind,
             tracks: Vec::new(),
+            texts: Vec::new(),
             index: Vec::new(),
             // One buffer for each possible track; `write` relies on it and never waits for memory.
             pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
@@ -151,6 +153,11 @@ impl<'a> TitleWriter<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Gives the title its text tracks.
+    pub fn set_texts(&mut self, texts: Vec<TextTrack>) {
+        self.texts = texts;
     }
 
     /// The length of a track's data so far.
@@ -300,7 +307,8 @@ impl<'a> TitleWriter<'a> {
             let checksums = std::mem::take(&mut self.tracks[i].checksums);
             described.push(TrackIndex { description, ldus, data_len: written, checksums });
         }
-        Ok(TitleIndex { kind: self.kind, tracks: described })
+        let texts = std::mem::take(&mut self.texts);
+        Ok(TitleIndex { kind: self.kind, tracks: described, texts })
     }
 
     /// Reserves the index region and makes the title's record.

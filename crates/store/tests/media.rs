@@ -220,14 +220,18 @@ fn what_an_edit_list_cuts_off_is_not_kept_and_what_it_cuts_out_is_refused() {
 fn unsupported_streams_are_left_out_by_name() {
     let dir = TempDir::new("left-out");
     let store = dir.store();
-    std::fs::write(dir.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
+    // Presentation graphics of a Blu-ray disc: a composition of no pictures, and its end.
+    let screen =
+        b"PG\0\0\0\0\0\0\0\0\x16\0\x0b\0\xa0\0\x5a\x10\0\0\x80\0\0\0PG\0\0\0\0\0\0\0\0\x80\0\0";
+    std::fs::write(dir.file("words.sup"), screen).unwrap();
     dir.clip("plain.mkv", "-c:v libx264 -c:a aac");
     let source = dir.ffmpeg(
-        "-i plain.mkv -i words.srt -map 0 -map 1 -c copy -c:s srt -metadata:s:s:0 language=eng",
+        "-i plain.mkv -i words.sup -map 0 -map 1 -c copy -metadata:s:s:0 language=eng",
         "with words.mkv",
     );
     let report = take(&store, &source).unwrap();
-    assert_eq!(report.left_out, ["subtitle stream 2 (subrip, eng)"]);
+    let left_out = "subtitle stream 2 (hdmv_pgs_subtitle, eng), which is pictures and not text";
+    assert_eq!(report.left_out, [left_out]);
     assert_eq!(report.title.tracks.len(), 2);
     let picture = dir.ffmpeg("-f lavfi -i color=red:size=64x64:duration=0.04", "cover.png");
     assert!(picture.is_file());
@@ -239,6 +243,113 @@ fn unsupported_streams_are_left_out_by_name() {
     let report = take(&store, &covered).unwrap();
     assert_eq!(report.left_out, ["cover picture stream 1 (png)"]);
     assert_eq!(report.title.tracks.len(), 1);
+}
+
+/// SubRip with what FFmpeg passes on: overlapping cues, one of no duration, and text that ends a
+/// cue of WebVTT unless it is escaped.
+const WORDS: &str = "1\n00:00:00,200 --> 00:00:00,900\n<i>One</i> & two\n\n\
+                     2\n00:00:00,500 --> 00:00:01,500\n1 --> 2 < 3\nsecond line\n\n\
+                     3\n00:00:01,000 --> 00:00:01,000\nnever\n\n\
+                     4\n00:00:01,200 --> 00:00:09,000\nÜbrig\n";
+
+#[test]
+fn text_tracks_are_what_ffmpeg_converts_them_to() {
+    let dir = TempDir::new("text");
+    let store = dir.store();
+    std::fs::write(dir.file("words.srt"), WORDS).unwrap();
+    let inputs = "-i plain.mp4 -i words.srt -map 0 -map 1 -map 1 -map 1 -c copy";
+    let about = "-metadata:s:s:0 language=eng -metadata:s:s:0 title=For_all \
+                 -disposition:s:0 default -metadata:s:s:1 language=ger \
+                 -disposition:s:1 hearing_impaired -disposition:s:2 forced";
+    dir.clip("plain.mp4", "-c:v libx264 -bf 2 -c:a aac");
+    let table = [
+        ("text.mkv", "-c:s:0 srt -c:s:1 ass -c:s:2 webvtt"),
+        ("text.mp4", "-c:s mov_text"),
+        // The file begins at three seconds, and all of it is moved to zero.
+        ("late.mkv", "-c:s srt -output_ts_offset 3"),
+    ];
+    for (name, codecs) in table {
+        let source = dir.ffmpeg(&format!("{inputs} {codecs} {about}"), name);
+        let options = IngestOptions { name: Some(name.to_owned()), ..IngestOptions::default() };
+        let report = take_with(&store, &source, &options).unwrap();
+        assert_eq!(report.left_out, [""; 0], "{name}");
+        let index = store.index(report.title.id).unwrap();
+        let about: Vec<String> = index.texts.iter().map(described).collect();
+        // Not every FFmpeg writes titles into MP4.
+        let about = about.join("; ").replace(" For_all", "");
+        assert_eq!(about, "eng default; ger hearing_impaired; und forced", "{name}");
+        let title = &index.texts[0].description.title;
+        assert!(title == "For_all" || name == "text.mp4", "{name}: {title}");
+        for (number, text) in index.texts.iter().enumerate() {
+            let cues: Vec<(u32, u32, String)> =
+                text.cues().iter().map(|cue| (cue.start, cue.end, plain(&cue.text))).collect();
+            assert_eq!(cues, by_ffmpeg(&source, number), "{name}, text track {number}");
+            assert!(cues.len() >= 3, "{name}: {cues:?}");
+        }
+    }
+    assert!(store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap().is_clean());
+}
+
+fn described(text: &media::TextTrack) -> String {
+    let about = &text.description;
+    let words = [
+        (about.default, "default"),
+        (about.forced, "forced"),
+        (about.hearing_impaired, "hearing_impaired"),
+    ];
+    let words = words.iter().filter(|(is, _)| *is).map(|(_, word)| *word);
+    let all = [about.language.as_str(), &about.title].into_iter().chain(words);
+    all.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The cues that FFmpeg itself writes as WebVTT, without those that last no time.
+fn by_ffmpeg(source: &Path, number: usize) -> Vec<(u32, u32, String)> {
+    let done = Command::new("ffmpeg")
+        .args(["-v", "error", "-nostdin", "-i"])
+        .arg(source)
+        .args(["-map", &format!("0:s:{number}"), "-f", "webvtt", "-"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    let cues = text.split("\n\n").filter_map(|block| block.trim_matches('\n').split_once('\n'));
+    let cues = cues.filter_map(|(times, text)| {
+        let (start, end) = times.split_once(" --> ")?;
+        let ms = |time: &str| {
+            let digits: Vec<u32> =
+                time.split([':', '.']).map(|part| part.parse().unwrap()).collect();
+            let &[.., minutes, seconds, ms] = digits.as_slice() else { panic!("{time}") };
+            (minutes * 60 + seconds) * 1000 + ms
+        };
+        Some((ms(start), ms(end), plain(text)))
+    });
+    cues.filter(|(start, end, _)| start < end).collect()
+}
+
+/// Text of a cue without tags and escapes.
+fn plain(text: &str) -> String {
+    let tags = ["<i>", "</i>", "<b>", "</b>", "<u>", "</u>"];
+    let text = tags.iter().fold(text.to_owned(), |text, tag| text.replace(tag, ""));
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+#[test]
+fn text_that_is_too_much_is_left_out_with_the_reason() {
+    let dir = TempDir::new("much-text");
+    let store = dir.store();
+    dir.clip("plain.mp4", "-c:v libx264 -c:a aac");
+    for (name, text) in [("good.srt", "Good"), ("long.srt", &*"x".repeat(20_000))] {
+        let cue = format!("1\n00:00:00,100 --> 00:00:01,900\n{text}\n\n");
+        std::fs::write(dir.file(name), cue).unwrap();
+    }
+    let source = dir.ffmpeg(
+        "-i plain.mp4 -i good.srt -i long.srt -map 0 -map 1 -map 2 -c copy -c:s srt",
+        "much.mkv",
+    );
+    let report = take(&store, &source).unwrap();
+    assert_eq!(report.left_out, ["subtitle stream 3 (subrip): it has a cue of more than 16 KiB"]);
+    let index = store.index(report.title.id).unwrap();
+    assert_eq!(index.texts.len(), 1);
+    assert_eq!(&*index.texts[0].cues()[0].text, "Good");
 }
 
 #[test]

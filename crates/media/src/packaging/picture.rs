@@ -140,7 +140,7 @@ mod tests {
                 .map(|&(size, count)| video(size, pictures((0..count).map(|_| 40)), &[]))
                 .collect();
             let lines: Vec<Timeline> = tracks.iter().map(Timeline::new).collect();
-            let index = TitleIndex { kind: crate::TitleKind::Media, tracks };
+            let index = TitleIndex { kind: crate::TitleKind::Media, tracks, texts: Vec::new() };
             variants(&index, &lines, Duration::from_secs(4))
         };
         let (large, small) = ((1920, 1080), (640, 360));

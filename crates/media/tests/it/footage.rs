@@ -137,7 +137,10 @@ pub(crate) fn read(stream: &[u8], piece: usize) -> Title {
         checksums: data.chunks(usize::try_from(CHECKSUM_SPAN).unwrap()).map(checksum).collect(),
     };
     let tracks = tracks.into_iter().zip(&sink.data).map(track).collect();
-    Title { index: TitleIndex { kind: TitleKind::Media, tracks }, data: sink.data }
+    Title {
+        index: TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() },
+        data: sink.data,
+    }
 }
 
 impl Title {

@@ -2,8 +2,8 @@
 
 use crate::footage::{Folder, Title, make, read, remux};
 use media::{
-    CHECKSUM_SPAN, Edit, IndexError, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,
-    TrackKind, checksum,
+    CHECKSUM_SPAN, Edit, IndexError, LduIndex, TextDescription, TextTrack, TitleIndex, TitleKind,
+    TrackDescription, TrackIndex, TrackKind, checksum,
 };
 use units::{MediaTime, Timescale};
 
@@ -35,6 +35,22 @@ fn track(kind: TrackKind, ldus: LduIndex) -> TrackIndex {
     TrackIndex { description: description(kind), data_len, ldus, checksums: checksums.collect() }
 }
 
+fn any_text(random: &mut fastrand::Rng) -> TextTrack {
+    let description = TextDescription {
+        language: "gsw".to_owned(),
+        title: "Für Schwerhörige".to_owned(),
+        default: random.bool(),
+        forced: random.bool(),
+        hearing_impaired: random.bool(),
+    };
+    let cues = (0..random.usize(..20)).map(|_| {
+        let start = random.i64(-10..1 << 32);
+        let text = ["<i>Ja</i>", "a\nb & c", "Übrigens"][random.usize(..3)];
+        (start, start + random.i64(-10..1 << 20), text)
+    });
+    TextTrack::new(description, cues.collect::<Vec<_>>()).unwrap()
+}
+
 /// An index with random valid content.
 fn any_index(seed: u64, ldus: usize) -> TitleIndex {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -54,7 +70,9 @@ fn any_index(seed: u64, ldus: usize) -> TitleIndex {
         }
         track([TrackKind::Video, TrackKind::Audio][random.usize(..2)], index)
     });
-    TitleIndex { kind: TitleKind::Media, tracks: tracks.collect() }
+    let tracks = tracks.collect();
+    let texts = (0..random.usize(..3)).map(|_| any_text(&mut random)).collect();
+    TitleIndex { kind: TitleKind::Media, tracks, texts }
 }
 
 #[test]
@@ -70,7 +88,7 @@ fn a_title_of_opaque_bytes_survives_encoding() {
     let mut file = track(TrackKind::File, LduIndex::default());
     file.data_len = 3 * CHECKSUM_SPAN + 1;
     file.checksums = vec![1, 2, 3, checksum(b"x")];
-    let index = TitleIndex { kind: TitleKind::File, tracks: vec![file] };
+    let index = TitleIndex { kind: TitleKind::File, tracks: vec![file], texts: Vec::new() };
     assert_eq!(TitleIndex::decode(&index.encode()), Ok(index));
 }
 
@@ -167,7 +185,8 @@ fn a_real_title_takes_few_bytes_per_ldu() {
     let source = make(&folder, "real.mp4", how);
     let Title { index, .. } = read(&remux(&source, "mp4", ""), 1 << 16);
     for track in &index.tracks {
-        let one = TitleIndex { kind: TitleKind::Media, tracks: vec![track.clone()] };
+        let tracks = vec![track.clone()];
+        let one = TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() };
         let bytes = sections(&one.encode())[1].1;
         let per_ldu = bytes as f64 / track.ldus.len() as f64;
         assert!(per_ldu <= 6.0, "{:?}: {per_ldu:.2} bytes per LDU", track.description.kind);

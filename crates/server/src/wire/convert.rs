@@ -1,7 +1,7 @@
 //! Conversions from internal types to the documented ones, field by field.
 
 use super::*;
-use media::{TitleIndex, TitleKind, TrackKind};
+use media::{TextDescription, TitleIndex, TitleKind, TrackKind};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted};
 
@@ -80,9 +80,16 @@ impl TitleDetail {
                     .collect(),
             }
         });
+        let texts = index.texts.iter().enumerate().map(|(number, text)| {
+            let TextDescription { language, title, default, forced, hearing_impaired } =
+                text.description.clone();
+            let cues = text.cues().len() as u64;
+            ListedText { number, language, title, default, forced, hearing_impaired, cues }
+        });
         Self {
             title: ListedTitle::from(record),
             track_list: track_list.collect(),
+            text_list: texts.collect(),
             index_bytes: record.index_bytes,
         }
     }

@@ -93,6 +93,8 @@ pub struct TitleDetail {
     pub title: ListedTitle,
     /// The tracks in the order of their numbers.
     pub track_list: Vec<ListedTrack>,
+    /// The text tracks (subtitles and captions) in the order of their numbers.
+    pub text_list: Vec<ListedText>,
     /// Bytes of the encoded index.
     pub index_bytes: u64,
 }
@@ -124,6 +126,25 @@ pub struct ListedTrack {
     pub bit_rate: u64,
     /// The extents of the data.
     pub extents: Vec<Extent>,
+}
+
+/// One text track.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedText {
+    /// The text track's number, as in URLs: `text/0.vtt`.
+    pub number: usize,
+    /// The language in ISO 639-2.
+    pub language: String,
+    /// The title of the track, for menus; empty if it has none.
+    pub title: String,
+    /// Whether players show it by default.
+    pub default: bool,
+    /// Whether it has only what every viewer needs.
+    pub forced: bool,
+    /// Whether it describes sounds, too.
+    pub hearing_impaired: bool,
+    /// Number of cues.
+    pub cues: u64,
 }
 
 /// A run of chunks.

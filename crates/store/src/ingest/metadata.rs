@@ -1,13 +1,14 @@
 //! Descriptions of a file that a title has no place for, named so that nothing is lost unnoticed.
 
 use super::probe::{ProbeOutput, ProbedProgram, tag};
-use media::{LduIndex, TrackDescription};
+use media::{LduIndex, TextTrack, TrackDescription};
 
 /// What is left out of the file's chapters, tags, track titles and time code, in words. `tracks`
-/// have the titles that are kept.
+/// and `texts` have the titles that are kept.
 pub(super) fn left_out(
     found: &ProbeOutput,
     tracks: &[(TrackDescription, LduIndex)],
+    texts: &[TextTrack],
 ) -> Vec<String> {
     let mut left_out = Vec::new();
     match found.chapters.len() {
@@ -32,7 +33,9 @@ pub(super) fn left_out(
         _ => left_out.push(format!("the tags {}", tags.join(", "))),
     }
     let titles = found.streams.iter().filter_map(|stream| tag(&stream.tags, "title"));
-    let kept = |title: &&str| tracks.iter().any(|(track, _)| track.title == **title);
+    let in_texts = |title: &str| texts.iter().any(|text| text.description.title == title);
+    let kept =
+        |title: &&str| tracks.iter().any(|(track, _)| track.title == **title) || in_texts(title);
     let titles: Vec<&str> = titles.filter(|title| !kept(title)).collect();
     if !titles.is_empty() {
         left_out.push(format!("track titles ({})", titles.join(", ")));

@@ -4,6 +4,7 @@
 //!  media   ffprobe ──JSON──▶ which streams to take, to leave out, or to refuse
 //!          ffmpeg ──pipe──▶ FragmentReader ──payload──▶ TitleWriter ──▶ device
 //!            (remux only)        └──────────LDU index──────▶ seal
+//!          ffmpeg ──pipe──▶ cues of its text tracks ───────────┘
 //!  file    read ──────────────────────────────────────▶ TitleWriter
 //! ```
 //!
@@ -17,12 +18,14 @@ mod damage;
 mod edits;
 mod fragments;
 mod kinds;
+mod matroska;
 mod metadata;
 mod plan;
 mod probe;
 mod process;
 mod remux;
 mod renditions;
+mod text;
 mod transport;
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};

@@ -6,6 +6,8 @@
 use super::codecs::{RAW_IN_MOV, container, holder};
 use super::kinds;
 use super::probe::{ProbeOutput, ProbedPacket, ProbedStream, tag};
+use super::text::TextStream;
+use media::TextDescription;
 use units::{ByteCount, Reason};
 
 /// The plan for the remux of a file.
@@ -15,6 +17,8 @@ pub(super) struct RemuxPlan {
     pub(super) streams: Vec<SelectedStream>,
     /// The container: `mp4`, or `mov` where a codec needs it.
     pub(super) container: &'static str,
+    /// The text tracks, of the title's own file.
+    pub(super) texts: Vec<TextStream>,
     pub(super) left_out: Vec<String>,
     /// Seconds from the start after which the edit lists show nothing more; `None` if they show all
     /// up to the end.
@@ -53,6 +57,7 @@ impl RemuxPlan {
         // Behind the other pictures and before the sound, which is the order of a title's tracks.
         self.streams.insert(pictures, SelectedStream { file, ..video });
         let left = sound.iter().map(|taken| format!("{} stream {}", taken.codec, taken.index));
+        let left = left.chain(other.texts.into_iter().map(|text| text.name));
         self.left_out.extend(left.chain(other.left_out).map(|what| format!("{what} of {name}")));
         // Decided again: another rendition's codec may need another container.
         self.container = container(self.streams.iter().map(|stream| stream.codec.as_str()))?;
@@ -67,7 +72,7 @@ impl ProbeOutput {
         if self.cuts_the_middle {
             return Err(Reason::new(CUT, CUT_HINT));
         }
-        let mut left_out = Vec::new();
+        let (mut left_out, mut texts) = (Vec::new(), Vec::new());
         let mut streams = Vec::new();
         for stream in self.streams_of_program(program, &mut left_out)? {
             // A scrambled stream looks like an absent one to FFmpeg.
@@ -77,15 +82,19 @@ impl ProbeOutput {
             }
             match self.left_out_as(stream) {
                 Some(what) => left_out.extend(what),
-                None => {
+                None if stream.is_media() => {
                     self.refuse_stream(stream)?;
                     streams.push(stream);
                 }
+                None => texts.push(stream.text()),
             }
         }
         if streams.is_empty() {
+            left_out.extend(texts.into_iter().map(|text| text.name));
             return Err(nothing_to_play(&left_out));
         }
+        // The title has room for no more.
+        left_out.extend(texts.drain(texts.len().min(MAX_TEXTS)..).map(|text| text.name));
         leave_out_unplayable(&mut streams, &mut left_out)?;
         self.choose_video(&mut streams, &mut left_out);
         // Video goes first, whatever the file's order, because players expect it.
@@ -102,7 +111,7 @@ impl ProbeOutput {
         };
         let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
         let container = container(streams.iter().map(|stream| stream.codec.as_str()))?;
-        Ok(RemuxPlan { streams, container, left_out, ends })
+        Ok(RemuxPlan { streams, container, texts, left_out, ends })
     }
 
     /// The streams of the chosen programme; all streams where there is only one.
@@ -157,6 +166,9 @@ impl ProbeOutput {
         }
         let chapters = !self.chapters.is_empty() && stream.codec_tag_string == "text";
         let timecode = stream.codec_tag_string == "tmcd" && tag(&stream.tags, "timecode").is_some();
+        if stream.codec_type == "subtitle" && !chapters {
+            return stream.not_text().map(|why| Some(format!("{}{why}", stream.describe(""))));
+        }
         Some((!chapters && !timecode).then(|| stream.describe("")))
     }
 
@@ -406,6 +418,42 @@ impl ProbedStream {
         Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0)
     }
 
+    /// The reason, behind its name, why a subtitle track is no text track.
+    fn not_text(&self) -> Option<&'static str> {
+        match self.codec() {
+            codec if TEXT_CODECS.contains(&codec) => None,
+            "hdmv_pgs_subtitle" | "dvd_subtitle" | "dvb_subtitle" | "xsub" => {
+                Some(", which is pictures and not text")
+            }
+            _ => Some(", which FFmpeg does not convert to text"),
+        }
+    }
+
+    /// A text track.
+    fn text(&self) -> TextStream {
+        let text = |name: &str| tag(&self.tags, name).unwrap_or_default();
+        let shown =
+            |text: &str| text.trim().chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
+        let is_code = |text: &str| {
+            (1..=MAX_CODE).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        TextStream {
+            index: self.index,
+            name: self.describe(""),
+            description: TextDescription {
+                language: Some(text("language"))
+                    .filter(|it| is_code(it))
+                    .unwrap_or("und")
+                    .to_owned(),
+                title: shown(text("title")),
+                default: self.disposition.default != 0,
+                forced: self.disposition.forced != 0,
+                hearing_impaired: self.disposition.hearing_impaired != 0,
+            },
+        }
+    }
+
     fn milliseconds(&self) -> Option<u64> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -450,6 +498,37 @@ const CUT: &str = "its edit list cuts out or repeats a part in the middle, which
 const CUT_HINT: &str = "convert it first, for instance with `ffmpeg -i FILE -c:v libx264 -c:a aac \
                         NEW.mp4`, or take it in with --as file";
 
+/// The text formats that FFmpeg decodes, by its names.
+const TEXT_CODECS: &[&str] = &[
+    "ass",
+    "eia_608",
+    "jacosub",
+    "microdvd",
+    "mov_text",
+    "mpl2",
+    "pjs",
+    "realtext",
+    "sami",
+    "srt",
+    "ssa",
+    "stl",
+    "subrip",
+    "subviewer",
+    "subviewer1",
+    "text",
+    "vplayer",
+    "webvtt",
+];
+
+/// The most text tracks of a title: two for each language of the European Union.
+const MAX_TEXTS: usize = 64;
+
+/// The most characters of the title of a text track: more than a menu shows.
+const MAX_TITLE: usize = 200;
+
+/// The longest code of a language: that of BCP 47, 4.4.1.
+const MAX_CODE: usize = 35;
+
 /// The first FFmpeg version that reads FLAC of 32 bits.
 const FLAC_OF_32_BITS: u32 = 6;
 
@@ -468,7 +547,10 @@ mod tests {
                     .iter()
                     .map(|s| format!("{} {} {}", s.index, s.codec, s.expected))
                     .collect();
-                format!("{}: {}; left out: {:?}", plan.container, streams.join(", "), plan.left_out)
+                let texts: Vec<&str> = plan.texts.iter().map(|text| text.name.as_str()).collect();
+                let text = if texts.is_empty() { String::new() } else { format!("; {texts:?}") };
+                let (container, left_out) = (plan.container, plan.left_out);
+                format!("{container}: {}{text}; left out: {left_out:?}", streams.join(", "))
             }
         }
     }
@@ -520,7 +602,9 @@ mod tests {
                 r#"{{"streams":[{audio},
                 {{"index":1,"codec_type":"video","codec_name":"mjpeg","disposition":{{"attached_pic":1}}}},
                 {{"index":2,"codec_type":"subtitle","codec_name":"subrip","tags":{{"language":"eng"}}}},
-                {{"index":3,"codec_type":"data","codec_tag_string":"tmcd"}}]}}"#
+                {{"index":3,"codec_type":"data","codec_tag_string":"tmcd"}},
+                {{"index":4,"codec_type":"subtitle","codec_name":"hdmv_pgs_subtitle"}},
+                {{"index":5,"codec_type":"subtitle","codec_name":"ttml"}}]}}"#
             ),
             format!(
                 r#"{{"streams":[{video},{{"index":2,"codec_type":"audio","codec_name":"pcm_s16le"}}]}}"#
@@ -547,7 +631,7 @@ mod tests {
         let decided: Vec<String> = cases.iter().map(|json| decide(json)).collect();
         expect_test::expect![[r#"
             mp4: 1 h264 840 kB, 0 aac 160 kB; left out: []
-            mp4: 0 aac 1 MB; left out: ["cover picture stream 1 (mjpeg)", "subtitle stream 2 (subrip, eng)", "data stream 3 (tmcd)"]
+            mp4: 0 aac 1 MB; ["subtitle stream 2 (subrip, eng)"]; left out: ["cover picture stream 1 (mjpeg)", "data stream 3 (tmcd)", "subtitle stream 4 (hdmv_pgs_subtitle), which is pictures and not text", "subtitle stream 5 (ttml), which FFmpeg does not convert to text"]
             mov: 1 h264 1 MB, 2 pcm_s16le 0 B; left out: []
             refused: only MP4 holds its vp9 and only QuickTime its pcm_s16le, so that no file holds both; convert the sound first, for instance with `ffmpeg -i FILE -c:v copy -c:a flac NEW.mkv`, or take it in with --as file
             refused: FFmpeg does not know the codec of video stream 0 (ZYGO); take it in with --as file

@@ -106,6 +106,8 @@ pub(super) struct StreamDisposition {
     pub(super) attached_pic: u8,
     pub(super) timed_thumbnails: u8,
     pub(super) still_image: u8,
+    pub(super) forced: u8,
+    pub(super) hearing_impaired: u8,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -226,7 +228,7 @@ const ASK: &[&str] = &[
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
      stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,\
      duration_ts,nb_frames,has_b_frames,pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
-     stream_disposition=default,attached_pic,timed_thumbnails,still_image:\
+     stream_disposition=default,attached_pic,timed_thumbnails,still_image,forced,hearing_impaired:\
      stream_tags=language,enc_key_id,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\

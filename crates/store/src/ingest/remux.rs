@@ -4,6 +4,7 @@ use super::fragments::StreamIngest;
 use super::plan::{RemuxPlan, SelectedStream};
 use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
+use super::text::{self, FoundTexts, TextStream};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions};
 use crate::{StoreError, TitleWriter};
 use media::{BadStream, Edit, FragmentError, LduIndex, TrackDescription};
@@ -11,6 +12,7 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use units::{MediaTime, Reason};
@@ -32,7 +34,11 @@ pub(super) fn ingest(
     let latm = streams.filter(|(_, it)| it.codec == "aac_latm").map(|(number, _)| number);
     let ingest = StreamIngest::new(writer, expected, latm.collect());
     let mut pipeline = FfmpegPipeline::start(job, &found, &plan)?;
-    let (filled, complaints, status) = run(&mut pipeline, ingest, job);
+    let ((filled, complaints, status), texts) = beside_text(job, &plan.texts, |job| {
+        let ran = run(&mut pipeline, ingest, job);
+        let whole = ran.0.is_ok() && ran.2.is_some_and(|status| status.success());
+        (ran, whole)
+    });
     job.tell("sealing", job.size)?;
     let late_start = found.starts_late(&plan);
     let complaints = damage::serious(&complaints, late_start);
@@ -51,7 +57,7 @@ pub(super) fn ingest(
         (_, None) => return Err(job.refused(refusal(job.file, &said, None))),
     };
     let unreadable = ingest.unreadable();
-    let (writer, mut tracks) = ingest.finish().map_err(|error| match error {
+    let (mut writer, mut tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
             job.refused(refusal(job.file, &said, Some(FragmentError::Stream(error))))
@@ -75,8 +81,31 @@ pub(super) fn ingest(
     }
     notes.extend(damage::early_end(&tracks));
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
-    plan.left_out.extend(metadata::left_out(&found, &tracks));
+    plan.left_out.extend(texts.left_out);
+    plan.left_out.extend(metadata::left_out(&found, &tracks, &texts.tracks));
+    writer.set_texts(texts.tracks);
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
+}
+
+/// Does the `work` of copying while the text tracks of the title's own file are read. The work says
+/// whether text is of use then.
+fn beside_text<T>(
+    job: &mut IngestJob<'_>,
+    streams: &[TextStream],
+    work: impl FnOnce(&mut IngestJob<'_>) -> (T, bool),
+) -> (T, FoundTexts) {
+    let (file, cpu, stop) = (job.file, cpu_time(job), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let texts = scope.spawn(|| text::read(input(file), streams, cpu, &stop));
+        let (done, is_of_use) = work(job);
+        while !texts.is_finished() {
+            if !is_of_use || job.tell("copying", job.size).is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(SHORT_GLANCE);
+        }
+        (done, texts.join().expect("it does not panic"))
+    })
 }
 
 /// Hides the few pictures behind the end of the source's edit lists that were copied, because
@@ -241,7 +270,7 @@ impl FfmpegPipeline {
         found: &ProbeOutput,
         plan: &RemuxPlan,
     ) -> Result<Self, StoreError> {
-        let cpu = CPU_TIME + Duration::from_secs(job.size / CPU_RATE);
+        let cpu = cpu_time(job);
         if !found.may_pack_pictures() {
             let files = std::iter::once(job.file).chain(job.others.iter().map(PathBuf::as_path));
             let inputs = files.map(input).collect();
@@ -277,6 +306,11 @@ impl FfmpegPipeline {
             None => Ok(last),
         }
     }
+}
+
+/// The most processor time of an FFmpeg process.
+fn cpu_time(job: &IngestJob<'_>) -> Duration {
+    CPU_TIME + Duration::from_secs(job.size / CPU_RATE)
 }
 
 fn unpacking(job: &IngestJob<'_>, plan: &RemuxPlan) -> Vec<OsString> {
@@ -405,6 +439,9 @@ const PIECES: usize = 8;
 
 /// The interval at which cancellation is checked.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// The interval at which it is seen that the text has been read.
+const SHORT_GLANCE: Duration = Duration::from_millis(5);
 
 /// The processor time of FFmpeg beside the copying: probing the file again.
 const CPU_TIME: Duration = Duration::from_secs(300);

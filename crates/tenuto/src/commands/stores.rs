@@ -175,7 +175,32 @@ fn title_page(title: &wire::TitleDetail) -> String {
             extents(&track.extents),
         ]);
     }
-    page + &table.show()
+    page.push_str(&table.show());
+    if !title.text_list.is_empty() {
+        page.push('\n');
+        page.push_str(&text_table(&title.text_list));
+    }
+    page
+}
+
+fn text_table(texts: &[wire::ListedText]) -> String {
+    let mut table = Table::new(&[">text", "language", "title", "for", ">cues"]);
+    for text in texts {
+        let words = [
+            (text.default, "default"),
+            (text.forced, "forced"),
+            (text.hearing_impaired, "hearing impaired"),
+        ];
+        let words = words.into_iter().filter(|(is, _)| *is).map(|(_, word)| word);
+        table.row(vec![
+            text.number.to_string(),
+            text.language.clone(),
+            text.title.clone(),
+            words.collect::<Vec<_>>().join(", "),
+            text.cues.to_string(),
+        ]);
+    }
+    table.show()
 }
 
 fn shape(track: &wire::ListedTrack) -> String {
