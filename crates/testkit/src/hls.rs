@@ -4,7 +4,10 @@
 //! It knows nothing of how playlists are made, and decodes no picture.
 
 use crate::fragments::{Fragments, Sample};
-use m3u8_rs::{AlternativeMedia, MasterPlaylist, MediaPlaylist, MediaPlaylistType, VariantStream};
+use m3u8_rs::{
+    AlternativeMedia, AlternativeMediaType, MasterPlaylist, MediaPlaylist, MediaPlaylistType,
+    VariantStream,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A track whose playlist and segments have been checked.
@@ -49,7 +52,9 @@ pub fn check(
     let (winding, variants): (Vec<_>, Vec<_>) =
         master.variants.iter().partition(|variant| variant.is_i_frame);
     let uris = variants.iter().map(|variant| variant.uri.clone());
-    let renditions = master.alternatives.iter().filter_map(|rendition| rendition.uri.clone());
+    let (texts, sounds): (Vec<&AlternativeMedia>, Vec<&AlternativeMedia>) =
+        master.alternatives.iter().partition(|it| it.media_type == AlternativeMediaType::Subtitles);
+    let renditions = sounds.iter().filter_map(|rendition| rendition.uri.clone());
     for uri in uris.chain(renditions) {
         tracks.entry(uri.clone()).or_insert_with(|| load(title, uri, fetch));
     }
@@ -57,10 +62,12 @@ pub fn check(
     for track in tracks.values() {
         check_media(&format!("{title}, {}", track.uri), track, master.independent_segments);
     }
-    check_equal_content(title, &variants, &tracks);
+    let texts: Vec<PlaylistTrack> =
+        texts.into_iter().map(|text| load_text(title, text, fetch)).collect();
+    check_equal_content(title, &variants, &tracks, &texts);
     let mut codecs: BTreeMap<String, String> = BTreeMap::new();
     for variant in variants {
-        check_variant(title, variant, &master, &tracks, &mut codecs);
+        check_variant(title, variant, &master, &tracks, &texts, &mut codecs);
     }
     for variant in winding {
         let iframes = load(title, variant.uri.clone(), fetch);
@@ -106,14 +113,54 @@ fn load(title: &str, uri: String, fetch: &mut dyn FnMut(&str) -> Vec<u8>) -> Pla
     PlaylistTrack { uri, playlist, init, first, sizes, segments, timescale, video }
 }
 
+/// 3.5: the playlist of a text track, whose segments have the cues of the whole track.
+fn load_text(
+    title: &str,
+    rendition: &AlternativeMedia,
+    fetch: &mut dyn FnMut(&str) -> Vec<u8>,
+) -> PlaylistTrack {
+    let uri = rendition.uri.clone().expect("a rendition of subtitles has a URI");
+    let what = format!("{title}, {uri}");
+    let text = String::from_utf8(fetch(&uri)).expect("a playlist is UTF-8");
+    let playlist: MediaPlaylist = m3u8_rs::parse_media_playlist_res(text.as_bytes())
+        .unwrap_or_else(|error| panic!("{what}: not a media playlist: {error}"));
+    check_version(&what, &text, playlist.version);
+    assert!(playlist.end_list, "{what}: 4.3.3.4: a complete playlist has EXT-X-ENDLIST");
+    assert_eq!(playlist.playlist_type, Some(MediaPlaylistType::Vod), "{what}: 4.3.3.5");
+    let whole = fetch(&uri.replacen(".m3u8", ".vtt", 1));
+    let (_, all) = crate::webvtt::parse(&whole).unwrap_or_else(|rule| panic!("{what}: {rule}"));
+    let folder = uri.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+    let (mut from, mut segments) = (0.0, Vec::new());
+    for segment in &playlist.segments {
+        // To the millisecond, as cues are.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a title")]
+        let ms = |seconds: f64| (seconds * 1000.0).round() as u64;
+        let length = f64::from(segment.duration);
+        segments.push((ms(from)..ms(from + length), fetch(&format!("{folder}{}", segment.uri))));
+        from += length;
+    }
+    let checked = crate::webvtt::check_segments(&all, &segments);
+    checked.unwrap_or_else(|rule| panic!("{what}: {rule}"));
+    let sizes = segments.iter().map(|(_, bytes)| bytes.len()).collect();
+    let (init, first, segments) = (Vec::new(), Vec::new(), Vec::new());
+    PlaylistTrack { uri, playlist, init, first, sizes, segments, timescale: 1.0, video: false }
+}
+
 /// 4.3.4.1: the attributes of renditions.
 fn check_renditions(title: &str, renditions: &[AlternativeMedia]) {
     let (mut names, mut defaults) = (BTreeSet::new(), BTreeSet::new());
+    let mut chosen = BTreeSet::new();
     for rendition in renditions {
-        let (group, name) = (&rendition.group_id, &rendition.name);
+        let is_text = rendition.media_type == AlternativeMediaType::Subtitles;
+        let (group, name) = ((is_text, &rendition.group_id), &rendition.name);
+        assert!(is_text || !rendition.forced, "{title}: 4.3.4.1: FORCED of no subtitles");
+        if is_text && rendition.autoselect {
+            let kind = (&rendition.language, rendition.forced, &rendition.characteristics);
+            assert!(chosen.insert(kind), "{title}: 4.3.4.1.1: {name} is selected like another");
+        }
         assert!(names.insert((group, name)), "{title}: 4.3.4.1.1: two renditions named {name}");
         if rendition.default {
-            assert!(defaults.insert(group), "{title}: 4.3.4.1.1: two defaults in {group}");
+            assert!(defaults.insert(group), "{title}: 4.3.4.1.1: two defaults in {group:?}");
             assert!(rendition.autoselect, "{title}: 4.3.4.1: a default without AUTOSELECT");
         }
         if let Some(tag) = &rendition.language {
@@ -166,9 +213,10 @@ fn check_equal_content(
     title: &str,
     variants: &[&VariantStream],
     tracks: &BTreeMap<String, PlaylistTrack>,
+    texts: &[PlaylistTrack],
 ) {
     let targets: BTreeSet<u64> =
-        tracks.values().map(|track| track.playlist.target_duration).collect();
+        tracks.values().chain(texts).map(|track| track.playlist.target_duration).collect();
     assert_eq!(targets.len(), 1, "{title}: 6.2.4: target durations {targets:?}");
     let target = *targets.first().expect("one") as f64;
     let lengths = variants.iter().map(|variant| length(&tracks[&variant.uri]));
@@ -249,6 +297,7 @@ fn check_variant(
     variant: &VariantStream,
     master: &MasterPlaylist,
     tracks: &BTreeMap<String, PlaylistTrack>,
+    texts: &[PlaylistTrack],
     codecs: &mut BTreeMap<String, String>,
 ) {
     let what = format!("{title}, variant {}", variant.uri);
@@ -259,6 +308,7 @@ fn check_variant(
     let members: Vec<&PlaylistTrack> = master
         .alternatives
         .iter()
+        .filter(|it| it.media_type != AlternativeMediaType::Subtitles)
         .filter(|rendition| Some(&rendition.group_id) == variant.audio.as_ref())
         .filter_map(|rendition| rendition.uri.as_ref())
         .map(|uri| &tracks[uri])
@@ -270,8 +320,10 @@ fn check_variant(
     }
     assert_eq!(variant.resolution.is_some(), own.video, "{what}: RESOLUTION");
     assert_eq!(variant.frame_rate.is_some(), own.video, "{what}: FRAME-RATE");
+    assert_eq!(variant.subtitles.is_some(), !texts.is_empty(), "{what}: SUBTITLES");
     let most = |rate: fn(&PlaylistTrack) -> f64| {
-        rate(own) + members.iter().map(|member| rate(member)).fold(0.0, f64::max)
+        let text = texts.iter().map(rate).fold(0.0, f64::max);
+        rate(own) + members.iter().map(|member| rate(member)).fold(0.0, f64::max) + text
     };
     let average = variant.average_bandwidth.unwrap_or_else(|| panic!("{what}: no average"));
     let bandwidth = variant.bandwidth;

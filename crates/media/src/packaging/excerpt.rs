@@ -14,6 +14,7 @@
 
 use super::Packaging;
 use super::segments::{self, LduRun, Segments, VideoCuts};
+use super::text::TextLine;
 use super::timeline::{Timeline, nearest, ticks};
 use crate::{TrackIndex, TrackKind};
 use std::ops::Range;
@@ -66,10 +67,11 @@ impl Packaging {
         if wanted.stop.is_some_and(|stop| stop <= wanted.start) {
             return Err(ExcerptError::Empty);
         }
-        let all_segments = if wanted.skip > 0 || wanted.backwards {
-            self.skipping(wanted)?
+        let (all_segments, from) = if wanted.skip > 0 || wanted.backwards {
+            (self.skipping(wanted)?, None)
         } else {
-            self.cut(wanted)
+            let (segments, from) = self.cut(wanted);
+            (segments, Some(from))
         };
         let mut lines = Vec::with_capacity(all_segments.len());
         for ((track, line), segments) in
@@ -82,6 +84,9 @@ impl Packaging {
             lines.push(if mid && sound { line.uncovered() } else { *line });
         }
         let end = all_segments.iter().map(Segments::end).max();
+        // Pictures that come one after the other from different times have no text, as they have no
+        // sound.
+        let text_line = self.text_line.zip(from);
         let mut excerpt = Self {
             index: self.index.clone(),
             lines: self.lines.clone(),
@@ -91,12 +96,15 @@ impl Packaging {
             target: self.target,
             target_duration: 0,
             duration: end.unwrap_or_default().since_start(),
+            text_line: text_line.map(|(line, from)| TextLine { later: line.later - from, end }),
+            text_rates: Vec::new(),
         };
         excerpt.package(all_segments);
         Ok(excerpt)
     }
 
-    fn cut(&self, wanted: &Excerpt) -> Vec<Segments> {
+    /// The segments of each track, and the time of the title at which they begin.
+    fn cut(&self, wanted: &Excerpt) -> (Vec<Segments>, MediaTime) {
         let pictures = self.videos().into_iter().min().map(usize::from);
         let lead = pictures.or_else(|| self.default_audio().map(usize::from)).unwrap_or(0);
         let groups = self.groups(lead);
@@ -152,7 +160,7 @@ impl Packaging {
                 _ => Segments::default(),
             }
         };
-        (0..self.index.tracks.len()).map(segments).collect()
+        ((0..self.index.tracks.len()).map(segments).collect(), from)
     }
 
     fn skipping(&self, wanted: &Excerpt) -> Result<Vec<Segments>, ExcerptError> {

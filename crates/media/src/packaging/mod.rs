@@ -26,6 +26,7 @@ mod progressive;
 mod pushed;
 mod rates;
 mod segments;
+mod text;
 mod timeline;
 mod track_boxes;
 
@@ -41,6 +42,7 @@ use segments::Segments;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use text::TextLine;
 use timeline::Timeline;
 use units::{BitRate, ByteCount, MediaTime};
 
@@ -95,6 +97,10 @@ pub struct Packaging {
     /// `EXT-X-TARGETDURATION` of all media playlists, in seconds.
     target_duration: u64,
     duration: Duration,
+    /// Where the cues of text tracks are; `None` if the presentation has no text.
+    text_line: Option<TextLine>,
+    /// The rates of each text track.
+    text_rates: Vec<Rates>,
 }
 
 /// The values that are computed once per track.
@@ -136,6 +142,8 @@ impl Packaging {
             target: segment_length(options.segment, duration),
             target_duration: 0,
             duration,
+            text_line: Some(TextLine { later: preroll, end: None }),
+            text_rates: Vec::new(),
         };
         packaging.package(packaging.cut_tracks());
         if packaging.playable(None).next().is_none() {
@@ -402,6 +410,7 @@ impl Packaging {
             }
         });
         self.tracks = tracks.collect();
+        self.text_rates = self.rates_of_texts();
     }
 
     /// The numbers of playable tracks of one kind, or of all.

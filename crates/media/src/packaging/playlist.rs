@@ -5,6 +5,7 @@
 //!                 the I-frames of the smallest video track of each codec
 //! N.m3u8          track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! N-iframes.m3u8  its I-frames: N/init.mp4, N/iframe-0.m4s, N/iframe-1.m4s, ...
+//! text/N.m3u8     text track N: N/0.vtt, N/1.vtt, ...
 //! ```
 //! Addresses are relative; the caller's query is appended to each. Audio tracks with one codec form
 //! one group, because a variant declares the codecs of its whole group.
@@ -12,7 +13,7 @@
 use super::iframes::IFrames;
 use super::rates::Rates;
 use super::{Packaging, picture};
-use crate::{TrackDescription, TrackKind, language};
+use crate::{TextDescription, TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
 /// The multivariant playlist for the given video tracks with all audio tracks; without video
@@ -28,16 +29,19 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
     let mut all = shown.iter().chain(&audios);
     let mut text = head(all.all(|&track| packaging.is_independent(track)));
     if shown.is_empty() {
+        text_renditions(&mut text, packaging, query);
         for &audio in if heard.is_empty() { &audios } else { &heard } {
             variant(&mut text, packaging, audio, None, query);
         }
         return text;
     }
     for group in &groups {
-        for (&audio, name) in group.iter().zip(names(packaging, group)) {
+        let labels = group.iter().map(|&audio| label(packaging.description(audio)));
+        for (&audio, name) in group.iter().zip(names(labels)) {
             rendition(&mut text, packaging, group, audio, &name, query);
         }
     }
+    text_renditions(&mut text, packaging, query);
     for &video in &shown {
         if groups.is_empty() {
             variant(&mut text, packaging, video, None, query);
@@ -57,8 +61,22 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
 /// The media playlist of an existing track.
 pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     let mut text = head(packaging.is_independent(number));
+    let names = SegmentNames { init: true, number, before: "", after: "m4s" };
     let lengths = packaging.segments(number).lengths();
-    list(&mut text, packaging.target_duration, number, "", lengths, query);
+    list(&mut text, packaging.target_duration, &names, lengths, query);
+    text
+}
+
+/// The media playlist of a text track, of segments of these lengths.
+pub(super) fn text(
+    target_duration: u64,
+    number: u16,
+    lengths: impl Iterator<Item = u64>,
+    query: &str,
+) -> String {
+    let mut text = head(true);
+    let names = SegmentNames { init: false, number, before: "", after: "vtt" };
+    list(&mut text, target_duration, &names, lengths, query);
     text
 }
 
@@ -67,27 +85,39 @@ pub(super) fn iframes(iframes: &IFrames, number: u16, query: &str) -> String {
     // Each I-frame is decoded by itself, whatever the segments of its track need.
     let mut text = head(true);
     line(&mut text, format_args!("#EXT-X-I-FRAMES-ONLY"));
-    list(&mut text, iframes.target_duration, number, "iframe-", iframes.lengths(), query);
+    let names = SegmentNames { init: true, number, before: "iframe-", after: "m4s" };
+    list(&mut text, iframes.target_duration, &names, iframes.lengths(), query);
     text
 }
 
-/// Writes the segments of a playlist of track `number`: `N/` and `name` and a number each.
+/// The names of a track's segments: its number, then what is before and after each segment's.
+struct SegmentNames {
+    /// Whether it has an initialization segment.
+    init: bool,
+    number: u16,
+    before: &'static str,
+    after: &'static str,
+}
+
+/// Writes the segments of a playlist.
 fn list(
     text: &mut String,
     target_duration: u64,
-    number: u16,
-    name: &str,
+    names: &SegmentNames,
     lengths: impl Iterator<Item = u64>,
     query: &str,
 ) {
+    let SegmentNames { init, number, before, after } = names;
     line(text, format_args!("#EXT-X-TARGETDURATION:{target_duration}"));
     line(text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
-    line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
+    if *init {
+        line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
+    }
     for (k, length) in lengths.enumerate() {
         let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
         line(text, format_args!("#EXTINF:{seconds}.{rest:06},"));
-        line(text, format_args!("{number}/{name}{k}.m4s{query}"));
+        line(text, format_args!("{number}/{before}{k}.{after}{query}"));
     }
     line(text, format_args!("#EXT-X-ENDLIST"));
 }
@@ -140,12 +170,41 @@ fn rendition(
     line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{audio}.m3u8{query}\""));
 }
 
-/// The names of a group's tracks in menus, each once (RFC 8216, 4.3.4.1.1): the track's title, else
-/// its language, numbered if it occurs repeatedly.
-fn names(packaging: &Packaging, group: &[u16]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::with_capacity(group.len());
-    for &audio in group {
-        let label = label(packaging.description(audio));
+/// Writes the text tracks as renditions of one group.
+fn text_renditions(text: &mut String, packaging: &Packaging, query: &str) {
+    let default = packaging.texts().find(|(_, track)| track.default && !track.forced);
+    let default = default.map(|(number, _)| number);
+    // Of tracks between which a player cannot choose it takes the default one or the first
+    // (4.3.4.1.1).
+    let kind =
+        |track: &TextDescription| (track.language.clone(), track.forced, track.hearing_impaired);
+    let mut chosen: Vec<_> = packaging.texts().filter(|(n, _)| Some(*n) == default).collect();
+    chosen.extend(packaging.texts().filter(|(n, _)| Some(*n) != default));
+    let first = |number: u16, track: &TextDescription| {
+        chosen.iter().find(|(_, it)| kind(it) == kind(track)).is_some_and(|(n, _)| *n == number)
+    };
+    let yes = |it: bool| if it { "YES" } else { "NO" };
+    let labels = packaging.texts().map(|(_, track)| text_label(track));
+    for ((number, track), name) in packaging.texts().zip(names(labels)) {
+        let mut attributes = format!("TYPE=SUBTITLES,GROUP-ID=\"{TEXT}\",NAME=\"{name}\"");
+        if let Some(tag) = quotable_tag(&track.language) {
+            let _ = write!(attributes, ",LANGUAGE=\"{tag}\"");
+        }
+        let (default, auto) = (yes(Some(number) == default), yes(first(number, track)));
+        let forced = yes(track.forced);
+        let _ = write!(attributes, ",DEFAULT={default},AUTOSELECT={auto},FORCED={forced}");
+        if track.hearing_impaired {
+            let _ = write!(attributes, ",CHARACTERISTICS=\"{FOR_THE_DEAF}\"");
+        }
+        line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"text/{number}.m3u8{query}\""));
+    }
+}
+
+/// The names of a group's tracks in menus, each once (RFC 8216, 4.3.4.1.1): numbered if a label
+/// occurs repeatedly.
+fn names(labels: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for label in labels {
         let numbered = (2..).map(|number| format!("{label} {number}"));
         let mut possible = std::iter::once(label.clone()).chain(numbered);
         names.extend(possible.find(|name| !names.contains(name)));
@@ -153,22 +212,43 @@ fn names(packaging: &Packaging, group: &[u16]) -> Vec<String> {
     names
 }
 
-/// The name of a track in menus; it has no character that quotes must not contain.
+/// The name of a sound track in menus: its title, else its language.
 fn label(track: &TrackDescription) -> String {
-    let quotable = |text: &str| -> String {
-        let kept = text.chars().filter(|c| !c.is_control());
-        kept.map(|c| if c == '"' { '\'' } else { c }).collect()
-    };
-    let title = quotable(track.title.trim());
-    let spoken = || language::name(&track.language).map(quotable);
-    let label = Some(title).filter(|title| !title.is_empty()).or_else(spoken);
+    let label =
+        quotable(&track.title).or_else(|| language::name(&track.language).and_then(quotable));
     label.unwrap_or_else(|| "Audio".to_owned())
 }
 
-/// The language tag, if it is valid in quotes.
+/// The name of a text track in menus: its title, else its language and what it is for.
+pub(super) fn text_label(track: &TextDescription) -> String {
+    let named = || {
+        let name = language::name(&track.language).and_then(quotable);
+        let name = name.unwrap_or_else(|| "Subtitles".to_owned());
+        let what = match (track.forced, track.hearing_impaired) {
+            (true, _) => " (forced)",
+            (false, true) => " (SDH)",
+            (false, false) => "",
+        };
+        name + what
+    };
+    quotable(&track.title).unwrap_or_else(named)
+}
+
+/// Text without characters that quotes must not contain; `None` if nothing is left.
+fn quotable(text: &str) -> Option<String> {
+    let kept = text.trim().chars().filter(|c| !c.is_control());
+    let kept: String = kept.map(|c| if c == '"' { '\'' } else { c }).collect();
+    Some(kept).filter(|kept| !kept.is_empty())
+}
+
+/// The language tag of a track, if it is valid in quotes.
 pub(super) fn language_tag(track: &TrackDescription) -> Option<&str> {
-    language::tag(&track.language)
-        .filter(|tag| tag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
+    quotable_tag(&track.language)
+}
+
+/// The tag of a language, if it is valid in quotes.
+pub(super) fn quotable_tag(language: &str) -> Option<&str> {
+    language::tag(language).filter(|tag| tag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
 }
 
 fn variant(
@@ -180,10 +260,12 @@ fn variant(
 ) {
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);
-    let highest = |rate: fn(Rates) -> u64| {
-        // A player fetches one audio track of the group, so that the largest one counts.
-        let heard = members.iter().map(|&member| rate(packaging.rates(member))).max();
-        rate(packaging.rates(main)) + heard.unwrap_or(0)
+    let highest = |rate: fn(&Rates) -> u64| {
+        // A player fetches one audio track of the group and one text track, so that the largest
+        // ones count.
+        let heard = members.iter().map(|&member| rate(&packaging.rates(member))).max();
+        let text = packaging.highest_text_rate(rate);
+        rate(&packaging.rates(main)) + heard.unwrap_or(0) + text
     };
     let mut attributes = format!(
         "BANDWIDTH={},AVERAGE-BANDWIDTH={},CODECS=\"{}",
@@ -201,6 +283,9 @@ fn variant(
     }
     if let Some(&member) = members.first() {
         let _ = write!(attributes, ",AUDIO=\"{}\"", packaging.description(member).codec);
+    }
+    if packaging.texts().next().is_some() {
+        let _ = write!(attributes, ",SUBTITLES=\"{TEXT}\"");
     }
     line(text, format_args!("#EXT-X-STREAM-INF:{attributes}"));
     line(text, format_args!("{main}.m3u8{query}"));
@@ -243,6 +328,12 @@ fn picture_attributes(attributes: &mut String, track: &TrackDescription, frame_r
 pub(super) fn codec(track: &TrackDescription) -> &str {
     if track.codec == "Opus" { "opus" } else { &track.codec }
 }
+
+/// The group of all text tracks.
+const TEXT: &str = "text";
+/// Subtitles for viewers who do not hear (HLS authoring specification for Apple devices, 5.6).
+const FOR_THE_DEAF: &str = "public.accessibility.transcribes-spoken-dialog,\
+                            public.accessibility.describes-music-and-sound";
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.

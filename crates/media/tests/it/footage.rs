@@ -231,6 +231,17 @@ impl Title {
                 };
                 playlist.map(String::into_bytes)
             }
+            Some(("text", text)) => match text.split_once('/') {
+                Some((text, segment)) => {
+                    let number = segment.strip_suffix(".vtt")?.parse().ok()?;
+                    packaging.text_segment(text.parse().ok()?, number)
+                }
+                None => match text.strip_suffix(".m3u8") {
+                    Some(text) => packaging.text_playlist(text.parse().ok()?, ""),
+                    None => packaging.text_file(text.strip_suffix(".vtt")?.parse().ok()?),
+                },
+            }
+            .map(String::into_bytes),
             Some((track, "init.mp4")) => {
                 let init = track.parse().ok().and_then(|track| packaging.init_segment(track));
                 init.map(|bytes| bytes.to_vec())

@@ -110,7 +110,12 @@ fn decide(
             return segmented(shared, request, title, Manifest::Dash, opened);
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
+        Route::TextFile { title, text } => {
+            return text_file(shared, request, &title, text, opened);
+        }
         Route::Playlist { ref title, .. }
+        | Route::TextPlaylist { ref title, .. }
+        | Route::TextSegment { ref title, .. }
         | Route::IframePlaylist { ref title, .. }
         | Route::Iframe { ref title, .. }
         | Route::Init { ref title, .. }
@@ -334,6 +339,15 @@ fn of_session(
             response.etag = Some(session.title.etag(&format!("p{track}{tag}")));
             Ok(response.into())
         }
+        Route::TextPlaylist { text, .. } => {
+            let query = format!("?s={}", session.token);
+            Ok(packaging.text_playlist(text, &query).map_or_else(not_found, playlist).into())
+        }
+        Route::TextSegment { text, number, .. } => {
+            let segment = packaging.text_segment(text, number).ok_or_else(not_found)?;
+            let etag = session.title.etag(&format!("t{text}-{number}{tag}"));
+            Ok(webvtt(segment, etag).into())
+        }
         Route::IframePlaylist { track, .. } => {
             let query = format!("?s={}", session.token);
             Ok(packaging.iframe_playlist(track, &query).map_or_else(not_found, playlist).into())
@@ -370,6 +384,37 @@ fn of_session(
         }
         _ => Ok(not_found().into()),
     }
+}
+
+/// Answers a request for a text track as one file: of a session's presentation, else of the title,
+/// whole or the part that the parameters describe. Text takes no disk time, so nothing is reserved.
+fn text_file(
+    shared: &Arc<Shared>,
+    request: &HttpRequest,
+    name: &str,
+    text: u16,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<Decision, Decision> {
+    let (title, presentation) = if request.query("s").is_some() {
+        if playback_params::has_any(&request.query) {
+            return Ok(manifests_only().into());
+        }
+        let session = find_session(shared, request, name)?;
+        (Arc::clone(&session.title), Arc::clone(&session.presentation))
+    } else {
+        let title = open_title(shared, name, opened)?;
+        let presentation = find_presentation(request, &title)?;
+        (title, presentation)
+    };
+    let file = presentation.packaging.text_file(text).ok_or_else(not_found)?;
+    Ok(webvtt(file, title.etag(&format!("t{text}{}", presentation.tag))).into())
+}
+
+fn webvtt(text: String, etag: String) -> Response {
+    let mut response = Response::new(200, "text/vtt", text);
+    response.head = response.head.field("Cache-Control", "private, no-cache");
+    response.etag = Some(etag);
+    response
 }
 
 /// Part of the entity tag of the file of these tracks.

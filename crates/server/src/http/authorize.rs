@@ -34,10 +34,11 @@ pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Op
 /// own token is checked instead.
 fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
     match route {
-        Route::Progressive { .. } if of_session => None,
-        Route::Master { title } | Route::DashManifest { title } | Route::Progressive { title } => {
-            Some(TokenNeed::Title(title))
-        }
+        Route::Progressive { .. } | Route::TextFile { .. } if of_session => None,
+        Route::Master { title }
+        | Route::DashManifest { title }
+        | Route::Progressive { title }
+        | Route::TextFile { title, .. } => Some(TokenNeed::Title(title)),
         Route::Titles => Some(TokenNeed::TitleList),
         Route::Sessions | Route::Status | Route::Metrics => Some(TokenNeed::Server),
         // The page holds no data; a load balancer asks for the health.
@@ -48,6 +49,8 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::Init { .. }
         | Route::DashInit { .. }
         | Route::Segment { .. }
+        | Route::TextPlaylist { .. }
+        | Route::TextSegment { .. }
         | Route::Session { .. } => None,
     }
 }

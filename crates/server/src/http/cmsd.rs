@@ -108,8 +108,8 @@ fn object(packaging: &Packaging, tracks: &[u16]) -> &'static str {
     }
 }
 
-/// The peak rate of what was admitted, with the largest audio track in place of the default one: at
-/// least what manifests say of the rendition, so that no player takes it for a reason to switch
+/// The peak rate of what was admitted, with the largest audio track in place of the default one and
+/// with text: at least what manifests say of the rendition, so that no player takes it for a reason to switch
 /// down.
 fn reserved(session: &PlayerSession) -> BitRate {
     let packaging = &session.presentation.packaging;
@@ -118,8 +118,13 @@ fn reserved(session: &PlayerSession) -> BitRate {
         all.get(usize::from(track)).is_some_and(|t| t.description.kind == TrackKind::Audio)
     };
     let tracks = session.tracks();
-    if session.format == DeliveryFormat::Progressive || tracks.iter().all(|&t| is_audio(t)) {
-        return sum(tracks, |track| packaging.peak_rate(track));
+    let of_tracks = || sum(tracks, |track| packaging.peak_rate(track));
+    if session.format == DeliveryFormat::Progressive {
+        return of_tracks();
+    }
+    let text = packaging.text_rate().0;
+    if tracks.iter().all(|&t| is_audio(t)) {
+        return BitRate(of_tracks().0 + text);
     }
     let heard = (0..).take(all.len()).filter(|&track| is_audio(track));
     let largest = heard.map(|track| packaging.peak_rate(track).0).max().unwrap_or(0);
@@ -127,7 +132,7 @@ fn reserved(session: &PlayerSession) -> BitRate {
         true => BitRate(0),
         false => packaging.peak_rate(track),
     });
-    BitRate(seen.0 + largest)
+    BitRate(seen.0 + largest + text)
 }
 
 fn sum(tracks: &[u16], rate: impl Fn(u16) -> BitRate) -> BitRate {

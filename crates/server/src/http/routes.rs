@@ -35,6 +35,12 @@ pub(crate) enum Route {
     Segment { title: String, track: u16, number: u32 },
     /// `/t/TITLE/N/iframe-K.m4s?s=TOKEN`
     Iframe { title: String, track: u16, number: u32 },
+    /// `/t/TITLE/text/N.m3u8?s=TOKEN`
+    TextPlaylist { title: String, text: u16 },
+    /// `/t/TITLE/text/N/K.vtt?s=TOKEN`
+    TextSegment { title: String, text: u16, number: u32 },
+    /// `/t/TITLE/text/N.vtt`, of a whole title or with parameters; `?s=TOKEN`: of a session.
+    TextFile { title: String, text: u16 },
     /// `/t/TITLE/session?s=TOKEN`: a session, to be ended.
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
@@ -70,6 +76,17 @@ impl Route {
             }
             ["t", name, track, "init-dash.mp4"] => {
                 Self::DashInit { title: title(name)?, track: number(track)? }
+            }
+            ["t", name, "text", file] => {
+                let title = title(name)?;
+                match file.strip_suffix(".m3u8") {
+                    Some(text) => Self::TextPlaylist { title, text: number(text)? },
+                    None => Self::TextFile { title, text: number(file.strip_suffix(".vtt")?)? },
+                }
+            }
+            ["t", name, "text", text, file] => {
+                let segment = number(file.strip_suffix(".vtt")?)?;
+                Self::TextSegment { title: title(name)?, text: number(text)?, number: segment }
             }
             ["t", name, track, file] => {
                 let (title, track) = (title(name)?, number(track)?);
@@ -126,6 +143,11 @@ mod tests {
         assert_eq!(route("t/film/3-iframes.m3u8"), Some(list));
         let iframe = Route::Iframe { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/iframe-17.m4s"), Some(iframe));
+        let text = Route::TextPlaylist { title: film(), text: 2 };
+        assert_eq!(route("t/film/text/2.m3u8"), Some(text));
+        assert_eq!(route("t/film/text/2.vtt"), Some(Route::TextFile { title: film(), text: 2 }));
+        let segment = Route::TextSegment { title: film(), text: 2, number: 17 };
+        assert_eq!(route("t/film/text/2/17.vtt"), Some(segment));
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
         assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
         for unknown in [
@@ -145,6 +167,11 @@ mod tests {
             "t/film/0/iframe-iframe-1.m4s",
             "t/film/0/iframe--1.m4s",
             "t/film/0/1.ts",
+            "t/film/text/",
+            "t/film/text/02.vtt",
+            "t/film/text/2.srt",
+            "t/film/text/2/x.vtt",
+            "t/film/0/2/17.vtt",
             "t/film/0/4294967296.m4s",
             "t/film/0/1.m4s/x",
             "x",
