@@ -63,6 +63,10 @@ pub fn check(
         let id_of_set = id.to_owned();
         mains += usize::from(is_main_audio(title, set));
         let mut boundaries = Vec::new();
+        if set.attribute("contentType") == Some("text") {
+            ids.extend(check_text(&format!("{title}, set {id}"), set, fetch));
+            continue;
+        }
         let winds = trick_mode(title, set);
         for representation in children(set, "Representation") {
             let id = attribute(title, representation, "id");
@@ -102,6 +106,35 @@ pub fn check(
         "{title}: the MPD lasts {duration} s, its media {end} s"
     );
     checked
+}
+
+/// DASH-IF IOP 4.3, 6.4.4: a set of WebVTT, each representation one file; gives their `@id`.
+fn check_text(
+    what: &str,
+    set: Node<'_, '_>,
+    fetch: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Vec<String> {
+    assert_eq!(attribute(what, set, "mimeType"), "text/vtt", "{what}: 5.3.7.2");
+    language(what, set);
+    let roles: Vec<&str> = children(set, "Role")
+        .into_iter()
+        .filter(|role| role.attribute("schemeIdUri") == Some("urn:mpeg:dash:role:2011"))
+        .map(|role| attribute(what, role, "value"))
+        .collect();
+    let kinds = ["subtitle", "caption", "forced-subtitle"];
+    let kind = roles.iter().filter(|role| kinds.contains(role)).count();
+    assert_eq!(kind, 1, "{what}: 5.8.5.5: the roles {roles:?}");
+    let load = |representation: Node<'_, '_>| {
+        let uri = only(what, representation, "BaseURL").text().unwrap_or_default();
+        let bytes = fetch(uri).unwrap_or_else(|| panic!("{what}: {uri} does not exist"));
+        let (_, cues) =
+            crate::webvtt::parse(&bytes).unwrap_or_else(|rule| panic!("{what}: {rule}"));
+        assert!(!cues.is_empty(), "{what}: {uri} has no cue");
+        let rate: u64 = attribute(what, representation, "bandwidth").parse().expect("bits");
+        assert!(rate > 0, "{what}: 5.3.5.2: @bandwidth");
+        attribute(what, representation, "id").to_owned()
+    };
+    children(set, "Representation").into_iter().map(load).collect()
 }
 
 /// DASH-IF IOP 4.3, 3.2.9: the `@id` of the set whose pictures this one has for trick modes.

@@ -7,6 +7,7 @@
 //!                                  └ SegmentTemplate ─ SegmentTimeline: N/0.m4s, N/1.m4s, ...
 //!              ─ AdaptationSet   the I-frames of the smallest of each set of video, for winding
 //!                                  └ SegmentTemplate ─ ...: N/iframe-0.m4s, N/iframe-1.m4s, ...
+//!              ─ AdaptationSet   a text track                     ─ Representation: text/N.vtt
 //! ```
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
 //! rounded. Addresses are relative; the caller's query is appended to each.
@@ -16,7 +17,7 @@ use super::segments::{LduRun, Segments};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
 use super::{Packaging, picture, playlist, track_boxes};
 use crate::codec::{Colours, SampleEntry};
-use crate::{TrackIndex, TrackKind};
+use crate::{TextDescription, TrackIndex, TrackKind};
 use std::fmt::Write;
 use std::time::Duration;
 use units::MediaTime;
@@ -46,7 +47,11 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String 
         format_args!(
             "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"static\" profiles=\"{}\" \
              mediaPresentationDuration=\"{}\" maxSegmentDuration=\"{}\" minBufferTime=\"{}\">",
-            if is_cmaf(packaging, &all) { LIVE_AND_CMAF } else { LIVE },
+            if is_cmaf(packaging, &all) && packaging.texts().next().is_none() {
+                LIVE_AND_CMAF
+            } else {
+                LIVE
+            },
             time(end.unwrap_or_default().since_start()),
             time(longest.since_start()),
             time(Duration::from_micros(buffer.unwrap_or(0))),
@@ -62,6 +67,10 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String 
             trick_mode_set(&mut text, packaging, [id, main], track, iframes, query);
             id += 1;
         }
+    }
+    for (number, track) in packaging.texts() {
+        text_set(&mut text, packaging, id, (number, track), query);
+        id += 1;
     }
     text.push_str("</Period>\n</MPD>\n");
     text
@@ -159,6 +168,41 @@ fn trick_mode_set(
     line(text, format_args!("<Representation {attributes} codingDependency=\"false\">"));
     let names = [format!("{number}/{INIT}"), format!("{number}/iframe-$Number$.m4s")];
     segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
+    line(text, format_args!("</Representation>"));
+    line(text, format_args!("</AdaptationSet>"));
+}
+
+/// Writes a text track as a set of one file (DASH-IF IOP 4.3, 6.4.4).
+fn text_set(
+    text: &mut String,
+    packaging: &Packaging,
+    id: usize,
+    (number, track): (u16, &TextDescription),
+    query: &str,
+) {
+    let mut attributes = format!("id=\"{id}\" contentType=\"text\" mimeType=\"text/vtt\"");
+    if let Some(tag) = playlist::quotable_tag(&track.language) {
+        let _ = write!(attributes, " lang=\"{tag}\"");
+    }
+    line(text, format_args!("<AdaptationSet {attributes}>"));
+    let roles = "urn:mpeg:dash:role:2011";
+    line(text, format_args!("<Label>{}</Label>", escape(&playlist::text_label(track))));
+    if track.hearing_impaired {
+        // The purpose by TV-Anytime: for the hard of hearing.
+        property(text, "Accessibility", "urn:tva:metadata:cs:AudioPurposeCS:2007", 2);
+    }
+    let role = match (track.forced, track.hearing_impaired) {
+        (true, _) => "forced-subtitle",
+        (false, true) => "caption",
+        (false, false) => "subtitle",
+    };
+    property(text, "Role", roles, role);
+    if track.default && !track.forced {
+        property(text, "Role", roles, "main");
+    }
+    let bandwidth = packaging.text_rates[usize::from(number)].average.max(1);
+    line(text, format_args!("<Representation id=\"text-{number}\" bandwidth=\"{bandwidth}\">"));
+    line(text, format_args!("<BaseURL>text/{number}.vtt{query}</BaseURL>"));
     line(text, format_args!("</Representation>"));
     line(text, format_args!("</AdaptationSet>"));
 }
