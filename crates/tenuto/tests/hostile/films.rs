@@ -31,11 +31,7 @@ fn unusual_films_play_as_in_their_files() {
             "-itsoffset 0.6 -i plain.mp4 -i plain.mp4 -map 0:v -map 1:a -c copy",
             "",
         ),
-        (
-            "subtitled.mkv",
-            "-i plain.mp4 -i words.srt -map 0 -map 1 -c copy -c:s srt",
-            "",
-        ),
+        ("subtitled.mkv", "-i plain.mp4 -i words.srt -map 0 -map 1 -c copy -c:s srt", ""),
     ];
     for (name, arguments, left_out) in table {
         ffmpeg(&dir, arguments, name);

@@ -51,7 +51,7 @@ pub(crate) fn assert_reported(server: &Served) {
 pub(crate) struct Row<'a> {
     pub(crate) title: &'a str,
     /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `shaka-winds` by its trick mode, `mp4`
-    /// by the browser itself.
+    /// by the browser itself; `hls-text`, `dash-text` and `shaka-text` tell the subtitles.
     pub(crate) way: &'static str,
     pub(crate) url: String,
     /// Whether the player may report a stall and play on.
@@ -247,6 +247,27 @@ const players = {
     player.attach(video).then(() => player.load(url)).then(wind, failed);
     return () => player.destroy();
   },
+  'hls-text'(video, url, on) {
+    on.what = textOf(video);
+    return players.hls(video, url, on);
+  },
+  'dash-text'(video, url, on) {
+    on.what = textOf(video);
+    return players.dash(video, url, on);
+  },
+  'shaka-text'(video, url, on) {
+    on.what = textOf(video);
+    shaka.log.setLevel(shaka.log.Level.WARNING);
+    const player = new shaka.Player(), failed = error => on.error(`code ${error.code}`, true);
+    player.addEventListener('error', event => failed(event.detail));
+    const wanted = track => track.language === 'en' && track.kind === 'subtitle';
+    const start = () => {
+      player.selectTextTrack(player.getTextTracks().find(wanted));
+      on.ready();
+    };
+    player.attach(video).then(() => player.load(url)).then(start, failed);
+    return () => player.destroy();
+  },
   mp4(video, url, on) {
     video.onerror = () => on.error(`error ${video.error.code}`, true);
     video.src = url;
@@ -254,6 +275,21 @@ const players = {
     return () => {};
   },
 };
+// Watches the text that is shown, each cue once, with its times; returns what tells them.
+function textOf(video) {
+  const seen = new Set(), seconds = time => Math.round(time * 10) / 10;
+  const look = () => {
+    for (const track of video.textTracks) {
+      if (track.mode !== 'showing') continue;
+      for (const cue of track.activeCues || []) {
+        const lines = cue.getCueAsHTML().textContent.replace(/\n/g, '|');
+        seen.add(`${seconds(cue.startTime)}-${seconds(cue.endTime)} ${lines}`);
+      }
+    }
+  };
+  setInterval(look, 10);
+  return () => [...seen].join('; ');
+}
 const slow = 'gave up', stalled = 'bufferStalledError';
 function play([title, way, url, mayStall], rate) {
   return new Promise(resolve => {
