@@ -28,7 +28,7 @@ pub struct TextTrack {
 /// The properties of a text track without its cues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextDescription {
-    /// ISO 639-2 code, `und` if unknown.
+    /// ISO 639-2 code or tag of BCP 47, `und` if unknown.
     pub language: String,
     /// The title of the track, for menus; empty if it has none.
     pub title: String,
@@ -72,7 +72,7 @@ impl TextTrack {
     /// and `u`. What is never shown is left out: empty text, and cues that end before they begin or
     /// before zero.
     pub fn new<'a>(
-        description: TextDescription,
+        mut description: TextDescription,
         cues: impl IntoIterator<Item = (i64, i64, &'a str)>,
     ) -> Result<Self, TextError> {
         let (mut kept, mut bytes) = (Vec::new(), 0);
@@ -93,6 +93,9 @@ impl TextTrack {
                 return Err(TextError::Cues);
             }
             kept.push(Cue { start, end, text: text.into() });
+        }
+        if !is_code(&description.language) {
+            description.language = "und".to_owned();
         }
         // Stable: cues with one start stay in the order of the source, which is that of the lines.
         kept.sort_by_key(|cue| cue.start);
@@ -154,12 +157,18 @@ impl TextTrack {
             cues.push(Cue { start, end, text: words.into() });
             before = start;
         }
-        let fits = cues.len() <= MAX_CUES && bytes <= MAX_TEXT;
+        let fits = is_code(&description.language) && cues.len() <= MAX_CUES && bytes <= MAX_TEXT;
         if flags > DEFAULT | FORCED | IMPAIRED || !fits {
             return Err(IMPOSSIBLE);
         }
         Ok(Self { description, cues })
     }
+}
+
+/// Whether text may be the code of a language: it becomes part of a file's name on export.
+fn is_code(text: &str) -> bool {
+    let is_in = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=MAX_CODE).contains(&text.len()) && text.bytes().all(is_in)
 }
 
 /// Text as the payload of a cue (WebVTT, 4.2.2 and 6.4): no empty line, which would end the cue; no
@@ -234,6 +243,9 @@ const MAX_CUES: usize = 100_000;
 const MAX_CUE: usize = 16 << 10;
 /// The most bytes of a track's text: 30 times as many as a film's.
 const MAX_TEXT: usize = 4 << 20;
+
+/// The longest code of a language (BCP 47, 4.4.1).
+const MAX_CODE: usize = 35;
 
 /// Bytes of the shortest encoded cue.
 const CUE_LEN: usize = 4;

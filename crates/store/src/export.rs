@@ -20,12 +20,14 @@ pub struct ExportReport {
     pub out: PathBuf,
     /// The length of the file.
     pub bytes: u64,
+    /// The paths of the files of its text tracks, in their order.
+    pub texts: Vec<PathBuf>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Writes a title to a new file: media as a playable MP4 or MOV, files bit for bit. It never
-/// overwrites. Checksums are verified: [`StoreError::DataDamaged`] names the first damaged span,
+/// Writes a title to a new file: media as a playable MP4 or MOV, files bit for bit; and each text
+/// track to a WebVTT file beside it (`film.0.eng.vtt`). It never overwrites. Checksums are verified: [`StoreError::DataDamaged`] names the first damaged span,
 /// and then no file is left.
 pub fn export(
     store: &Store,
@@ -36,13 +38,10 @@ pub fn export(
     cancel: &AtomicBool,
 ) -> Result<ExportReport, StoreError> {
     let title = store.find(name)?;
-    // Only an early answer before a long copy; `keep` makes sure. A dangling link counts as taken.
-    if fs::symlink_metadata(out).is_ok() {
-        let source = io::Error::from(io::ErrorKind::AlreadyExists);
-        return Err(StoreError::file("create", out)(source));
-    }
+    refuse_existing(out)?;
     let mut reader = store.reader(title.id, io)?;
-    let slices = slices(&reader)?;
+    let (slices, texts) = content(&reader, out)?;
+    texts.iter().try_for_each(|(path, _)| refuse_existing(path))?;
     let total: u64 = slices.iter().map(Slice::len).sum();
     // The name appears only when the file is complete.
     let temporary = TempFile::create(out)?;
@@ -61,19 +60,52 @@ pub fn export(
     }
     file.flush().map_err(StoreError::file("write", out))?;
     drop(file);
-    temporary.keep(out)?;
-    Ok(ExportReport { title: title.name, out: out.to_owned(), bytes: total, notes: notes(&reader) })
+    let mut kept = Vec::new();
+    for (path, text) in texts {
+        let written = write_text(&path, &text);
+        kept.push(path);
+        written.inspect_err(|_| remove(&kept[..kept.len() - 1]))?;
+    }
+    temporary.keep(out).inspect_err(|_| remove(&kept))?;
+    let notes = notes(&reader);
+    Ok(ExportReport { title: title.name, out: out.to_owned(), bytes: total, texts: kept, notes })
 }
 
-/// The parts of the file.
-fn slices(reader: &TitleReader<'_>) -> Result<Vec<Slice>, StoreError> {
+/// Refuses a name that is in use: only an early answer before a long copy, `keep` makes sure. A
+/// dangling link counts as taken.
+fn refuse_existing(out: &Path) -> Result<(), StoreError> {
+    match fs::symlink_metadata(out) {
+        Ok(_) => Err(StoreError::file("create", out)(io::ErrorKind::AlreadyExists.into())),
+        Err(_) => Ok(()),
+    }
+}
+
+fn write_text(path: &Path, text: &str) -> Result<(), StoreError> {
+    let temporary = TempFile::create(path)?;
+    (&temporary.file).write_all(text.as_bytes()).map_err(StoreError::file("write", path))?;
+    temporary.keep(path)
+}
+
+/// Removes files that belong to a failed export, as far as possible.
+fn remove(files: &[PathBuf]) {
+    files.iter().for_each(|file| drop(fs::remove_file(file)));
+}
+
+/// A file to be written, and its content.
+type TextFile = (PathBuf, String);
+
+/// The parts of the file, and the files of the text tracks beside it.
+fn content(
+    reader: &TitleReader<'_>,
+    out: &Path,
+) -> Result<(Vec<Slice>, Vec<TextFile>), StoreError> {
     let record = reader.record();
     if record.kind == TitleKind::File {
         let whole = |(track, it): (usize, &crate::TrackRecord)| Slice::Stored {
             track: u16::try_from(track).expect("tracks are few"),
             bytes: 0..it.bytes,
         };
-        return Ok(record.tracks.iter().enumerate().map(whole).collect());
+        return Ok((record.tracks.iter().enumerate().map(whole).collect(), Vec::new()));
     }
     let packaging = Packaging::new(reader.index().clone(), &PackagingOptions::default());
     let packaging = packaging.map_err(|error| StoreError::NotExported {
@@ -82,7 +114,13 @@ fn slices(reader: &TitleReader<'_>) -> Result<Vec<Slice>, StoreError> {
     })?;
     let all: Vec<u16> =
         (0..record.tracks.len()).map(|i| u16::try_from(i).expect("tracks are few")).collect();
-    Ok(packaging.progressive(&all).slices().to_vec())
+    let texts = reader.index().texts.iter().zip(0u16..).filter_map(|(text, number)| {
+        let mut name = out.file_stem().unwrap_or_default().to_owned();
+        name.push(format!(".{number}.{}.vtt", text.description.language));
+        Some((out.with_file_name(name), packaging.text_file(number)?))
+    });
+    let texts = texts.collect();
+    Ok((packaging.progressive(&all).slices().to_vec(), texts))
 }
 
 fn write_slice(

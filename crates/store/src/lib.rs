@@ -32,7 +32,7 @@ pub use check::{CheckOptions, CheckReport};
 pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
-pub use ingest::{FileOutcome, IngestOptions, IngestReport, ingest};
+pub use ingest::{FileOutcome, IngestOptions, IngestReport, SubtitleFile, ingest};
 pub use nearest::nearest;
 pub use reader::TitleReader;
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};

@@ -14,7 +14,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{CheckOptions, FormatOptions, IngestOptions, Store, StoreError, Unthrottled, ingest};
+use store::{
+    CheckOptions, FormatOptions, IngestOptions, Store, StoreError, SubtitleFile, Unthrottled,
+    ingest,
+};
 use temp_dir::TempDir;
 use units::ByteCount;
 
@@ -330,6 +333,55 @@ fn plain(text: &str) -> String {
     let tags = ["<i>", "</i>", "<b>", "</b>", "<u>", "</u>"];
     let text = tags.iter().fold(text.to_owned(), |text, tag| text.replace(tag, ""));
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+#[test]
+fn files_of_subtitles_are_taken_with_a_film_or_refuse_it() {
+    let dir = TempDir::new("text-files");
+    let store = dir.store();
+    let film = dir.clip("plain.mp4", "-c:v libx264 -c:a aac");
+    std::fs::write(dir.file("words.srt"), WORDS).unwrap();
+    dir.ffmpeg("-i words.srt", "words.ass");
+    dir.ffmpeg("-i words.srt", "words.vtt");
+    std::fs::write(dir.file("latin.srt"), b"1\n00:00:00,100 --> 00:00:01,000\n\xdcbrig\n").unwrap();
+    std::fs::write(dir.file("empty.srt"), b"").unwrap();
+    std::fs::write(dir.file("list.m3u8"), b"#EXTM3U\n#EXTINF:2,\nwords.vtt\n").unwrap();
+    let with = |names: &[&str]| {
+        let file = |name: &&str| SubtitleFile { file: dir.file(name), language: "de".to_owned() };
+        let subtitles = names.iter().map(file).collect();
+        take_with(&store, &film, &IngestOptions { subtitles, ..IngestOptions::default() })
+    };
+    let before = store.info();
+    for name in ["latin.srt", "empty.srt", "list.m3u8", "plain.mp4", "missing.srt"] {
+        let error = with(&["words.srt", name]).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+        assert_eq!(store.info(), before, "{name} left something behind");
+    }
+    let report = with(&["words.srt", "words.ass", "words.vtt"]).unwrap();
+    let index = store.index(report.title.id).unwrap();
+    assert_eq!(index.texts.len(), 3);
+    for text in &index.texts {
+        let cues: Vec<(u32, u32, String)> =
+            text.cues().iter().map(|cue| (cue.start, cue.end, plain(&cue.text))).collect();
+        assert_eq!(cues.len(), 3, "{cues:?}");
+        assert_eq!(cues[0], (200, 900, "One & two".to_owned()));
+        assert_eq!(described(text), "de");
+    }
+    let out = dir.file("out.mp4");
+    give(&store, "plain", &out).unwrap();
+    for number in 0..3 {
+        let text = std::fs::read_to_string(dir.file(&format!("out.{number}.de.vtt"))).unwrap();
+        let (head, cues) = text.split_at(8);
+        assert_eq!(head, "WEBVTT\n\n");
+        assert!(
+            cues.starts_with("00:00:00.200 --> 00:00:00.900\n<i>One</i> &amp; two\n\n"),
+            "{text}"
+        );
+    }
+    std::fs::remove_file(&out).unwrap();
+    let again = give(&store, "plain", &out).unwrap_err();
+    assert_eq!(again.code(), "file", "never overwrites: {again}");
+    assert!(!out.exists(), "not without its text");
 }
 
 #[test]

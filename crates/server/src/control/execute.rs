@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::{
-    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreError, TitleRecord,
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreError, SubtitleFile,
+    TitleRecord,
 };
 use units::ByteCount;
 
@@ -76,13 +77,28 @@ fn execute_on_store(
             let (_, index) = read_index(store, title, io)?;
             Reply::Index(units::to_hex(&index.encode()))
         }
-        Request::Ingest { files, as_file, title, allow_damaged, renditions, program } => {
+        Request::Ingest {
+            files,
+            as_file,
+            title,
+            allow_damaged,
+            renditions,
+            program,
+            subtitles,
+        } => {
             let options = IngestOptions {
                 kind: if *as_file { TitleKind::File } else { TitleKind::Media },
                 name: title.clone(),
                 allow_damaged: *allow_damaged,
                 renditions: *renditions,
                 program: *program,
+                subtitles: subtitles
+                    .iter()
+                    .map(|(language, file)| SubtitleFile {
+                        file: file.clone(),
+                        language: language.clone(),
+                    })
+                    .collect(),
             };
             let outcomes = store::ingest(store, files, &options, io, &mut on_bytes, cancel);
             // A refused file is part of the report; it does not fail the request, because others

@@ -60,6 +60,8 @@ pub enum Request {
         renditions: bool,
         /// The programme to take from a file with several.
         program: Option<u32>,
+        /// Files of subtitles for the title, each with its language; absolute paths.
+        subtitles: Vec<(String, PathBuf)>,
     },
     /// Remove a title: it is hidden at once, and its space is freed when its last session has
     /// ended.

@@ -135,6 +135,7 @@ impl From<&store::ExportReport> for ExportReport {
             title: report.title.clone(),
             out: report.out.clone(),
             bytes: report.bytes,
+            texts: report.texts.clone(),
             notes: report.notes.clone(),
         }
     }

@@ -199,6 +199,8 @@ pub struct ExportReport {
     pub out: PathBuf,
     /// Bytes of the new file.
     pub bytes: u64,
+    /// The paths of the WebVTT files of its text tracks, beside it.
+    pub texts: Vec<PathBuf>,
     /// Notes for people.
     pub notes: Vec<String>,
 }

@@ -48,6 +48,17 @@ pub struct IngestOptions {
     pub renditions: bool,
     /// The programme to take from a file with several; `None` if it has one.
     pub program: Option<u32>,
+    /// Files of subtitles for the title, in addition to its own.
+    pub subtitles: Vec<SubtitleFile>,
+}
+
+/// A file of subtitles beside a film.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubtitleFile {
+    /// A text file in a format that FFmpeg reads.
+    pub file: PathBuf,
+    /// The language: a code of ISO 639 or a tag of BCP 47.
+    pub language: String,
 }
 
 /// The result of the ingest of one title.
@@ -103,6 +114,9 @@ fn ingest_title(
     let other_sizes = others.iter().map(|other| size_of_file(other)).sum::<Result<u64, _>>()?;
     if !others.is_empty() && options.kind == TitleKind::File {
         return Err(refused(file, Reason::new("only media has renditions", "leave --as file out")));
+    }
+    if !options.subtitles.is_empty() && options.kind == TitleKind::File {
+        return Err(refused(file, Reason::new("only media has subtitles", "leave --as file out")));
     }
     let name = match (&options.name, file.file_stem().and_then(|stem| stem.to_str())) {
         (Some(name), _) => name.as_str(),

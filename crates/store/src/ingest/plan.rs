@@ -434,18 +434,11 @@ impl ProbedStream {
         let text = |name: &str| tag(&self.tags, name).unwrap_or_default();
         let shown =
             |text: &str| text.trim().chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect();
-        let is_code = |text: &str| {
-            (1..=MAX_CODE).contains(&text.len())
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        };
         TextStream {
             index: self.index,
             name: self.describe(""),
             description: TextDescription {
-                language: Some(text("language"))
-                    .filter(|it| is_code(it))
-                    .unwrap_or("und")
-                    .to_owned(),
+                language: text("language").to_owned(),
                 title: shown(text("title")),
                 default: self.disposition.default != 0,
                 forced: self.disposition.forced != 0,
@@ -525,9 +518,6 @@ const MAX_TEXTS: usize = 64;
 
 /// The most characters of the title of a text track: more than a menu shows.
 const MAX_TITLE: usize = 200;
-
-/// The longest code of a language: that of BCP 47, 4.4.1.
-const MAX_CODE: usize = 35;
 
 /// The first FFmpeg version that reads FLAC of 32 bits.
 const FLAC_OF_32_BITS: u32 = 6;

@@ -135,11 +135,16 @@ pub(super) fn tag<'a>(tags: &'a Tags, name: &str) -> Option<&'a str> {
 /// The input arguments that keep FFmpeg from reading any other file, and make it probe long enough.
 pub(super) fn input(file: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = INPUT.iter().map(OsString::from).collect();
-    let mut name = OsString::from("file:");
-    // With `file:` and an absolute path no file name can be an option or another protocol.
-    name.push(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
-    words.push(name);
+    words.push(local(file));
     words
+}
+
+/// The name of a file for FFmpeg: with `file:` and an absolute path no file name can be an option
+/// or another protocol.
+pub(super) fn local(file: &Path) -> OsString {
+    let mut name = OsString::from("file:");
+    name.push(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+    name
 }
 
 /// Runs `ffprobe`.

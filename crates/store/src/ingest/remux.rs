@@ -7,7 +7,7 @@ use super::process::{Process, last_words, tail};
 use super::text::{self, FoundTexts, TextStream};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions};
 use crate::{StoreError, TitleWriter};
-use media::{BadStream, Edit, FragmentError, LduIndex, TrackDescription};
+use media::{BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ pub(super) fn ingest(
     let mut plan =
         found.plan(job.size, job.options.program).map_err(|reason| job.refused(reason))?;
     add_renditions(job, &found, &mut plan)?;
+    let named = text::read_files(job)?;
     let expected = plan.streams.iter().map(|stream| stream.expected).collect();
     let streams = plan.streams.iter().enumerate();
     let latm = streams.filter(|(_, it)| it.codec == "aac_latm").map(|(number, _)| number);
@@ -81,9 +82,13 @@ pub(super) fn ingest(
     }
     notes.extend(damage::early_end(&tracks));
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
+    if !texts.said.is_empty() {
+        notes.push(format!("FFmpeg's message on its subtitles: {}", texts.said));
+    }
     plan.left_out.extend(texts.left_out);
-    plan.left_out.extend(metadata::left_out(&found, &tracks, &texts.tracks));
-    writer.set_texts(texts.tracks);
+    let all: Vec<TextTrack> = texts.tracks.into_iter().chain(named).collect();
+    plan.left_out.extend(metadata::left_out(&found, &tracks, &all));
+    writer.set_texts(all);
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
 }
 

@@ -10,12 +10,14 @@
 
 use super::matroska::{self, FoundCue};
 use super::process::{Process, last_words, tail};
+use super::{IngestJob, SubtitleFile, probe};
+use crate::StoreError;
 use media::{TextDescription, TextTrack};
 use std::ffi::OsString;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use units::Hinted;
+use units::{Hinted, Reason};
 
 /// A text track of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(super) struct FoundTexts {
     pub(super) tracks: Vec<TextTrack>,
     /// The tracks that are left out, each with its reason.
     pub(super) left_out: Vec<String>,
+    /// FFmpeg's messages; empty if it has none.
+    pub(super) said: String,
 }
 
 /// Reads these streams of a file, which `input` names to FFmpeg, until `stop`.
@@ -47,7 +51,8 @@ pub(super) fn read(
         return found;
     }
     let converted = convert(input, streams, cpu, stop);
-    let cues = converted.as_deref().map_err(String::clone).and_then(|bytes| {
+    let cues = converted.as_ref().map_err(String::clone).and_then(|(bytes, said)| {
+        found.said.clone_from(said);
         matroska::cues(bytes).ok_or_else(|| "FFmpeg's output has another form".to_owned())
     });
     let mut bytes = 0;
@@ -65,6 +70,31 @@ pub(super) fn read(
     found
 }
 
+/// Reads files of subtitles beside the film. What cannot be read of them refuses the film, because
+/// they were named.
+pub(super) fn read_files(job: &mut IngestJob<'_>) -> Result<Vec<TextTrack>, StoreError> {
+    let mut tracks = Vec::new();
+    for SubtitleFile { file, language } in &job.options.subtitles {
+        super::size_of_file(file)?;
+        job.tell("probing", 0)?;
+        let mut input: Vec<OsString> = INPUT.iter().map(OsString::from).collect();
+        input.push(probe::local(file));
+        let description =
+            TextDescription { language: language.clone(), ..TextDescription::default() };
+        let stream = TextStream { index: 0, name: String::new(), description };
+        let found = read(input, std::slice::from_ref(&stream), FILE_TIME, job.cancel);
+        job.tell("probing", 0)?;
+        let why = found.left_out.first().map_or(&found.said, |why| why);
+        if !why.is_empty() {
+            let message =
+                format!("it cannot be read as subtitles: {}", why.trim_start_matches(": "));
+            return Err(super::refused(file, Reason::new(message, TO_TEXT)));
+        }
+        tracks.extend(found.tracks);
+    }
+    Ok(tracks)
+}
+
 /// The text track of the stream of this number.
 fn track(stream: &TextStream, number: usize, cues: &[FoundCue<'_>]) -> Result<TextTrack, String> {
     let of_it = cues.iter().filter(|cue| cue.track == number);
@@ -74,13 +104,13 @@ fn track(stream: &TextStream, number: usize, cues: &[FoundCue<'_>]) -> Result<Te
     if track.cues().is_empty() { Err("it has no text".to_owned()) } else { Ok(track) }
 }
 
-/// The streams as WebVTT in Matroska; an error in words.
+/// The streams as WebVTT in Matroska, and FFmpeg's messages; an error in words.
 fn convert(
     input: Vec<OsString>,
     streams: &[TextStream],
     cpu: Duration,
     stop: &AtomicBool,
-) -> Result<Vec<u8>, String> {
+) -> Result<(Vec<u8>, String), String> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     words.extend(input);
     for stream in streams {
@@ -108,13 +138,26 @@ fn convert(
     });
     match (bytes, status) {
         (Ok(bytes), _) if bytes.len() as u64 > MAX_OUTPUT => Err(TOO_MUCH.to_owned()),
-        (Ok(bytes), Ok(status)) if status.success() => Ok(bytes),
+        (Ok(bytes), Ok(status)) if status.success() => Ok((bytes, last_words(&complaints))),
         _ => Err(match last_words(&complaints) {
             said if said.is_empty() => "FFmpeg cannot convert it to WebVTT".to_owned(),
             said => format!("FFmpeg cannot convert it to WebVTT ({said})"),
         }),
     }
 }
+
+/// Demuxers of text subtitles alone, which refer to no other file.
+const INPUT: &[&str] = &[
+    "-protocol_whitelist",
+    "file",
+    "-format_whitelist",
+    "srt,ass,webvtt,sami,microdvd,mpl2,jacosub,realtext,stl,subviewer,subviewer1,vplayer,pjs",
+    "-i",
+];
+
+/// The most processor time for a file of subtitles.
+const FILE_TIME: Duration = Duration::from_secs(60);
+const TO_TEXT: &str = "convert it to SubRip or WebVTT in UTF-8 first";
 
 const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
 

@@ -44,8 +44,9 @@ pub(crate) enum RootCommand {
     /// Ingest files, one title each.
     ///
     /// Copies files into the store without re-encoding: FFmpeg's programs read any container, and
-    /// Tenuto stores the video and audio tracks frame by frame. A title appears in the store after
-    /// all of it is on disk; an interrupted ingest leaves nothing behind.
+    /// Tenuto stores the video and audio tracks frame by frame, and text subtitles as WebVTT. A
+    /// title appears in the store after all of it is on disk; an interrupted ingest leaves nothing
+    /// behind.
     ///
     /// A file that cannot be ingested is reported with the reason; the others are ingested.
     ///
@@ -67,9 +68,9 @@ pub(crate) enum RootCommand {
     /// Export a title to a file.
     ///
     /// Writes a media title as a playable MP4 (MOV where the codec needs it) with the frames and
-    /// times of its source, or a file title bit for bit. Checksums are verified; damaged data makes
-    /// the export fail. With --destroy an existing file is replaced in one step, after the new one
-    /// is complete.
+    /// times of its source, or a file title bit for bit. Text tracks are written as WebVTT files
+    /// beside it (`out.0.eng.vtt`). Checksums are verified; damaged data makes the export fail. With
+    /// --destroy an existing file is replaced in one step, after the new one is complete.
     Export(ExportArgs),
     /// Remove a title.
     ///

@@ -1,7 +1,7 @@
 //! Arguments of the commands on a store.
 
 use super::shared::{OverwriteArgs, ReportArgs, StoresArgs};
-use super::values::text;
+use super::values::{subtitle_file, text};
 use std::path::PathBuf;
 use units::ByteCount;
 
@@ -65,6 +65,12 @@ pub(crate) struct IngestArgs {
     /// refused, with the list of its programmes.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) program: Option<u32>,
+    /// A file of subtitles for the title, with its language: `en=film.srt`.
+    ///
+    /// A text file that FFmpeg reads (SubRip, ASS, WebVTT and others, in UTF-8). Repeat the option
+    /// for each language. The text tracks of the film itself are ingested in any case.
+    #[arg(long, value_name = "LANGUAGE=FILE", value_parser = subtitle_file)]
+    pub(crate) subtitles: Vec<(String, PathBuf)>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 use disk::DiskModel;
 use server::ServerConfig;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use units::{Reason, parse_duration, show_duration};
@@ -16,6 +17,17 @@ use units::{Reason, parse_duration, show_duration};
 pub(crate) fn text() -> NonEmptyStringValueParser {
     // An empty text is nearly always a shell variable without a value.
     NonEmptyStringValueParser::new()
+}
+
+/// Parses a language and a file of subtitles: `en=film.srt`.
+pub(crate) fn subtitle_file(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(language, file)| {
+        let is_tag = language.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        (2..=35).contains(&language.len()) && is_tag && !file.is_empty()
+    });
+    let (language, file) = parts
+        .ok_or_else(|| format!("'{text}' is not a language and a file such as en=film.srt"))?;
+    Ok((language.to_owned(), file.into()))
 }
 
 /// Parses a whole number within these bounds.

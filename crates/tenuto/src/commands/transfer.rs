@@ -23,8 +23,17 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--renditions needs two or more files")
             .hint("name the files of the other renditions, too"));
     }
+    if !args.subtitles.is_empty() && given.len() > 1 && !renditions {
+        return Err(Failure::usage("--subtitles is for one title, but there are several files")
+            .hint("ingest them one by one"));
+    }
     // A server that executes the request has a working directory of its own.
     let files: Vec<PathBuf> = given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?;
+    let subtitles: Vec<(String, PathBuf)> = args
+        .subtitles
+        .iter()
+        .map(|(language, file)| Ok((language.clone(), absolute(file)?)))
+        .collect::<Result<_, Failure>>()?;
     let request = |files: Vec<PathBuf>| Request::Ingest {
         files,
         as_file: args.kind == IngestKind::File,
@@ -32,6 +41,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
         allow_damaged: args.allow_damaged,
         renditions,
         program: args.program,
+        subtitles: subtitles.clone(),
     };
     let Reply::Ingest(first) = ask(&stores.store, &request(files.clone()))? else { mismatched() };
     if !report.json {
@@ -168,8 +178,13 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     let request = Request::Export { title: args.title.clone(), out: target.clone() };
     let Reply::Export(mut report) = ask(&args.store, &request)? else { mismatched() };
     if exists {
-        std::fs::rename(&target, &out)
-            .map_err(|error| Failure::new(format!("cannot replace {}: {error}", out.display())))?;
+        for text in &mut report.texts {
+            let name = text.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = name.strip_prefix(&mark()).unwrap_or(&name);
+            replace(text, &out.with_file_name(name))?;
+            *text = out.with_file_name(name);
+        }
+        replace(&target, &out)?;
         report.out = out;
     }
     if args.report.json {
@@ -181,11 +196,24 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     }
     let (size, path) = (ByteCount(report.bytes), report.out.display());
     out::print(&format!("'{}' is in {path}: {size}\n", report.title));
+    for text in &report.texts {
+        out::print(&format!("its subtitles are in {}\n", text.display()));
+    }
     Ok(())
+}
+
+fn replace(new: &Path, old: &Path) -> Result<(), Failure> {
+    std::fs::rename(new, old)
+        .map_err(|error| Failure::new(format!("cannot replace {}: {error}", old.display())))
 }
 
 /// An unused name next to `out`, with its extension, which decides on MP4 or MOV.
 fn beside(out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
-    out.with_file_name(format!(".{}.{name}", std::process::id()))
+    out.with_file_name(format!("{}{name}", mark()))
+}
+
+/// The beginning of the names of files that become others.
+fn mark() -> String {
+    format!(".{}.", std::process::id())
 }
