@@ -422,7 +422,8 @@ impl From<&StoreError> for OpenError {
 }
 
 /// Estimated memory of an open title in bytes: its index with its text, the due times of both
-/// layouts, and one progressive file (whose `moov` has about as many bytes for each LDU as the index).
+/// layouts, and one progressive file (whose `moov` has about as many bytes for each LDU as the
+/// index).
 fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let tracks = packaging.index().tracks.iter();
     let index: u64 = tracks.map(|t| t.ldus.memory() + t.checksums.len() as u64 * 4).sum();

@@ -27,8 +27,8 @@ pub struct ExportReport {
 }
 
 /// Writes a title to a new file: media as a playable MP4 or MOV, files bit for bit; and each text
-/// track to a WebVTT file beside it (`film.0.eng.vtt`). It never overwrites. Checksums are verified: [`StoreError::DataDamaged`] names the first damaged span,
-/// and then no file is left.
+/// track to a WebVTT file beside it (`film.0.eng.vtt`). It never overwrites. Checksums are
+/// verified: [`StoreError::DataDamaged`] names the first damaged span, and then no file is left.
 pub fn export(
     store: &Store,
     name: &str,

@@ -5,14 +5,14 @@ use std::ops::Range;
 
 /// A cue of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cue {
+pub struct FileCue {
     /// When it is shown, in ms.
     pub time: Range<u64>,
-    /// Its payload as it stands in the file.
+    /// The payload as it stands in the file.
     pub payload: String,
 }
 
-impl Cue {
+impl FileCue {
     /// The text as it is shown: without tags, references resolved.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -28,7 +28,7 @@ impl Cue {
 }
 
 /// Lines that belong together, with the number of the first one.
-struct Block<'a> {
+struct CueBlock<'a> {
     number: usize,
     lines: Vec<&'a str>,
 }
@@ -37,7 +37,7 @@ struct Block<'a> {
 ///
 /// # Errors
 /// The violated rule and its line.
-pub fn parse(bytes: &[u8]) -> Result<(Vec<String>, Vec<Cue>), String> {
+pub fn parse(bytes: &[u8]) -> Result<(Vec<String>, Vec<FileCue>), String> {
     let text = std::str::from_utf8(bytes).map_err(|error| format!("4.1: not UTF-8: {error}"))?;
     if text.contains('\0') {
         return Err("4.1: a NULL character".to_owned());
@@ -48,7 +48,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Vec<String>, Vec<Cue>), String> {
         return Err("4.1: WEBVTT is part of a longer word".to_owned());
     }
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let mut blocks: Vec<Block<'_>> = Vec::new();
+    let mut blocks: Vec<CueBlock<'_>> = Vec::new();
     let mut is_open = false;
     for (number, line) in (1..).zip(text.split('\n')) {
         if line.is_empty() {
@@ -56,7 +56,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Vec<String>, Vec<Cue>), String> {
         } else if let (true, Some(block)) = (is_open, blocks.last_mut()) {
             block.lines.push(line);
         } else {
-            blocks.push(Block { number, lines: vec![line] });
+            blocks.push(CueBlock { number, lines: vec![line] });
             is_open = true;
         }
     }
@@ -65,7 +65,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Vec<String>, Vec<Cue>), String> {
         return Err("4.1: no empty line between the header and the first cue".to_owned());
     }
     let header = head.lines[1..].iter().map(|line| (*line).to_owned()).collect();
-    let mut cues: Vec<Cue> = Vec::new();
+    let mut cues: Vec<FileCue> = Vec::new();
     for block in blocks {
         let first = block.lines[0];
         if first == "NOTE" || first.starts_with("NOTE ") || first == "STYLE" || first == "REGION" {
@@ -80,7 +80,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Vec<String>, Vec<Cue>), String> {
     Ok((header, cues))
 }
 
-fn cue(block: &Block<'_>) -> Result<Cue, String> {
+fn cue(block: &CueBlock<'_>) -> Result<FileCue, String> {
     let named = usize::from(!block.lines[0].contains("-->"));
     let timings = block.lines.get(named).ok_or("4.1: a block without cue timings")?;
     let (start, rest) = timings.split_once("-->").ok_or("4.1: a block without cue timings")?;
@@ -94,7 +94,7 @@ fn cue(block: &Block<'_>) -> Result<Cue, String> {
     }
     let payload = block.lines[named + 1..].join("\n");
     check_payload(&payload)?;
-    Ok(Cue { time, payload })
+    Ok(FileCue { time, payload })
 }
 
 /// 4.1: hours of two digits or more, which may be missing; minutes, seconds, thousandths.
@@ -155,7 +155,7 @@ fn check_payload(payload: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The violated rule and the segment.
-pub fn check_segments(all: &[Cue], segments: &[(Range<u64>, Vec<u8>)]) -> Result<(), String> {
+pub fn check_segments(all: &[FileCue], segments: &[(Range<u64>, Vec<u8>)]) -> Result<(), String> {
     for (number, (period, bytes)) in segments.iter().enumerate() {
         let failed = |rule: String| format!("segment {number}: {rule}");
         let (header, cues) = parse(bytes).map_err(failed)?;
@@ -169,13 +169,14 @@ pub fn check_segments(all: &[Cue], segments: &[(Range<u64>, Vec<u8>)]) -> Result
             return Err(failed(format!("3.5: {cue:?} is no cue of the track with all its time")));
         }
         // Playlists round to microseconds, cues to milliseconds.
-        let shown = |cue: &&Cue| cue.time.start + 1 < period.end && cue.time.end > period.start + 1;
+        let shown =
+            |cue: &&FileCue| cue.time.start + 1 < period.end && cue.time.end > period.start + 1;
         if let Some(cue) = all.iter().filter(shown).find(|cue| !cues.contains(cue)) {
             return Err(failed(format!("3.5: {cue:?} is shown in it, and is not in it")));
         }
     }
     let played = segments.last().map_or(0, |(period, _)| period.end);
-    let is_in = |cue: &Cue| {
+    let is_in = |cue: &FileCue| {
         segments.iter().any(|(_, bytes)| parse(bytes).is_ok_and(|(_, cues)| cues.contains(cue)))
     };
     match all.iter().find(|cue| cue.time.start < played && !is_in(cue)) {
@@ -251,8 +252,8 @@ mod tests {
         let moved = head.replace("MPEGTS:0", "MPEGTS:900000");
         let unmapped = format!("\n{long}");
         let faults = [
-            (segments([&head, &empty, &both]), "segment 1: 3.5: Cue { time: 1000..5000"),
-            (segments([&cut, &head, &both]), "segment 0: 3.5: Cue { time: 1000..2000"),
+            (segments([&head, &empty, &both]), "segment 1: 3.5: FileCue { time: 1000..5000"),
+            (segments([&cut, &head, &both]), "segment 0: 3.5: FileCue { time: 1000..2000"),
             (segments([&head, &head, &head]), "5000..6000"),
             (segments([&moved, &head, &both]), "media begins at zero"),
             (segments([&unmapped, &head, &both]), "no X-TIMESTAMP-MAP"),

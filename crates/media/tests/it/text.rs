@@ -45,7 +45,7 @@ fn film(folder: &Folder) -> Title {
 fn shown(packaging: &Packaging, text: u16) -> Vec<String> {
     let file = packaging.text_file(text).expect("a text track");
     let (_, cues) = webvtt::parse(file.as_bytes()).unwrap();
-    let one = |cue: &webvtt::Cue| format!("{}-{} {}", cue.time.start, cue.time.end, cue.text());
+    let one = |cue: &webvtt::FileCue| format!("{}-{} {}", cue.time.start, cue.time.end, cue.text());
     cues.iter().map(one).collect()
 }
 
@@ -59,7 +59,7 @@ fn cues_are_in_every_segment_in_which_they_are_shown() {
     let of_segment = |number| -> Vec<String> {
         let text = packaging.text_segment(0, number).unwrap();
         let (_, cues) = webvtt::parse(text.as_bytes()).unwrap();
-        cues.iter().map(webvtt::Cue::text).collect()
+        cues.iter().map(webvtt::FileCue::text).collect()
     };
     // Of 0.96 s and 1.44 s.
     assert_eq!(packaging.segment_count(0), 2);
@@ -94,8 +94,7 @@ fn a_part_of_a_title_has_the_text_of_that_part() {
     let packaging = title.packaging(Duration::from_secs(1));
     let part = |start, stop, skip, backwards| {
         let start = Duration::from_millis(start);
-        let excerpt =
-            Excerpt { start, stop: Some(stop).map(Duration::from_millis), skip, backwards };
+        let excerpt = Excerpt { start, stop: Some(Duration::from_millis(stop)), skip, backwards };
         packaging.excerpt(&excerpt).unwrap()
     };
     // From the key frame at 0.96 s to the one at 1.92 s.

@@ -109,8 +109,8 @@ fn object(packaging: &Packaging, tracks: &[u16]) -> &'static str {
 }
 
 /// The peak rate of what was admitted, with the largest audio track in place of the default one and
-/// with text: at least what manifests say of the rendition, so that no player takes it for a reason to switch
-/// down.
+/// with text: at least what manifests say of the rendition, so that no player takes it for a reason
+/// to switch down.
 fn reserved(session: &PlayerSession) -> BitRate {
     let packaging = &session.presentation.packaging;
     let all = &packaging.index().tracks;

@@ -75,10 +75,7 @@ fn number(bytes: &mut &[u8], is_id: bool) -> Option<u64> {
 }
 
 fn unsigned(bytes: &[u8]) -> Option<i64> {
-    let value = bytes
-        .iter()
-        .try_fold(0i64, |value, byte| value.checked_mul(256)?.checked_add(i64::from(*byte)));
-    value
+    bytes.iter().try_fold(0i64, |value, byte| value.checked_mul(256)?.checked_add(i64::from(*byte)))
 }
 
 /// Segment, Cluster, BlockGroup, Tracks, TrackEntry.

@@ -19,7 +19,7 @@ pub enum Audience {
         /// The title's name.
         name: String,
         /// The title as it is sent.
-        packaging: Packaging,
+        packaging: Box<Packaging>,
         /// Numbers of the tracks that each viewer receives.
         tracks: Vec<u16>,
         /// Mean rate of these tracks together.
@@ -44,6 +44,7 @@ impl Audience {
     /// Viewers of a title, in the rendition that a player is offered first.
     pub fn of_title(name: String, index: TitleIndex) -> Result<Self, PackagingError> {
         let packaging = Packaging::new(Arc::new(index), &PackagingOptions::default())?;
+        let packaging = Box::new(packaging);
         let tracks = packaging.offers().into_iter().next().unwrap_or_default();
         let rate = BitRate(tracks.iter().map(|track| packaging.mean_rate(*track).0).sum());
         Ok(Self::Title { name, packaging, tracks, rate })

@@ -69,8 +69,8 @@ pub(crate) enum RootCommand {
     ///
     /// Writes a media title as a playable MP4 (MOV where the codec needs it) with the frames and
     /// times of its source, or a file title bit for bit. Text tracks are written as WebVTT files
-    /// beside it (`out.0.eng.vtt`). Checksums are verified; damaged data makes the export fail. With
-    /// --destroy an existing file is replaced in one step, after the new one is complete.
+    /// beside it (`out.0.eng.vtt`). Checksums are verified; damaged data makes the export fail.
+    /// With --destroy an existing file is replaced in one step, after the new one is complete.
     Export(ExportArgs),
     /// Remove a title.
     ///

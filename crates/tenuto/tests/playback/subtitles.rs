@@ -53,6 +53,17 @@ fn by_ffmpeg(level: &str, input: &str, text: usize) -> String {
 fn ffmpeg_reads_the_cues_of_the_source() {
     let dir = TestDir::with_store_of(96);
     let source = film(&dir);
+    let info = dir.json("info a.store film");
+    let told: Vec<String> = info["text_list"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|text| ["language", "default", "hearing_impaired", "cues"].map(|it| &text[it]))
+        .map(|[language, default, impaired, cues]| {
+            format!("{language} {default} {impaired} {cues}")
+        })
+        .collect();
+    assert_eq!(told, ["\"eng\" true false 3", "\"fra\" false false 2", "\"eng\" false true 3"]);
     let server = dir.serve(SEGMENTS);
     rules::check(&dir, &server, "film");
     for text in 0..3 {
