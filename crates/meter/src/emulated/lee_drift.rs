@@ -121,8 +121,10 @@ fn each_number(
         ]);
         points.push((f64::from(streams), drift.accumulated.as_secs_f64()));
         bench.done += 1;
+        let (adf, lost) = (drift.accumulated.as_secs_f64(), drift.loss() * 100.0);
+        let found = format!("{system}, {streams} streams: ADF {adf:.3} s, {lost:.2} % lost");
+        bench.tell(&found, true);
     }
-    bench.tell(&format!("{system}: {MOST} streams"), true);
     Ok(Series::new(system, LineShape::Dots, points))
 }
 
