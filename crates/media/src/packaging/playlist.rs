@@ -84,10 +84,22 @@ fn list(
     line(text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
     line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
+    write_segments(text, lengths, |text, k| {
+        line(text, format_args!("{number}/{name}{k}.m4s{query}"));
+    });
+}
+
+/// Writes segments of these lengths in microseconds, and the end of a playlist. `address` writes
+/// that of a segment.
+pub(super) fn write_segments(
+    text: &mut String,
+    lengths: impl Iterator<Item = u64>,
+    address: impl Fn(&mut String, usize),
+) {
     for (k, length) in lengths.enumerate() {
         let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
         line(text, format_args!("#EXTINF:{seconds}.{rest:06},"));
-        line(text, format_args!("{number}/{name}{k}.m4s{query}"));
+        address(text, k);
     }
     line(text, format_args!("#EXT-X-ENDLIST"));
 }
@@ -142,7 +154,7 @@ fn rendition(
 
 /// The names of a group's tracks in menus, each once (RFC 8216, 4.3.4.1.1): the track's title, else
 /// its language, numbered if it occurs repeatedly.
-fn names(packaging: &Packaging, group: &[u16]) -> Vec<String> {
+pub(super) fn names(packaging: &Packaging, group: &[u16]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(group.len());
     for &audio in group {
         let label = label(packaging.description(audio));
@@ -226,7 +238,11 @@ fn iframe_variant(
 }
 
 /// Appends what a variant states of its pictures.
-fn picture_attributes(attributes: &mut String, track: &TrackDescription, frame_rate: Option<u64>) {
+pub(super) fn picture_attributes(
+    attributes: &mut String,
+    track: &TrackDescription,
+    frame_rate: Option<u64>,
+) {
     if let Some((width, height)) = picture::resolution(track) {
         let _ = write!(attributes, ",RESOLUTION={width}x{height}");
     }
@@ -244,7 +260,7 @@ pub(super) fn codec(track: &TrackDescription) -> &str {
     if track.codec == "Opus" { "opus" } else { &track.codec }
 }
 
-fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+pub(super) fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{what}");
 }

@@ -58,7 +58,7 @@ impl Rates {
     }
 
     /// The rates of segments with these sizes in bytes and lengths in microseconds.
-    fn of_segments(sizes: &[u64], lengths: &[u64], target_duration: u64) -> Self {
+    pub(super) fn of_segments(sizes: &[u64], lengths: &[u64], target_duration: u64) -> Self {
         let average = rate(sizes.iter().sum(), lengths.iter().sum());
         let (shortest, longest) = (target_duration * 500_000, target_duration * 1_500_000);
         let mut peak = average;

@@ -14,3 +14,4 @@ mod index_region;
 mod manifest;
 mod packaging;
 mod playback;
+mod transport;

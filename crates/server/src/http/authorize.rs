@@ -35,14 +35,17 @@ pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Op
 fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
     match route {
         Route::Progressive { .. } if of_session => None,
-        Route::Master { title } | Route::DashManifest { title } | Route::Progressive { title } => {
-            Some(TokenNeed::Title(title))
-        }
+        Route::Master { title }
+        | Route::TransportMaster { title }
+        | Route::DashManifest { title }
+        | Route::Progressive { title } => Some(TokenNeed::Title(title)),
         Route::Titles => Some(TokenNeed::TitleList),
         Route::Sessions | Route::Status | Route::Metrics => Some(TokenNeed::Server),
         // The page holds no data; a load balancer asks for the health.
         Route::Root | Route::Console(_) | Route::Health => None,
         Route::Playlist { .. }
+        | Route::TransportPlaylist { .. }
+        | Route::TransportSegment { .. }
         | Route::IframePlaylist { .. }
         | Route::Iframe { .. }
         | Route::Init { .. }

@@ -20,6 +20,7 @@ mod odd;
 mod parts;
 mod rtsp;
 mod rules;
+mod transport;
 
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use more of it")]
