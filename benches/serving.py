@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the processor time per gigabit: Tenuto and nginx serve the same HLS segments to players.
 
-    benches/serving.py STORE [--rounds 5] [--viewers 20] [--tls] [--tenuto target/release/tenuto]
+    benches/serving.py STORE [--rounds 5] [--viewers 20] [--tls] [--ts] [--tenuto target/release/tenuto]
 
 Copies the store's titles, as a Tenuto server serves them, into files. Then `tenuto play` fetches
 them as fast as it can (with a buffer longer than the titles), several times in turn, from:
@@ -12,7 +12,7 @@ them as fast as it can (with a buffer longer than the titles), several times in 
 Processor time is the server's own (utime + stime of its processes while the players ran). On
 loopback the time for receiving is partly charged to the server, so ratios within a run are
 meaningful and Gb/s are not. In the cold rounds each viewer has its own title as far as there are
-titles. With --tls both serve TLS 1.3 with one certificate that is made for the run. Needs nginx, and
+titles. With --ts the segments are MPEG transport streams, which nginx has as files. With --tls both serve TLS 1.3 with one certificate that is made for the run. Needs nginx, and
 openssl with --tls. Nothing outside the run's directory is changed, and all started programs are
 stopped.
 """
@@ -26,7 +26,7 @@ events {{ worker_connections 16384; multi_accept on; }}
 http {{
   client_body_temp_path {run}/t1; proxy_temp_path {run}/t2; fastcgi_temp_path {run}/t3;
   uwsgi_temp_path {run}/t4; scgi_temp_path {run}/t5;
-  types {{ application/vnd.apple.mpegurl m3u8; video/mp4 mp4 m4s; }}
+  types {{ application/vnd.apple.mpegurl m3u8; video/mp4 mp4 m4s; video/mp2t ts; }}
   access_log off; keepalive_requests 1000000; tcp_nopush on; tcp_nodelay on; {cache}
   server {{ listen 127.0.0.1:{port} backlog=4096 {tls}; root {root}; location / {{ {how} }} }}
 }}
@@ -75,11 +75,11 @@ class Server:
         self.process.wait()
 
 
-def mirror(url, root, wanted=lambda title: True):
+def mirror(url, root, wanted=lambda title: True, manifest="master.m3u8"):
     """The wanted titles as files, their playlists without sessions."""
     masters = []
     for title in filter(wanted, json.loads(get(url + "/titles"))["titles"]):
-        path = title["hls"]
+        path = os.path.join(os.path.dirname(title["hls"]), manifest)
         folder = os.path.join(root, urllib.parse.unquote(os.path.dirname(path)).lstrip("/"))
         os.makedirs(folder, exist_ok=True)
         todo, seen = [os.path.basename(path)], set()
@@ -172,6 +172,7 @@ def main():
     parser.add_argument("--tenuto", default="target/release/tenuto")
     parser.add_argument("--port", type=int, default=8470)
     parser.add_argument("--tls", action="store_true", help="over TLS 1.3")
+    parser.add_argument("--ts", action="store_true", help="HLS with MPEG transport streams")
     parser.add_argument("--memory", default="1GiB", help="of the tenuto servers")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="serving-", dir=os.path.dirname(os.path.abspath(args.store))) as run:
@@ -183,7 +184,7 @@ def main():
             subprocess.run([*command.split(), "-keyout", args.key, "-out", args.certificate], check=True,
                            stderr=subprocess.DEVNULL)
         server = tenuto(args, args.memory)
-        titles = mirror(server.url, root)
+        titles = mirror(server.url, root, manifest="master-ts.m3u8" if args.ts else "master.m3u8")
         open(os.path.join(root, "ready"), "w").close()
         server.stop()
         measure(args, run, root, titles)

@@ -201,6 +201,50 @@ fn hevc(name: &str, record: &[u8]) -> Option<String> {
     Some(codec)
 }
 
+/// The number of bytes of a NAL unit's length, and the parameter sets of an `avcC` record: SPS, then
+/// PPS (ISO/IEC 14496-15, 5.3.3.1).
+pub(crate) fn avc_parameter_sets(record: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
+    let length_bytes = usize::from(record.get(4)? & 3) + 1;
+    let (mut sets, mut rest) = (Vec::new(), record.get(5..)?);
+    // A count, then each with its length.
+    for mask in [0x1f, 0xff] {
+        let count = rest.first()? & mask;
+        rest = rest.get(1..)?;
+        for _ in 0..count {
+            sets.push(take_set(&mut rest)?);
+        }
+    }
+    Some((length_bytes, sets))
+}
+
+/// The number of bytes of a NAL unit's length, and the parameter sets of an `hvcC` record, each with
+/// the type of its NAL unit: VPS (32), SPS (33) and PPS (34) (ISO/IEC 14496-15, 8.3.3.1).
+pub(crate) fn hevc_parameter_sets(record: &[u8]) -> Option<(usize, Vec<(u8, &[u8])>)> {
+    let length_bytes = usize::from(record.get(21)? & 3) + 1;
+    let arrays = *record.get(22)?;
+    let (mut sets, mut rest) = (Vec::new(), record.get(23..)?);
+    for _ in 0..arrays {
+        let kind = rest.first()? & 0x3f;
+        let count = be_u16(rest, 1)?;
+        rest = rest.get(3..)?;
+        for _ in 0..count {
+            let set = take_set(&mut rest)?;
+            if (32..=34).contains(&kind) {
+                sets.push((kind, set));
+            }
+        }
+    }
+    Some((length_bytes, sets))
+}
+
+/// A parameter set with its length of 16 bits in front.
+fn take_set<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::from(be_u16(rest, 0)?);
+    let set = rest.get(2..2 + length)?;
+    *rest = &rest[2 + length..];
+    Some(set)
+}
+
 /// The codec string of AV1 by its ISO BMFF binding, section 5: profile, level and tier, bit depth.
 fn av1(record: &[u8]) -> Option<String> {
     let [_, level, depth] = record.first_chunk()?;

@@ -1,9 +1,11 @@
 //! The meaning of a title's bytes: the index of its logical data units (LDUs), parsing of FFmpeg's
-//! remux, and packaging for players (HLS with fragmented MP4, progressive MP4, RTP packets).
+//! remux, and packaging for players (HLS with fragmented MP4 and MPEG transport streams, progressive
+//! MP4, RTP packets).
 //!
 //! The crate is pure: bytes and numbers in, bytes and numbers out. It never decodes a picture,
 //! never uses a device or a socket, and never holds a title's payload: a response is a [`Body`], a
-//! list of slices that were generated here or are in the store.
+//! list of slices that were generated here, are in the store, or are made of stored bytes by a
+//! [`PacketWriter`] on their way to the socket.
 
 #![warn(missing_docs)]
 
@@ -22,7 +24,8 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, Excerpt, ExcerptError, Packaging, PackagingError, PackagingOptions, PushedLdu, Slice,
+    Body, Excerpt, ExcerptError, NoTransportForm, Packaging, PackagingError, PackagingOptions,
+    PacketBlock, PacketWriter, PushedLdu, Slice,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use title::{

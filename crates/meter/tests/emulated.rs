@@ -53,7 +53,11 @@ fn nothing_is_left(backing: &Path) {
 fn tables_are_complete_and_nothing_is_left() {
     testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
-    for (name, rows) in [("alderman-table1", [12, 13, 2].as_slice()), ("alderman-rounds", &[2])] {
+    for (name, rows) in [
+        ("alderman-table1", [12, 13, 2].as_slice()),
+        ("alderman-rounds", &[2]),
+        ("lee-drift", &[40]),
+    ] {
         let options = options(name);
         let mut found = Vec::new();
         let mut hear = |progress: EmulatedProgress<'_>| {

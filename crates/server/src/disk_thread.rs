@@ -8,7 +8,8 @@
 //!
 //! Each read is reported with the time for which the device certainly had it. A thread that has to
 //! wait for a processor sees the end of a read late, and gives the next one late to a device that
-//! has nothing else to do; neither makes the disk slow.
+//! has nothing else to do; neither makes the disk slow. The time for which the thread waited is
+//! counted by itself ([`DiskThread::waited`]).
 
 use crate::clock::Clock;
 use crate::engine::{ReadId, ReadOutcome};
@@ -25,6 +26,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use units::{Hinted, Moment, nanos};
@@ -47,6 +49,8 @@ pub(crate) struct ReadJob {
 pub(crate) struct DiskThread {
     // Unbounded: the engine bounds the reads under way.
     orders: Sender<DiskOrder>,
+    // Nanoseconds for which the thread was ready to run and had no processor.
+    waited: Arc<AtomicU64>,
 }
 
 /// What the core wants of a disk's thread.
@@ -66,6 +70,11 @@ impl DiskThread {
         self.send(DiskOrder::ReleaseReturned);
     }
 
+    /// The time for which the thread was ready to run and had no processor, since it began.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(self.waited.load(Ordering::Relaxed))
+    }
+
     fn send(&self, order: DiskOrder) {
         self.orders.send(order).expect("the thread ends only after this handle");
     }
@@ -80,19 +89,22 @@ impl DiskThread {
         log: Log,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (orders, incoming) = unbounded();
+        let waited = Arc::new(AtomicU64::new(0));
         let reader = Reader {
             queue,
             depth,
             core,
             clock,
+            waited: Arc::clone(&waited),
             looked_at: clock.now(),
             log,
             waiting: VecDeque::new(),
+            fresh: Vec::new(),
             reading: HashMap::new(),
             done: Vec::new(),
         };
         let thread = thread::Builder::new().name(name).spawn(move || reader.run(&incoming))?;
-        Ok((Self { orders }, thread))
+        Ok((Self { orders, waited }, thread))
     }
 }
 
@@ -101,11 +113,14 @@ struct Reader {
     depth: u32,
     core: CoreHandle,
     clock: Clock,
-    // When completions were looked for last.
+    waited: Arc<AtomicU64>,
+    // When completions were looked for last, at the earliest.
     looked_at: Moment,
     log: Log,
     waiting: VecDeque<(ReadJob, Buffer)>,
-    // With the time at which the device was given the read.
+    // Submitted reads that the next look for completions gives to the device.
+    fresh: Vec<u64>,
+    // With the time at which the device was given the read, at the earliest.
     reading: HashMap<u64, (ReadJob, Moment)>,
     done: Vec<Completion>,
 }
@@ -125,15 +140,19 @@ impl Reader {
                 // reported.
                 continue;
             }
-            let (called_at, delayed) = (self.clock.now(), run_delay.total());
+            let delayed = run_delay.total();
+            let called_at = self.clock.now();
+            self.fresh_are_given(called_at);
             if let Err(error) = self.queue.wait(wait, &mut self.done) {
                 self.log.line(|| json!({ "event": "disk-wait-failed", "error": error.one_line() }));
                 thread::sleep(WHILE_FULL);
             }
             let seen_at = self.clock.now();
-            let delayed = run_delay.total().saturating_sub(delayed);
+            let total = run_delay.total();
+            self.waited.store(nanos(total), Ordering::Relaxed);
+            let delayed = total.saturating_sub(delayed);
             let ended_at = may_have_ended_at(self.looked_at, called_at, seen_at, delayed);
-            self.looked_at = seen_at;
+            self.looked_at = ran_without(delayed, seen_at).max(called_at);
             for completion in std::mem::take(&mut self.done) {
                 self.finish(completion, ended_at);
             }
@@ -174,12 +193,21 @@ impl Reader {
             match self.queue.submit(tag, job.offset, buffer) {
                 Ok(()) => {
                     self.reading.insert(tag, (job, now));
+                    self.fresh.push(tag);
                 }
                 Err(error) => {
                     self.log_failure(&job, "read-failed", &error.one_line());
                     self.send_result(job.read, Err(outcome_of(&error)), now..now);
                 }
             }
+        }
+    }
+
+    // A queue gives reads to the device when it is asked for completions. Until then the thread may
+    // have lost its processor.
+    fn fresh_are_given(&mut self, now: Moment) {
+        for tag in self.fresh.drain(..) {
+            self.reading.get_mut(&tag).expect("submitted just now").1 = now;
         }
     }
 
@@ -237,9 +265,14 @@ fn may_have_ended_at(
     seen_at: Moment,
     delayed: Duration,
 ) -> Moment {
-    let woken_at = Moment(seen_at.0.saturating_sub(nanos(delayed)));
+    let woken_at = ran_without(delayed, seen_at);
     // A call that did not sleep has found reads that had ended before.
     if woken_at > called_at + SLEPT { woken_at } else { looked_at }
+}
+
+// The time at which a thread would have come to `at` if it had not waited for a processor.
+fn ran_without(delayed: Duration, at: Moment) -> Moment {
+    Moment(at.0.saturating_sub(nanos(delayed)))
 }
 
 /// Classifies an error: a device that was removed fails with certain error numbers, or reads end

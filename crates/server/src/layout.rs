@@ -12,8 +12,10 @@ use units::{BitRate, ByteCount, align_up};
 /// How a player fetches a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryFormat {
-    /// In segments (HLS).
+    /// In segments of one track each (HLS, DASH).
     Segmented,
+    /// In segments of a transport stream (HLS), which has the bytes of the tracks' segments.
+    TransportStream,
     /// As one progressive MP4 file.
     Progressive,
 }
@@ -46,7 +48,7 @@ pub(crate) fn layouts(
         // The copy with the narrowest limits decides: a session may move between copies.
         let piece = copies.iter().map(of_copy).min().expect("a title has a copy");
         match format {
-            DeliveryFormat::Segmented => {
+            DeliveryFormat::Segmented | DeliveryFormat::TransportStream => {
                 let lead = lead(packaging, number, piece);
                 (piece, lead, packaging.due_segmented(number, piece, lead))
             }

@@ -117,6 +117,8 @@ pub(crate) enum Event {
 pub(crate) enum Manifest {
     /// An HLS playlist.
     Hls,
+    /// An HLS playlist of MPEG transport streams.
+    HlsTransport,
     /// A DASH manifest.
     Dash,
     /// The address of a progressive MP4 file.
@@ -128,6 +130,7 @@ impl Manifest {
     pub(crate) fn format(self) -> DeliveryFormat {
         match self {
             Self::Hls | Self::Dash => DeliveryFormat::Segmented,
+            Self::HlsTransport => DeliveryFormat::TransportStream,
             Self::File => DeliveryFormat::Progressive,
         }
     }

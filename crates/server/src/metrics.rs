@@ -13,6 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -177,6 +178,11 @@ impl Scrape {
         // `Unit::Ratios` would end the name in `_ratios`.
         let unit = Unit::Other("ratio".to_owned());
         out.family("disk_slowdown", help, Some(&unit), "store", &slowdown, ConstGauge::new)?;
+        let delays = snapshot.waited.iter().map(Duration::as_secs_f64);
+        let delays: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(delays).collect();
+        let help = "Time for which the thread that reads the disk waited for a processor";
+        let unit = Some(&Unit::Seconds);
+        out.family("disk_thread_delay", help, unit, "store", &delays, ConstCounter::new)?;
         let pairs = names.iter().zip(disks);
         let observed: Vec<(&str, u64)> = pairs
             .filter_map(|(name, d)| Some((&**name, u64::from(d.observed_slot_reads?))))

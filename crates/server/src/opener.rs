@@ -7,6 +7,7 @@
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
 use crate::playback_params::PlaybackParams;
+use crate::presentation::Presentation;
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::collections::VecDeque;
@@ -24,6 +25,8 @@ pub(crate) enum Task {
     BuildFile { caller: Caller, title: Arc<OpenTitle>, tracks: Vec<u16> },
     /// Build the presentation of a part of a title.
     BuildPresentation { caller: Caller, title: Arc<OpenTitle>, params: PlaybackParams },
+    /// Plan the transport streams of a presentation of a title.
+    PlanTransport { caller: Caller, title: Arc<OpenTitle>, presentation: Arc<Presentation> },
 }
 
 /// Submits tasks to the opener's thread, which ends when the last clone is dropped.
@@ -94,6 +97,10 @@ fn perform(
         Task::BuildPresentation { caller, title, params } => {
             // A failure is cached with the title: the HTTP thread finds it when it answers again.
             let _ = title.build_presentation(&params);
+            (caller, Ok(title))
+        }
+        Task::PlanTransport { caller, title, presentation } => {
+            presentation.packaging.plan_transport();
             (caller, Ok(title))
         }
     }

@@ -54,6 +54,8 @@ pub(crate) struct Presentation {
     pub(crate) packaging: Arc<Packaging>,
     offers: Vec<Vec<u16>>,
     file_offers: Vec<Vec<u16>>,
+    // Empty where the title has no form in a transport stream.
+    transport_offers: Vec<Vec<u16>>,
     // One layout for each copy.
     segmented: Vec<Arc<Layout>>,
     // One layout for each copy; empty for a part, because a file is always the whole title.
@@ -112,6 +114,7 @@ impl Presentation {
         Self {
             offers: packaging.offers(),
             file_offers: packaging.file_offers(),
+            transport_offers: packaging.transport_offers().unwrap_or_default(),
             iframe_reads,
             segmented: segmented.into_iter().map(Arc::new).collect(),
             progressive: progressive.into_iter().map(Arc::new).collect(),
@@ -134,6 +137,7 @@ impl Presentation {
                 packaging: Arc::clone(&whole.packaging),
                 offers: whole.offers.clone(),
                 file_offers: whole.file_offers.clone(),
+                transport_offers: whole.transport_offers.clone(),
                 segmented: faster(base),
                 progressive: faster(&whole.progressive),
                 iframe_reads: whole.iframe_reads,
@@ -176,12 +180,14 @@ impl Presentation {
         // The speed changes no byte, so it is not part of the tag.
         let tag = format!("-{}-{stop}-{}{back}", excerpt.start.as_millis(), excerpt.skip);
         let offers = packaging.offers();
+        let transport_offers = packaging.transport_offers().unwrap_or_default();
         let (file_offers, progressive) = (Vec::new(), Vec::new());
         let spans = Arc::new(spans);
         Ok(Self {
             packaging,
             offers,
             file_offers,
+            transport_offers,
             segmented,
             progressive,
             iframe_reads,
@@ -194,6 +200,7 @@ impl Presentation {
     pub(crate) fn offers(&self, format: DeliveryFormat) -> &[Vec<u16>] {
         match format {
             DeliveryFormat::Segmented => &self.offers,
+            DeliveryFormat::TransportStream => &self.transport_offers,
             DeliveryFormat::Progressive => &self.file_offers,
         }
     }
@@ -201,7 +208,7 @@ impl Presentation {
     /// The layouts in this format, one for each copy; empty where the format is not available.
     pub(crate) fn layouts(&self, format: DeliveryFormat) -> &[Arc<Layout>] {
         match format {
-            DeliveryFormat::Segmented => &self.segmented,
+            DeliveryFormat::Segmented | DeliveryFormat::TransportStream => &self.segmented,
             DeliveryFormat::Progressive => &self.progressive,
         }
     }

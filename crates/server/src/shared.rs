@@ -95,6 +95,8 @@ impl HttpCounters {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) engine: engine::Status,
+    /// Per disk, the time for which its thread has waited for a processor.
+    pub(crate) waited: Vec<Duration>,
     /// Per disk, the last slots, oldest first.
     pub(crate) slots: Vec<VecDeque<wire::SlotUse>>,
     pub(crate) playing: Vec<wire::TitleSessions>,
@@ -139,6 +141,7 @@ impl Shared {
         &self,
         slot: SlotIndex,
         engine: engine::Status,
+        waited: Vec<Duration>,
         playing: Vec<wire::TitleSessions>,
     ) {
         let mut slots = self.snapshot().slots.clone();
@@ -155,7 +158,7 @@ impl Shared {
                 active: engine.active,
             });
         }
-        let snapshot = Snapshot { engine, slots, playing };
+        let snapshot = Snapshot { engine, waited, slots, playing };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
@@ -224,8 +227,9 @@ impl Shared {
     }
 
     fn disk_reports(&self, snapshot: &Snapshot) -> Vec<wire::DiskReport> {
-        let disks = snapshot.engine.disks.iter().zip(&snapshot.slots);
-        let reports = self.content.stores.iter().zip(disks).map(|(mounted, (disk, slots))| {
+        let disks = snapshot.engine.disks.iter().zip(&snapshot.slots).zip(&snapshot.waited);
+        let stores = self.content.stores.iter().zip(disks);
+        let reports = stores.map(|(mounted, ((disk, slots), waited))| {
             let emulation = mounted.store.device().lateness();
             wire::DiskReport {
                 store: mounted.path.display().to_string(),
@@ -241,6 +245,7 @@ impl Shared {
                 sessions: disk.sessions,
                 lost: disk.lost,
                 slowdown: disk.slowdown_part(),
+                thread_delay: waited.as_secs_f64(),
                 slowest_slot_reads: disk.slowest_slot_reads,
                 observed_slot_reads: disk.observed_slot_reads,
                 slack_reads: disk.slack_reads,

@@ -130,6 +130,7 @@ fn write_slice(
 ) -> Result<(), StoreError> {
     match slice {
         Slice::Generated { bytes, range } => write(&bytes[range.clone()]),
+        Slice::Packets { .. } => unreachable!("a file is no transport stream"),
         Slice::Stored { track, bytes } => {
             let mut at = bytes.start;
             while at < bytes.end {

@@ -13,6 +13,7 @@
 //!                            | Stored 0   | second 1 of the video ...
 //! ```
 
+use super::PacketBlock;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,6 +35,13 @@ pub enum Slice {
         /// The byte range in the track's data.
         bytes: Range<u64>,
     },
+    /// Packets of a transport stream, made of stored bytes by a [`super::PacketWriter`].
+    Packets {
+        /// The packets, and the stored bytes that they are made of.
+        block: Arc<PacketBlock>,
+        /// The byte range of the packets that is sent.
+        range: Range<u64>,
+    },
 }
 
 impl Slice {
@@ -41,7 +49,9 @@ impl Slice {
     pub fn len(&self) -> u64 {
         match self {
             Self::Generated { range, .. } => (range.end - range.start) as u64,
-            Self::Stored { bytes, .. } => bytes.end - bytes.start,
+            Self::Stored { bytes: range, .. } | Self::Packets { range, .. } => {
+                range.end - range.start
+            }
         }
     }
 
@@ -62,6 +72,10 @@ impl Slice {
             }
             Self::Stored { track, bytes } => {
                 Self::Stored { track: *track, bytes: bytes.start + skip..bytes.start + skip + take }
+            }
+            Self::Packets { block, range } => {
+                let range = range.start + skip..range.start + skip + take;
+                Self::Packets { block: Arc::clone(block), range }
             }
         }
     }
@@ -89,6 +103,12 @@ impl Body {
     /// The slices in order.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
+    }
+
+    /// The end of the slice that has the byte at this place; the end of the body if none has.
+    pub fn slice_end(&self, at: u64) -> u64 {
+        let slice = self.ends.partition_point(|&end| end <= at);
+        self.ends.get(slice).copied().unwrap_or_else(|| self.len())
     }
 
     /// The body of a byte range of this one; bytes beyond the end are left out.
@@ -150,6 +170,7 @@ impl fmt::Debug for Slice {
         match self {
             Self::Generated { range, .. } => write!(f, "generated {range:?}"),
             Self::Stored { track, bytes } => write!(f, "track {track} {bytes:?}"),
+            Self::Packets { block, range } => write!(f, "packets {range:?} of {block:?}"),
         }
     }
 }
@@ -189,6 +210,7 @@ mod tests {
                     all.extend(bytes[range.clone()].iter().map(|&b| (u16::MAX, u64::from(b))));
                 }
                 Slice::Stored { track, bytes } => all.extend(bytes.clone().map(|b| (*track, b))),
+                Slice::Packets { .. } => unreachable!("none is made here"),
             }
         }
         all

@@ -18,6 +18,7 @@ use super::text::TextLine;
 use super::timeline::{Timeline, nearest, ticks};
 use crate::{TrackIndex, TrackKind};
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::time::Duration;
 use units::MediaTime;
 
@@ -92,6 +93,7 @@ impl Packaging {
             lines: self.lines.clone(),
             segment_lines: lines,
             tracks: Vec::new(),
+            transport: OnceLock::new(),
             videos: self.videos.clone(),
             target: self.target,
             target_duration: 0,
@@ -200,7 +202,7 @@ impl Packaging {
         Ok(all)
     }
 
-    fn target_time(&self) -> MediaTime {
+    pub(super) fn target_time(&self) -> MediaTime {
         MediaTime(i64::try_from(self.target.as_nanos()).unwrap_or(i64::MAX))
     }
 

@@ -1,6 +1,7 @@
 //! Packaging: a title in the form that players get, computed from its index alone.
 //!
-//! One stored copy of each track serves HLS and DASH with fragmented MP4, and progressive MP4:
+//! One stored copy of each track serves HLS and DASH with fragmented MP4, HLS with MPEG transport
+//! streams ([`transport`]), and progressive MP4:
 //!
 //! ```text
 //!              TitleIndex
@@ -11,8 +12,8 @@
 //!                  |           /
 //!               stored slices of the tracks' data     fetched by the sender of the Body
 //! ```
-//! Equal requests always give equal bytes. Nothing is decoded here, and no codec is refused:
-//! players decide which codecs they can play.
+//! Equal requests always give equal bytes. Nothing is decoded here, and no codec is refused, except
+//! where a transport stream has no form for it: players decide which codecs they can play.
 
 mod body;
 mod cuts;
@@ -29,10 +30,12 @@ mod segments;
 mod text;
 mod timeline;
 mod track_boxes;
+mod transport;
 
 pub use body::{Body, Slice};
 pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;
+pub use transport::{NoTransportForm, PacketBlock, PacketWriter};
 
 use crate::codec::SampleEntry;
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
@@ -40,10 +43,11 @@ use iframes::IFrames;
 use rates::Rates;
 use segments::Segments;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use text::TextLine;
 use timeline::Timeline;
+use transport::StreamForm;
 use units::{BitRate, ByteCount, MediaTime};
 
 /// The options of packaging.
@@ -90,6 +94,8 @@ pub struct Packaging {
     /// on Media Source Extensions cannot decode pictures without showing them.
     segment_lines: Vec<Timeline>,
     tracks: Vec<PackagedTrack>,
+    /// Planned when the first player asks for a transport stream.
+    transport: OnceLock<transport::Plan>,
     /// The video tracks that show the same content, best first.
     videos: Vec<u16>,
     /// The length of a segment, as far as key frames allow it.
@@ -117,6 +123,8 @@ struct PackagedTrack {
     independent: bool,
     /// What a player shows of it while its viewer winds.
     iframes: Option<IFrames>,
+    /// How it goes out in a transport stream.
+    form: Result<Arc<StreamForm>, NoTransportForm>,
 }
 
 impl Packaging {
@@ -138,6 +146,7 @@ impl Packaging {
             lines,
             segment_lines,
             tracks: Vec::new(),
+            transport: OnceLock::new(),
             videos,
             target: segment_length(options.segment, duration),
             target_duration: 0,
@@ -404,6 +413,7 @@ impl Packaging {
                 frame_rate: picture::frame_rate(track),
                 independent: segments::are_independent(&segments, track),
                 iframes: IFrames::of(track, line, &segments),
+                form: StreamForm::of(track).map(Arc::new),
                 init: media_segment::init(track, line, ManifestKind::Hls).into(),
                 segments,
                 boundaries,

@@ -36,8 +36,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
         return text;
     }
     for group in &groups {
-        let labels = group.iter().map(|&audio| label(packaging.description(audio)));
-        for (&audio, name) in group.iter().zip(names(labels)) {
+        for (&audio, name) in group.iter().zip(audio_names(packaging, group)) {
             rendition(&mut text, packaging, group, audio, &name, query);
         }
     }
@@ -114,10 +113,22 @@ fn list(
     if *init {
         line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
     }
+    write_segments(text, lengths, |text, k| {
+        line(text, format_args!("{number}/{before}{k}.{after}{query}"));
+    });
+}
+
+/// Writes segments of these lengths in microseconds, and the end of a playlist. `address` writes
+/// that of a segment.
+pub(super) fn write_segments(
+    text: &mut String,
+    lengths: impl Iterator<Item = u64>,
+    address: impl Fn(&mut String, usize),
+) {
     for (k, length) in lengths.enumerate() {
         let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
         line(text, format_args!("#EXTINF:{seconds}.{rest:06},"));
-        line(text, format_args!("{number}/{before}{k}.{after}{query}"));
+        address(text, k);
     }
     line(text, format_args!("#EXT-X-ENDLIST"));
 }
@@ -198,6 +209,11 @@ fn text_renditions(text: &mut String, packaging: &Packaging, query: &str) {
         }
         line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"text/{number}.m3u8{query}\""));
     }
+}
+
+/// The names of sound tracks of one group in menus.
+pub(super) fn audio_names(packaging: &Packaging, group: &[u16]) -> Vec<String> {
+    names(group.iter().map(|&audio| label(packaging.description(audio))))
 }
 
 /// The names of a group's tracks in menus, each once (RFC 8216, 4.3.4.1.1): numbered if a label
@@ -311,7 +327,11 @@ fn iframe_variant(
 }
 
 /// Appends what a variant states of its pictures.
-fn picture_attributes(attributes: &mut String, track: &TrackDescription, frame_rate: Option<u64>) {
+pub(super) fn picture_attributes(
+    attributes: &mut String,
+    track: &TrackDescription,
+    frame_rate: Option<u64>,
+) {
     if let Some((width, height)) = picture::resolution(track) {
         let _ = write!(attributes, ",RESOLUTION={width}x{height}");
     }
@@ -335,7 +355,7 @@ const TEXT: &str = "text";
 const FOR_THE_DEAF: &str = "public.accessibility.transcribes-spoken-dialog,\
                             public.accessibility.describes-music-and-sound";
 
-fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+pub(super) fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{what}");
 }

@@ -1,7 +1,7 @@
 //! The payload format of a track: which RFC its packets follow, and how SDP describes it.
 
 use crate::boxes::be_u16;
-use crate::codec::{AAC, SampleEntry};
+use crate::codec::{AAC, SampleEntry, avc_parameter_sets, hevc_parameter_sets};
 use crate::{TrackDescription, TrackKind};
 use std::fmt::Write;
 
@@ -97,59 +97,30 @@ fn mpeg_audio() -> PayloadFormat {
 }
 
 fn h264(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
-    let [_, profile, compatible, level, lengths, ..] = *record else { return None };
-    let mut sets = Vec::new();
-    let mut rest = record.get(5..)?;
-    // Sequence parameter sets, then picture parameter sets: a count, then each with its length.
-    for mask in [0x1f, 0xff] {
-        let count = rest.first()? & mask;
-        rest = rest.get(1..)?;
-        for _ in 0..count {
-            sets.push(base64(take_set(&mut rest)?));
-        }
-    }
+    let [_, profile, compatible, level, ..] = *record else { return None };
+    let (length_bytes, sets) = avc_parameter_sets(record)?;
+    let sets: Vec<String> = sets.into_iter().map(base64).collect();
     let parameters = format!(
         "packetization-mode=1;profile-level-id={profile:02X}{compatible:02X}{level:02X};\
          sprop-parameter-sets={}",
         sets.join(",")
     );
-    let layout = PayloadLayout::H264 { length_bytes: usize::from(lengths & 3) + 1 };
-    let encoding = "H264/90000".to_owned();
+    let (layout, encoding) = (PayloadLayout::H264 { length_bytes }, "H264/90000".to_owned());
     Some(PayloadFormat::dynamic(layout, dynamic, VIDEO_CLOCK, encoding, parameters))
 }
 
 fn hevc(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
-    let length_bytes = usize::from(record.get(21)? & 3) + 1;
-    let arrays = *record.get(22)?;
-    let mut rest = record.get(23..)?;
-    let mut parameters = Vec::new();
-    for _ in 0..arrays {
-        let kind = rest.first()? & 0x3f;
-        let count = be_u16(rest, 1)?;
-        rest = rest.get(3..)?;
-        let mut sets = Vec::new();
-        for _ in 0..count {
-            sets.push(base64(take_set(&mut rest)?));
-        }
-        let name = match kind {
-            32 => "sprop-vps",
-            33 => "sprop-sps",
-            34 => "sprop-pps",
-            _ => continue,
-        };
-        parameters.push(format!("{name}={}", sets.join(",")));
-    }
+    let (length_bytes, sets) = hevc_parameter_sets(record)?;
+    let named = |(wanted, name): (u8, &str)| {
+        let of_kind = sets.iter().filter(|(kind, _)| *kind == wanted);
+        let sets: Vec<String> = of_kind.map(|(_, set)| base64(set)).collect();
+        (!sets.is_empty()).then(|| format!("{name}={}", sets.join(",")))
+    };
+    let names = [(32, "sprop-vps"), (33, "sprop-sps"), (34, "sprop-pps")];
+    let parameters: Vec<String> = names.into_iter().filter_map(named).collect();
     let (layout, encoding) = (PayloadLayout::Hevc { length_bytes }, "H265/90000".to_owned());
     let parameters = parameters.join(";");
     Some(PayloadFormat::dynamic(layout, dynamic, VIDEO_CLOCK, encoding, parameters))
-}
-
-/// A parameter set with its length of 16 bits in front.
-fn take_set<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::from(be_u16(rest, 0)?);
-    let set = rest.get(2..2 + length)?;
-    *rest = &rest[2 + length..];
-    Some(set)
 }
 
 fn aac(track: &TrackDescription, config: &[u8], dynamic: u8) -> Option<PayloadFormat> {

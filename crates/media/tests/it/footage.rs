@@ -2,9 +2,10 @@
 //! held in memory as a store would hold it on disk.
 
 use media::{
-    Body, CHECKSUM_SPAN, FragmentReader, FragmentSink, Packaging, PackagingOptions, Slice,
-    TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+    Body, CHECKSUM_SPAN, FragmentReader, FragmentSink, Packaging, PackagingOptions, PacketBlock,
+    PacketWriter, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
 };
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -99,6 +100,37 @@ pub(crate) struct Title {
     pub(crate) data: Vec<Vec<u8>>,
 }
 
+/// The packets of a range of a block, whose stored bytes come in pieces of at most `piece` bytes.
+pub(crate) fn packets(
+    block: &Arc<PacketBlock>,
+    range: Range<u64>,
+    data: &[Vec<u8>],
+    piece: usize,
+) -> Vec<u8> {
+    let mut stored = Vec::new();
+    for (track, bytes) in block.parts(&range) {
+        let at = |byte| usize::try_from(byte).unwrap();
+        stored.extend_from_slice(&data[usize::from(track)][at(bytes.start)..at(bytes.end)]);
+    }
+    let mut writer = PacketWriter::new(Arc::clone(block), range);
+    let (mut all, mut room) = (Vec::new(), vec![0; 188 * 7]);
+    let mut pieces = stored.chunks(piece);
+    let mut rest: &[u8] = &[];
+    while !writer.is_done() {
+        let made = writer.write(&mut rest, &mut room);
+        all.extend_from_slice(&room[made.clone()]);
+        if made.is_empty() && !writer.is_done() {
+            assert!(rest.is_empty(), "stored bytes are used before more are wanted");
+            rest = pieces.next().expect("the parts are all that is needed");
+        }
+    }
+    // The writer takes what it need not use.
+    for mut rest in pieces {
+        assert!(writer.write(&mut rest, &mut room).is_empty() && rest.is_empty());
+    }
+    all
+}
+
 /// A sink that collects everything.
 #[derive(Debug, Default)]
 pub(crate) struct Collect {
@@ -161,6 +193,9 @@ impl Title {
                     // Behind the tracks of the title are their I-frames.
                     let track = usize::from(*track) % self.data.len();
                     all.extend_from_slice(&self.data[track][range]);
+                }
+                Slice::Packets { block, range } => {
+                    all.extend(packets(block, range.clone(), &self.data, 1 << 16));
                 }
             }
         }

@@ -15,3 +15,4 @@ mod manifest;
 mod packaging;
 mod playback;
 mod text;
+mod transport;

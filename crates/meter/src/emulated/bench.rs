@@ -69,11 +69,15 @@ pub(super) struct Bench<'a> {
 
 /// One attempt at rounds of a number of streams.
 #[derive(Clone, Copy)]
-struct Attempt {
-    rounds: u32,
-    pace: RoundPace,
+pub(super) struct Attempt {
+    /// The bytes that a stream reads in a round.
+    pub(super) block: ByteCount,
+    /// The rate at which a stream plays.
+    pub(super) rate: BitRate,
+    pub(super) rounds: u32,
+    pub(super) pace: RoundPace,
     /// The rule by which the attempt is ended early; `None` to run all rounds.
-    rule: Option<RoundRule>,
+    pub(super) rule: Option<RoundRule>,
 }
 
 impl<'a> Bench<'a> {
@@ -135,21 +139,23 @@ impl<'a> Bench<'a> {
         let limit = on.as_deref().map_or(MOST_STREAMS, Filled::count);
         let whole = self.options.rounds;
         // A short attempt at full speed gives an estimate from which the search begins.
-        let glance = Attempt { rounds: GLANCE, pace: RoundPace::Free, rule: None };
+        let (block, pace) = (self.options.block, RoundPace::Rounds);
+        let whole = Attempt { block, rate: MPEG1, rounds: whole, pace, rule: Some(rule) };
+        let glance = Attempt { rounds: GLANCE, pace: RoundPace::Free, rule: None, ..whole };
         let glanced = self.rounds(way, on.as_deref_mut(), limit.min(ABOUT), glance)?;
         let about = glanced.streams_by_the_mean();
-        let hurried = Attempt { rounds: whole, pace: RoundPace::Rounds, rule: Some(rule) };
         let mut capacity = most_streams_by_halves(
             about,
             limit,
             |outcome| rule.holds(outcome),
-            |streams| self.rounds(way, on.as_deref_mut(), streams, hurried),
+            |streams| self.rounds(way, on.as_deref_mut(), streams, whole),
         )?;
         let failing = &mut capacity.failing;
         // The search ends a failing attempt early: its rounds are too few to show how they vary.
-        if failing.rounds.len() < TELLING.min(whole) as usize {
+        let telling = TELLING.min(whole.rounds);
+        if failing.rounds.len() < telling as usize {
             let streams = u32::try_from(failing.streams.len()).expect("few streams");
-            let told = Attempt { rounds: TELLING.min(whole), pace: RoundPace::Rounds, rule: None };
+            let told = Attempt { rounds: telling, rule: None, ..whole };
             *failing = self.rounds(way, on, streams, told)?;
         }
         self.done += 1;
@@ -159,7 +165,8 @@ impl<'a> Bench<'a> {
         Ok(MostStreams { capacity, disk })
     }
 
-    fn rounds(
+    /// Runs one attempt, on the raw disk or on files.
+    pub(super) fn rounds(
         &mut self,
         way: &Way,
         on: Option<&mut Filled>,
@@ -168,10 +175,9 @@ impl<'a> Bench<'a> {
     ) -> Result<RoundsOutcome, MeterError> {
         let what = format!("{}, {}, {streams} streams", system_name(on.as_deref()), way.name);
         let at_once = way.at_once.min(streams);
-        let Attempt { rounds, pace, rule } = attempt;
-        let block = self.options.block;
+        let Attempt { block, rate, rounds, pace, rule } = attempt;
         // On the raw disk the streams are spread over all of it, as files would be.
-        let spread = RoundsPlan::spread(streams, self.model.capacity(), block, MPEG1);
+        let spread = RoundsPlan::spread(streams, self.model.capacity(), block, rate);
         let plan = RoundsPlan { rounds, pace, order: way.order, at_once, ..spread };
         match on {
             None => {
@@ -202,7 +208,8 @@ impl<'a> Bench<'a> {
         self.tell(what, false);
     }
 
-    fn tell(&mut self, what: &str, found: bool) {
+    /// Reports a step, or a result, to the user.
+    pub(super) fn tell(&mut self, what: &str, found: bool) {
         let done = f64::from(self.done) / f64::from(self.all.max(1));
         (self.progress)(EmulatedProgress { what, found, done });
     }

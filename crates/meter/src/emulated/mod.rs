@@ -16,10 +16,12 @@ mod alderman_table1;
 mod bench;
 mod file_system;
 mod filled;
+mod lee_drift;
 mod ways;
 
 pub use bench::{MB, MPEG1};
 pub use file_system::{FileSystem, Mounted};
+pub use lee_drift::{MJPEG, MJPEG_FRAME, fewest_frames};
 
 use crate::error::MeterError;
 use crate::report::{Cell, Report};
@@ -163,7 +165,7 @@ impl EmulatedResult {
 }
 
 /// All reproductions.
-pub const ALL: [Reproduction; 2] = [
+pub const ALL: [Reproduction; 3] = [
     Reproduction {
         name: "alderman-table1",
         cost: alderman_table1::cost,
@@ -174,6 +176,7 @@ pub const ALL: [Reproduction; 2] = [
         cost: alderman_rounds::cost,
         run: alderman_rounds::run,
     },
+    Reproduction { name: "lee-drift", cost: lee_drift::cost, run: lee_drift::run },
 ];
 
 impl Reproduction {

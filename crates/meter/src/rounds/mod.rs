@@ -17,6 +17,7 @@
 //! The module only reads and does not model a player: [`viewer`](crate::viewer) does.
 
 mod cut;
+mod drift;
 mod faster;
 mod file_a_stream;
 mod outcome;
@@ -24,11 +25,12 @@ mod plan;
 mod search;
 
 pub use cut::Cut;
+pub use drift::FrameDrift;
 pub use faster::Faster;
 pub use file_a_stream::FileAStream;
 pub use outcome::{Round, RoundsOutcome, RoundsStreamStats, Spread};
 pub use plan::{Order, RoundPace, RoundsPlan};
-pub use search::{Capacity, most_streams, most_streams_by_halves};
+pub use search::{Capacity, fewest_units, most_streams, most_streams_by_halves};
 
 use crate::target::{IoRequest, Port};
 use device::DeviceError;

@@ -35,7 +35,7 @@ pub struct Round {
 }
 
 /// The outcome of one stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundsStreamStats {
     /// Blocks read.
     pub blocks: u32,
@@ -43,6 +43,8 @@ pub struct RoundsStreamStats {
     pub last: Duration,
     /// The longest time without a block, from the start of the run.
     pub longest_gap: Duration,
+    /// Lateness of each block after its strict deadline, in order; zero if it was in time.
+    pub late_by: Vec<Duration>,
 }
 
 /// Statistics of times, in seconds.
@@ -199,7 +201,9 @@ impl RoundsTally {
             self.round.failed += 1;
             return;
         }
-        self.round.late += u32::from(arrived.at > self.due);
+        let late_by = arrived.at.since(self.due);
+        self.round.late += u32::from(!late_by.is_zero());
+        stream.late_by.push(late_by);
         let at = arrived.at.since(self.origin);
         stream.longest_gap = stream.longest_gap.max(at.saturating_sub(stream.last));
         stream.last = at;

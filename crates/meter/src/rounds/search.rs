@@ -79,3 +79,20 @@ pub fn most_streams_by_halves<E>(
         step = step.saturating_mul(2);
     }
 }
+
+/// The fewest units in a block, from `least` to `most`, with which `holds` is true; `None` if it is
+/// not even with `most`. More units never hold less.
+pub fn fewest_units(least: u32, most: u32, mut holds: impl FnMut(u32) -> bool) -> Option<u32> {
+    let (mut units, mut fails) = (least.max(1), least.max(1) - 1);
+    while !holds(units) {
+        (fails, units) = (units, units * 2);
+        if units > most {
+            return None;
+        }
+    }
+    while units - fails > 1 {
+        let middle = fails + (units - fails) / 2;
+        if holds(middle) { units = middle } else { fails = middle }
+    }
+    Some(units)
+}

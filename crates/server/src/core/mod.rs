@@ -71,6 +71,8 @@ pub(crate) struct Core {
     published: Option<SlotIndex>,
     history_writer: Sender<HistoryRecord>,
     history_saved_at: Moment,
+    // Per disk, how long its thread had waited for a processor when the history was last saved.
+    waited: Vec<Duration>,
     stop_at: Option<Moment>,
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
@@ -121,6 +123,7 @@ impl Core {
             published: None,
             history_writer: parts.history_writer,
             history_saved_at: Moment::ZERO,
+            waited: Vec::new(),
             stop_at: None,
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
@@ -239,6 +242,7 @@ impl Core {
         }
         self.published = Some(slot);
         if now.since(self.history_saved_at) >= disk_history_writer::INTERVAL {
+            self.log_late_threads(now);
             self.save_disk_history(now);
         }
         self.follow_memory_limit(now);
@@ -254,7 +258,8 @@ impl Core {
             self.disks.iter().for_each(DiskThread::release_returned);
         }
         self.log_disk_health(&status);
-        self.shared.publish(slot, status, playing);
+        let waited = self.disks.iter().map(DiskThread::waited).collect();
+        self.shared.publish(slot, status, waited, playing);
     }
 
     /// Gives the engine less memory or more when a limit of the process has changed.
@@ -313,6 +318,26 @@ impl Core {
         }
     }
 
+    /// Logs which disks' threads have waited for a processor for a large part of the time since the
+    /// history was last saved.
+    fn log_late_threads(&mut self, now: Moment) {
+        let long = now.since(self.history_saved_at) / LATE_PART;
+        let total: Vec<Duration> = self.disks.iter().map(DiskThread::waited).collect();
+        let before = std::mem::replace(&mut self.waited, total);
+        let before = before.into_iter().chain(std::iter::repeat(Duration::ZERO));
+        for ((total, before), mounted) in
+            self.waited.iter().zip(before).zip(&self.shared.content.stores)
+        {
+            let waited = total.saturating_sub(before);
+            if waited >= long {
+                let (store, seconds) = (mounted.path.display().to_string(), waited.as_secs_f64());
+                self.shared.log.line(
+                    || json!({ "event": "disk-thread-late", "store": store, "seconds": seconds }),
+                );
+            }
+        }
+    }
+
     fn is_over(&self, now: Moment) -> bool {
         let Some(at) = self.stop_at else { return false };
         // A body is requested in parts: between two of them no request is pending.
@@ -336,6 +361,8 @@ impl Drop for Core {
 
 /// Time between two looks at the memory limits of the process: some small files of the kernel.
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
+/// The part of the time from which a thread's waiting for a processor is logged.
+const LATE_PART: u32 = 50;
 /// Events handled before the time is read again.
 const BURST: usize = 256;
 /// The longest wait for an event, so that a clock that jumps does not stop the server for long.

@@ -22,7 +22,7 @@ use crate::presentation::Presentation;
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
-use media::{Body, PackagingError, Slice, TrackKind};
+use media::{Body, NoTransportForm, PackagingError, Slice, TrackKind};
 use serde_json::json;
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(crate) enum Decision {
     BuildFile(Arc<OpenTitle>, Vec<u16>),
     /// Let the opener build a presentation of a title, then decide again.
     BuildPresentation(Arc<OpenTitle>, PlaybackParams),
+    /// Let the opener plan the transport streams of a presentation, then decide again.
+    PlanTransport(Arc<OpenTitle>, Arc<Presentation>),
     /// Pass this admission request to the core; [`admitted`] makes its verdict a response.
     Admit(Box<PlayRequest>, Manifest),
     /// Send the core's list of sessions.
@@ -106,6 +108,9 @@ fn decide(
         Route::Master { title } => {
             return segmented(shared, request, title, Manifest::Hls, opened);
         }
+        Route::TransportMaster { title } => {
+            return segmented(shared, request, title, Manifest::HlsTransport, opened);
+        }
         Route::DashManifest { title } => {
             return segmented(shared, request, title, Manifest::Dash, opened);
         }
@@ -116,6 +121,8 @@ fn decide(
         Route::Playlist { ref title, .. }
         | Route::TextPlaylist { ref title, .. }
         | Route::TextSegment { ref title, .. }
+        | Route::TransportPlaylist { ref title, .. }
+        | Route::TransportSegment { ref title, .. }
         | Route::IframePlaylist { ref title, .. }
         | Route::Iframe { ref title, .. }
         | Route::Init { ref title, .. }
@@ -202,9 +209,16 @@ fn segmented(
 ) -> Result<Decision, Decision> {
     let title = open_title(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
+    if manifest == Manifest::HlsTransport {
+        let packaging = &presentation.packaging;
+        packaging.transport_offers().map_err(|why| no_transport(&name, &why))?;
+        if !packaging.is_transport_planned() {
+            return Ok(Decision::PlanTransport(title, presentation));
+        }
+    }
     if request.method == Method::Head {
         // A HEAD request begins no session, so nothing is reserved and all offers are listed.
-        let offers = presentation.offers(DeliveryFormat::Segmented).iter();
+        let offers = presentation.offers(manifest.format()).iter();
         let videos: Vec<u16> = offers.filter_map(|offer| offer.first().copied()).collect();
         return Ok(listing(&presentation, manifest, &videos, "").into());
     }
@@ -253,6 +267,7 @@ fn listing(
             let text = packaging.dash_manifest(videos, query);
             uncached(Response::new(200, "application/dash+xml", text))
         }
+        Manifest::HlsTransport => playlist(packaging.transport_multivariant(videos, query)),
         _ => playlist(packaging.multivariant_playlist(videos, query)),
     }
 }
@@ -329,28 +344,37 @@ fn of_session(
         return Ok(manifests_only().into());
     }
     let (packaging, tag) = (&session.presentation.packaging, &session.presentation.tag);
+    let query = || format!("?s={}", session.token);
+    let is_transport = session.format == DeliveryFormat::TransportStream;
     match *route {
         Route::Playlist { track, .. } => {
-            let query = format!("?s={}", session.token);
-            let text = packaging.media_playlist(track, &query).ok_or_else(not_found)?;
-            let mut response = Response::new(200, PLAYLIST, text);
-            // A cache asks each time, so that the player of an ended session learns of its end.
-            response.head = response.head.field("Cache-Control", "private, no-cache");
-            response.etag = Some(session.title.etag(&format!("p{track}{tag}")));
-            Ok(response.into())
+            let text = packaging.media_playlist(track, &query());
+            Ok(media_playlist(&session, text, &format!("p{track}{tag}")).into())
+        }
+        // Planned when the session began.
+        Route::TransportPlaylist { track, .. } if is_transport => {
+            let text = packaging.transport_playlist(track, &query());
+            Ok(media_playlist(&session, text, &format!("t{track}{tag}")).into())
+        }
+        Route::TransportSegment { track, number, .. } if is_transport => {
+            let body = packaging.transport_segment(track, number).ok_or_else(not_found)?;
+            let etag = session.title.etag(&format!("t{track}-{number}{tag}"));
+            let tracks = packaging.transport_tracks(track).unwrap_or_default();
+            let duration = packaging.transport_segment_duration(track, number);
+            let cmsd = Cmsd::of_transport(&session, &tracks, duration);
+            let sent = ranged(request, Arc::new(body), session, &etag, "video/mp2t");
+            sent.map(|sent| cmsd.added_to(sent))
         }
         Route::TextPlaylist { text, .. } => {
-            let query = format!("?s={}", session.token);
-            Ok(packaging.text_playlist(text, &query).map_or_else(not_found, playlist).into())
+            Ok(packaging.text_playlist(text, &query()).map_or_else(not_found, playlist).into())
         }
         Route::TextSegment { text, number, .. } => {
             let segment = packaging.text_segment(text, number).ok_or_else(not_found)?;
-            let etag = session.title.etag(&format!("t{text}-{number}{tag}"));
+            let etag = session.title.etag(&format!("v{text}-{number}{tag}"));
             Ok(webvtt(segment, etag).into())
         }
         Route::IframePlaylist { track, .. } => {
-            let query = format!("?s={}", session.token);
-            Ok(packaging.iframe_playlist(track, &query).map_or_else(not_found, playlist).into())
+            Ok(packaging.iframe_playlist(track, &query()).map_or_else(not_found, playlist).into())
         }
         Route::Init { track, .. } | Route::DashInit { track, .. } => {
             let dash = matches!(route, Route::DashInit { .. });
@@ -407,13 +431,23 @@ fn text_file(
         (title, presentation)
     };
     let file = presentation.packaging.text_file(text).ok_or_else(not_found)?;
-    Ok(webvtt(file, title.etag(&format!("t{text}{}", presentation.tag))).into())
+    Ok(webvtt(file, title.etag(&format!("v{text}{}", presentation.tag))).into())
 }
 
 fn webvtt(text: String, etag: String) -> Response {
     let mut response = Response::new(200, "text/vtt", text);
     response.head = response.head.field("Cache-Control", "private, no-cache");
     response.etag = Some(etag);
+    response
+}
+
+/// The response with a media playlist of a session, if it exists.
+fn media_playlist(session: &PlayerSession, text: Option<String>, tag: &str) -> Response {
+    let Some(text) = text else { return not_found() };
+    let mut response = Response::new(200, PLAYLIST, text);
+    // A cache asks each time, so that the player of an ended session learns of its end.
+    response.head = response.head.field("Cache-Control", "private, no-cache");
+    response.etag = Some(session.title.etag(tag));
     response
 }
 
@@ -551,6 +585,13 @@ fn no_title(name: &str, nearest: Option<&str>) -> Response {
         |title| format!("did you mean '{}'?", title.escape_debug()),
     );
     let error = json!({ "error": "no-title", "message": message, "hint": hint });
+    Response::json(404, &error)
+}
+
+fn no_transport(name: &str, why: &NoTransportForm) -> Response {
+    let message = format!("this title is not offered as HLS with transport streams: {why}");
+    let hint = format!("/t/{}/master.m3u8 has it in fragmented MP4", escape(name));
+    let error = json!({ "error": "no-transport-stream", "message": message, "hint": hint });
     Response::json(404, &error)
 }
 

@@ -36,6 +36,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
     match route {
         Route::Progressive { .. } | Route::TextFile { .. } if of_session => None,
         Route::Master { title }
+        | Route::TransportMaster { title }
         | Route::DashManifest { title }
         | Route::Progressive { title }
         | Route::TextFile { title, .. } => Some(TokenNeed::Title(title)),
@@ -44,6 +45,8 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         // The page holds no data; a load balancer asks for the health.
         Route::Root | Route::Console(_) | Route::Health => None,
         Route::Playlist { .. }
+        | Route::TransportPlaylist { .. }
+        | Route::TransportSegment { .. }
         | Route::IframePlaylist { .. }
         | Route::Iframe { .. }
         | Route::Init { .. }

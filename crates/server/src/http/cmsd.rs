@@ -42,6 +42,22 @@ impl Cmsd {
         }
     }
 
+    /// The fields of a segment of a transport stream with these tracks.
+    pub(super) fn of_transport(
+        session: &PlayerSession,
+        tracks: &[u16],
+        duration: Option<Duration>,
+    ) -> Self {
+        let packaging = &session.presentation.packaging;
+        Self {
+            object: object(packaging, tracks),
+            bit_rate: Some(sum(tracks, |track| packaging.mean_rate(track))),
+            duration,
+            format: Some("h"),
+            reserved: reserved(session),
+        }
+    }
+
     /// The fields of an initialization segment for HLS (`h`) or DASH (`d`).
     pub(super) fn of_init(session: &PlayerSession, format: &'static str) -> Self {
         let (bit_rate, duration, reserved) = (None, None, reserved(session));

@@ -21,10 +21,14 @@ pub(crate) enum Route {
     Health,
     /// `/t/TITLE/master.m3u8`: the admission request of an HLS player.
     Master { title: String },
+    /// `/t/TITLE/master-ts.m3u8`: that of an HLS player for transport streams.
+    TransportMaster { title: String },
     /// `/t/TITLE/manifest.mpd`: the admission request of a DASH player.
     DashManifest { title: String },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
     Playlist { title: String, track: u16 },
+    /// `/t/TITLE/N-ts.m3u8?s=TOKEN`: of the transport stream that track N leads.
+    TransportPlaylist { title: String, track: u16 },
     /// `/t/TITLE/N-iframes.m3u8?s=TOKEN`
     IframePlaylist { title: String, track: u16 },
     /// `/t/TITLE/N/init.mp4?s=TOKEN`: for HLS.
@@ -33,6 +37,8 @@ pub(crate) enum Route {
     DashInit { title: String, track: u16 },
     /// `/t/TITLE/N/K.m4s?s=TOKEN`
     Segment { title: String, track: u16, number: u32 },
+    /// `/t/TITLE/N/K.ts?s=TOKEN`
+    TransportSegment { title: String, track: u16, number: u32 },
     /// `/t/TITLE/N/iframe-K.m4s?s=TOKEN`
     Iframe { title: String, track: u16, number: u32 },
     /// `/t/TITLE/text/N.m3u8?s=TOKEN`
@@ -62,13 +68,17 @@ impl Route {
             ["healthz"] => Self::Health,
             ["t", name] => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
             ["t", name, "master.m3u8"] => Self::Master { title: title(name)? },
+            ["t", name, "master-ts.m3u8"] => Self::TransportMaster { title: title(name)? },
             ["t", name, "manifest.mpd"] => Self::DashManifest { title: title(name)? },
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["t", name, file] => {
                 let (title, track) = (title(name)?, file.strip_suffix(".m3u8")?);
-                match track.strip_suffix("-iframes") {
-                    Some(track) => Self::IframePlaylist { title, track: number(track)? },
-                    None => Self::Playlist { title, track: number(track)? },
+                if let Some(track) = track.strip_suffix("-iframes") {
+                    Self::IframePlaylist { title, track: number(track)? }
+                } else if let Some(track) = track.strip_suffix("-ts") {
+                    Self::TransportPlaylist { title, track: number(track)? }
+                } else {
+                    Self::Playlist { title, track: number(track)? }
                 }
             }
             ["t", name, track, "init.mp4"] => {
@@ -90,6 +100,9 @@ impl Route {
             }
             ["t", name, track, file] => {
                 let (title, track) = (title(name)?, number(track)?);
+                if let Some(segment) = file.strip_suffix(".ts") {
+                    return Some(Self::TransportSegment { title, track, number: number(segment)? });
+                }
                 let segment = file.strip_suffix(".m4s")?;
                 match segment.strip_prefix("iframe-") {
                     Some(iframe) => Self::Iframe { title, track, number: number(iframe)? },
@@ -148,6 +161,11 @@ mod tests {
         assert_eq!(route("t/film/text/2.vtt"), Some(Route::TextFile { title: film(), text: 2 }));
         let segment = Route::TextSegment { title: film(), text: 2, number: 17 };
         assert_eq!(route("t/film/text/2/17.vtt"), Some(segment));
+        assert_eq!(route("t/film/master-ts.m3u8"), Some(Route::TransportMaster { title: film() }));
+        let list = Route::TransportPlaylist { title: film(), track: 3 };
+        assert_eq!(route("t/film/3-ts.m3u8"), Some(list));
+        let segment = Route::TransportSegment { title: film(), track: 0, number: 17 };
+        assert_eq!(route("t/film/0/17.ts"), Some(segment));
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
         assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
         for unknown in [
@@ -166,12 +184,14 @@ mod tests {
             "t/film/0/iframe-.m4s",
             "t/film/0/iframe-iframe-1.m4s",
             "t/film/0/iframe--1.m4s",
-            "t/film/0/1.ts",
             "t/film/text/",
             "t/film/text/02.vtt",
             "t/film/text/2.srt",
             "t/film/text/2/x.vtt",
             "t/film/0/2/17.vtt",
+            "t/film/07-ts.m3u8",
+            "t/film/0/01.ts",
+            "t/film/0/iframe-1.ts",
             "t/film/0/4294967296.m4s",
             "t/film/0/1.m4s/x",
             "x",

@@ -276,6 +276,9 @@ impl Worker {
             }
             Decision::Open(name) => Task::Open { caller, name },
             Decision::BuildFile(title, tracks) => Task::BuildFile { caller, title, tracks },
+            Decision::PlanTransport(title, presentation) => {
+                Task::PlanTransport { caller, title, presentation }
+            }
         };
         if self.opener.submit(task) {
             self.wait_for(id, exchange, request, PendingAnswer::Opener);
@@ -346,6 +349,9 @@ impl Worker {
         let Ok(outgoing) = transfer.outgoing() else {
             return self.abandon(id, "the engine delivered out of order");
         };
+        for (request, read) in transfer.used() {
+            self.core.send(Event::Sent { request, read });
+        }
         // The send timeout counts from here: before, the peer had nothing to take.
         if was_idle && !outgoing.is_empty() {
             connection.progress_at = Instant::now();

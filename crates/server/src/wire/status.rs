@@ -151,6 +151,10 @@ pub struct DiskReport {
     /// By which part its reads lately take longer than calibrated: 0.25 is a quarter, 0 as
     /// calibrated.
     pub slowdown: f64,
+    /// Seconds since the start for which the thread that reads it was ready to run and had no
+    /// processor. They are no part of `slowdown`.
+    #[serde(default)]
+    pub thread_delay: f64,
     /// The fewest reads that it completed in a slot in the last minutes, at most the guarantee.
     /// Only where admission counts reads.
     pub slowest_slot_reads: u32,

@@ -34,5 +34,6 @@ mod renditions;
 mod rtsp;
 mod tls;
 mod tokens;
+mod transport;
 mod views;
 mod winding;

@@ -1,14 +1,20 @@
 //! The streams that the reproductions of Lee and Srivastava share, and a disk in place of the one
 //! that the paper does not name.
 
+use device::SimulatedDisk;
 use disk::{DiskModel, ReadCost};
+use meter::operations::SimulatedPort;
+use meter::rounds::{RoundsOutcome, RoundsPlan, run};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment, float};
 
-/// A stream of motion JPEG (R): 540 KB/s.
-pub(super) const MJPEG: BitRate = BitRate(540_000 * 8);
-/// One picture, 640 by 480: about 18 KB, 30 a second.
-pub(super) const FRAME: ByteCount = ByteCount(18_000);
+pub(super) use meter::emulated::{MJPEG, MJPEG_FRAME as FRAME, fewest_frames};
+
+/// Runs rounds on the disk in virtual time.
+pub(super) fn rounds(model: &DiskModel, plan: RoundsPlan) -> RoundsOutcome {
+    run(&plan, &mut SimulatedPort::new(SimulatedDisk::new(model)), &mut |_| true)
+        .expect("a simulated disk without faults reads")
+}
 
 /// The disk in place of theirs: a SCSI disk of the same years.
 pub(super) fn stand_in() -> DiskModel {

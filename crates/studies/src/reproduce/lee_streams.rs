@@ -1,13 +1,11 @@
 //! Lee and Srivastava's figure 4 and its text: how many motion-JPEG streams a raw disk (their PFS)
 //! and a file system (their UFS) hold, with which service cycle and which buffer.
 
-use super::lee::{FRAME, MJPEG, cost_of_cycles, megabytes, stand_in};
+use super::lee::{FRAME, MJPEG, cost_of_cycles, fewest_frames, megabytes, rounds, stand_in};
 use super::{Cell, Figure, Report, Table, texts};
-use device::SimulatedDisk;
 use disk::DiskModel;
-use meter::operations::SimulatedPort;
 use meter::report::{LineShape, Series, cell};
-use meter::rounds::{RoundsOutcome, RoundsPlan, most_streams, run as run_rounds};
+use meter::rounds::{RoundsOutcome, RoundsPlan, most_streams};
 use units::ByteCount;
 
 /// The most that the paper's raw disk holds; the table ends there.
@@ -15,9 +13,6 @@ const MOST: u32 = 23;
 
 /// What a file system reads at once for a stream, in KiB.
 const CLUSTERS: [u64; 6] = [8, 56, 64, 128, 256, 512];
-
-/// The largest buffer tried, in frames: two minutes of one stream.
-const LONGEST: u64 = 3600;
 
 pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let model = stand_in();
@@ -30,7 +25,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     for streams in 1..=MOST + 1 {
         let Some(enough) = fewest_frames(&model, streams, frames) else { break };
         (frames, held) = (enough, streams);
-        let buffer = ByteCount(FRAME.0 * frames);
+        let buffer = ByteCount(FRAME.0 * u64::from(frames));
         let cycle = |buffer: ByteCount| buffer.time_at(MJPEG).as_secs_f64();
         // The unit is a frame: no read is smaller, whatever the equation says.
         let wanted = cost.buffer(streams, MJPEG).map(|bytes| bytes.max(FRAME));
@@ -59,27 +54,6 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     );
     report.notes.insert(0, fitted);
     report
-}
-
-/// The fewest frames in a read with which so many streams are held, tried from `least` on.
-fn fewest_frames(model: &DiskModel, streams: u32, least: u64) -> Option<u64> {
-    let holds = |frames: u64| {
-        let size = model.capacity();
-        rounds(model, RoundsPlan::spread(streams, size, ByteCount(FRAME.0 * frames), MJPEG)).holds()
-    };
-    // More streams never need smaller reads: the search begins with the last result.
-    let (mut frames, mut fails) = (least, least - 1);
-    while !holds(frames) {
-        (fails, frames) = (frames, frames * 2);
-        if frames > LONGEST {
-            return None;
-        }
-    }
-    while frames - fails > 1 {
-        let middle = fails + (frames - fails) / 2;
-        if holds(middle) { frames = middle } else { fails = middle }
-    }
-    Some(frames)
 }
 
 fn by_cluster(model: &DiskModel) -> Table {
@@ -123,11 +97,6 @@ fn most_table(held: u32, by_equation: u64, cycles: &Table, clusters: &Table) -> 
         ]
     });
     Table::of("streams", "Most streams of 540 KB/s", cells)
-}
-
-fn rounds(model: &DiskModel, plan: RoundsPlan) -> RoundsOutcome {
-    run_rounds(&plan, &mut SimulatedPort::new(SimulatedDisk::new(model)), &mut |_| true)
-        .expect("a simulated disk without faults reads")
 }
 
 fn drawn(simulated: Vec<(f64, f64)>, by_equation: Vec<(f64, f64)>) -> Figure {

@@ -12,6 +12,7 @@ mod alderman_table1;
 mod claims;
 mod ebu;
 mod lee;
+mod lee_drift;
 mod lee_rate_vs_unit;
 mod lee_streams;
 mod makaroff;
@@ -53,6 +54,7 @@ pub const ALL: &[Reproduction] = &[
     ),
     entry("lee-rate-vs-unit", "The rate of reading by the size of the unit", lee_rate_vs_unit::run),
     entry("lee-streams", "Streams of a raw disk by service cycle and buffer: 23", lee_streams::run),
+    entry("lee-drift", "How late frames are shown, with 1 to 20 streams", lee_drift::run),
     entry(
         "makaroff-table2",
         "Blocks that two disks read in a slot, in the worst case and in use",

@@ -163,7 +163,8 @@ pub(crate) struct EmulationArgs {
     /// Number of rounds in each attempt.
     ///
     /// The paper's 100 rounds take hours at the disk's own speed. One late round is allowed, which
-    /// weighs more in few rounds: a stream or two more are held.
+    /// weighs more in few rounds: a stream or two more are held. In `lee-drift` a round is 0.6 s of
+    /// playing.
     #[arg(long, default_value = "100", value_parser = whole::<u32>(5, 100))]
     pub(crate) rounds: u32,
     /// The factor by which the emulated disk is faster than the real one.
@@ -174,7 +175,7 @@ pub(crate) struct EmulationArgs {
     pub(crate) time_scale: u32,
     /// Bytes that a stream reads in a round.
     ///
-    /// The paper also uses 512KB.
+    /// The paper also uses 512KB. Without effect on `lee-drift`.
     #[arg(long, default_value = "1MB")]
     pub(crate) block: ByteCount,
 }

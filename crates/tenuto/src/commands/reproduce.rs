@@ -37,11 +37,10 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 /// Reproduces a result on an emulated disk, in real time; a note says how long that takes.
 fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failure> {
     let Some(chosen) = emulated::Reproduction::named(name) else {
-        let names = emulated::ALL.map(|one| one.name).join(" and ");
+        let names = emulated::ALL.map(|one| one.name).join(", ");
         let sentence = format!("{name} cannot be reproduced on an emulated disk");
-        return Err(
-            Failure::usage(sentence).hint(format!("leave out --emulated: only {names} can be"))
-        );
+        return Err(Failure::usage(sentence)
+            .hint(format!("leave out --emulated; with it there are {names}")));
     };
     let emulation = &args.emulation;
     if let Some(path) = &emulation.backing {

@@ -261,7 +261,11 @@ fn what_cannot_be_emulated_is_refused_with_the_way_out() {
             1,
             "no emulated disk has its control file at nowhere.emulated/control",
         ),
-        ("reproduce lee-streams --emulated", 2, "alderman-table1 and alderman-rounds can be"),
+        (
+            "reproduce lee-streams --emulated",
+            2,
+            "with it there are alderman-table1, alderman-rounds, lee-drift",
+        ),
         (
             "reproduce alderman-table1 --emulated --filesystems ext9",
             2,

@@ -39,6 +39,7 @@
 //! | media of millions of tiny packets | memory by the index, not by the packet | `tenuto/tests/hostile/elsewhere.rs`: `a_million_packets_take_a_bounded_memory` |
 //! | a file that keeps FFmpeg busy for ever | processor time by the size of the file | `store/src/ingest/process.rs`: `a_program_that_does_not_end_is_killed_by_its_processor_time` |
 //! | corrupt media | refused or taken in and played, the store unchanged | `tenuto/tests/hostile/films.rs`: `corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason` |
+//! | NAL units whose lengths are wrong, as a transport stream | packets of the announced length | `media/tests/it/transport.rs`: `any_stored_bytes_give_packets_of_the_announced_length` |
 //! | titles with quotes, tags, escapes in playlists, headers, JSON | played under their names | `tenuto/tests/hostile/names.rs`: `titles_with_tricky_names_are_played_and_given_back_under_them` |
 //! | names with control, bidirectional and zero-width characters | refused with the code point | `tenuto/tests/hostile/names.rs`: `names_that_cannot_be_are_refused_and_never_reach_the_terminal` |
 //! | the catalogue is lost | rebuilt when allowed | `tenuto/tests/hostile/rotten.rs`: `a_lost_catalogue_is_shown_first_and_rebuilt_when_allowed` |

@@ -21,6 +21,7 @@ mod parts;
 mod rtsp;
 mod rules;
 mod subtitles;
+mod transport;
 
 #[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use more of it")]

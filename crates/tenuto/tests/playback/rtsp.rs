@@ -3,6 +3,7 @@
 //! RTSP is paced: each play takes as long as its film, so several are played at once.
 
 use crate::desktop::{checksums, checksums_of_source};
+use crate::files::ADMITS_ALL;
 use crate::films::{FILMS, Film};
 use crate::gstreamer;
 use crate::program::TestDir;
@@ -27,7 +28,7 @@ fn players_decode_over_rtsp_what_is_in_the_source() {
     // All of 127.0.0.0/8 is this machine: an address of its own for each run of the tests.
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let listen = format!("127.{high}.{low}.1:8554");
-    let _server = dir.serve(&format!("--rtsp {listen}"));
+    let _server = dir.serve(&format!("{ADMITS_ALL} --rtsp {listen}"));
     let (dir, listen) = (&dir, &listen);
     std::thread::scope(|scope| {
         for (number, (film, source)) in films.iter().enumerate() {

@@ -119,8 +119,14 @@ struct TimedDisk {
 
 impl TimedDisk {
     fn new() -> Self {
-        let mut fixture = fixture(PolicyKind::TimeDomain);
-        let model = disk::DiskModel::preset("st39183w").expect("a known disk");
+        Self::of_kind("st39183w", 10_000)
+    }
+
+    /// The buffers hold so many pieces.
+    fn of_kind(name: &str, pieces: u64) -> Self {
+        let policy = PolicyKind::TimeDomain;
+        let mut fixture = Fixture::new(EngineConfig { policy, ..config(4, pieces) });
+        let model = disk::DiskModel::preset(name).expect("a known disk");
         let timings = DiskTimings::of_model(&model, ByteCount(u64::from(PIECE)), 1);
         fixture.engine.set_timings(Moment::ZERO, DISK, timings);
         Self { fixture, random: fastrand::Rng::with_seed(1), title: 0 }
@@ -149,6 +155,29 @@ impl TimedDisk {
         }
     }
 
+    /// A viewer comes every `every` for some seconds. A read takes `micros`; the end of one of a
+    /// hundred is seen later by `unseen`, for which no thread is known to have waited.
+    fn pass_unseen(&mut self, seconds: u64, every: Duration, micros: u64, unseen: Duration) {
+        let end = self.fixture.now + Duration::from_secs(seconds);
+        while self.fixture.now < end {
+            self.title += 1;
+            let _ = self.fixture.admit(self.title);
+            while let Some(read) = self.fixture.reads.first().copied() {
+                self.fixture.reads.remove(0);
+                let begun = self.fixture.now;
+                let late = if self.random.u8(..100) == 0 { unseen } else { Duration::ZERO };
+                self.fixture.now = begun + Duration::from_micros(micros) + late;
+                let (now, device) = (self.fixture.now, begun..self.fixture.now);
+                self.fixture.engine.read_done_within(now, read, ReadOutcome::Good, device);
+                self.fixture.drain();
+                self.fixture.send_all();
+            }
+            self.fixture.now = self.fixture.now + every;
+            self.fixture.engine.tick(self.fixture.now);
+            self.fixture.drain();
+        }
+    }
+
     fn slowdown(&self) -> u64 {
         self.fixture.engine.status(self.fixture.now).disks[0].slowdown
     }
@@ -163,6 +192,22 @@ fn threads_that_are_not_run_make_no_disk_slow() {
     assert!(disk.slowdown() > 500, "believed at once: {}", disk.slowdown());
     disk.pass(40, 5_000, Duration::from_millis(100));
     assert_eq!(disk.slowdown(), 0, "under full load, within 40 s");
+}
+
+/// A kernel without a free processor handles the end of a read a tick of 4 ms late, and no thread
+/// knows of it. A read of 4 KiB is charged 0.1 ms.
+#[test]
+fn ends_of_reads_that_are_handled_a_tick_late_make_no_fast_disk_slow() {
+    let (few, many) = (Duration::from_millis(200), Duration::from_millis(20));
+    let seen = [(60, 20, few, 80, 4), (2000, 1, many, 450, 0)].map(
+        |(pieces, seconds, every, micros, unseen)| {
+            let mut disk = TimedDisk::of_kind("ssd-nvme", pieces);
+            disk.pass_unseen(seconds, every, micros, Duration::from_millis(unseen));
+            disk.slowdown()
+        },
+    );
+    assert!(seen[0] < 512, "seen late: {seen:?}");
+    assert!(seen[1] > 1024, "slow: {seen:?}");
 }
 
 #[test]

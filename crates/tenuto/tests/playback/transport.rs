@@ -1,0 +1,100 @@
+//! HLS with transport streams: FFmpeg and GStreamer decode what went in, and hls.js plays it; mpv
+//! and VLC are in `desktop`.
+
+use crate::chromium::{Row, assert_played};
+use crate::films::{FILMS, Film, PICTURES};
+use crate::framemd5::{self, Frames};
+use crate::gstreamer;
+use crate::program::{Served, TestDir};
+
+/// Titles whose codecs have a form in a transport stream.
+pub(crate) const TITLES: &[&str] =
+    &["h264-aac", "h264-latm", "h264-mp3", "h264-ac3", "hevc-aac", "mpeg2-ac3", "aac", "mp3"];
+
+/// Two segments of each title, so that players go from one to the next; and as in `ADMITS_ALL`.
+const SEGMENTS: &str = "--segment 1s --admission none";
+
+fn films() -> Vec<&'static Film> {
+    let films: Vec<&Film> = FILMS.iter().filter(|film| TITLES.contains(&film.title)).collect();
+    assert_eq!(films.len(), TITLES.len());
+    films
+}
+
+#[test]
+fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
+    let dir = TestDir::with_store_of(96);
+    let sources: Vec<String> = films().iter().map(|film| film.take_in(&dir)).collect();
+    let server = dir.serve(SEGMENTS);
+    for (film, source) in films().iter().zip(&sources) {
+        let title = film.title;
+        check_playlists(&server, title);
+        let address = server.url(&format!("/t/{title}/master-ts.m3u8"));
+        let wanted = framemd5::sorted(framemd5::decode(source));
+        let got = framemd5::sorted(framemd5::decode(&address));
+        assert_eq!(wanted.len(), got.len(), "{title}: streams");
+        let mut begins = Vec::new();
+        for (wanted, got) in wanted.iter().zip(&got) {
+            begins.push(match wanted.kind.as_str() {
+                "audio" => assert_same_sound(title, wanted, got),
+                _ => {
+                    let pair = [wanted, got].map(|stream| vec![stream.clone()]);
+                    framemd5::assert_same(title, &pair[0], &pair[1], TOLERANCE_MS);
+                    got.start - wanted.start
+                }
+            });
+        }
+        let apart =
+            begins.iter().max().zip(begins.iter().min()).map_or(0, |(most, least)| most - least);
+        assert!(apart <= TOLERANCE_MS, "{title}: sound and pictures are {apart} ms apart");
+        let (pictures, sound) = gstreamer::play_by(&dir, "playbin3", &address);
+        assert!(pictures == gstreamer::pictures_of_source(film, source), "{title} in GStreamer");
+        assert!(!sound.is_empty(), "{title}: GStreamer plays sound");
+    }
+}
+
+/// Every frame of sound but the first and last, which the source may cut, at the same times; by how
+/// much they are later than in the source. A transport stream cannot say what an encoder has put
+/// before and behind the sound, so that players decode that, too.
+fn assert_same_sound(title: &str, wanted: &Frames, got: &Frames) -> i64 {
+    let sums = |stream: &Frames| stream.frames.iter().map(|it| it.1.clone()).collect::<Vec<_>>();
+    let (inner, all) = (sums(wanted)[1..wanted.frames.len() - 1].to_vec(), sums(got));
+    let at = all.windows(inner.len()).position(|window| window == inner);
+    let at = at.unwrap_or_else(|| panic!("{title}: other frames of sound"));
+    assert!(all.len() - inner.len() <= 5, "{title}: {} frames of sound", all.len());
+    let later = got.start + got.frames[at].0 - wanted.start - wanted.frames[1].0;
+    for (wanted_frame, frame) in wanted.frames[1..=inner.len()].iter().zip(&got.frames[at..]) {
+        let off = got.start + frame.0 - wanted.start - wanted_frame.0 - later;
+        assert!(off.abs() <= TOLERANCE_MS, "{title}: sound at {} is {off} ms off", frame.0);
+    }
+    later
+}
+
+/// The rules of ISO/IEC 13818-1 and RFC 8216 on the served title.
+fn check_playlists(server: &Served, title: &str) {
+    let folder = format!("/t/{title}/");
+    let multivariant = String::from_utf8(server.get(&format!("{folder}master-ts.m3u8")));
+    let multivariant = multivariant.expect("a playlist is UTF-8");
+    testkit::ts::check_hls(title, &multivariant, &mut |uri| server.get(&format!("{folder}{uri}")));
+}
+
+#[test]
+fn hls_js_plays_to_the_end_without_an_error() {
+    let dir = TestDir::with_store_of(96);
+    let played = || films().into_iter().filter(|film| ["h264-aac", "aac"].contains(&film.title));
+    played().for_each(|film| drop(film.take_in(&dir)));
+    let server = dir.serve(SEGMENTS);
+    let row = |film: &Film| Row {
+        title: film.title,
+        way: "hls",
+        url: server.url(&format!("/t/{}/master-ts.m3u8", film.title)),
+        may_stall: false,
+        said: format!(
+            "{} pictures, sound, errors []",
+            if film.layout.is_empty() { 0 } else { PICTURES }
+        ),
+    };
+    assert_played(&dir, &played().map(row).collect::<Vec<_>>());
+}
+
+// Matroska rounds times to a millisecond.
+const TOLERANCE_MS: i64 = 2;
