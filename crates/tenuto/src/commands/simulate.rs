@@ -233,7 +233,12 @@ impl<'a> StudySetup<'a> {
                 crowds.extend(CROWDS.map(crowd));
                 if !variable {
                     let sound = Some((SOUND_RATE, server::piece_size(SOUND_RATE, &[], read_size)));
-                    let study = CrowdStudy { sound, length: SHORT_TITLE, ..study };
+                    let study = CrowdStudy { sound, ..study };
+                    let crowd = |within| {
+                        (name.clone(), study.clone(), viewers, CrowdArrivals::Random(within))
+                    };
+                    crowds.extend(CROWDS.map(crowd));
+                    let study = CrowdStudy { length: SHORT_TITLE, ..study.clone() };
                     let arrivals = CrowdArrivals::Even(OVERLOAD_TIME);
                     crowds.push((name.clone(), study, 2 * viewers, arrivals));
                 }
