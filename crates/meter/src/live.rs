@@ -25,9 +25,10 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use units::locked;
 
 /// The metrics.
 #[derive(Debug)]
@@ -125,11 +126,7 @@ impl Live {
         self.runs.inc();
         self.clients.set(clients.into());
         // The sources count from zero in each run.
-        *self.told() = Told::default();
-    }
-
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.told) = Told::default();
     }
 
     /// Sets the states of the current run's viewers.
@@ -146,7 +143,7 @@ impl Live {
         for (state, count) in states {
             self.viewers.get_or_create(&[("state", state)]).set(count.into());
         }
-        let mut told = self.told();
+        let mut told = locked(&self.told);
         self.stalls.inc_by(sample.stalls.saturating_sub(told.stalls));
         self.bytes[0].inc_by(sample.bytes.saturating_sub(told.bytes));
         (told.stalls, told.bytes) = (sample.stalls, sample.bytes);
@@ -170,7 +167,7 @@ impl Live {
         let workers = || seen.iter().flat_map(|agent| &agent.workers);
         let frames = workers().map(|worker| worker.progress.judged).sum();
         let late = workers().map(|worker| worker.progress.late).sum();
-        let mut told = self.told();
+        let mut told = locked(&self.told);
         self.frames.inc_by(u64::saturating_sub(frames, told.frames));
         self.late_by_storage.inc_by(u64::saturating_sub(late, told.late));
         (told.frames, told.late) = (frames, late);

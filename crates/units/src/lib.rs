@@ -5,6 +5,7 @@
 //! here depends on disks, tracks or clocks; a [`Moment`] is only a number that came from a clock.
 
 mod bytes;
+mod lock;
 mod number;
 mod quantity;
 mod reason;
@@ -14,6 +15,7 @@ mod time;
 mod times;
 
 pub use bytes::{Decoder, Encoder, Malformed, from_hex, to_hex};
+pub use lock::locked;
 pub use number::{float, index, millis, nanos, rounded};
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
 pub use reason::{Hinted, Reason};

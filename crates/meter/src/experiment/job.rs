@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use units::{ByteCount, show};
+use units::{ByteCount, locked, show};
 
 /// A job file and the settings that all its groups share.
 #[derive(Clone)]
@@ -108,19 +108,18 @@ struct JobShown {
 impl JobShown {
     /// Shows the crossings since the last call.
     fn show_crossings(&self, observer: &dyn Observer) {
-        let crossings =
-            std::mem::take(&mut *self.crossings.lock().unwrap_or_else(PoisonError::into_inner));
+        let crossings = std::mem::take(&mut *locked(&self.crossings));
         crossings.iter().for_each(|(text, event)| observer.crossing(text, event));
     }
 }
 
 impl Observer for JobThread {
     fn note(&self, text: &str) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+        locked(&self.notes).push(text.to_owned());
     }
 
     fn crossing(&self, text: &str, event: &Value) {
-        let mut crossings = self.shown.crossings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut crossings = locked(&self.shown.crossings);
         crossings.push((text.to_owned(), event.clone()));
     }
 
@@ -365,7 +364,7 @@ fn run_units(
             let mut all = RunProgress::default();
             for (shown, _) in &threads {
                 shown.show_crossings(observer);
-                all.add(&shown.progress.lock().unwrap_or_else(PoisonError::into_inner));
+                all.add(&locked(&shown.progress));
             }
             observer.status(&format!(
                 "{} of {}: {} {}, {} late",
@@ -450,7 +449,7 @@ fn run_unit(
             .map(|(plan, sample, log)| StreamGroup { plan, log, sample: *sample })
             .collect();
         let mut go_on = |progress: RunProgress| {
-            *thread.shown.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+            *locked(&thread.shown.progress) = progress;
             alarms.iter().for_each(|alarm| alarm.look(progress.elapsed));
             !thread.is_stopped() && !thread.failed.load(Ordering::Relaxed)
         };
