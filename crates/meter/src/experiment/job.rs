@@ -166,7 +166,7 @@ pub fn run_job(
 ) -> Result<ExperimentReport, MeterError> {
     let name = config.file.display().to_string();
     let text = std::fs::read_to_string(&config.file).map_err(|error| {
-        MeterError::cannot("read", &config.file, &error)
+        MeterError::cannot("read", &config.file)(error)
             .into_usage()
             .hint("name a job file; docs/guide/measure-storage.md describes it")
     })?;

@@ -54,7 +54,7 @@ pub fn profile_from(
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, MeterError> {
-    let failed = |error| MeterError::cannot("read", path, &error);
+    let failed = MeterError::cannot("read", path);
     let about = std::fs::metadata(path).map_err(failed)?;
     if about.len() > MOST {
         let (name, size, most) = (path.display(), ByteCount(about.len()), ByteCount(MOST));
