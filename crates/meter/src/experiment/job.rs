@@ -25,7 +25,7 @@ use crate::error::MeterError;
 use crate::fleet::FilePart;
 use crate::live::{Live, Metered};
 use crate::observer::Observer;
-use crate::profiles::{Profile, ProfileError};
+use crate::profiles::Profile;
 use crate::progress::RunProgress;
 use crate::s3::Access;
 use crate::streams::{LiveFigures, LiveSample, StreamGroup, StreamsPlan};
@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use units::{ByteCount, locked, show};
+use units::{ByteCount, Reason, locked};
 
 /// A job file and the settings that all its groups share.
 #[derive(Clone)]
@@ -170,7 +170,7 @@ pub fn run_job(
             .into_usage()
             .hint("name a job file; docs/guide/measure-storage.md describes it")
     })?;
-    let about = |reason: units::Reason| MeterError::of(&reason.about(&name)).into_usage();
+    let about = |reason: Reason| MeterError::from(reason.about(&name)).into_usage();
     let job = JobFile::read(&text).map_err(about)?;
     let specs = job.groups().map_err(about)?;
     let dir = config.out.as_deref();
@@ -248,9 +248,9 @@ fn profile_of(spec: &GroupSpec, streams: u32) -> Result<Profile, MeterError> {
         Some(Direction::Write) => profile.read_percent = 0,
         None => {}
     }
-    let wrong = |error| MeterError::of(&error).into_usage();
+    let wrong = |reason: Reason| MeterError::from(reason).into_usage();
     if let Some(frames) = spec.keys.read_frames {
-        profile = profile.in_reads_of(frames).map_err(|error: ProfileError| wrong(error))?;
+        profile = profile.in_reads_of(frames).map_err(wrong)?;
     }
     let Some(rate) = spec.keys.rate else { return Ok(profile) };
     profile.at_rate(rate, streams).map_err(wrong)
