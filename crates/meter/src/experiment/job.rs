@@ -364,16 +364,9 @@ fn run_units(
             let mut all = RunProgress::default();
             for (shown, _) in &threads {
                 shown.show_crossings(observer);
-                all.add(&locked(&shown.progress));
+                all = all.and(*locked(&shown.progress));
             }
-            observer.status(&format!(
-                "{} of {}: {} {}, {} late",
-                show::length(all.elapsed.as_secs_f64()),
-                show::length(duration.as_secs_f64()),
-                show::thousands(all.judged),
-                show::plural(&all.judged, "frame"),
-                all.late
-            ));
+            observer.status(&all.status(duration));
             figures.show_new(observer);
         }
         let results = threads.into_iter().map(|(shown, thread)| {
