@@ -12,9 +12,10 @@
 //! file on arrival, and is answered when the model has written it.
 
 use super::backing::Backing;
-use super::command_queue::{CommandQueue, DiskRequest, RequestKind};
+use super::command_queue::{CommandQueue, DiskRequest};
 use super::compensation::Compensation;
 use super::statistics::{Counters, DiskStatistics};
+use crate::Access;
 use disk::{Head, Service};
 use std::collections::VecDeque;
 use std::fmt;
@@ -87,7 +88,7 @@ impl Drive {
         if len == 0 {
             return answer(Ok(&[]));
         }
-        self.ask(offset, len, RequestKind::Read, Pending { came, answer });
+        self.ask(offset, len, Access::Read, Pending { came, answer });
     }
 
     /// Writes all of `from`, or nothing.
@@ -106,12 +107,12 @@ impl Drive {
             locked(&self.state).counters.failed();
             return answer(Err(error));
         }
-        self.ask(offset, len, RequestKind::Write, Pending { came, answer });
+        self.ask(offset, len, Access::Write, Pending { came, answer });
     }
 
     /// Answers when all earlier writes have left the disk's cache.
     pub(super) fn flush(&self, answer: Answer) {
-        self.ask(0, 0, RequestKind::Flush, Pending { came: self.now(), answer });
+        self.ask(0, 0, Access::Flush, Pending { came: self.now(), answer });
     }
 
     /// Switches fast mode, in which requests take only the time of the file; waiting ones are
@@ -214,7 +215,7 @@ impl Drive {
         self.backing.unlock();
     }
 
-    fn ask(&self, offset: u64, len: u64, what: RequestKind, waiting: Pending) {
+    fn ask(&self, offset: u64, len: u64, what: Access, waiting: Pending) {
         let mut state = locked(&self.state);
         // The time is taken under the lock, so that arrivals are in order.
         let request =
@@ -239,7 +240,7 @@ impl Drive {
     }
 
     fn fetch(&self, request: DiskRequest, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        if request.what != RequestKind::Read {
+        if request.what != Access::Read {
             bytes.clear();
         } else {
             bytes.resize(usize::try_from(request.len).unwrap_or(usize::MAX), 0);

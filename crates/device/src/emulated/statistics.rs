@@ -1,7 +1,8 @@
 //! The statistics of an emulated disk and of the emulation's own lateness, and their text in the
 //! control file: one `name value` per line, sizes in bytes, times in nanoseconds.
 
-use super::command_queue::{DiskRequest, RequestKind};
+use super::command_queue::DiskRequest;
+use crate::Access;
 use disk::Service;
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -83,15 +84,15 @@ impl Counters {
     ) {
         let s = &mut self.so_far;
         match request.what {
-            RequestKind::Read => {
+            Access::Read => {
                 s.reads += 1;
                 s.read_bytes.0 += request.len;
             }
-            RequestKind::Write => {
+            Access::Write => {
                 s.writes += 1;
                 s.written_bytes.0 += request.len;
             }
-            RequestKind::Flush => s.flush += service.finish.since(service.start),
+            Access::Flush => s.flush += service.finish.since(service.start),
         }
         s.positioned += u64::from(service.seek + service.rotation > Duration::ZERO);
         s.overhead += service.overhead;
@@ -205,7 +206,7 @@ mod tests {
             let idle = Duration::from_millis(rng.u64(0..3) * 10);
             let service = head.serve(now + idle, offset, 4096, i % 3 == 0);
             now = service.finish;
-            let what = if i % 3 == 0 { RequestKind::Write } else { RequestKind::Read };
+            let what = if i % 3 == 0 { Access::Write } else { Access::Read };
             let request = DiskRequest { arrival: service.start, offset, len: 4096, what };
             let (came, answered) = (service.start + idle, now + Duration::from_micros(i));
             counters.served(&request, &service, came, answered);
@@ -228,7 +229,7 @@ mod tests {
         for i in 0..32 {
             let service = head.serve(Moment::ZERO, i << 20, 1 << 20, false);
             let (arrival, offset) = (Moment::ZERO, i << 20);
-            let request = DiskRequest { arrival, offset, len: 1 << 20, what: RequestKind::Read };
+            let request = DiskRequest { arrival, offset, len: 1 << 20, what: Access::Read };
             counters.served(&request, &service, arrival, service.finish);
             last = service.finish;
         }
