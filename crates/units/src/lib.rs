@@ -6,6 +6,7 @@
 
 mod bytes;
 mod lock;
+mod name;
 mod number;
 mod quantity;
 mod reason;
@@ -17,6 +18,7 @@ mod times;
 pub use bytes::{Decoder, Encoder, Malformed, from_hex, to_hex};
 pub use lock::locked;
 pub use number::{float, index, millis, nanos, rounded};
+pub use name::name_of;
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
 pub use reason::{Hinted, Reason};
 pub use text::{ParseQuantityError, parse_duration, show_duration};
