@@ -11,14 +11,15 @@ mod number;
 mod quantity;
 mod reason;
 pub mod show;
+mod sums;
 mod text;
 mod time;
 mod times;
 
 pub use bytes::{Decoder, Encoder, Malformed, from_hex, to_hex};
 pub use lock::locked;
-pub use number::{float, index, millis, nanos, rounded};
 pub use name::name_of;
+pub use number::{float, index, millis, nanos, rounded};
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
 pub use reason::{Hinted, Reason};
 pub use text::{ParseQuantityError, parse_duration, show_duration};

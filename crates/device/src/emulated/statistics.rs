@@ -7,7 +7,7 @@ use disk::Service;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
-use units::{ByteCount, Moment, Times};
+use units::{ByteCount, Moment, Times, add_fields};
 
 /// The statistics of an emulated disk since its start or the last reset. Requests in fast mode are
 /// only counted.
@@ -95,10 +95,7 @@ impl Counters {
             Access::Flush => s.flush += service.finish.since(service.start),
         }
         s.positioned += u64::from(service.seek + service.rotation > Duration::ZERO);
-        s.overhead += service.overhead;
-        s.seek += service.seek;
-        s.rotation += service.rotation;
-        s.transfer += service.transfer;
+        add_fields!(s, service; overhead, seek, rotation, transfer);
         // Services overlap on a disk without an arm; each moment counts once.
         s.busy += service.finish.since(service.start.max(self.busy_until));
         self.busy_until = self.busy_until.max(service.finish);

@@ -6,7 +6,7 @@ use crate::log::OperationKind;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use units::{BitRate, ByteCount, Reason, nanos};
+use units::{BitRate, ByteCount, Reason, add_fields, nanos};
 
 /// The result of a run of paced streams.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -153,9 +153,7 @@ impl Second {
     }
 
     fn add(&mut self, other: &Self) {
-        self.frames += other.frames;
-        self.late += other.late;
-        self.late_by_meter += other.late_by_meter;
+        add_fields!(self, other; frames, late, late_by_meter, bytes_read, bytes_written, spun);
         self.longest_own = self.longest_own.max(other.longest_own);
         self.longest_response = self.longest_response.max(other.longest_response);
         self.bytes_read += other.bytes_read;
@@ -214,10 +212,7 @@ impl StreamsOutcome {
     /// that was late in both counts twice, at most as often as there are rounds.
     pub(crate) fn add(&mut self, other: Self) {
         self.invalid_part |= !self.valid() || !other.valid();
-        self.frames += other.frames;
-        self.late += other.late;
-        self.late_by_meter += other.late_by_meter;
-        self.failed += other.failed;
+        add_fields!(self, other; frames, late, late_by_meter, failed, never, stuck, below_best);
         self.first_failure = self.first_failure.take().or(other.first_failure);
         self.never += other.never;
         self.stuck += other.stuck;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::show::count;
-use units::{BitRate, ByteCount, Hinted, Reason};
+use units::{BitRate, ByteCount, Hinted, Reason, add_fields};
 
 /// The result of a run of transfers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -115,11 +115,7 @@ pub struct PerSecond {
 impl TransferRow {
     /// Adds another row to this one.
     pub fn add(&mut self, others: &Self) {
-        self.transfers += others.transfers;
-        self.blocks += others.blocks;
-        self.bytes += others.bytes;
-        self.data += others.data;
-        self.latency += others.latency;
+        add_fields!(self, others; transfers, blocks, bytes, data, latency, meter, open, fill, rates);
         self.longest_latency = self.longest_latency.max(others.longest_latency);
         self.meter += others.meter;
         self.open += others.open;
@@ -180,14 +176,12 @@ impl TransfersOutcome {
         self.clients.extend(other.clients);
         for (number, more) in other.seconds.iter().enumerate() {
             let second = grown(&mut self.seconds, number);
-            second.read += more.read;
-            second.written += more.written;
-            second.blocks += more.blocks;
+            add_fields!(second, more; read, written, blocks);
             second.longest = second.longest.max(more.longest);
         }
         self.heat.add(&other.heat);
         self.response.add(&other.response);
-        self.failed += other.failed;
+        add_fields!(self, other; failed, unfinished, stuck);
         self.first_failure = self.first_failure.take().or(other.first_failure);
         self.unfinished += other.unfinished;
         self.stuck += other.stuck;
