@@ -5,7 +5,7 @@ use crate::grown;
 use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
 use crate::target::check_not_stuck;
-use crate::wire;
+use crate::wire_pairs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use units::{BitRate, ByteCount, Hinted, Reason, add_fields};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TransfersOutcome {
     /// Totals by kind, mode and block size. Sums of rows are rows again: [`TransferRow::add`].
-    #[serde(with = "wire::pairs")]
+    #[serde(with = "wire_pairs")]
     pub rows: BTreeMap<TransferRowKey, TransferRow>,
     /// The totals of each client, in order.
     pub clients: Vec<PerClient>,
@@ -30,7 +30,6 @@ pub struct TransfersOutcome {
     /// Transfers that ended with an error.
     pub failed: u64,
     /// The first error of a failed transfer, in words.
-    #[serde(with = "wire::reason")]
     pub first_failure: Option<Reason>,
     /// Transfers that had not ended when the run was over.
     pub unfinished: u64,
@@ -117,10 +116,6 @@ impl TransferRow {
     pub fn add(&mut self, others: &Self) {
         add_fields!(self, others; transfers, blocks, bytes, data, latency, meter, open, fill, rates);
         self.longest_latency = self.longest_latency.max(others.longest_latency);
-        self.meter += others.meter;
-        self.open += others.open;
-        self.fill += others.fill;
-        self.rates += others.rates;
         self.service.add(&others.service);
     }
 
@@ -183,8 +178,6 @@ impl TransfersOutcome {
         self.response.add(&other.response);
         add_fields!(self, other; failed, unfinished, stuck);
         self.first_failure = self.first_failure.take().or(other.first_failure);
-        self.unfinished += other.unfinished;
-        self.stuck += other.stuck;
         self.took = self.took.max(other.took);
         self.complete &= other.complete;
         if !self.method.contains(&other.method) {
