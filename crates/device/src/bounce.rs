@@ -4,7 +4,8 @@
 
 use crate::DeviceError;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use units::locked;
 
 /// A few aligned pieces of memory, kept for reuse.
 #[derive(Debug, Default)]
@@ -24,7 +25,8 @@ impl Bounce {
         mut transfer: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         // The lock ends here: several callers transfer at once, each in its own memory.
-        let mut memory = self.idle().pop().unwrap_or_else(|| vec![0; PIECE + Self::ALIGNMENT]);
+        let mut memory =
+            locked(&self.idle).pop().unwrap_or_else(|| vec![0; PIECE + Self::ALIGNMENT]);
         let skip = memory.as_ptr().align_offset(Self::ALIGNMENT);
         let aligned = &mut memory[skip..skip + PIECE];
         let mut start = 0;
@@ -34,15 +36,11 @@ impl Bounce {
             result = transfer(start..end, &mut aligned[..end - start]);
             start = end;
         }
-        let mut idle = self.idle();
+        let mut idle = locked(&self.idle);
         if idle.len() < MOST_IDLE {
             idle.push(memory);
         }
         result
-    }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,8 +9,9 @@ use crate::{DeviceError, Direction};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
+use units::locked;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,17 +103,13 @@ struct ScriptLine {
 
 impl FaultScript {
     pub(crate) fn add(&self, rule: FaultRule) {
-        self.lines().push(ScriptLine { rule, met: 0 });
-    }
-
-    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<ScriptLine>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).push(ScriptLine { rule, met: 0 });
     }
 
     /// The fault of this access, which counts as one use of its rule.
     pub(crate) fn next(&self, access: Access, place: ByteSpan) -> Option<Fault> {
         let end = place.offset.saturating_add(place.len as u64);
-        for ScriptLine { rule, met } in self.lines().iter_mut() {
+        for ScriptLine { rule, met } in locked(&self.0).iter_mut() {
             let touched = rule.area.start < end && place.offset < rule.area.end;
             let fits = rule.access == access && (touched || access == Access::Flush);
             if !fits || rule.times == 0 {

@@ -20,9 +20,9 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use units::{Moment, Times};
+use units::{Moment, Times, locked};
 
 /// The completion times of requests, in the order of their submission.
 pub(crate) trait Timing: Send + fmt::Debug {
@@ -127,7 +127,7 @@ impl BlockDevice for PacedDevice {
 
     /// Lateness after the timing's moments. Requests that pass through are not counted.
     fn lateness(&self) -> Option<Lateness> {
-        Some(Lateness::of(&self.clock.lateness.lock().unwrap_or_else(PoisonError::into_inner)))
+        Some(Lateness::of(&locked(&self.clock.lateness)))
     }
 
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
@@ -146,7 +146,7 @@ impl BlockDevice for PacedDevice {
 
 impl fmt::Debug for PacedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let timing = self.clock.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        let timing = locked(&self.clock.timing);
         write!(f, "{timing:?} over {:?}", self.inner)
     }
 }
@@ -157,7 +157,7 @@ impl PacedClock {
     }
 
     fn ask(&self, geometry: &Geometry, direction: Direction, place: ByteSpan) -> Moment {
-        let mut timing = self.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut timing = locked(&self.timing);
         // The time is taken under the lock, so that requests are in order.
         let now = self.now();
         if geometry.check(direction, Path::new(""), place).is_err() {
@@ -168,12 +168,12 @@ impl PacedClock {
     }
 
     fn flush(&self) -> Moment {
-        let mut timing = self.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut timing = locked(&self.timing);
         timing.flush(self.now())
     }
 
     fn handed_out(&self, due: Moment) {
-        let mut lateness = self.lateness.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lateness = locked(&self.lateness);
         lateness.record(self.now().since(due));
     }
 

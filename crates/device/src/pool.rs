@@ -18,8 +18,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use units::{ByteCount, index};
+use std::sync::{Arc, Mutex};
+use units::{ByteCount, index, locked};
 
 /// A pool of buffers. Clones share the same memory.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl Pool {
             "a buffer of {len} bytes from a pool of frames of {}",
             shared.frame_size
         );
-        let place = shared.frames.lock().unwrap_or_else(PoisonError::into_inner).take(len)?;
+        let place = locked(&shared.frames).take(len)?;
         let offset = place.offset(shared.frame_size);
         debug_assert!(offset + len <= shared.memory.len);
         // SAFETY: `place` lies within the mapping (asserted above and by `Frames`' tests).
@@ -86,7 +86,7 @@ impl Pool {
     /// Bytes of memory that are lent: frames in use or cut for small buffers. Never above the
     /// pool's limit.
     pub fn used(&self) -> ByteCount {
-        let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = locked(&self.shared.frames);
         ByteCount(u64::from(frames.lent()) * self.shared.frame_size as u64)
     }
 
@@ -98,7 +98,7 @@ impl Pool {
         let shared = &self.shared;
         let most = u32::try_from(limit.0 / shared.frame_size as u64).unwrap_or(u32::MAX);
         // Held until the memory is returned, so that no buffer is taken from it before.
-        let mut frames = shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut frames = locked(&shared.frames);
         let given_up = frames.give_up(most);
         for frame in given_up.iter().copied() {
             let (offset, len) = (index(frame) * shared.frame_size, shared.frame_size);
@@ -115,7 +115,7 @@ impl Pool {
 
     /// Bytes of memory that the kernel has given for buffers and not got back.
     pub fn resident(&self) -> ByteCount {
-        let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = locked(&self.shared.frames);
         ByteCount(u64::from(frames.resident()) * self.shared.frame_size as u64)
     }
 
@@ -128,7 +128,7 @@ impl Pool {
     /// Whether the kernel has none of a region's memory back at present.
     pub(crate) fn region_is_whole(&self, region: u32) -> bool {
         let first = region * self.shared.region_frames;
-        let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = locked(&self.shared.frames);
         frames.none_returned(first..first + self.shared.region_frames)
     }
 
@@ -210,7 +210,7 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner).give(self.place);
+        locked(&self.shared.frames).give(self.place);
     }
 }
 

@@ -36,9 +36,9 @@ use disk::{DiskModel, Head};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use units::{ByteCount, Moment, nanos};
+use units::{ByteCount, Moment, locked, nanos};
 
 /// A modelled disk in virtual time, with its own clock that never waits.
 #[derive(Clone)]
@@ -100,12 +100,12 @@ impl SimulatedDisk {
 
     /// The disk's time.
     pub fn now(&self) -> Moment {
-        self.state().clock
+        locked(&self.shared.state).clock
     }
 
     /// Advances the clock to `moment`; a past moment changes nothing.
     pub fn advance_to(&self, moment: Moment) {
-        let mut state = self.state();
+        let mut state = locked(&self.shared.state);
         state.clock = state.clock.max(moment);
     }
 
@@ -135,14 +135,10 @@ impl SimulatedDisk {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, SimulatedState> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Serves a request within the disk (a flush has no place) that is submitted now.
     fn begin(&self, access: Access, place: ByteSpan) -> SimulatedOutcome {
         let fault = self.shared.script.next(access, place);
-        let mut state = self.state();
+        let mut state = locked(&self.shared.state);
         let SimulatedState { clock, head, held_until, .. } = &mut *state;
         if let Some(Fault::Errno(_)) = fault {
             // The model's head does not move for a request that the controller refuses.
@@ -170,7 +166,7 @@ impl SimulatedDisk {
         if let Some(Fault::Errno(errno)) = fault {
             return Err(failed(NAME, Access::Read, ByteSpan::new(offset, into.len()), errno));
         }
-        self.state().read(offset, into);
+        locked(&self.shared.state).read(offset, into);
         spoil(fault, Path::new(NAME), offset, into)
     }
 
@@ -181,7 +177,7 @@ impl SimulatedDisk {
             Some(Fault::Torn { kept }) => (kept.min(from.len()), libc::EIO),
             _ => (from.len(), 0),
         };
-        self.state().write(offset, &from[..kept]);
+        locked(&self.shared.state).write(offset, &from[..kept]);
         if errno == 0 {
             Ok(())
         } else {

@@ -91,8 +91,8 @@ impl MeterError {
         Self { kind: MeterErrorKind::Invalid, ..self }
     }
 
-    pub(crate) fn cannot(verb: &str, path: &Path, error: &dyn Display) -> Self {
-        Self::new(format!("cannot {verb} {}: {error}", path.display()))
+    pub(crate) fn cannot<E: Display>(verb: &str, path: &Path) -> impl Fn(E) -> Self + Copy {
+        move |error| Self::new(format!("cannot {verb} {}: {error}", path.display()))
     }
 }
 

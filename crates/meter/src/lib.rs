@@ -53,7 +53,7 @@ mod tls;
 mod trace;
 pub mod transfers;
 pub mod viewer;
-mod wire;
+mod wire_pairs;
 
 pub use capacity::{HoldRule, StorageKind};
 pub use error::{MeterError, MeterErrorKind};

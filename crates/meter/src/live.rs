@@ -20,14 +20,15 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use units::locked;
 
 /// The metrics.
 #[derive(Debug)]
@@ -66,49 +67,36 @@ type Labels = [(&'static str, &'static str); 1];
 impl Default for Live {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("tenuto_meter");
-        let (runs, clients) = (Counter::default(), Gauge::default());
-        registry.register("runs", "Runs started", runs.clone());
-        registry.register("clients", "Streams or clients of the current run", clients.clone());
-        let operations = Family::<Labels, Counter>::default();
-        registry.register("operations", "Completed reads and writes", operations.clone());
-        let bytes = Family::<Labels, Counter>::default();
-        registry.register_with_unit("moved", "Bytes read and written", Unit::Bytes, bytes.clone());
-        let failed = Counter::default();
-        registry.register("failed", "Reads and writes that failed", failed.clone());
-        let frames = Counter::default();
-        registry.register("frames", "Frames that were judged", frames.clone());
-        let late = Family::<Labels, Counter>::default();
-        registry.register("late_frames", "Late frames by cause", late.clone());
+        let all = &mut registry;
+        let runs = registered(all, "runs", "Runs started");
+        let clients = registered(all, "clients", "Streams or clients of the current run");
+        let operations = registered(all, "operations", "Completed reads and writes");
+        let bytes = Family::default();
+        all.register_with_unit("moved", "Bytes read and written", Unit::Bytes, bytes.clone());
+        let failed = registered(all, "failed", "Reads and writes that failed");
+        let frames = registered(all, "frames", "Frames that were judged");
+        let late: Family<Labels, Counter> = registered(all, "late_frames", "Late frames by cause");
         // Buckets from half a millisecond to 16 seconds.
         let response = Histogram::new(exponential_buckets(0.0005, 2.0, 16));
-        registry.register_with_unit(
-            "response",
-            "Time from the intended start of an operation to its completion",
-            Unit::Seconds,
-            response.clone(),
-        );
-        let viewers = Family::<Labels, Gauge>::default();
-        registry.register("viewers", "Viewers of a title by state", viewers.clone());
-        let stalls = Counter::default();
-        registry.register("stalls", "Stalls of viewers", stalls.clone());
-        let agents = Family::<Labels, Gauge>::default();
-        registry.register("agents", "Agents of a fleet by state", agents.clone());
-        let of = |family: &Family<Labels, Counter>, kind: OperationKind| {
-            family.get_or_create(&[("kind", kind.word())]).clone()
+        let about = "Time from the intended start of an operation to its completion";
+        all.register_with_unit("response", about, Unit::Seconds, response.clone());
+        let viewers = registered(all, "viewers", "Viewers of a title by state");
+        let stalls = registered(all, "stalls", "Stalls of viewers");
+        let agents = registered(all, "agents", "Agents of a fleet by state");
+        let by_kind = |family: &Family<Labels, Counter>| {
+            let kinds = [OperationKind::Read, OperationKind::Write];
+            kinds.map(|kind| family.get_or_create(&[("kind", kind.word())]).clone())
         };
-        let by = |whose| late.get_or_create(&[("by", whose)]).clone();
+        let late_by = |whose| late.get_or_create(&[("by", whose)]).clone();
         Self {
             runs,
             clients,
-            operations: [
-                of(&operations, OperationKind::Read),
-                of(&operations, OperationKind::Write),
-            ],
-            bytes: [of(&bytes, OperationKind::Read), of(&bytes, OperationKind::Write)],
+            operations: by_kind(&operations),
+            bytes: by_kind(&bytes),
             failed,
             frames,
-            late_by_storage: by("storage"),
-            late_by_meter: by("meter"),
+            late_by_storage: late_by("storage"),
+            late_by_meter: late_by("meter"),
             response,
             viewers,
             stalls,
@@ -119,17 +107,20 @@ impl Default for Live {
     }
 }
 
+/// A metric that is in the registry.
+fn registered<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, about: &str) -> M {
+    let metric = M::default();
+    registry.register(name, about, metric.clone());
+    metric
+}
+
 impl Live {
     /// Begins another run with a number of streams or clients.
     pub(crate) fn begin(&self, clients: u32) {
         self.runs.inc();
         self.clients.set(clients.into());
         // The sources count from zero in each run.
-        *self.told() = Told::default();
-    }
-
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.told) = Told::default();
     }
 
     /// Sets the states of the current run's viewers.
@@ -146,7 +137,7 @@ impl Live {
         for (state, count) in states {
             self.viewers.get_or_create(&[("state", state)]).set(count.into());
         }
-        let mut told = self.told();
+        let mut told = locked(&self.told);
         self.stalls.inc_by(sample.stalls.saturating_sub(told.stalls));
         self.bytes[0].inc_by(sample.bytes.saturating_sub(told.bytes));
         (told.stalls, told.bytes) = (sample.stalls, sample.bytes);
@@ -170,7 +161,7 @@ impl Live {
         let workers = || seen.iter().flat_map(|agent| &agent.workers);
         let frames = workers().map(|worker| worker.progress.judged).sum();
         let late = workers().map(|worker| worker.progress.late).sum();
-        let mut told = self.told();
+        let mut told = locked(&self.told);
         self.frames.inc_by(u64::saturating_sub(frames, told.frames));
         self.late_by_storage.inc_by(u64::saturating_sub(late, told.late));
         (told.frames, told.late) = (frames, late);

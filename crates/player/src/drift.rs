@@ -18,7 +18,7 @@
 use std::time::Duration;
 
 /// The drift of one stream, unit by unit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drift {
     dead_band: Duration,
     /// Signed, in nanoseconds, in order of the units.

@@ -22,7 +22,7 @@ mod transitions;
 
 use crate::behaviour::{Behaviour, TimedAction, ViewerAction};
 use crate::drift::Drift;
-use crate::report::{PlaybackState, PlayerReport, Stalls};
+use crate::report::{PlaybackState, PlayerReport};
 use crate::timeline::Timeline;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -91,15 +91,11 @@ pub struct Player {
     buffers: Vec<TrackBuffer>,
     /// Events that the driver has not polled.
     events: VecDeque<Action>,
-    startup: Option<Duration>,
-    seeks: Vec<Duration>,
-    stalls: Stalls,
-    played: Duration,
-    pieces: u64,
-    drift: Drift,
+    /// What is reported, up to the last change of state; [`Player::report`] adds that state and its
+    /// time.
+    figures: PlayerReport,
     /// Time stalled since the ideal clock was set: the drift of the piece rendered now.
     stalled: Duration,
-    least_margin: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,14 +158,8 @@ impl Player {
             state: State::Waiting { since: now },
             position: Duration::ZERO,
             events: VecDeque::new(),
-            startup: None,
-            seeks: Vec::new(),
-            stalls: Stalls::default(),
-            played: Duration::ZERO,
-            pieces: 0,
-            drift: Drift::new(options.dead_band),
+            figures: PlayerReport { drift: Drift::new(options.dead_band), ..Default::default() },
             stalled: Duration::ZERO,
-            least_margin: None,
         }
     }
 
@@ -183,7 +173,7 @@ impl Player {
             return;
         }
         self.buffers[fetch.track].arrived += 1;
-        self.pieces += 1;
+        self.figures.pieces += 1;
         self.note_margin(fetch);
         self.resume_if_buffered();
     }
@@ -260,26 +250,16 @@ impl Player {
     /// The measurements up to `now`.
     pub fn report(&mut self, now: Moment) -> PlayerReport {
         self.advance(now);
-        let mut stalls = self.stalls;
-        let mut played = self.played;
+        let mut report = PlayerReport { state: self.state(), ..self.figures.clone() };
         match self.state {
             State::Stalled { since } => {
                 // On a copy: the stall goes on, and is recorded when it ends.
-                stalls.add(self.now.since(since), self.options.dead_band);
+                report.stalls.add(self.now.since(since), self.options.dead_band);
             }
-            State::Playing { anchor, .. } => played += self.now.since(anchor),
+            State::Playing { anchor, .. } => report.played += self.now.since(anchor),
             _ => {}
         }
-        PlayerReport {
-            state: self.state(),
-            startup: self.startup,
-            seeks: self.seeks.clone(),
-            stalls,
-            played,
-            pieces: self.pieces,
-            drift: self.drift.clone(),
-            least_margin: self.least_margin,
-        }
+        report
     }
 
     /// Advances to `time`, event by event, in the order in which they happen.
@@ -327,7 +307,9 @@ impl Player {
                 buffer.rendered += 1;
                 // Drift is measured on the first track only.
                 if number == 0 {
-                    self.drift.push(i64::try_from(self.stalled.as_nanos()).unwrap_or(i64::MAX));
+                    self.figures
+                        .drift
+                        .push(i64::try_from(self.stalled.as_nanos()).unwrap_or(i64::MAX));
                 }
             }
         }
@@ -347,7 +329,8 @@ impl Player {
             State::Stalled { since } if start <= self.position => -signed(self.now.since(since)),
             _ => return,
         };
-        self.least_margin = Some(self.least_margin.map_or(margin, |least| least.min(margin)));
+        let least = &mut self.figures.least_margin;
+        *least = Some(least.map_or(margin, |least| least.min(margin)));
     }
 
     /// Media time being rendered now.

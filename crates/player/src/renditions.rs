@@ -20,7 +20,7 @@
 
 use crate::throughput::{Download, Throughput};
 use std::time::Duration;
-use units::BitRate;
+use units::{BitRate, name_of};
 
 /// A video rendition of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +49,7 @@ impl AbrRule {
 
     /// Name of the rule.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::HlsJs => "hls.js",
-        }
+        name_of(&Self::NAMES, self)
     }
 }
 

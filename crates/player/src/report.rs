@@ -4,9 +4,10 @@ use crate::Drift;
 use std::time::Duration;
 
 /// State of play-out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlaybackState {
     /// Buffering before the first picture, or after a seek.
+    #[default]
     Waiting,
     /// The play-out clock runs.
     Playing,
@@ -21,7 +22,7 @@ pub enum PlaybackState {
 }
 
 /// Measurements of one viewer, up to the moment of the report.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlayerReport {
     /// State of play-out at the time of the report.
     pub state: PlaybackState,

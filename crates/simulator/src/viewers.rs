@@ -62,33 +62,8 @@ impl ViewerProfile {
         let [slow, silent, socket_stalls] =
             [shares.slow, shares.silent, shares.stalled_socket].map(&mut happens);
         let [closes_session, starts_late] = [shares.close, 0.1].map(happens);
-        let from = if resumes { part_of(length, rng) } else { Duration::ZERO };
-        let mut steps = Vec::new();
-        let mut cancels_at = Vec::new();
-        if resumes {
-            steps.push(TimedAction { at: Duration::ZERO, action: ViewerAction::Seek(from) });
-        }
-        for _ in 0..if seeks { rng.u32(1..=shares.most_seeks) } else { 0 } {
-            let seeks_at = part_of(length, rng);
-            let action = ViewerAction::Seek(part_of(length, rng));
-            steps.push(TimedAction { at: seeks_at, action });
-            // A browser aborts the requests of the old position. The player model does not, so the
-            // world does it at the same time.
-            cancels_at.push(seeks_at);
-        }
-        if pauses {
-            let pauses_at = part_of(length, rng);
-            // Up to twice the time after which a silent session is ended: about half of the pauses
-            // outlive their session.
-            let until = pauses_at + part_of(scenario.ended_after * 2, rng);
-            steps.push(TimedAction { at: pauses_at, action: ViewerAction::Pause });
-            steps.push(TimedAction { at: until, action: ViewerAction::Resume });
-        }
-        if quits {
-            let quits_at = part_of(length, rng);
-            steps.push(TimedAction { at: quits_at, action: ViewerAction::Stop });
-            cancels_at.push(quits_at);
-        }
+        let from = resumes.then(|| part_of(length, rng));
+        let (steps, cancels_at) = steps(scenario, length, from, [seeks, pauses, quits], rng);
         let link = if slow {
             // Too slow for any offer of the title, so that play-out stalls. The 1,000 bit/s are for
             // tiny titles, whose mean rate may be a few bytes per second.
@@ -106,7 +81,7 @@ impl ViewerProfile {
         };
         Self {
             title,
-            from,
+            from: from.unwrap_or_default(),
             behaviour: Behaviour::new(steps),
             cancels_at,
             link,
@@ -128,6 +103,41 @@ impl ViewerProfile {
             ends_session: rng.f64() < shares.end,
         }
     }
+}
+
+/// What a viewer does who starts at `from`, and when it cancels its requests.
+fn steps(
+    scenario: &Scenario,
+    length: Duration,
+    from: Option<Duration>,
+    [seeks, pauses, quits]: [bool; 3],
+    rng: &mut fastrand::Rng,
+) -> (Vec<TimedAction>, Vec<Duration>) {
+    let (mut steps, mut cancels_at) = (Vec::new(), Vec::new());
+    let mut add = |at, action| steps.push(TimedAction { at, action });
+    if let Some(from) = from {
+        add(Duration::ZERO, ViewerAction::Seek(from));
+    }
+    for _ in 0..if seeks { rng.u32(1..=scenario.viewers.most_seeks) } else { 0 } {
+        let seeks_at = part_of(length, rng);
+        add(seeks_at, ViewerAction::Seek(part_of(length, rng)));
+        // A browser aborts the requests of the old position. The player model does not, so the
+        // world does it at the same time.
+        cancels_at.push(seeks_at);
+    }
+    if pauses {
+        let pauses_at = part_of(length, rng);
+        add(pauses_at, ViewerAction::Pause);
+        // Up to twice the time after which a silent session is ended: about half of the pauses
+        // outlive their session.
+        add(pauses_at + part_of(scenario.ended_after * 2, rng), ViewerAction::Resume);
+    }
+    if quits {
+        let quits_at = part_of(length, rng);
+        add(quits_at, ViewerAction::Stop);
+        cancels_at.push(quits_at);
+    }
+    (steps, cancels_at)
 }
 
 /// Draws a title; some are more popular than others.

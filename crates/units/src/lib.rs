@@ -5,15 +5,20 @@
 //! here depends on disks, tracks or clocks; a [`Moment`] is only a number that came from a clock.
 
 mod bytes;
+mod lock;
+mod name;
 mod number;
 mod quantity;
 mod reason;
 pub mod show;
+mod sums;
 mod text;
 mod time;
 mod times;
 
 pub use bytes::{Decoder, Encoder, Malformed, from_hex, to_hex};
+pub use lock::locked;
+pub use name::name_of;
 pub use number::{float, index, millis, nanos, rounded};
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
 pub use reason::{Hinted, Reason};

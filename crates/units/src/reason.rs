@@ -3,10 +3,11 @@
 //! The `Display` of an error is its message: one sentence without the remedy. Whoever shows it to a
 //! user asks for the [`Reason`] and prints the hint as a line of its own; a log line has both.
 
+use serde::{Deserialize, Serialize};
 use std::{fmt, io};
 
 /// What went wrong in one sentence without a full stop, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// The sentence.
     pub message: String,

@@ -13,6 +13,7 @@
 //! A disk with an arm serves one request at a time. A disk without one starts each on arrival. No
 //! request overtakes a flush.
 
+use crate::Access;
 use disk::{Head, Service};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,15 +25,8 @@ pub(super) struct DiskRequest {
     pub(super) arrival: Moment,
     pub(super) offset: u64,
     pub(super) len: u64,
-    pub(super) what: RequestKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestKind {
-    Read,
-    Write,
-    /// Makes earlier writes safe from a power cut; has no place and no length.
-    Flush,
+    /// A flush makes earlier writes safe from a power cut; it has no place and no length.
+    pub(super) what: Access,
 }
 
 /// Requests that wait for a modelled disk, and their service order. `T` is a payload that is
@@ -77,8 +71,8 @@ impl<T> CommandQueue<T> {
         // From the model's own moments and not from `now`: a late caller does not delay the disk.
         let start = self.free.max(request.arrival);
         let service = match request.what {
-            RequestKind::Flush => flushed(start, self.head.flush(start)),
-            what => self.head.serve(start, request.offset, request.len, what == RequestKind::Write),
+            Access::Flush => flushed(start, self.head.flush(start)),
+            what => self.head.serve(start, request.offset, request.len, what == Access::Write),
         };
         if self.head.model().rotational() {
             self.free = service.finish;
@@ -97,11 +91,11 @@ impl<T> CommandQueue<T> {
         if at.since(self.waiting[0].0.arrival) > PATIENCE {
             return 0;
         }
-        let open = |(r, _): &&(DiskRequest, T)| r.arrival <= at && r.what != RequestKind::Flush;
+        let open = |(r, _): &&(DiskRequest, T)| r.arrival <= at && r.what != Access::Flush;
         // `take_while` stops at a flush: nothing behind it may be served before it.
         let known = self.waiting.iter().take(self.depth).take_while(open);
         let reach = |(r, _): &(DiskRequest, T)| {
-            self.head.positioning(at, r.offset, r.what == RequestKind::Write)
+            self.head.positioning(at, r.offset, r.what == Access::Write)
         };
         // Of equally near requests the first is the oldest.
         known.enumerate().min_by_key(|(_, waiting)| reach(waiting)).map_or(0, |(place, _)| place)
@@ -130,7 +124,7 @@ mod tests {
     }
 
     fn read(arrival: u64, offset: u64) -> DiskRequest {
-        DiskRequest { arrival: Moment(arrival), offset, len: 4096, what: RequestKind::Read }
+        DiskRequest { arrival: Moment(arrival), offset, len: 4096, what: Access::Read }
     }
 
     /// The order in which these requests are served if all are waiting from the start.
@@ -157,7 +151,7 @@ mod tests {
     #[test]
     fn nothing_overtakes_a_flush() {
         let mut requests = [0, 8000, 30, 60].map(|mb| read(0, mb * MB)).to_vec();
-        requests.insert(2, DiskRequest { what: RequestKind::Flush, len: 0, ..read(0, MB) });
+        requests.insert(2, DiskRequest { what: Access::Flush, len: 0, ..read(0, MB) });
         assert_eq!(served(line("st39183w", 32), &requests)[..3], [0, 8000, 1]);
     }
 

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
-use units::ByteCount;
+use units::{ByteCount, locked};
 
 /// Names under the mount point.
 pub(super) const DISK: &str = "disk";
@@ -92,10 +92,6 @@ impl DiskFiles {
         }
         Ok(())
     }
-
-    fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<u64, String>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Filesystem for DiskFiles {
@@ -167,7 +163,7 @@ impl Filesystem for DiskFiles {
         let handle = self.opened.fetch_add(1, Ordering::Relaxed);
         if node == CONTROL_NODE {
             // A text taken at open: pieces of two states would not fit together.
-            self.texts().insert(handle, self.control_text());
+            locked(&self.open).insert(handle, self.control_text());
         }
         // Each read must reach the modelled disk; the kernel's cache would answer in no time.
         let flags = FopenFlags::FOPEN_DIRECT_IO
@@ -186,7 +182,7 @@ impl Filesystem for DiskFiles {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.texts().remove(&handle.0);
+        locked(&self.open).remove(&handle.0);
         reply.ok();
     }
 
@@ -202,7 +198,7 @@ impl Filesystem for DiskFiles {
         reply: ReplyData,
     ) {
         if node == CONTROL_NODE {
-            let texts = self.texts();
+            let texts = locked(&self.open);
             let text = texts.get(&handle.0).map_or(&[][..], |text| text.as_bytes());
             let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
             let until = from.saturating_add(size as usize).min(text.len());

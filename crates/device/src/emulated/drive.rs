@@ -12,9 +12,10 @@
 //! file on arrival, and is answered when the model has written it.
 
 use super::backing::Backing;
-use super::command_queue::{CommandQueue, DiskRequest, RequestKind};
+use super::command_queue::{CommandQueue, DiskRequest};
 use super::compensation::Compensation;
 use super::statistics::{Counters, DiskStatistics};
+use crate::Access;
 use disk::{Head, Service};
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,7 +23,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use units::Moment;
+use units::{Moment, locked};
 
 /// A callback that receives the bytes that were read (none for a write), or the error.
 pub(super) type Answer = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
@@ -87,7 +88,7 @@ impl Drive {
         if len == 0 {
             return answer(Ok(&[]));
         }
-        self.ask(offset, len, RequestKind::Read, Pending { came, answer });
+        self.ask(offset, len, Access::Read, Pending { came, answer });
     }
 
     /// Writes all of `from`, or nothing.
@@ -103,21 +104,21 @@ impl Drive {
         // Written when it comes, so that a later read finds the bytes in whichever order they are
         // served.
         if let Err(error) = self.backing.write(offset, from) {
-            self.lock().counters.failed();
+            locked(&self.state).counters.failed();
             return answer(Err(error));
         }
-        self.ask(offset, len, RequestKind::Write, Pending { came, answer });
+        self.ask(offset, len, Access::Write, Pending { came, answer });
     }
 
     /// Answers when all earlier writes have left the disk's cache.
     pub(super) fn flush(&self, answer: Answer) {
-        self.ask(0, 0, RequestKind::Flush, Pending { came: self.now(), answer });
+        self.ask(0, 0, Access::Flush, Pending { came: self.now(), answer });
     }
 
     /// Switches fast mode, in which requests take only the time of the file; waiting ones are
     /// answered.
     pub(super) fn set_fast(&self, on: bool) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.fast = on;
         // Times in fast mode are not the model's, so nothing is owed for them.
         state.compensation.forget();
@@ -127,37 +128,37 @@ impl Drive {
 
     /// Sets the time of the round trip to the disk, which is not the disk's time.
     pub(super) fn set_round_trip(&self, round_trip: Duration) {
-        self.lock().compensation.set_round_trip(round_trip);
+        locked(&self.state).compensation.set_round_trip(round_trip);
     }
 
     /// The round trip that was set; zero on a disk without an arm, which starts requests on
     /// arrival.
     pub(super) fn round_trip(&self) -> Duration {
-        self.lock().compensation.round_trip()
+        locked(&self.state).compensation.round_trip()
     }
 
     /// The arrival and the answer of the request that was answered last.
     pub(super) fn latest(&self) -> Option<(Moment, Moment)> {
-        self.lock().latest
+        locked(&self.state).latest
     }
 
     pub(super) fn is_fast(&self) -> bool {
-        self.lock().fast
+        locked(&self.state).fast
     }
 
     pub(super) fn statistics(&self) -> DiskStatistics {
-        let state = self.lock();
+        let state = locked(&self.state);
         state.counters.statistics(self.now())
     }
 
     pub(super) fn reset_statistics(&self) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.counters = Counters::new(self.now());
     }
 
     /// Makes [`Drive::run`] return.
     pub(super) fn close(&self) {
-        self.lock().closing = true;
+        locked(&self.state).closing = true;
         self.wakeup.notify_all();
     }
 
@@ -171,7 +172,7 @@ impl Drive {
     pub(super) fn run(&self) {
         let mut at_work: VecDeque<InService> = VecDeque::new();
         let mut spare: Vec<Vec<u8>> = Vec::new();
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         while !state.closing {
             let now = self.now();
             let due = at_work.front().map(|served| served.service.finish);
@@ -185,7 +186,7 @@ impl Drive {
                 }
                 drop(state);
                 let counted = self.answer(served, &mut spare);
-                state = self.lock();
+                state = locked(&self.state);
                 counted.book(&mut state, fast);
             } else if state.fast {
                 let waiting: Vec<_> = state.line.drain().collect();
@@ -195,14 +196,14 @@ impl Drive {
                 }
                 drop(state);
                 waiting.into_iter().for_each(|(request, who)| self.pass(request, who.answer));
-                state = self.lock();
+                state = locked(&self.state);
             } else if let Some((request, waiting, service)) = state.line.next(now) {
                 drop(state);
                 // The bytes are ready before the model's moment, so that only the answer remains to
                 // be sent then.
                 let bytes = self.fetch(request, spare.pop().unwrap_or_default());
                 at_work.push_back(InService { request, service, waiting, bytes });
-                state = self.lock();
+                state = locked(&self.state);
             } else {
                 // The model's time divided by the speed is time of the real clock.
                 state = self.wait(state, due.map(|due| due.since(now) / self.speed));
@@ -214,8 +215,8 @@ impl Drive {
         self.backing.unlock();
     }
 
-    fn ask(&self, offset: u64, len: u64, what: RequestKind, waiting: Pending) {
-        let mut state = self.lock();
+    fn ask(&self, offset: u64, len: u64, what: Access, waiting: Pending) {
+        let mut state = locked(&self.state);
         // The time is taken under the lock, so that arrivals are in order.
         let request =
             DiskRequest { arrival: state.compensation.asked(waiting.came), offset, len, what };
@@ -230,16 +231,16 @@ impl Drive {
 
     /// Serves a request at the speed of the file.
     fn pass(&self, request: DiskRequest, answer: Answer) {
-        self.lock().counters.passed_fast();
+        locked(&self.state).counters.passed_fast();
         let bytes = self.fetch(request, Vec::new());
         if bytes.is_err() {
-            self.lock().counters.failed();
+            locked(&self.state).counters.failed();
         }
         answer(bytes.as_deref().map_err(same));
     }
 
     fn fetch(&self, request: DiskRequest, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        if request.what != RequestKind::Read {
+        if request.what != Access::Read {
             bytes.clear();
         } else {
             bytes.resize(usize::try_from(request.len).unwrap_or(usize::MAX), 0);
@@ -272,10 +273,6 @@ impl Drive {
             }
             None => self.wakeup.wait(state).unwrap_or_else(PoisonError::into_inner),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, DriveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time on the model's clock.

@@ -128,19 +128,14 @@ struct LoopConfig {
 /// `struct loop_info64` of `linux/loop.h`.
 #[repr(C)]
 struct LoopInfo {
-    device: u64,
-    inode: u64,
-    rdevice: u64,
-    offset: u64,
-    size_limit: u64,
-    number: u32,
-    encrypt_type: u32,
-    encrypt_key_size: u32,
+    /// The numbers of the file, where its part begins, how long that is.
+    place: [u64; 5],
+    /// The number of the loop device, and how it encrypts.
+    kind: [u32; 3],
     flags: u32,
     file_name: [u8; 64],
-    crypt_name: [u8; 64],
-    encrypt_key: [u8; 32],
-    init: [u64; 2],
+    /// The name and the key of the encryption, and what the old interface began with.
+    crypt: [u64; 14],
 }
 
 impl LoopConfig {
@@ -151,21 +146,13 @@ impl LoopConfig {
         let shown = bytes.len().min(file_name.len() - 1);
         file_name[..shown].copy_from_slice(&bytes[..shown]);
         let info = LoopInfo {
-            device: 0,
-            inode: 0,
-            rdevice: 0,
-            offset: 0,
-            size_limit: 0,
-            number: 0,
-            encrypt_type: 0,
-            encrypt_key_size: 0,
+            place: [0; 5],
+            kind: [0; 3],
             // Autoclear frees the device when this process dies; direct keeps the kernel from a
             // second cache.
             flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
             file_name,
-            crypt_name: [0; 64],
-            encrypt_key: [0; 32],
-            init: [0; 2],
+            crypt: [0; 14],
         };
         let fd = u32::try_from(file.as_raw_fd()).expect("an open file");
         Self { fd, block_size: 512, info, reserved: [0; 8] }

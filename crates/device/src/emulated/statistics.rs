@@ -1,12 +1,13 @@
 //! The statistics of an emulated disk and of the emulation's own lateness, and their text in the
 //! control file: one `name value` per line, sizes in bytes, times in nanoseconds.
 
-use super::command_queue::{DiskRequest, RequestKind};
+use super::command_queue::DiskRequest;
+use crate::Access;
 use disk::Service;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
-use units::{ByteCount, Moment, Times};
+use units::{ByteCount, Moment, Times, add_fields};
 
 /// The statistics of an emulated disk since its start or the last reset. Requests in fast mode are
 /// only counted.
@@ -83,21 +84,18 @@ impl Counters {
     ) {
         let s = &mut self.so_far;
         match request.what {
-            RequestKind::Read => {
+            Access::Read => {
                 s.reads += 1;
                 s.read_bytes.0 += request.len;
             }
-            RequestKind::Write => {
+            Access::Write => {
                 s.writes += 1;
                 s.written_bytes.0 += request.len;
             }
-            RequestKind::Flush => s.flush += service.finish.since(service.start),
+            Access::Flush => s.flush += service.finish.since(service.start),
         }
         s.positioned += u64::from(service.seek + service.rotation > Duration::ZERO);
-        s.overhead += service.overhead;
-        s.seek += service.seek;
-        s.rotation += service.rotation;
-        s.transfer += service.transfer;
+        add_fields!(s, service; overhead, seek, rotation, transfer);
         // Services overlap on a disk without an arm; each moment counts once.
         s.busy += service.finish.since(service.start.max(self.busy_until));
         self.busy_until = self.busy_until.max(service.finish);
@@ -205,7 +203,7 @@ mod tests {
             let idle = Duration::from_millis(rng.u64(0..3) * 10);
             let service = head.serve(now + idle, offset, 4096, i % 3 == 0);
             now = service.finish;
-            let what = if i % 3 == 0 { RequestKind::Write } else { RequestKind::Read };
+            let what = if i % 3 == 0 { Access::Write } else { Access::Read };
             let request = DiskRequest { arrival: service.start, offset, len: 4096, what };
             let (came, answered) = (service.start + idle, now + Duration::from_micros(i));
             counters.served(&request, &service, came, answered);
@@ -228,7 +226,7 @@ mod tests {
         for i in 0..32 {
             let service = head.serve(Moment::ZERO, i << 20, 1 << 20, false);
             let (arrival, offset) = (Moment::ZERO, i << 20);
-            let request = DiskRequest { arrival, offset, len: 1 << 20, what: RequestKind::Read };
+            let request = DiskRequest { arrival, offset, len: 1 << 20, what: Access::Read };
             counters.served(&request, &service, arrival, service.finish);
             last = service.finish;
         }

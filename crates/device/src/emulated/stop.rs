@@ -8,7 +8,8 @@ use crate::mounts;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
+use units::locked;
 
 /// A stop signal that other threads can set at any time, before the disk exists and after its end.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ impl DiskStop {
     /// Fails without the right to unmount (root).
     pub fn pull(&self) -> io::Result<()> {
         self.ask();
-        let mut cable = self.cable();
+        let mut cable = locked(&self.cable);
         cable.pulled = true;
         cable.pull()
     }
@@ -48,21 +49,17 @@ impl DiskStop {
 
     /// Whether the disk was ended immediately.
     pub fn is_pulled(&self) -> bool {
-        self.cable().pulled
+        locked(&self.cable).pulled
     }
 
     /// Sets the disk that this handle ends.
     pub(super) fn is_for(&self, drive: &Arc<Drive>, at: PathBuf) {
-        let mut cable = self.cable();
+        let mut cable = locked(&self.cable);
         cable.disk = Some((at, Arc::downgrade(drive)));
         if cable.pulled {
             // If it was pulled before, the error shows when the disk is used.
             let _ = cable.pull();
         }
-    }
-
-    fn cable(&self) -> std::sync::MutexGuard<'_, CableState> {
-        self.cable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

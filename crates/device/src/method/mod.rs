@@ -29,7 +29,7 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
-use units::{ByteCount, Reason};
+use units::{ByteCount, Reason, name_of};
 
 /// The read method of a file's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -74,8 +74,7 @@ impl Method {
 
     /// The name that users type.
     pub fn name(self) -> &'static str {
-        let named = Self::NAMES.iter().find(|(_, method)| *method == self);
-        named.expect("every method has its name").0
+        name_of(&Self::NAMES, self)
     }
 
     /// A description in one line.

@@ -11,10 +11,6 @@ pub(super) struct Pread;
 impl BlockingMethod for Pread {
     type Prepared = ();
 
-    fn prepare(&mut self, _file: &OpenFile, _transfer: &Transfer) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
     fn transfer(
         &mut self,
         file: &OpenFile,

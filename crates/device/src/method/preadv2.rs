@@ -62,10 +62,6 @@ impl Preadv2 {
 impl BlockingMethod for Preadv2 {
     type Prepared = ();
 
-    fn prepare(&mut self, _file: &OpenFile, _transfer: &Transfer) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
     fn transfer(
         &mut self,
         file: &OpenFile,

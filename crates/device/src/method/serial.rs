@@ -10,14 +10,12 @@ use std::time::Duration;
 /// A blocking read and write method.
 pub(super) trait BlockingMethod: Send {
     /// The state that is prepared for a transfer when it is submitted.
-    type Prepared: Send;
+    type Prepared: Send + Default;
 
     /// Prepares a transfer that the file can do, when it is submitted.
-    fn prepare(
-        &mut self,
-        file: &OpenFile,
-        transfer: &Transfer,
-    ) -> Result<Self::Prepared, DeviceError>;
+    fn prepare(&mut self, _: &OpenFile, _: &Transfer) -> Result<Self::Prepared, DeviceError> {
+        Ok(Self::Prepared::default())
+    }
 
     /// Reads into or writes from the buffer, completely or not at all.
     fn transfer(

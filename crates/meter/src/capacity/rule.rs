@@ -2,7 +2,7 @@
 
 use crate::progress::RunProgress;
 use crate::streams::StreamsOutcome;
-use units::float;
+use units::{float, name_of};
 
 /// The rule by which streams count as held. Misses caused by the meter itself never count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +23,7 @@ impl HoldRule {
 
     /// The rule's name.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::OneLateRoundOf100 => "one-late-round-of-100",
-        }
+        name_of(&Self::NAMES, self)
     }
 
     /// The verdict on a run in progress; `None` while the rest of the run can still change it.

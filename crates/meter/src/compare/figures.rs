@@ -181,24 +181,20 @@ impl FigureSeries {
         // The last second is incomplete.
         seconds.pop();
         let series = |point: fn(&Logged) -> Point| seconds.iter().map(point).collect();
+        let rate = series(|s| Point { sum: float(s.bytes), of: 1.0 });
         let mut all = vec![
             Self::slowest(series(|s| Point {
                 sum: s.slowest,
                 of: f64::from(u8::from(s.came > 0)),
             })),
+            Self::new(
+                "response",
+                "from when a read or write was to be asked for, in the mean, seconds",
+                series(|s| Point { sum: s.response, of: float(s.came) }),
+            ),
             Self {
-                name: "response",
-                about: "from when a read or write was to be asked for, in the mean, seconds",
-                higher_is_better: false,
-                relative: true,
-                series: series(|s| Point { sum: s.response, of: float(s.came) }),
-            },
-            Self {
-                name: "rate",
-                about: "bytes that came in a second",
                 higher_is_better: true,
-                relative: true,
-                series: series(|s| Point { sum: float(s.bytes), of: 1.0 }),
+                ..Self::new("rate", "bytes that came in a second", rate)
             },
         ];
         if seconds.iter().any(|second| second.frames > 0) {
@@ -209,23 +205,16 @@ impl FigureSeries {
     }
 
     fn late(series: Vec<Point>) -> Self {
-        Self {
-            name: "late",
-            about: "share of frames that were late",
-            higher_is_better: false,
-            relative: false,
-            series,
-        }
+        Self { relative: false, ..Self::new("late", "share of frames that were late", series) }
     }
 
     fn slowest(series: Vec<Point>) -> Self {
-        Self {
-            name: "slowest",
-            about: "the longest response of each second, in the mean, seconds",
-            higher_is_better: false,
-            relative: true,
-            series,
-        }
+        Self::new("slowest", "the longest response of each second, in the mean, seconds", series)
+    }
+
+    /// A figure that is better if it is lower, and compared as a ratio.
+    fn new(name: &'static str, about: &'static str, series: Vec<Point>) -> Self {
+        Self { name, about, higher_is_better: false, relative: true, series }
     }
 
     /// A figure for simulations: its value in each second.

@@ -80,7 +80,7 @@ impl FileSystem {
         let on_what = device.file_name().unwrap_or_default().display();
         let name = format!("{FOLDER}{}-{on_what}", std::process::id());
         let at = std::env::temp_dir().join(name);
-        fs::create_dir_all(&at).map_err(|error| MeterError::cannot("make", &at, &error))?;
+        fs::create_dir_all(&at).map_err(MeterError::cannot("make", &at))?;
         let queue = queue_of(device);
         let own_kib = read_kib(&queue)?;
         let mut mounted = Mounted { kind: self, device: device.into(), at, own_kib, is: false };
@@ -144,8 +144,7 @@ impl Mounted {
         // The device's setting outlives the mount, and a new mount takes it over.
         let queue = queue_of(&self.device);
         let set = |path: &Path, kib: u32| {
-            fs::write(path, kib.to_string())
-                .map_err(|error| MeterError::cannot("set", path, &error))
+            fs::write(path, kib.to_string()).map_err(MeterError::cannot("set", path))
         };
         set(&queue, read_ahead_kib.unwrap_or(self.own_kib))?;
         self.mount()?;
@@ -175,7 +174,7 @@ impl Mounted {
     fn btrfs_setting(&self) -> Result<PathBuf, MeterError> {
         let all = Path::new("/sys/fs/btrfs");
         let name = self.device.file_name().unwrap_or_default();
-        let entries = fs::read_dir(all).map_err(|error| MeterError::cannot("read", all, &error))?;
+        let entries = fs::read_dir(all).map_err(MeterError::cannot("read", all))?;
         let ours = entries.flatten().find(|entry| entry.path().join("devices").join(name).exists());
         let folder = ours.map_or_else(|| all.into(), |entry| entry.path());
         Ok(folder.join("bdi/read_ahead_kb"))
@@ -200,8 +199,7 @@ fn queue_of(device: &Path) -> PathBuf {
 
 /// A read-ahead setting, in KiB.
 fn read_kib(path: &Path) -> Result<u32, MeterError> {
-    let said =
-        fs::read_to_string(path).map_err(|error| MeterError::cannot("read", path, &error))?;
+    let said = fs::read_to_string(path).map_err(MeterError::cannot("read", path))?;
     Ok(said.trim().parse().unwrap_or_default())
 }
 

@@ -51,13 +51,12 @@ impl Bench<'_> {
                 Ok(()) => files.push(path),
                 Err(error) if error.kind() == ErrorKind::StorageFull && !files.is_empty() => {
                     // The file system reserves more space than others: fewer files fit.
-                    std::fs::remove_file(&path)
-                        .map_err(|error| MeterError::cannot("remove", &path, &error))?;
+                    std::fs::remove_file(&path).map_err(MeterError::cannot("remove", &path))?;
                     break;
                 }
                 Err(error) => {
                     self.still()?;
-                    return Err(MeterError::cannot("write", &path, &error));
+                    return Err(MeterError::cannot("write", &path)(error));
                 }
             }
         }

@@ -101,7 +101,7 @@ pub fn read_token(path: Option<&Path>) -> Result<Token, MeterError> {
         MeterError::usage("--token-file is missing")
             .hint("openssl rand -hex 32 > secret; chmod 600 secret")
     })?;
-    let cannot = |error: io::Error| MeterError::cannot("read", path, &error);
+    let cannot = MeterError::cannot("read", path);
     let mut file = File::open(path).map_err(cannot)?;
     let about = file.metadata().map_err(cannot)?;
     // A pipe of the shell (`<(...)`) has a mode, too, but no one else can open it.

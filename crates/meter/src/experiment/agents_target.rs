@@ -14,7 +14,7 @@ use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
 use crate::fleet::{
     self, AgentConnection, AgentState, Fleet, HANDSHAKE_LIMIT, HandshakeStream, TargetFacts, Token,
-    WorkerStep, WorkerTask,
+    WorkerState, WorkerStep, WorkerTask,
 };
 use crate::live::Live;
 use crate::observer::Observer;
@@ -237,7 +237,7 @@ impl AgentsTarget {
             observer.status(&view(agents));
             live.into_iter().for_each(|live| live.agents(agents));
             let workers = agents.iter().flat_map(|agent| &agent.workers);
-            go_on(together(workers.map(|worker| worker.progress))) && !observer.is_stopped()
+            go_on(together(workers)) && !observer.is_stopped()
         };
         fleet.step(steps, &mut watch);
         let mut last = Vec::new();
@@ -352,16 +352,8 @@ impl AgentsTarget {
 }
 
 /// The progress of all workers.
-fn together(workers: impl Iterator<Item = RunProgress>) -> RunProgress {
-    workers.fold(RunProgress::default(), |sum, one| RunProgress {
-        elapsed: sum.elapsed.max(one.elapsed),
-        judged: sum.judged + one.judged,
-        late: sum.late + one.late,
-        // The numbers of the rounds are not known, so that a round may be counted twice: never are
-        // too many streams taken for held.
-        late_rounds: sum.late_rounds + one.late_rounds,
-        bytes: sum.bytes + one.bytes,
-    })
+fn together<'a>(workers: impl Iterator<Item = &'a WorkerState>) -> RunProgress {
+    workers.map(|worker| worker.progress).fold(RunProgress::default(), RunProgress::and)
 }
 
 type Connected = (Vec<AgentConnection>, Vec<Child>);
@@ -427,8 +419,7 @@ fn view(agents: &[AgentState]) -> String {
     let line = |agent: &AgentState| {
         let workers = &agent.workers;
         let ready = workers.iter().filter(|worker| worker.facts.is_some()).count();
-        let RunProgress { elapsed, judged, late, .. } =
-            together(workers.iter().map(|worker| worker.progress));
+        let RunProgress { elapsed, judged, late, .. } = together(workers.iter());
         let state = match agent {
             AgentState { lost: Some(_), .. } => "lost".to_owned(),
             _ if ready < workers.len() => format!("preparing, {ready} of {} ready", workers.len()),

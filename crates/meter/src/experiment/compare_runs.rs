@@ -64,9 +64,8 @@ impl RunDirectory {
     fn read(dir: &Path, observer: &dyn Observer) -> Result<Self, MeterError> {
         let path = dir.join("summary.json");
         let hint = "name a directory that `meter run --out` made";
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            MeterError::new(format!("cannot read {}: {error}", path.display())).hint(hint)
-        })?;
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| MeterError::cannot("read", &path)(error).hint(hint))?;
         let summary: Value = serde_json::from_str(&text).map_err(|error| {
             MeterError::new(format!("{} is no summary: {error}", path.display())).hint(hint)
         })?;

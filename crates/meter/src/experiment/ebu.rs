@@ -113,6 +113,16 @@ struct PartResult {
     found: Result<(Vec<String>, Value), MeterError>,
 }
 
+impl PartResult {
+    /// What was found, in one line.
+    fn said(&self) -> String {
+        match &self.found {
+            Ok((sentences, _)) => sentences.join("; "),
+            Err(error) => format!("left out: {}", error.message),
+        }
+    }
+}
+
 /// Runs all parts of the procedure and reports them together.
 pub fn run_ebu(
     config: &EbuConfig,
@@ -134,12 +144,9 @@ pub fn run_ebu(
             // Nothing was measured: the target cannot be used at all.
             return Err(error.clone());
         }
-        let said = match &found {
-            Ok((sentences, _)) => sentences.join("; "),
-            Err(error) => format!("left out: {}", error.message),
-        };
-        observer.run_done(&format!("{}: {said}", part.name()));
-        done.push(PartResult { part, found });
+        let result = PartResult { part, found };
+        observer.run_done(&format!("{}: {}", part.name(), result.said()));
+        done.push(result);
     }
     let summary = summary(config, &done);
     let saved = record::save(config.out.as_deref(), &summary, || page(config, &done), observer);
@@ -269,15 +276,12 @@ fn of_study(summary: &Value) -> Vec<String> {
 
 fn summary(config: &EbuConfig, done: &[PartResult]) -> Value {
     let parts = done.iter().map(|PartResult { part, found }| {
-        let (sentences, left_out) = match found {
-            Ok((sentences, _)) => (Some(sentences), None),
-            Err(error) => (None, Some(&error.message)),
-        };
+        let (found, left_out) = (found.as_ref().ok(), found.as_ref().err());
         json!({
             "name": part.name(),
-            "found": sentences,
-            "left_out": left_out,
-            "summary": found.as_ref().ok().map(|(_, summary)| summary),
+            "found": found.map(|(sentences, _)| sentences),
+            "left_out": left_out.map(|error| &error.message),
+            "summary": found.map(|(_, summary)| summary),
         })
     });
     let EbuConfig { target, second, step, repeats, seed, .. } = config;
@@ -296,14 +300,7 @@ fn summary(config: &EbuConfig, done: &[PartResult]) -> Value {
 }
 
 fn rows(done: &[PartResult]) -> Vec<Vec<String>> {
-    let row = |PartResult { part, found }: &PartResult| {
-        let said = match found {
-            Ok((sentences, _)) => sentences.join("; "),
-            Err(error) => format!("left out: {}", error.message),
-        };
-        vec![part.name().to_owned(), said]
-    };
-    done.iter().map(row).collect()
+    done.iter().map(|one| vec![one.part.name().to_owned(), one.said()]).collect()
 }
 
 const HEAD: [&str; 2] = ["part", "found"];

@@ -1,9 +1,9 @@
 //! Profiles and ramp scripts that a user names: a built-in one, or a file.
 
 use crate::error::MeterError;
-use crate::profiles::{self, Profile, ProfileError};
+use crate::profiles::{self, Profile};
 use crate::ramp::{self, Script};
-use units::Hinted;
+use units::Reason;
 
 /// The built-in profile with this name, or the one in the file with this name.
 pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
@@ -21,7 +21,7 @@ pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
         };
         MeterError::new(message).hint("`tenuto meter profiles` lists those that come along")
     })?;
-    text.parse().map_err(|error: ProfileError| MeterError::of(&error.reason().about(name)))
+    text.parse().map_err(|reason: Reason| reason.about(name).into())
 }
 
 /// The built-in ramp script with this name, or the one in the file with this name.

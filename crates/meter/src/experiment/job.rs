@@ -25,7 +25,7 @@ use crate::error::MeterError;
 use crate::fleet::FilePart;
 use crate::live::{Live, Metered};
 use crate::observer::Observer;
-use crate::profiles::{Profile, ProfileError};
+use crate::profiles::Profile;
 use crate::progress::RunProgress;
 use crate::s3::Access;
 use crate::streams::{LiveFigures, LiveSample, StreamGroup, StreamsPlan};
@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use units::{ByteCount, show};
+use units::{ByteCount, Reason, locked};
 
 /// A job file and the settings that all its groups share.
 #[derive(Clone)]
@@ -108,19 +108,18 @@ struct JobShown {
 impl JobShown {
     /// Shows the crossings since the last call.
     fn show_crossings(&self, observer: &dyn Observer) {
-        let crossings =
-            std::mem::take(&mut *self.crossings.lock().unwrap_or_else(PoisonError::into_inner));
+        let crossings = std::mem::take(&mut *locked(&self.crossings));
         crossings.iter().for_each(|(text, event)| observer.crossing(text, event));
     }
 }
 
 impl Observer for JobThread {
     fn note(&self, text: &str) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+        locked(&self.notes).push(text.to_owned());
     }
 
     fn crossing(&self, text: &str, event: &Value) {
-        let mut crossings = self.shown.crossings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut crossings = locked(&self.shown.crossings);
         crossings.push((text.to_owned(), event.clone()));
     }
 
@@ -167,11 +166,11 @@ pub fn run_job(
 ) -> Result<ExperimentReport, MeterError> {
     let name = config.file.display().to_string();
     let text = std::fs::read_to_string(&config.file).map_err(|error| {
-        MeterError::cannot("read", &config.file, &error)
+        MeterError::cannot("read", &config.file)(error)
             .into_usage()
             .hint("name a job file; docs/guide/measure-storage.md describes it")
     })?;
-    let about = |reason: units::Reason| MeterError::of(&reason.about(&name)).into_usage();
+    let about = |reason: Reason| MeterError::from(reason.about(&name)).into_usage();
     let job = JobFile::read(&text).map_err(about)?;
     let specs = job.groups().map_err(about)?;
     let dir = config.out.as_deref();
@@ -249,9 +248,9 @@ fn profile_of(spec: &GroupSpec, streams: u32) -> Result<Profile, MeterError> {
         Some(Direction::Write) => profile.read_percent = 0,
         None => {}
     }
-    let wrong = |error| MeterError::of(&error).into_usage();
+    let wrong = |reason: Reason| MeterError::from(reason).into_usage();
     if let Some(frames) = spec.keys.read_frames {
-        profile = profile.in_reads_of(frames).map_err(|error: ProfileError| wrong(error))?;
+        profile = profile.in_reads_of(frames).map_err(wrong)?;
     }
     let Some(rate) = spec.keys.rate else { return Ok(profile) };
     profile.at_rate(rate, streams).map_err(wrong)
@@ -365,16 +364,9 @@ fn run_units(
             let mut all = RunProgress::default();
             for (shown, _) in &threads {
                 shown.show_crossings(observer);
-                all.add(&shown.progress.lock().unwrap_or_else(PoisonError::into_inner));
+                all = all.and(*locked(&shown.progress));
             }
-            observer.status(&format!(
-                "{} of {}: {} {}, {} late",
-                show::length(all.elapsed.as_secs_f64()),
-                show::length(duration.as_secs_f64()),
-                show::thousands(all.judged),
-                show::plural(&all.judged, "frame"),
-                all.late
-            ));
+            observer.status(&all.status(duration));
             figures.show_new(observer);
         }
         let results = threads.into_iter().map(|(shown, thread)| {
@@ -450,7 +442,7 @@ fn run_unit(
             .map(|(plan, sample, log)| StreamGroup { plan, log, sample: *sample })
             .collect();
         let mut go_on = |progress: RunProgress| {
-            *thread.shown.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+            *locked(&thread.shown.progress) = progress;
             alarms.iter().for_each(|alarm| alarm.look(progress.elapsed));
             !thread.is_stopped() && !thread.failed.load(Ordering::Relaxed)
         };

@@ -38,7 +38,7 @@ pub fn profile_from(
     let source = format!("{} trace {}{places}", trace.format, path.display());
     let profile = trace::profile(name, &source, &shape);
     // A trace can have values that the meter would refuse in a profile.
-    profile.check().map_err(|error| MeterError::of(&error.reason().about(path.display())))?;
+    profile.check().map_err(|reason| reason.about(path.display()))?;
     if shape.took.is_none() {
         observer.note("the trace has no times, so the profile has no rate and runs at full speed");
     }
@@ -54,7 +54,7 @@ pub fn profile_from(
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, MeterError> {
-    let failed = |error| MeterError::cannot("read", path, &error);
+    let failed = MeterError::cannot("read", path);
     let about = std::fs::metadata(path).map_err(failed)?;
     if about.len() > MOST {
         let (name, size, most) = (path.display(), ByteCount(about.len()), ByteCount(MOST));

@@ -148,7 +148,7 @@ impl Ramp<'_> {
         let out = self.config.out.as_ref();
         let dir: Option<PathBuf> = out.map(|dir| dir.join(format!("clients-{clients:03}")));
         if let Some(dir) = &dir {
-            std::fs::create_dir(dir).map_err(|error| MeterError::cannot("make", dir, &error))?;
+            std::fs::create_dir(dir).map_err(MeterError::cannot("make", dir))?;
         }
         let mut log =
             RunLog::open(self.target.log_dir(dir.as_deref()), self.config.target.is_simulated())?;

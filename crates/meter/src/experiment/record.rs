@@ -48,7 +48,7 @@ pub(super) fn prepare(dir: Option<&Path>) -> Result<(), MeterError> {
 
 /// Makes a directory for the results of one command; refuses one that is not empty.
 pub fn new_directory(dir: &Path) -> Result<(), MeterError> {
-    let failed = |error| MeterError::cannot("make", dir, &error);
+    let failed = MeterError::cannot("make", dir);
     std::fs::create_dir_all(dir).map_err(failed)?;
     let mut inside = std::fs::read_dir(dir).map_err(failed)?;
     // Results of two runs in one directory could not be told apart.
@@ -153,8 +153,7 @@ pub fn save_summary(
 /// Writes `summary.json` and the tables beside it.
 pub(super) fn write_summary(dir: &Path, summary: &Value) -> Result<(), MeterError> {
     let path = dir.join(SUMMARY);
-    std::fs::write(&path, format!("{summary:#}\n"))
-        .map_err(|error| MeterError::cannot("write", &path, &error))?;
+    std::fs::write(&path, format!("{summary:#}\n")).map_err(MeterError::cannot("write", &path))?;
     save_tables(dir, summary)
 }
 
@@ -185,7 +184,7 @@ pub(super) fn save(
     ];
     for (name, text) in files {
         let path = dir.join(name);
-        std::fs::write(&path, text).map_err(|error| MeterError::cannot("write", &path, &error))?;
+        std::fs::write(&path, text).map_err(MeterError::cannot("write", &path))?;
     }
     write_summary(dir, summary)?;
     // Last: the note promises that all files are there.
@@ -202,7 +201,7 @@ pub(super) fn run_directory(
 ) -> Result<Option<PathBuf>, MeterError> {
     let Some(dir) = dir else { return Ok(None) };
     let path = dir.join(RUNS).join(format!("{number:0>3}-{name}"));
-    std::fs::create_dir_all(&path).map_err(|error| MeterError::cannot("write", &path, &error))?;
+    std::fs::create_dir_all(&path).map_err(MeterError::cannot("write", &path))?;
     Ok(Some(path))
 }
 
@@ -213,7 +212,7 @@ pub(super) fn write_seconds(
 ) -> Result<(), MeterError> {
     let Some(dir) = dir else { return Ok(()) };
     let path = dir.join("seconds.csv");
-    seconds(&path, outcome).map_err(|error| MeterError::cannot("write", &path, &error))
+    seconds(&path, outcome).map_err(MeterError::cannot("write", &path))
 }
 
 fn seconds(path: &Path, outcome: &StreamsOutcome) -> io::Result<()> {

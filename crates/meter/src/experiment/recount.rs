@@ -37,8 +37,7 @@ pub fn recount_runs(dir: &Path, observer: &dyn Observer) -> Result<ExperimentRep
     let runs = counted(dir)?;
     let html = recount_page::page(dir, &runs)?.html();
     let path = dir.join("recount.html");
-    let saved =
-        std::fs::write(&path, html).map_err(|error| MeterError::cannot("write", &path, &error));
+    let saved = std::fs::write(&path, html).map_err(MeterError::cannot("write", &path));
     let (summary, text) = match &runs[..] {
         [run] if run.name.is_empty() => (object(run), facts(&lines(run))),
         runs => (all(runs), TextTable::with_rows(&HEAD, runs.iter().map(row).collect()).show()),

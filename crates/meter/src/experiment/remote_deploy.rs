@@ -28,8 +28,7 @@ impl<'a> RemoteDeploy<'a> {
     ) -> Result<Self, MeterError> {
         let path = program.unwrap_or(Path::new(THIS));
         let ssh = ssh_words(ssh)?;
-        let program =
-            std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
+        let program = std::fs::read(path).map_err(MeterError::cannot("read", path))?;
         // Refused before the logins: a host would report a wrong file in a far less clear way.
         if !program.starts_with(b"\x7fELF") {
             return Err(MeterError::usage(format!("{} is no program", path.display()))

@@ -104,36 +104,24 @@ pub(super) fn run_search(
     run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
     observer: &dyn Observer,
 ) -> SearchRuns {
-    let (mut probes, mut error) = (Vec::new(), None);
+    let mut runs = SearchRuns { verdict: search.verdict(), probes: Vec::new(), error: None };
     let begun = Instant::now();
     let mut budget = TIME_BUDGET;
     while let Some(step) = search.step() {
-        let made = run(step);
-        if probes.is_empty() {
+        let Some(result) = runs.make(step, run, observer) else { break };
+        if runs.probes.len() == 1 {
             // The first run shows how long one lasts on this target.
             budget = budget.max(begun.elapsed() * RUNS_IN_BUDGET);
         }
-        // An interrupted run is a part of one, so it does not count for the search.
-        if observer.is_stopped() {
-            break;
-        }
-        let (probe, delivered) = match made {
-            Ok(made) => made,
-            Err(failed) => {
-                error = Some(failed);
-                break;
-            }
-        };
-        search.report(step, RunResult { answer: probe.answer, delivered });
-        probe.note(observer);
-        probes.push(probe);
+        search.report(step, result);
         if begun.elapsed() > budget {
             // The time is up, but a result without a confirmation would be worth little.
             search.finish();
             budget = Duration::MAX;
         }
     }
-    SearchRuns { verdict: search.verdict(), probes, error }
+    runs.verdict = search.verdict();
+    runs
 }
 
 /// The time after which a search makes its last two runs, or the time of [`RUNS_IN_BUDGET`] runs if
@@ -197,21 +185,29 @@ impl SearchRuns {
     ) {
         let mut stage = Endurance::new(self.verdict);
         while let Some(step) = stage.step().filter(|_| self.error.is_none()) {
-            let made = run(step);
-            // An interrupted run is a part of one.
-            if observer.is_stopped() {
-                break;
-            }
-            match made {
-                Ok((probe, delivered)) => {
-                    stage.report(step, RunResult { answer: probe.answer, delivered });
-                    probe.note(observer);
-                    self.probes.push(probe);
-                }
-                Err(failed) => self.error = Some(failed),
-            }
+            let Some(result) = self.make(step, run, observer) else { break };
+            stage.report(step, result);
         }
         self.verdict = stage.verdict();
+    }
+
+    /// Makes one run and keeps it; `None` if it failed. One that was interrupted is a part of a
+    /// run, so it does not count, either.
+    fn make(
+        &mut self,
+        step: SearchStep,
+        run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
+        observer: &dyn Observer,
+    ) -> Option<RunResult> {
+        let made = run(step);
+        if observer.is_stopped() {
+            return None;
+        }
+        let (probe, delivered) = made.map_err(|failed| self.error = Some(failed)).ok()?;
+        let answer = probe.answer;
+        probe.note(observer);
+        self.probes.push(probe);
+        Some(RunResult { answer, delivered })
     }
 
     /// The run that confirmed the verdict: the longest one.

@@ -55,13 +55,19 @@ impl CapacityScore {
         self.runs += found.probes;
     }
 
-    fn merge(&mut self, other: &Self) {
-        self.searches += other.searches;
-        self.right += other.right;
-        self.overstated += other.overstated;
-        self.above += other.above;
-        self.unconfirmed += other.unconfirmed;
-        self.runs += other.runs;
+    /// Adds searches of the capacity of storages of this kind, one for each seed, for streams of
+    /// one profile; `number` makes its seeds differ from those of other profiles.
+    fn search(
+        &mut self,
+        number: u32,
+        profile: &Profile,
+        kind: StorageKind,
+        seeds: u32,
+    ) -> Result<(), MeterError> {
+        for seed in 0..seeds {
+            self.add(&trial(profile, kind, u64::from(number) << 32 | u64::from(seed))?);
+        }
+        Ok(())
     }
 }
 
@@ -81,7 +87,7 @@ pub fn capacity_score(
     let mut score = CapacityScore::default();
     let profiles = stream_profiles();
     for (number, profile) in (0_u32..).zip(&profiles) {
-        score.merge(&profile_score(number, profile, kind, seeds)?);
+        score.search(number, profile, kind, seeds)?;
         progress(f64::from(number + 1) / profiles.len() as f64);
     }
     Ok(score)
@@ -92,21 +98,6 @@ fn stream_profiles() -> Vec<Profile> {
     let mut profiles = profiles::builtin();
     profiles.retain(|profile| profile.cannot_run().is_none());
     profiles
-}
-
-/// Searches the capacity of storages of this kind for streams of one profile; `number` makes its
-/// seeds differ from those of other profiles.
-fn profile_score(
-    number: u32,
-    profile: &Profile,
-    kind: StorageKind,
-    seeds: u32,
-) -> Result<CapacityScore, MeterError> {
-    let mut score = CapacityScore::default();
-    for seed in 0..seeds {
-        score.add(&trial(profile, kind, u64::from(number) << 32 | u64::from(seed))?);
-    }
-    Ok(score)
 }
 
 /// Searches the capacity of a storage that is drawn from `seed`, for streams of `profile`.
@@ -174,6 +165,17 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    impl CapacityScore {
+        fn merge(&mut self, other: &Self) {
+            self.searches += other.searches;
+            self.right += other.right;
+            self.overstated += other.overstated;
+            self.above += other.above;
+            self.unconfirmed += other.unconfirmed;
+            self.runs += other.runs;
+        }
+    }
+
     /// Prints the scores by kind of storage, and checks the requirement. Kinds and profiles are
     /// divided among the processors.
     #[expect(clippy::print_stdout, reason = "the table of docs/reference/figures.md")]
@@ -188,7 +190,8 @@ mod tests {
             while let Some((kind, number)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let (name, of) = StorageKind::NAMES[*kind];
                 let (at, profile) = (u32::try_from(*number).unwrap(), &profiles[*number]);
-                let score = profile_score(at, profile, of, seeds).unwrap();
+                let mut score = CapacityScore::default();
+                score.search(at, profile, of, seeds).unwrap();
                 println!("{name}, {}: {score:?}", profile.name);
                 scores.lock().unwrap()[*kind].merge(&score);
             }

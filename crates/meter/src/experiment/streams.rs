@@ -120,14 +120,7 @@ pub fn run_streams(
     let mut go_on = |progress: RunProgress| {
         barrier.signal(&progress, observer);
         if pace.is_due() {
-            observer.status(&format!(
-                "{} of {}: {} {}, {} late",
-                show::length(progress.elapsed.as_secs_f64()),
-                show::length(plan.duration.as_secs_f64()),
-                show::thousands(progress.judged),
-                show::plural(&progress.judged, "frame"),
-                progress.late
-            ));
+            observer.status(&progress.status(plan.duration));
         }
         alarm.look(progress.elapsed);
         !observer.is_stopped()

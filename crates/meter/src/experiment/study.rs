@@ -111,10 +111,10 @@ fn summary(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> Value 
         json!({
             "says": answer.claim.says,
             "place": answer.claim.place,
-            "figure": answer.claim.change.figure.names().0,
-            "from": answer.claim.change.from,
-            "to": answer.claim.change.to,
-            "more": answer.claim.change.more,
+            "figure": answer.claim.figure.names().0,
+            "from": answer.claim.from,
+            "to": answer.claim.to,
+            "more": answer.claim.more,
             "ratio": answer.ratio,
             "verdict": answer.verdict.word(),
         })

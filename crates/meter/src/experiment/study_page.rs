@@ -67,10 +67,10 @@ fn sentences(answers: &[ClaimResult]) -> Vec<String> {
             None => "it was not tried, or runs were too short to tell".to_owned(),
             Some(ratio) => format!(
                 "{} at '{}' is {} times that at '{}' ({} to {}, {:.0} %)",
-                claim.change.figure.names().1,
-                claim.change.to,
+                claim.figure.names().1,
+                claim.to,
                 short(ratio.median),
-                claim.change.from,
+                claim.from,
                 short(ratio.low),
                 short(ratio.high),
                 ratio.sure * 100.0,
@@ -109,7 +109,7 @@ pub(super) fn page(
     let head = head.chain(["pieces of the files", "done by"]).map(str::to_owned).collect();
     let rows = (0..done.settings.len()).map(|number| row(done, number)).collect();
     blocks.push(Block::Table { head, rows });
-    blocks.push(Block::Text(config.study.long.to_owned()));
+    blocks.push(Block::Text(config.study.long.clone()));
     let title = format!("{} on {}", config.study.about, config.target);
     Ok(Page { title, summary: verdict(config, done, answers), blocks })
 }
@@ -154,7 +154,7 @@ fn drawn(config: &StudyConfig, done: &Done, figure: StudyFigure) -> Plot {
     let order = done.settings.iter().map(|setting| setting.name.as_str());
     let x_label = match named {
         true => format!("{}: {}", config.study.varies, order.collect::<Vec<_>>().join(", ")),
-        false => config.study.varies.to_owned(),
+        false => config.study.varies.clone(),
     };
     let label = figure.names().1;
     Plot::new(format!("{}: {label}", config.study.about), x_label, label, series)

@@ -27,13 +27,12 @@ const TABLES: &str = "tables";
 /// Writes every list of a summary, and all its single figures, as tables into `dir`.
 pub(super) fn save_tables(dir: &Path, summary: &Value) -> Result<(), MeterError> {
     let dir = dir.join(TABLES);
-    std::fs::create_dir_all(&dir).map_err(|error| MeterError::cannot("make", &dir, &error))?;
+    std::fs::create_dir_all(&dir).map_err(MeterError::cannot("make", &dir))?;
     for table in tables(summary) {
         let path = dir.join(format!("{}.csv", table.name));
-        std::fs::write(&path, table.csv())
-            .map_err(|error| MeterError::cannot("write", &path, &error))?;
+        std::fs::write(&path, table.csv()).map_err(MeterError::cannot("write", &path))?;
         let path = dir.join(format!("{}.parquet", table.name));
-        table.parquet(&path).map_err(|error| MeterError::cannot("write", &path, &error))?;
+        table.parquet(&path).map_err(MeterError::cannot("write", &path))?;
     }
     Ok(())
 }

@@ -11,10 +11,10 @@ use crate::target::VerifyReport;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use units::nanos;
 use units::{Hinted, Reason};
+use units::{locked, nanos};
 
 type BoxedRead = Box<dyn Read + Send>;
 type BoxedWrite = Box<dyn Write + Send>;
@@ -307,8 +307,4 @@ impl Drop for Fleet {
             }
         }
     }
-}
-
-fn locked(senders: &Mutex<Senders>) -> MutexGuard<'_, Senders> {
-    senders.lock().unwrap_or_else(PoisonError::into_inner)
 }

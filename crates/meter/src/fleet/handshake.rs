@@ -5,9 +5,9 @@ use super::channel::WireError;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use units::Reason;
+use units::{Reason, locked};
 
 /// The time for a whole handshake, however its bytes are spread: some round trips on any network.
 pub(crate) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -124,7 +124,7 @@ impl Connections {
         from: IpAddr,
         stream: &HandshakeStream,
     ) -> ConnectionPlace {
-        let mut open = self.open();
+        let mut open = locked(&self.0);
         if open.unproven.len() >= MAX_UNPROVEN {
             let of = |address: IpAddr| open.unproven.iter().filter(|it| it.1 == address).count();
             let most = open.unproven.iter().map(|it| of(it.1)).max();
@@ -139,10 +139,6 @@ impl Connections {
         open.unproven.push((number, from, stream.clone()));
         ConnectionPlace { connections: Arc::clone(self), number, controls: false }
     }
-
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ConnectionPlace {
@@ -151,7 +147,7 @@ impl ConnectionPlace {
     /// # Errors
     /// As many controllers as an agent accepts are connected.
     pub(crate) fn prove(&mut self) -> Result<(), WireError> {
-        let mut open = self.connections.open();
+        let mut open = locked(&self.connections.0);
         open.unproven.retain(|it| it.0 != self.number);
         if open.controllers >= MAX_CONTROLLERS {
             let message = format!("{MAX_CONTROLLERS} controllers are connected");
@@ -165,7 +161,7 @@ impl ConnectionPlace {
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        let mut open = self.connections.open();
+        let mut open = locked(&self.connections.0);
         open.unproven.retain(|it| it.0 != self.number);
         open.controllers -= usize::from(self.controls);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::Reason;
 
 /// The protocol's version, which must be the same on both sides.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// The agent's first message, in the clear.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,15 +40,7 @@ pub(super) enum Welcome {
     /// The proof that the sender knows the token.
     Yes { mac: String, about: About },
     /// The reason of the refusal.
-    No(#[serde(with = "ReasonOnTheWire")] Reason),
-}
-
-/// The form of a [`Reason`] in messages.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Reason")]
-struct ReasonOnTheWire {
-    message: String,
-    hint: Option<String>,
+    No(Reason),
 }
 
 /// A machine on which an agent runs.
@@ -193,7 +185,7 @@ pub(super) enum AgentReply {
     /// Nanoseconds since the agent was started.
     Clock(u64),
     /// The agent refuses the request, with its reason.
-    Refused(#[serde(with = "ReasonOnTheWire")] Reason),
+    Refused(Reason),
     /// All workers have begun, with the delay in nanoseconds.
     Begun(u64),
     /// What a worker reports.

@@ -39,9 +39,7 @@ mod worker;
 
 pub(crate) use agent::Agent;
 pub(crate) use channel::{Token, WireError};
-#[cfg(test)]
-pub(crate) use controller::WorkerState;
-pub(crate) use controller::{AgentConnection, AgentState, Fleet, connect};
+pub(crate) use controller::{AgentConnection, AgentState, Fleet, WorkerState, connect};
 pub(crate) use handshake::{ConnectionPlace, Connections, HANDSHAKE_LIMIT, HandshakeStream};
 pub(crate) use messages::{
     FilePart, StreamsWork, TargetFacts, WorkerOrder, WorkerReply, WorkerStep, WorkerTask,

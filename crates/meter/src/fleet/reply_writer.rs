@@ -5,8 +5,9 @@ use super::channel::Sender;
 use super::messages::AgentReply;
 use std::io::Write;
 use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use units::locked;
 
 /// Replies on their way to the controller. Its thread ends with the connection.
 pub(super) struct ReplyWriter {
@@ -45,8 +46,4 @@ impl ReplyWriter {
     pub(super) fn blocked(&self) -> Duration {
         locked(&self.began).map_or(Duration::ZERO, |began| began.elapsed())
     }
-}
-
-fn locked(began: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
-    began.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@
 //!   standard error    for people
 //! ```
 
-use super::messages::{AgentReply, WorkerOrder, WorkerReply, WorkerTask};
+use super::messages::{AgentReply, WorkerReply, WorkerTask};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -41,16 +41,12 @@ impl WorkerProcess {
         let thread = std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
         let mut worker = Self { input, thread: Some(thread) };
         // A worker that has ended already fails this write. Its error is in what it printed.
-        let _ = worker.line(task);
+        let _ = worker.tell(task);
         Ok(worker)
     }
 
-    /// Gives the worker an order.
-    pub(super) fn tell(&mut self, order: &WorkerOrder) -> io::Result<()> {
-        self.line(order)
-    }
-
-    fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
+    /// Gives the worker its task, or an order.
+    pub(super) fn tell(&mut self, what: &impl Serialize) -> io::Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
         let text = serde_json::to_string(what)? + "\n";
         input.write_all(text.as_bytes()).and_then(|()| input.flush())

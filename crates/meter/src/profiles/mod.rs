@@ -12,7 +12,7 @@ mod profile;
 mod verify;
 
 pub use drawn::{Drawn, DrawnOperation, Draws, MILLION, OperationMix};
-pub use profile::{Definition, Fps, Pattern, Profile, ProfileError, Rolled, Status, Transfers};
+pub use profile::{Definition, Fps, Pattern, Profile, Rolled, Status, Transfers};
 
 use serde::Deserialize;
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Hinted, Reason};
+use units::{BitRate, ByteCount, Reason};
 
 /// An access profile: the size, rate and pattern of a stream's operations.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -171,63 +171,40 @@ pub enum Definition {
     },
 }
 
-/// An error in a profile.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileError {
-    /// The text is no profile.
-    #[error("not a profile: {0}")]
-    Unreadable(String),
-    /// The profile demands something impossible.
-    #[error("{0}")]
-    Impossible(Reason),
-}
-
-impl Hinted for ProfileError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unreadable(_) => {
-                Some("`tenuto meter profiles prores-hq-uhd --toml` prints one".to_owned())
-            }
-            Self::Impossible(reason) => reason.hint.clone(),
-        }
-    }
-}
-
 impl Profile {
     /// Checks that such a stream is possible.
-    pub fn check(&self) -> Result<(), ProfileError> {
-        let impossible = |what| Err(ProfileError::Impossible(what));
+    pub fn check(&self) -> Result<(), Reason> {
         if self.bytes == 0 || self.bytes > MOST_BYTES {
             let most = ByteCount(MOST_BYTES);
             let hint = format!("take 1 to {MOST_BYTES} ({most})");
-            return impossible(Reason::new(format!("bytes = {}", self.bytes), hint));
+            return Err(Reason::new(format!("bytes = {}", self.bytes), hint));
         }
         if self.read_frames == 0 || self.read().0 > MOST_BYTES || self.read_frames > MOST_FRAMES {
             let most = (MOST_BYTES / self.bytes).min(MOST_FRAMES.into());
             let hint = format!("take 1 to {most}, {} together at most", ByteCount(MOST_BYTES));
             let text = format!("{} frames in one read", self.read_frames);
-            return impossible(Reason::new(text, hint));
+            return Err(Reason::new(text, hint));
         }
         if self.read_frames > 1 && self.pattern == Pattern::FilePerFrame {
             let text = format!("{} frames in one read, and each in its file", self.read_frames);
-            return impossible(Reason::new(text, "a read does not go beyond a file: take 1"));
+            return Err(Reason::new(text, "a read does not go beyond a file: take 1"));
         }
         if self.read_percent > 100 || self.random_percent > 100 {
-            return impossible(Reason::new("more than 100 percent", "take 0 to 100"));
+            return Err(Reason::new("more than 100 percent", "take 0 to 100"));
         }
         if let Some(wrong) = self.drawn.as_ref().and_then(Drawn::wrong) {
-            return impossible(wrong);
+            return Err(wrong);
         }
         if let Some(Transfers { length, blocks, .. }) = &self.transfers {
             let unfit = |block: &u32| *block < 1024 || u64::from(*block) > MOST_BYTES;
             if blocks.is_empty() || blocks.iter().any(unfit) || *length < 1024 {
-                return impossible("transfers: take blocks of 1024 bytes to 256 MiB".into());
+                return Err("transfers: take blocks of 1024 bytes to 256 MiB".into());
             }
         }
         match self.rate() {
             Some(rate) if rate > MOST_RATE => {
                 let hint = format!("take {MOST_RATE} at most");
-                impossible(Reason::new(format!("{rate} a stream"), hint))
+                Err(Reason::new(format!("{rate} a stream"), hint))
             }
             _ => Ok(()),
         }
@@ -242,22 +219,22 @@ impl Profile {
 
     /// The profile of `streams` streams that have this rate together: their frames are as large,
     /// and due at other intervals. Operations without a frame rate get one.
-    pub fn at_rate(&self, all: BitRate, streams: u32) -> Result<Self, ProfileError> {
+    pub fn at_rate(&self, all: BitRate, streams: u32) -> Result<Self, Reason> {
         let bits = u128::from(self.bytes) * 8 * u128::from(streams.max(1));
         let fps = Fps::reduced(all.0.into(), bits).ok_or_else(|| {
             let text = format!("{all} for {}", units::show::count(streams, "stream"));
-            ProfileError::Impossible(Reason::new(text, "no frame would ever be due: take more"))
+            Reason::new(text, "no frame would ever be due: take more")
         })?;
-        let profile = Self { fps: Some(fps), ..self.clone() };
-        profile.check()?;
-        Ok(profile)
+        Self { fps: Some(fps), ..self.clone() }.checked()
     }
 
     /// This profile with `frames` frames in each read or write.
-    pub fn in_reads_of(&self, frames: u32) -> Result<Self, ProfileError> {
-        let profile = Self { read_frames: frames, ..self.clone() };
-        profile.check()?;
-        Ok(profile)
+    pub fn in_reads_of(&self, frames: u32) -> Result<Self, Reason> {
+        Self { read_frames: frames, ..self.clone() }.checked()
+    }
+
+    fn checked(self) -> Result<Self, Reason> {
+        self.check().map(|()| self)
     }
 
     /// The size of one read or write.
@@ -295,39 +272,32 @@ impl Profile {
     }
 }
 
-impl Pattern {
-    /// The word in a profile's file.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::FilePerFrame => "file-per-frame",
-            Self::Runs => "runs",
-            Self::Mixed => "mixed",
-        }
+/// The word in a profile's file.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
-impl Status {
-    /// The word in a profile's file.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::Derived => "derived",
-            Self::House => "house",
-        }
+/// The word in a profile's file.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
 impl FromStr for Profile {
-    type Err = ProfileError;
+    type Err = Reason;
 
     /// Parses the text of a profile's file.
-    fn from_str(text: &str) -> Result<Self, ProfileError> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         let read: Result<Self, toml::de::Error> = toml::from_str(text);
-        let profile =
-            read.map_err(|error| ProfileError::Unreadable(super::with_line(&error, text)))?;
-        profile.check()?;
-        Ok(profile)
+        let profile = read.map_err(|error| {
+            let what = super::with_line(&error, text);
+            let hint = "`tenuto meter profiles prores-hq-uhd --toml` prints one";
+            Reason::new(format!("not a profile: {what}"), hint)
+        })?;
+        profile.checked()
     }
 }
 
@@ -422,6 +392,7 @@ const MOST_RATE: BitRate = BitRate(400_000_000_000);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Hinted;
 
     const GOOD: &str = "name = \"x\"\ntitle = \"X\"\nbytes = 1000\nfps = \"25\"\n\
         pattern = \"sequential\"\ndefinition = { kind = \"table\" }\nsource = \"me\"\n\

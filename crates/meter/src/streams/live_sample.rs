@@ -3,9 +3,9 @@
 //! Nothing is counted for them: a few times a second the measuring thread copies what it has
 //! counted anyway, which takes it some ten microseconds.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
-use units::{BitRate, Moment};
+use units::{BitRate, Moment, locked};
 
 /// What moves the data of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,20 +76,16 @@ struct Latest {
 impl LiveSample {
     /// Whether figures are to be left at `now`.
     pub(super) fn is_due(&self, now: Moment) -> bool {
-        self.latest().next.is_none_or(|next| now >= next)
+        locked(&self.0).next.is_none_or(|next| now >= next)
     }
 
     /// Leaves figures that were taken at `now`.
     pub(super) fn take(&self, now: Moment, figures: LiveFigures) {
-        *self.latest() = Latest { next: Some(now + LiveFigures::EVERY), figures: Some(figures) };
+        *locked(&self.0) = Latest { next: Some(now + LiveFigures::EVERY), figures: Some(figures) };
     }
 
     /// The figures that were left since the last call.
     pub(crate) fn figures(&self) -> Option<LiveFigures> {
-        self.latest().figures.take()
-    }
-
-    fn latest(&self) -> std::sync::MutexGuard<'_, Latest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).figures.take()
     }
 }

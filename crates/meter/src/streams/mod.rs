@@ -106,20 +106,7 @@ pub(crate) fn run_groups(
             lane.issuer.ask(port)?;
         }
         let now = port.now();
-        let (mut due, mut end) = (Moment::MAX, Moment::MAX);
-        for lane in lanes.iter_mut().filter(|lane| !lane.over) {
-            // The end is the last deadline: what has not arrived by then is late, however long it
-            // is waited for.
-            if lane.issuer.is_done() || now >= lane.end {
-                (lane.over, lane.ended) = (true, now);
-                continue;
-            }
-            end = end.min(lane.end);
-            // Without room for another operation a due frame is no reason to wake up.
-            if lane.issuer.has_room() {
-                due = due.min(lane.issuer.next_due());
-            }
-        }
+        let (due, end) = next_moments(&mut lanes, now);
         if end == Moment::MAX {
             break;
         }
@@ -153,14 +140,7 @@ pub(crate) fn run_groups(
         // The caller's decision takes time, so it is not asked after every completion.
         if back.since(told) >= TELLS {
             told = back;
-            let mut progress = RunProgress::default();
-            for lane in &lanes {
-                progress.add(&lane.tally.progress(back));
-                if let Some(sample) = lane.sample.filter(|sample| sample.is_due(back)) {
-                    sample.take(back, lane.tally.figures(back, &lane.issuer));
-                }
-            }
-            if !go_on(progress) {
+            if !go_on(progress(&lanes, back)) {
                 complete = false;
                 break;
             }
@@ -169,6 +149,37 @@ pub(crate) fn run_groups(
     let now = port.now();
     let method = port.method();
     Ok(lanes.iter_mut().map(|lane| lane.outcome(now, complete, &method)).collect())
+}
+
+/// Ends the groups whose time is up. Returns when the next frame is due, and when the next of the
+/// others ends.
+#[inline]
+fn next_moments(lanes: &mut [StreamLane<'_>], now: Moment) -> (Moment, Moment) {
+    let (mut due, mut end) = (Moment::MAX, Moment::MAX);
+    for lane in lanes.iter_mut().filter(|lane| !lane.over) {
+        // The end is the last deadline: what has not arrived by then is late, however long it is
+        // waited for.
+        if lane.issuer.is_done() || now >= lane.end {
+            (lane.over, lane.ended) = (true, now);
+            continue;
+        }
+        end = end.min(lane.end);
+        // Without room for another operation a due frame is no reason to wake up.
+        if lane.issuer.has_room() {
+            due = due.min(lane.issuer.next_due());
+        }
+    }
+    (due, end)
+}
+
+/// The progress of all groups. Takes the samples that are due.
+fn progress(lanes: &[StreamLane<'_>], now: Moment) -> RunProgress {
+    lanes.iter().fold(RunProgress::default(), |sum, lane| {
+        if let Some(sample) = lane.sample.filter(|sample| sample.is_due(now)) {
+            sample.take(now, lane.tally.figures(now, &lane.issuer));
+        }
+        sum.and(lane.tally.progress(now))
+    })
 }
 
 /// A group of streams in its run.

@@ -3,10 +3,9 @@
 use super::{BacklogGrowth, Heat, Times};
 use crate::grown;
 use crate::log::OperationKind;
-use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use units::{BitRate, ByteCount, Reason, nanos};
+use units::{BitRate, ByteCount, Reason, add_fields, nanos};
 
 /// The result of a run of paced streams.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -20,7 +19,6 @@ pub struct StreamsOutcome {
     /// Late frames whose operation failed.
     pub failed: u64,
     /// The first error of a failed operation, in words.
-    #[serde(with = "wire::reason")]
     pub first_failure: Option<Reason>,
     /// Late frames that had not arrived at the end of the run.
     pub never: u64,
@@ -153,14 +151,9 @@ impl Second {
     }
 
     fn add(&mut self, other: &Self) {
-        self.frames += other.frames;
-        self.late += other.late;
-        self.late_by_meter += other.late_by_meter;
+        add_fields!(self, other; frames, late, late_by_meter, bytes_read, bytes_written, spun);
         self.longest_own = self.longest_own.max(other.longest_own);
         self.longest_response = self.longest_response.max(other.longest_response);
-        self.bytes_read += other.bytes_read;
-        self.bytes_written += other.bytes_written;
-        self.spun += other.spun;
     }
 }
 
@@ -214,14 +207,8 @@ impl StreamsOutcome {
     /// that was late in both counts twice, at most as often as there are rounds.
     pub(crate) fn add(&mut self, other: Self) {
         self.invalid_part |= !self.valid() || !other.valid();
-        self.frames += other.frames;
-        self.late += other.late;
-        self.late_by_meter += other.late_by_meter;
-        self.failed += other.failed;
+        add_fields!(self, other; frames, late, late_by_meter, failed, never, stuck, below_best);
         self.first_failure = self.first_failure.take().or(other.first_failure);
-        self.never += other.never;
-        self.stuck += other.stuck;
-        self.below_best += other.below_best;
         self.rounds = self.rounds.max(other.rounds);
         self.late_rounds = (self.late_rounds + other.late_rounds).min(self.rounds);
         for (round, time) in other.round_times.into_iter().enumerate() {

@@ -59,22 +59,22 @@ impl ClaimVerdict {
 }
 
 /// The results for all findings of the study's paper.
-pub fn answers(study: &Study, done: &Done) -> Vec<ClaimResult> {
+pub fn answers(study: &'static Study, done: &Done) -> Vec<ClaimResult> {
     study.claims.iter().map(|claim| answer(claim, done)).collect()
 }
 
 fn answer(claim: &'static Claim, done: &Done) -> ClaimResult {
-    let place = |name| done.settings.iter().position(|setting| setting.name == name);
-    let (Some(from), Some(to)) = (place(claim.change.from), place(claim.change.to)) else {
+    let place = |name: &str| done.settings.iter().position(|setting| setting.name == name);
+    let (Some(from), Some(to)) = (place(&claim.from), place(&claim.to)) else {
         return ClaimResult { claim, ratio: None, verdict: ClaimVerdict::NotMeasured };
     };
-    let ratio = ratio(done, claim.change.figure, from, to);
+    let ratio = ratio(done, claim.figure, from, to);
     let verdict = match ratio {
         None => ClaimVerdict::NotMeasured,
         Some(ratio) if ratio.sure < SURE || (ratio.low <= 1.0 && ratio.high >= 1.0) => {
             ClaimVerdict::NotShown
         }
-        Some(ratio) if (ratio.low > 1.0) == claim.change.more => ClaimVerdict::Yes,
+        Some(ratio) if (ratio.low > 1.0) == claim.more => ClaimVerdict::Yes,
         Some(_) => ClaimVerdict::Opposite,
     };
     ClaimResult { claim, ratio, verdict }

@@ -21,59 +21,67 @@ mod setting;
 mod settings;
 mod study_files;
 mod study_target;
-mod table;
 
 pub use answer::{ClaimResult, ClaimVerdict, Median, answers, median, ratio};
 pub use run::{Done, MeasuredFigures, StudyPlan, StudyProgress, StudyRun, run};
 pub use setting::{Cache, FileLayout, Scale, Setting};
 pub use study_target::StudyTarget;
-pub use table::ALL;
+
+use serde::Deserialize;
+use std::sync::LazyLock;
 
 /// A study: a factor that is varied, and the claims about it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Study {
     /// The name that users type: `block-size`.
-    pub name: &'static str,
+    pub name: String,
     /// A description in one line, for lists.
-    pub about: &'static str,
+    pub about: String,
     /// What the study does, what it needs, and its limits.
-    pub long: &'static str,
+    pub long: String,
     /// The factor with its unit, for the axis of plots.
-    pub varies: &'static str,
+    pub varies: String,
     /// Whether it uses two directories, one of which may be on another node.
+    #[serde(default)]
     pub two_nodes: bool,
     /// The findings of the paper.
-    pub claims: &'static [Claim],
-    /// The settings, in the order of the axis.
-    pub settings: fn(&Scale) -> Vec<Setting>,
+    pub claims: Vec<Claim>,
 }
 
-/// A statement of the paper on two settings.
-#[derive(Clone, Copy, Debug)]
+/// A statement of the paper: how a figure changes between two settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The statement in the paper's words, or nearly.
-    pub says: &'static str,
+    pub says: String,
     /// The section and the figures of EBU TECH 3362.
-    pub place: &'static str,
-    /// The change that the finding is about.
-    pub change: Change,
-}
-
-/// The change of a figure between two settings.
-#[derive(Clone, Copy, Debug)]
-pub struct Change {
+    pub place: String,
     /// The figure that changes.
     pub figure: StudyFigure,
     /// The name of the first setting.
-    pub from: &'static str,
+    pub from: String,
     /// The name of the second setting.
-    pub to: &'static str,
+    pub to: String,
     /// Whether the figure at `to` is larger than at `from`, or smaller.
     pub more: bool,
 }
 
+/// All studies in the order of the paper.
+pub static ALL: LazyLock<Vec<Study>> = LazyLock::new(|| {
+    let table: StudyFile = toml::from_str(include_str!("studies.toml")).expect("a test reads it");
+    table.study
+});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StudyFile {
+    study: Vec<Study>,
+}
+
 /// A figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StudyFigure {
     /// The rate of all clients together over the time of the run, in MB/s.
     Total,
@@ -108,6 +116,12 @@ impl Study {
     /// The study with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|study| study.name == name)
+    }
+
+    /// The settings, in the order of the axis.
+    pub fn settings(&self, scale: &Scale) -> Vec<Setting> {
+        let found = settings::ALL.iter().find(|(name, _)| *name == self.name);
+        found.expect("a test looks for those of each study").1(scale)
     }
 }
 

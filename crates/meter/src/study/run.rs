@@ -96,7 +96,7 @@ pub fn run(
 ) -> Result<Done, MeterError> {
     let StudyPlan { mut scale, length, repeats, seed } = *plan;
     scale.size = target.size(scale.size);
-    let mut settings = (study.settings)(&scale);
+    let mut settings = study.settings(&scale);
     // Before any file is made.
     target.fits(&settings)?;
     for setting in &settings {

@@ -6,7 +6,24 @@ use crate::transfers::{Length, TransferMix};
 use units::ByteCount;
 use units::show::count;
 
-pub(super) fn cache(scale: &Scale) -> Vec<Setting> {
+type SettingsOf = fn(&Scale) -> Vec<Setting>;
+
+/// The settings of each study, by its name.
+pub(super) const ALL: [(&str, SettingsOf); 11] = [
+    ("buffering", buffering),
+    ("length", length),
+    ("random", random),
+    ("block-size", block_size),
+    ("sharing", sharing),
+    ("cache", cache),
+    ("fragmentation", fragmentation),
+    ("position", position),
+    ("fill-level", fill_level),
+    ("writes", writes),
+    ("nodes", nodes),
+];
+
+fn cache(scale: &Scale) -> Vec<Setting> {
     let mut mix = scale.reads(1);
     mix.unrepeated = true;
     // No position is read twice, so that no hit in the cache comes from this run itself.
@@ -17,7 +34,7 @@ pub(super) fn cache(scale: &Scale) -> Vec<Setting> {
         .into()
 }
 
-pub(super) fn block_size(scale: &Scale) -> Vec<Setting> {
+fn block_size(scale: &Scale) -> Vec<Setting> {
     let kib = [4, 16, 64, 256, 1024, 4096];
     let setting = |kib: u32| {
         let mut mix = scale.reads(1);
@@ -29,7 +46,7 @@ pub(super) fn block_size(scale: &Scale) -> Vec<Setting> {
     kib.map(setting).into()
 }
 
-pub(super) fn fill_level(scale: &Scale) -> Vec<Setting> {
+fn fill_level(scale: &Scale) -> Vec<Setting> {
     let setting = |percent: u8| {
         let mut mix = scale.reads(1);
         mix.write_percent = 50;
@@ -40,7 +57,7 @@ pub(super) fn fill_level(scale: &Scale) -> Vec<Setting> {
     [0, 50, 75, 90, 95].map(setting).into()
 }
 
-pub(super) fn position(scale: &Scale) -> Vec<Setting> {
+fn position(scale: &Scale) -> Vec<Setting> {
     let mut mix = scale.reads(1);
     let all = mix.each.0;
     let part = units::align_down(all / 10, 4096);
@@ -55,7 +72,7 @@ pub(super) fn position(scale: &Scale) -> Vec<Setting> {
         .into()
 }
 
-pub(super) fn fragmentation(scale: &Scale) -> Vec<Setting> {
+fn fragmentation(scale: &Scale) -> Vec<Setting> {
     let one = |name: String, layout, kib: Option<u32>| {
         let mix = scale.reads(1);
         Setting { layout, x: kib.map(f64::from), ..Setting::new(name, mix) }
@@ -67,7 +84,7 @@ pub(super) fn fragmentation(scale: &Scale) -> Vec<Setting> {
     std::iter::once(one("in one go".to_owned(), FileLayout::InOneGo, None)).chain(pieces).collect()
 }
 
-pub(super) fn buffering(scale: &Scale) -> Vec<Setting> {
+fn buffering(scale: &Scale) -> Vec<Setting> {
     let mut mix = scale.reads(1);
     mix.blocks = vec![64 << 10];
     [("direct", Cache::Passed), ("page cache", Cache::Emptied)]
@@ -75,7 +92,7 @@ pub(super) fn buffering(scale: &Scale) -> Vec<Setting> {
         .into()
 }
 
-pub(super) fn sharing(scale: &Scale) -> Vec<Setting> {
+fn sharing(scale: &Scale) -> Vec<Setting> {
     let setting = |(name, files): (&str, u32)| {
         let mut mix = scale.reads(files);
         (mix.write_percent, mix.random_percent) = (50, 10);
@@ -85,7 +102,7 @@ pub(super) fn sharing(scale: &Scale) -> Vec<Setting> {
     [("one file", 1), ("a file each", scale.clients)].map(setting).into()
 }
 
-pub(super) fn random(scale: &Scale) -> Vec<Setting> {
+fn random(scale: &Scale) -> Vec<Setting> {
     let lines = [("blocks of 64KiB", 64 << 10), ("blocks of 1MiB", MIB)];
     let shares = [0, 10, 25, 50, 75, 100];
     let setting = |(line, block): (&'static str, u32), share: u8| {
@@ -97,7 +114,7 @@ pub(super) fn random(scale: &Scale) -> Vec<Setting> {
     lines.into_iter().flat_map(|line| shares.map(|share| setting(line, share))).collect()
 }
 
-pub(super) fn length(scale: &Scale) -> Vec<Setting> {
+fn length(scale: &Scale) -> Vec<Setting> {
     let lines = [("blocks of 64KiB", 64 << 10), ("blocks of 1MiB", MIB)];
     let lengths = [64, 256, 1024, 4096, 10_240];
     let setting = |(line, block): (&'static str, u32), kib: u32| {
@@ -111,7 +128,7 @@ pub(super) fn length(scale: &Scale) -> Vec<Setting> {
     lines.into_iter().flat_map(|line| lengths.map(|kib| setting(line, kib))).collect()
 }
 
-pub(super) fn writes(scale: &Scale) -> Vec<Setting> {
+fn writes(scale: &Scale) -> Vec<Setting> {
     let setting = |(name, whole): (&str, bool)| {
         let mut mix = scale.reads(scale.clients);
         (mix.write_percent, mix.own_file) = (100, true);
@@ -123,7 +140,7 @@ pub(super) fn writes(scale: &Scale) -> Vec<Setting> {
     [("edit writes", false), ("whole files", true)].map(setting).into()
 }
 
-pub(super) fn nodes(scale: &Scale) -> Vec<Setting> {
+fn nodes(scale: &Scale) -> Vec<Setting> {
     // As many files on each of two nodes.
     let files = scale.clients.next_multiple_of(2);
     let setting = |(line, write): (&'static str, u8), nodes: u32| {

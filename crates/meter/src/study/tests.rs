@@ -1,15 +1,16 @@
 //! Every study on a tiny directory and on a simulated disk: the operations and their order, never
 //! the speed. Verdicts from given figures.
 
-use super::table::{
-    BLOCK_SIZE, CACHE, FILL_LEVEL, FRAGMENTATION, LENGTH, NODES, POSITION, RANDOM, WRITES,
-};
 use super::*;
 use crate::transfers::Length;
 use disk::DiskModel;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::{ByteCount, Hinted};
+
+fn named(name: &str) -> &'static Study {
+    Study::named(name).unwrap()
+}
 
 fn plan(repeats: u32) -> StudyPlan {
     let scale = Scale { size: ByteCount::mib(48), clients: 2 };
@@ -36,9 +37,9 @@ impl Drop for TestDir {
 #[test]
 fn every_study_runs_on_a_directory_and_leaves_nothing() {
     // The fill level study would fill the file system that other tests use.
-    for study in ALL.iter().filter(|study| study.name != FILL_LEVEL.name) {
+    for study in ALL.iter().filter(|study| study.name != "fill-level") {
         let (first, second) =
-            (TestDir::new(study.name), TestDir::new(&format!("{}-2", study.name)));
+            (TestDir::new(&study.name), TestDir::new(&format!("{}-2", study.name)));
         let mut dirs = vec![first.0.clone()];
         dirs.extend(study.two_nodes.then(|| second.0.clone()));
         let target = StudyTarget::at(dirs).unwrap();
@@ -66,12 +67,12 @@ fn the_mechanics_of_a_simulated_disk_show_in_the_results() {
     let target = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
     // One client where reads continue: the disk reads ahead for one client at a time.
     for (study, clients, wanted) in [
-        (&POSITION, 4, vec![ClaimVerdict::Yes]),
-        (&FILL_LEVEL, 4, vec![ClaimVerdict::Yes]),
-        (&FRAGMENTATION, 1, vec![ClaimVerdict::Yes]),
-        (&RANDOM, 1, vec![ClaimVerdict::Yes; 2]),
-        (&LENGTH, 1, vec![ClaimVerdict::Yes; 2]),
-        (&NODES, 4, vec![ClaimVerdict::Yes; 4]),
+        (named("position"), 4, vec![ClaimVerdict::Yes]),
+        (named("fill-level"), 4, vec![ClaimVerdict::Yes]),
+        (named("fragmentation"), 1, vec![ClaimVerdict::Yes]),
+        (named("random"), 1, vec![ClaimVerdict::Yes; 2]),
+        (named("length"), 1, vec![ClaimVerdict::Yes; 2]),
+        (named("nodes"), 4, vec![ClaimVerdict::Yes; 4]),
     ] {
         let scale = Scale { size: ByteCount::mib(10_000_000), clients };
         let plan = StudyPlan { scale, length: Duration::from_secs(4), repeats: 6, seed: 1 };
@@ -87,7 +88,7 @@ fn the_same_seed_gives_the_same_figures() {
     let target = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
     let figures = |seed| {
         let plan = StudyPlan { seed, length: Duration::from_secs(1), ..plan(2) };
-        let done = run(&RANDOM, &target, &plan, &mut |_| true).unwrap();
+        let done = run(named("random"), &target, &plan, &mut |_| true).unwrap();
         done.runs.into_iter().map(|run| (run.setting, run.measured)).collect::<Vec<_>>()
     };
     assert_eq!(figures(1), figures(1));
@@ -97,32 +98,27 @@ fn the_same_seed_gives_the_same_figures() {
 #[test]
 fn claims_name_existing_settings() {
     let scale = Scale { size: ByteCount::mib(64), clients: 3 };
-    for study in ALL {
-        let settings = (study.settings)(&scale);
+    for study in ALL.iter() {
+        let settings = study.settings(&scale);
         let named = |name: &str| settings.iter().filter(|setting| setting.name == name).count();
         assert!(!study.claims.is_empty() && settings.len() > 1, "{}", study.name);
-        for claim in study.claims {
-            assert_eq!(
-                (named(claim.change.from), named(claim.change.to)),
-                (1, 1),
-                "{}: {claim:?}",
-                study.name
-            );
+        for claim in &study.claims {
+            assert_eq!((named(&claim.from), named(&claim.to)), (1, 1), "{}: {claim:?}", study.name);
         }
         for setting in &settings {
             assert_eq!(setting.mix.check(3), Ok(()), "{}: {}", study.name, setting.name);
             assert!(setting.mix.from + setting.mix.each.0 <= setting.whole, "{setting:?}");
         }
-        assert_eq!(Study::named(study.name).unwrap().about, study.about);
+        assert_eq!(Study::named(&study.name).unwrap().about, study.about);
     }
-    let whole = &(WRITES.settings)(&scale)[1];
+    let whole = &named("writes").settings(&scale)[1];
     assert_eq!((whole.mix.length, whole.name.as_str()), (Length::Whole, "whole files"));
 }
 
 #[test]
 fn every_repetition_has_every_setting_once_in_its_own_order() {
     let target = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
-    let done = run(&BLOCK_SIZE, &target, &plan(8), &mut |_| true).unwrap();
+    let done = run(named("block-size"), &target, &plan(8), &mut |_| true).unwrap();
     let orders: Vec<Vec<usize>> =
         done.runs.chunks(6).map(|runs| runs.iter().map(|run| run.setting).collect()).collect();
     assert_eq!(orders.len(), 8);
@@ -133,7 +129,7 @@ fn every_repetition_has_every_setting_once_in_its_own_order() {
     }
     assert!(orders.iter().any(|order| order != &orders[0]), "{orders:?}");
     let mut left = 5;
-    let stopped = run(&BLOCK_SIZE, &target, &plan(8), &mut |progress| {
+    let stopped = run(named("block-size"), &target, &plan(8), &mut |progress| {
         left = 5 - progress.runs.min(5);
         left > 0
     });
@@ -152,19 +148,19 @@ fn an_unsuitable_target_is_refused_with_the_reason() {
     let fails = |study, target: &StudyTarget| {
         run(study, target, &plan(1), &mut |_| true).expect_err("cannot be").one_line()
     };
-    assert!(fails(&CACHE, &disk).contains("no page cache"));
-    assert!(fails(&NODES, &dir).contains("--second"));
-    assert!(fails(&WRITES, &one).contains("name a directory"));
+    assert!(fails(named("cache"), &disk).contains("no page cache"));
+    assert!(fails(named("nodes"), &dir).contains("--second"));
+    assert!(fails(named("writes"), &one).contains("name a directory"));
     let mut small = plan(1);
     small.scale.size = ByteCount::mib(1);
-    let error = run(&BLOCK_SIZE, &dir, &small, &mut |_| true).expect_err("too small");
+    let error = run(named("block-size"), &dir, &small, &mut |_| true).expect_err("too small");
     assert!(error.one_line().contains("make --size larger"), "{error}");
     assert!(StudyTarget::at(vec![test_dir.0.clone(), file.clone()]).is_err());
     assert!(
         StudyTarget::at(vec![test_dir.0.clone(), test_dir.0.join(".")]).is_err(),
         "it is one node"
     );
-    for study in [&POSITION, &RANDOM, &CACHE] {
+    for study in [named("position"), named("random"), named("cache")] {
         let done = run(study, &one, &plan(1), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);
     }
@@ -173,7 +169,7 @@ fn an_unsuitable_target_is_refused_with_the_reason() {
 
 /// Settings 0 and 1 of the cache study with these rates.
 fn made_up(pairs: &[(f64, f64)]) -> Done {
-    let settings = (CACHE.settings)(&Scale { size: ByteCount::mib(64), clients: 1 });
+    let settings = named("cache").settings(&Scale { size: ByteCount::mib(64), clients: 1 });
     let run = |setting, repeat, rate| StudyRun {
         setting,
         repeat,
@@ -191,7 +187,7 @@ fn made_up(pairs: &[(f64, f64)]) -> Done {
 
 #[test]
 fn a_verdict_takes_six_repetitions_and_one_direction() {
-    let verdict = |pairs: &[(f64, f64)]| answers(&CACHE, &made_up(pairs))[0].verdict;
+    let verdict = |pairs: &[(f64, f64)]| answers(named("cache"), &made_up(pairs))[0].verdict;
     assert_eq!(verdict(&[(100.0, 120.0); 6]), ClaimVerdict::Yes);
     assert_eq!(verdict(&[(100.0, 120.0); 5]), ClaimVerdict::NotShown);
     assert_eq!(verdict(&[(120.0, 100.0); 6]), ClaimVerdict::Opposite);

@@ -12,9 +12,9 @@ use device::{
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use units::{ByteCount, Moment};
+use units::{ByteCount, Moment, locked};
 
 /// The files of a port and how they are used.
 #[derive(Clone, Debug)]
@@ -161,7 +161,7 @@ impl SharedFiles {
             };
             RawFile::open(&self.written(request, client), opening, self.direct)?
         } else {
-            let kept = self.clients().remove(&client);
+            let kept = locked(&self.own).remove(&client);
             kept.expect("a client opens a file before it goes on with it")
         };
         if opens {
@@ -176,7 +176,7 @@ impl SharedFiles {
             *close = began.elapsed();
             return moved.and(replaced);
         }
-        self.clients().insert(client, file);
+        locked(&self.own).insert(client, file);
         moved
     }
 
@@ -206,10 +206,6 @@ impl SharedFiles {
             length: 0,
             source,
         })
-    }
-
-    fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, RawFile>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The offset and the length of an operation in whole blocks.

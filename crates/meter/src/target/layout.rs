@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
-use units::ByteCount;
+use units::{ByteCount, name_of};
 
 /// The layout of streams in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -50,8 +50,7 @@ impl Layout {
 
     /// The name that users type.
     pub fn name(self) -> &'static str {
-        let named = Self::NAMES.iter().find(|(_, layout)| *layout == self);
-        named.expect("every layout has its name").0
+        name_of(&Self::NAMES, self)
     }
 
     /// Whether it uses a single file, so that an existing one will do.

@@ -165,7 +165,7 @@ impl TargetStorage {
 
 /// An error in making a file or a directory in `dir`.
 pub(super) fn cannot_make(dir: &Path, error: &io::Error) -> MeterError {
-    let failed = MeterError::cannot("make a file in", dir, error);
+    let failed = MeterError::cannot("make a file in", dir)(error);
     match error.kind() {
         io::ErrorKind::PermissionDenied => failed.hint("name a directory that you may write to"),
         io::ErrorKind::ReadOnlyFilesystem => {

@@ -131,7 +131,7 @@ impl TestFiles {
     ) -> Result<Self, MeterError> {
         let mut found = Vec::new();
         search(dir, "", names.depth(), names, &mut found).map_err(|error| {
-            MeterError::cannot("read", dir, &error).hint("name a directory that you may read")
+            MeterError::cannot("read", dir)(error).hint("name a directory that you may read")
         })?;
         // In the order in which a player shows them, whatever the order of the directory.
         found.sort();

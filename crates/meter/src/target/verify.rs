@@ -18,10 +18,10 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
-use units::index;
 use units::show::count;
+use units::{index, locked};
 
 /// The unit that is verified.
 const PAGE: usize = 4096;
@@ -82,20 +82,16 @@ pub(crate) enum Checked {
 }
 
 impl Verifier {
-    fn state(&self) -> MutexGuard<'_, Verified> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a read of whole pages.
     pub(crate) fn read(&self, file: u32, offset: u64, len: usize) -> Checked {
-        let (state, pages) = (self.state(), pages(offset, len));
+        let (state, pages) = (locked(&self.0), pages(offset, len));
         let of = |page| state.required.get(&(file, page)).copied().unwrap_or(0);
         Checked::Read { file, required: pages.clone().map(of).collect(), pages }
     }
 
     /// Begins a write of whole pages, and fills `memory` for it.
     pub(crate) fn write(&self, file: u32, offset: u64, memory: &mut [u8]) -> Checked {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         state.writes += 1;
         let (number, pages, mut alone) = (state.writes, pages(offset, memory.len()), true);
         for other in &mut state.in_flight {
@@ -128,7 +124,7 @@ impl Verifier {
     ) -> Result<(), DeviceError> {
         match operation {
             Checked::Write { number: ended, .. } => {
-                let mut state = self.state();
+                let mut state = locked(&self.0);
                 let is = |write: &Checked| matches!(write, Checked::Write { number, .. } if *number == ended);
                 let Some(place) = state.in_flight.iter().position(is) else { return result };
                 if let Checked::Write { file, pages, number, alone: true } =
@@ -148,7 +144,7 @@ impl Verifier {
                     Some(WrongPage { agent: None, file, offset, at, what: what.into() })
                 });
                 let wrong: Vec<WrongPage> = wrong.collect();
-                let mut state = self.state();
+                let mut state = locked(&self.0);
                 let first = wrong.first().cloned();
                 let (pages, differ) = ((memory.len() / PAGE) as u64, wrong.len() as u64);
                 state.report.add(VerifyReport { pages, differ, first: wrong });
@@ -166,7 +162,7 @@ impl Verifier {
 
     /// What was verified until now.
     pub(crate) fn report(&self) -> VerifyReport {
-        self.state().report.clone()
+        locked(&self.0).report.clone()
     }
 }
 

@@ -5,18 +5,18 @@ use crate::grown;
 use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
 use crate::target::check_not_stuck;
-use crate::wire;
+use crate::wire_pairs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::show::count;
-use units::{BitRate, ByteCount, Hinted, Reason};
+use units::{BitRate, ByteCount, Hinted, Reason, add_fields};
 
 /// The result of a run of transfers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TransfersOutcome {
     /// Totals by kind, mode and block size. Sums of rows are rows again: [`TransferRow::add`].
-    #[serde(with = "wire::pairs")]
+    #[serde(with = "wire_pairs")]
     pub rows: BTreeMap<TransferRowKey, TransferRow>,
     /// The totals of each client, in order.
     pub clients: Vec<PerClient>,
@@ -30,7 +30,6 @@ pub struct TransfersOutcome {
     /// Transfers that ended with an error.
     pub failed: u64,
     /// The first error of a failed transfer, in words.
-    #[serde(with = "wire::reason")]
     pub first_failure: Option<Reason>,
     /// Transfers that had not ended when the run was over.
     pub unfinished: u64,
@@ -115,16 +114,8 @@ pub struct PerSecond {
 impl TransferRow {
     /// Adds another row to this one.
     pub fn add(&mut self, others: &Self) {
-        self.transfers += others.transfers;
-        self.blocks += others.blocks;
-        self.bytes += others.bytes;
-        self.data += others.data;
-        self.latency += others.latency;
+        add_fields!(self, others; transfers, blocks, bytes, data, latency, meter, open, fill, rates);
         self.longest_latency = self.longest_latency.max(others.longest_latency);
-        self.meter += others.meter;
-        self.open += others.open;
-        self.fill += others.fill;
-        self.rates += others.rates;
         self.service.add(&others.service);
     }
 
@@ -180,17 +171,13 @@ impl TransfersOutcome {
         self.clients.extend(other.clients);
         for (number, more) in other.seconds.iter().enumerate() {
             let second = grown(&mut self.seconds, number);
-            second.read += more.read;
-            second.written += more.written;
-            second.blocks += more.blocks;
+            add_fields!(second, more; read, written, blocks);
             second.longest = second.longest.max(more.longest);
         }
         self.heat.add(&other.heat);
         self.response.add(&other.response);
-        self.failed += other.failed;
+        add_fields!(self, other; failed, unfinished, stuck);
         self.first_failure = self.first_failure.take().or(other.first_failure);
-        self.unfinished += other.unfinished;
-        self.stuck += other.stuck;
         self.took = self.took.max(other.took);
         self.complete &= other.complete;
         if !self.method.contains(&other.method) {

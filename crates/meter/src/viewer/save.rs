@@ -47,7 +47,7 @@ impl Saver {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> MeterError {
-    MeterError::cannot("write", path, error).hint("choose another place with --save")
+    MeterError::cannot("write", path)(error).hint("choose another place with --save")
 }
 
 /// The name of a track's file: `film.mp4` becomes `film.video.mp4` and `film.audio.mp4`.

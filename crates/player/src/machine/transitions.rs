@@ -70,12 +70,12 @@ impl Player {
         match self.state {
             State::Playing { anchor, .. } => {
                 self.render();
-                self.played += self.now.since(anchor);
+                self.figures.played += self.now.since(anchor);
             }
             State::Stalled { since } => {
                 let stall = self.now.since(since);
                 self.stalled += stall;
-                self.stalls.add(stall, self.options.dead_band);
+                self.figures.stalls.add(stall, self.options.dead_band);
             }
             _ => {}
         }
@@ -111,12 +111,12 @@ impl Player {
 
     fn play(&mut self) {
         match self.state {
-            State::Waiting { since } if self.startup.is_none() => {
-                self.startup = Some(self.now.since(since));
+            State::Waiting { since } if self.figures.startup.is_none() => {
+                self.figures.startup = Some(self.now.since(since));
                 self.events.push_back(Action::Started);
             }
             // The first picture is shown already, so that this wait is that of a seek.
-            State::Waiting { since } => self.seeks.push(self.now.since(since)),
+            State::Waiting { since } => self.figures.seeks.push(self.now.since(since)),
             State::Stalled { .. } => self.events.push_back(Action::Resumed),
             _ => {}
         }

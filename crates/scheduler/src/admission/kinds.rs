@@ -1,9 +1,27 @@
 //! The list of policies: names, what they mean, what they promise.
 
 use super::Policy;
+use super::admit_all::AdmitAll;
+use super::average::Average;
+use super::chernoff::Chernoff;
+use super::full_stroke::FullStroke;
+use super::grouped_sweeps::GroupedSweeps;
+use super::instantaneous_maximum::InstantaneousMaximum;
+use super::normal::Normal;
+use super::observed::Observed;
+use super::overflow::Overflow;
+use super::rates::RatesPolicy;
 use super::rounds::ByRound;
+use super::scan::Scan;
 use super::schedule::ByWindow;
+use super::service_curve::ServiceCurvePolicy;
+use super::service_cycle::ServiceCycle;
+use super::simple_maximum::SimpleMaximum;
+use super::time_domain::TimeDomain;
+use super::time_domain_by_chance::TimeDomainByChance;
+use super::vbr_sim::VbrSim;
 use crate::disk_timings::DiskTimings;
+use PlanUnit::{Reads, Time};
 
 /// The admission policies that can be chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,136 +70,61 @@ pub enum PolicyKind {
     None,
 }
 
+/// In what a policy plans.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PlanUnit {
+    /// The disk's time, where that is known.
+    Time,
+    Reads,
+}
+
 struct PolicyRow {
     kind: PolicyKind,
     name: &'static str,
     guarantees: bool,
-    /// Whether it counts the disk's time, where that is known.
-    by_time: bool,
+    unit: PlanUnit,
     policy: &'static dyn Policy,
 }
 
 const TABLE: [PolicyRow; 17] = [
-    PolicyRow {
-        kind: PolicyKind::TimeDomain,
-        name: "time-domain",
-        guarantees: true,
-        by_time: true,
-        policy: &ByWindow(super::time_domain::TimeDomain),
-    },
-    PolicyRow {
-        kind: PolicyKind::ServiceCurve,
-        name: "service-curve",
-        guarantees: true,
-        by_time: false,
-        policy: &super::service_curve::ServiceCurvePolicy,
-    },
-    PolicyRow {
-        kind: PolicyKind::VbrSim,
-        name: "vbrsim",
-        guarantees: true,
-        by_time: false,
-        policy: &super::vbr_sim::VbrSim,
-    },
-    PolicyRow {
-        kind: PolicyKind::Rates,
-        name: "rates",
-        guarantees: true,
-        by_time: true,
-        policy: &ByWindow(super::rates::RatesPolicy),
-    },
-    PolicyRow {
-        kind: PolicyKind::Scan,
-        name: "scan",
-        guarantees: true,
-        by_time: true,
-        policy: &ByRound(super::scan::Scan),
-    },
-    PolicyRow {
-        kind: PolicyKind::GroupedSweeps,
-        name: "grouped-sweeps",
-        guarantees: true,
-        by_time: true,
-        policy: &ByRound(super::grouped_sweeps::GroupedSweeps),
-    },
-    PolicyRow {
-        kind: PolicyKind::FullStroke,
-        name: "full-stroke",
-        guarantees: false,
-        by_time: true,
-        policy: &ByRound(super::full_stroke::FullStroke),
-    },
-    PolicyRow {
-        kind: PolicyKind::ServiceCycle,
-        name: "service-cycle",
-        guarantees: false,
-        by_time: false,
-        policy: &super::service_cycle::ServiceCycle,
-    },
-    PolicyRow {
-        kind: PolicyKind::SimpleMaximum,
-        name: "simple-maximum",
-        guarantees: true,
-        by_time: false,
-        policy: &super::simple_maximum::SimpleMaximum,
-    },
-    PolicyRow {
-        kind: PolicyKind::InstantaneousMaximum,
-        name: "instantaneous-maximum",
-        guarantees: true,
-        by_time: false,
-        policy: &super::instantaneous_maximum::InstantaneousMaximum,
-    },
-    PolicyRow {
-        kind: PolicyKind::TimeDomainByChance,
-        name: "time-domain-by-chance",
-        guarantees: false,
-        by_time: true,
-        policy: &super::time_domain_by_chance::TimeDomainByChance,
-    },
-    PolicyRow {
-        kind: PolicyKind::Chernoff,
-        name: "chernoff",
-        guarantees: false,
-        by_time: true,
-        policy: &ByRound(super::chernoff::Chernoff),
-    },
-    PolicyRow {
-        kind: PolicyKind::Normal,
-        name: "normal",
-        guarantees: false,
-        by_time: true,
-        policy: &ByRound(super::normal::Normal),
-    },
-    PolicyRow {
-        kind: PolicyKind::Overflow,
-        name: "overflow",
-        guarantees: false,
-        by_time: true,
-        policy: &ByRound(super::overflow::Overflow),
-    },
-    PolicyRow {
-        kind: PolicyKind::Observed,
-        name: "observed",
-        guarantees: false,
-        by_time: false,
-        policy: &super::observed::Observed,
-    },
-    PolicyRow {
-        kind: PolicyKind::Average,
-        name: "average",
-        guarantees: false,
-        by_time: false,
-        policy: &super::average::Average,
-    },
-    PolicyRow {
-        kind: PolicyKind::None,
-        name: "none",
-        guarantees: false,
-        by_time: false,
-        policy: &super::admit_all::AdmitAll,
-    },
+    sure(PolicyKind::TimeDomain, "time-domain", Time, &ByWindow(TimeDomain)),
+    sure(PolicyKind::ServiceCurve, "service-curve", Reads, &ServiceCurvePolicy),
+    sure(PolicyKind::VbrSim, "vbrsim", Reads, &VbrSim),
+    sure(PolicyKind::Rates, "rates", Time, &ByWindow(RatesPolicy)),
+    sure(PolicyKind::Scan, "scan", Time, &ByRound(Scan)),
+    sure(PolicyKind::GroupedSweeps, "grouped-sweeps", Time, &ByRound(GroupedSweeps)),
+    hoped(PolicyKind::FullStroke, "full-stroke", Time, &ByRound(FullStroke)),
+    hoped(PolicyKind::ServiceCycle, "service-cycle", Reads, &ServiceCycle),
+    sure(PolicyKind::SimpleMaximum, "simple-maximum", Reads, &SimpleMaximum),
+    sure(PolicyKind::InstantaneousMaximum, "instantaneous-maximum", Reads, &InstantaneousMaximum),
+    hoped(PolicyKind::TimeDomainByChance, "time-domain-by-chance", Time, &TimeDomainByChance),
+    hoped(PolicyKind::Chernoff, "chernoff", Time, &ByRound(Chernoff)),
+    hoped(PolicyKind::Normal, "normal", Time, &ByRound(Normal)),
+    hoped(PolicyKind::Overflow, "overflow", Time, &ByRound(Overflow)),
+    hoped(PolicyKind::Observed, "observed", Reads, &Observed),
+    hoped(PolicyKind::Average, "average", Reads, &Average),
+    hoped(PolicyKind::None, "none", Reads, &AdmitAll),
 ];
+
+/// A policy that guarantees deadlines.
+const fn sure(
+    kind: PolicyKind,
+    name: &'static str,
+    unit: PlanUnit,
+    policy: &'static dyn Policy,
+) -> PolicyRow {
+    PolicyRow { kind, name, guarantees: true, unit, policy }
+}
+
+/// A policy that admits more, and guarantees nothing.
+const fn hoped(
+    kind: PolicyKind,
+    name: &'static str,
+    unit: PlanUnit,
+    policy: &'static dyn Policy,
+) -> PolicyRow {
+    PolicyRow { guarantees: false, ..sure(kind, name, unit, policy) }
+}
 
 impl PolicyKind {
     /// All of them, the default first.
@@ -221,7 +164,7 @@ impl PolicyKind {
     /// [`WindowPlan`](crate::WindowPlan); otherwise it makes the guaranteed number of reads in each
     /// slot.
     pub fn plans(self, timings: &DiskTimings) -> bool {
-        self.row().by_time && timings.costs.is_some()
+        self.row().unit == Time && timings.costs.is_some()
     }
 
     fn row(self) -> &'static PolicyRow {

@@ -60,6 +60,7 @@ impl World<'_> {
         let time = if replaces.is_some() { Duration::ZERO } else { patience };
         // Half of the viewers have chosen their wait.
         let max_wait = MaxWait { time, is_chosen: number.is_multiple_of(2) };
+        let wish = Wish { title: self.viewers[number].profile.title, from, patience: time };
         let request = AdmitRequest {
             layout: Arc::clone(&title.layout),
             copies: title.copies.clone(),
@@ -82,9 +83,7 @@ impl World<'_> {
                     [number as u64, session.0, offer as u64, 0],
                 );
                 self.outcome.admitted += 1;
-                let title = self.viewers[number].profile.title;
-                let wish = Wish { title, from, patience: time };
-                let with_it = |other: &usize| self.viewers[*other].profile.title == title;
+                let with_it = |other: &usize| self.viewers[*other].profile.title == wish.title;
                 let may_follow = self.sessions.values().any(with_it);
                 self.refusals.accepted(number, wish, may_follow, &mut self.violations);
                 self.open_session(number, session, offer, from, wait);
@@ -100,8 +99,6 @@ impl World<'_> {
                 self.note("not admitted: viewer, resource", [number as u64, resource as u64, 0, 0]);
                 if replaces.is_none() {
                     let in_use = !self.sessions.is_empty() || self.memory.used() > 0;
-                    let title = self.viewers[number].profile.title;
-                    let wish = Wish { title, from, patience: time };
                     let violations = &mut self.violations;
                     self.refusals.refused(number, wish, &refusal, in_use, violations);
                 }

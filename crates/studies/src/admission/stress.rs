@@ -12,7 +12,7 @@ use super::titles::{BLOCK, ClipKind, Clips, StoredTitles, TitleSource};
 use disk::DiskModel;
 use std::sync::Arc;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, add_fields};
 
 /// A row of runs against one policy.
 #[derive(Clone, Debug)]
@@ -146,11 +146,7 @@ fn one_event(
 
 impl std::ops::AddAssign for StressResult {
     fn add_assign(&mut self, other: Self) {
-        self.runs += other.runs;
-        self.worst += other.worst;
-        self.broken += other.broken;
-        self.broken_worst += other.broken_worst;
-        self.counters += other.counters;
+        add_fields!(self, other; runs, worst, broken, broken_worst, counters);
     }
 }
 

@@ -4,7 +4,7 @@
 //! The paper's figures are not public as numbers; what its text says of them stands beside ours.
 
 use super::claims::Claims;
-use super::{Report, Table};
+use super::{Report, Table, texts};
 use crate::admission::{
     ArrivalGroup, BLOCK, PolicyUnderTest, Preset, ScenarioResult, Setup, fitted, study_report,
 };
@@ -51,14 +51,14 @@ pub(super) fn table2(progress: &mut dyn FnMut(f64)) -> Report {
     });
     let table = Table::of("blocks", "Blocks of 64 KiB in a slot of 500 ms", rows);
     Report {
-        source: TABLE2.to_owned(),
+        source: texts::of("makaroff-table2").source,
         method: format!(
             "At worst: blocks spread evenly over the disk and read in one sweep, each with half \
              of the longest rotational delay, or all of it. In use: the least stable mean of \
              {SEEN} scenarios (after 10 s), read by a server like theirs that accepts all viewers."
         ),
         tables: vec![table],
-        notes: vec![FITTED.into(), WORST.into()],
+        notes: notes(&["makaroff", "makaroff-table2"]),
         figures: Vec::new(),
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn figure1(progress: &mut dyn FnMut(f64)) -> Report {
     });
     let all = judge_all(groups.into_iter().chain(repeated), progress);
     let (groups, repeated) = all.split_at(GAPS.len());
-    let mut report = study_report(FIGURE1, groups);
+    let mut report = study_report(&texts::of("makaroff-figure1").source, groups);
     let mut claims = Claims::titled("makaroff-figure1", TITLE);
     for (group, repeated) in groups.iter().zip(repeated) {
         let [calibrated, observed] = [CALIBRATED, OBSERVED].map(|row| TestedPolicy { group, row });
@@ -90,7 +90,7 @@ pub(super) fn figure1(progress: &mut dyn FnMut(f64)) -> Report {
         claims.add("4.2", ours, (once - again).abs() <= SIMILAR, None);
     }
     report.tables.insert(0, claims.into_table());
-    report.notes.extend([FITTED.into(), ASSUMED.into(), WORDS.into(), REPEATED.into()]);
+    report.notes.extend(notes(&["makaroff", "makaroff-figures", "makaroff-figure1"]));
     report
 }
 
@@ -108,7 +108,7 @@ pub(super) fn figure2(progress: &mut dyn FnMut(f64)) -> Report {
     });
     let all = judge_all(calibrated.clone().into_iter().chain(observed), progress);
     let (calibrated, observed) = all.split_at(calibrated.len());
-    let mut report = study_report(FIGURE2, observed);
+    let mut report = study_report(&texts::of("makaroff-figure2").source, observed);
     let mut claims = Claims::titled("makaroff-figure2", TITLE);
     for group in calibrated {
         let policy = TestedPolicy { group, row: CALIBRATED };
@@ -127,7 +127,7 @@ pub(super) fn figure2(progress: &mut dyn FnMut(f64)) -> Report {
         claims.few_above("2", 100.0, policy);
     }
     report.tables.insert(0, claims.into_table());
-    report.notes.extend([FITTED.into(), ASSUMED.into(), WORDS.into(), OBSERVED_RATE.into()]);
+    report.notes.extend(notes(&["makaroff", "makaroff-figures", "makaroff-figure2"]));
     report
 }
 
@@ -265,6 +265,11 @@ fn judge_all(
     judged
 }
 
+/// The notes of these parts of `reports.toml`, in order.
+fn notes(parts: &[&str]) -> Vec<String> {
+    parts.iter().flat_map(|part| texts::of(part).notes).collect()
+}
+
 fn calibrated(model: &DiskModel, turn: f64) -> u32 {
     fitted::pathological(model, BLOCK, Duration::from_millis(500), turn)
 }
@@ -290,49 +295,6 @@ const ALL: f64 = 95.0;
 
 /// Percentage points of load in which a part of the scenarios is counted.
 const BAND: f64 = 10.0;
-
-const WORDS: &str = "The paper prints the load of each claim, and words in place of percentages. Assumed: \
-                     'not many', 'a few' and 'most are rejected' are at most 10 % accepted, 'nearly all' is \
-                     at least 95 %. The size of such a claim is the load from \
-                     which on, or up to which, our result keeps to that percentage in every ten points of \
-                     load; its direction says whether less is accepted above the paper's load than \
-                     below. Buffers are those of scenarios accepted with minRead as calibrated; \
-                     'most' are the middle nine tenths.";
-
-const REPEATED: &str = "With repeated requests a clip may be asked for again at once; without, only after all \
-                        others were. Both accept scenarios of the same loads, so that their parts of \
-                        all scenarios can be compared; up to five points apart is called similar.";
-
-const TABLE2: &str = "Makaroff, Coutu and Liu, \"Disk Performance and VBR Admission Control for Media \
-                      Servers\", Table 2";
-const FIGURE1: &str = "Makaroff, Coutu and Liu, \"Disk Performance and VBR Admission Control for Media \
-                       Servers\", Figure 1";
-const FIGURE2: &str = "Makaroff, Coutu and Liu, \"Disk Performance and VBR Admission Control for Media \
-                       Servers\", Figure 2";
-
-const FITTED: &str = "Of the drives the paper states 18 GB at 10,000 rpm and 9 GB at 5,400 rpm (Table 1), and \
-                      no zones and no seek times. Our simulated disks are fitted to the worst case in \
-                      its Table 2, and differ from Table 1: the larger has 12.6 GB at 10,000 rpm, the \
-                      smaller 9.2 GB at 13,091 rpm and a seek curve of 0.4 times that of an Atlas III. \
-                      The agreement of the worst-case numbers is therefore \
-                      no result. In use ours read more than the paper's, the larger disk by a quarter: \
-                      the simulated server has no other delays than the disk. The axis of the figures \
-                      is relative to that rate, as in the paper.";
-
-const ASSUMED: &str = "Assumed, because the paper does not state it: half of the viewers see a part of their \
-                       clip; 8 % play at half speed, 4 % at a quarter more, 8 % skip one to three groups \
-                       of pictures, 5 % play backwards; and the first block is due one second after \
-                       admission.";
-
-const OBSERVED_RATE: &str = "The figure's minRead is the least single slot that the paper observed (149). Its load \
-                             is relative to what a server with this minRead delivers. The row of the lowest \
-                             stable mean of that server, and disk time, are ours: the simulated disk reads \
-                             more in longer sweeps, so that scenarios of up to 130 % are read without a late \
-                             block.";
-
-const WORST: &str = "The paper's calibrations cannot have included the longest rotational delay: with it \
-                     the disks read fewer blocks than were measured. Its worst case is one of \
-                     places on the disk only.";
 
 /// Scenarios looked at for the bandwidth in use; others than those that were trained on.
 const SEEN: u64 = 64;

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Texts {
-    source: String,
-    method: String,
-    notes: Vec<String>,
+    pub(super) source: String,
+    pub(super) method: String,
+    pub(super) notes: Vec<String>,
     pub(super) claims: Vec<Claim>,
     figures: Vec<FigureText>,
 }
@@ -26,7 +26,8 @@ struct FigureText {
     explanation: String,
 }
 
-/// The texts of a reproduction; none if its report is written elsewhere.
+/// The texts of a reproduction, or those that all of one paper share; none if its report is written
+/// elsewhere.
 pub(super) fn of(name: &str) -> Texts {
     let mut all: BTreeMap<String, Texts> =
         toml::from_str(include_str!("reports.toml")).expect("a test reads it");

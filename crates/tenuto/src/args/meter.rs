@@ -746,8 +746,8 @@ impl Subcommand for StudyCommand {
         // The studies are data of the meter, which a derived parser cannot read.
         let storage = study::ALL.iter().map(|study| {
             let about = format!("{}.\n\n{}", study.about, study.long);
-            let command = <StudyArgs as clap::Args>::augment_args(clap::Command::new(study.name));
-            command.about(study.about).long_about(about)
+            let command = <StudyArgs as clap::Args>::augment_args(clap::Command::new(&*study.name));
+            command.about(&*study.about).long_about(about)
         });
         let about = "Measure the effect of link speed, queue, TCP window and packet size";
         let network = <NetworkArgs as clap::Args>::augment_args(clap::Command::new(NETWORK))

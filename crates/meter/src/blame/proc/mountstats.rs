@@ -7,6 +7,7 @@
 //! ```
 
 use super::numbers;
+use units::add_fields;
 
 /// Counters of reads and writes of one NFS mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,12 +30,9 @@ pub(in crate::blame) fn mountstats(text: &str, mount: &str) -> Option<NfsMount> 
     lines.next()?;
     // The section of a mount ends where the next device begins.
     let operations = lines.take_while(|line| !head(line)).filter_map(operation);
-    Some(operations.fold(NfsMount::default(), |sum, one| NfsMount {
-        requests: sum.requests + one.requests,
-        again: sum.again + one.again,
-        queue_ms: sum.queue_ms + one.queue_ms,
-        server_ms: sum.server_ms + one.server_ms,
-    }))
+    let mut sum = NfsMount::default();
+    operations.for_each(|one| add_fields!(sum, one; requests, again, queue_ms, server_ms));
+    Some(sum)
 }
 
 fn operation(line: &str) -> Option<NfsMount> {

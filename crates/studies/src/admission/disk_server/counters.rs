@@ -2,7 +2,7 @@
 
 use crate::reproduce::Cell;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, add_fields};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,17 +59,10 @@ impl RunCounters {
 
 impl std::ops::AddAssign for RunCounters {
     fn add_assign(&mut self, other: Self) {
-        self.admitted += other.admitted;
-        self.refused += other.refused;
-        self.decisions += other.decisions;
-        self.deciding += other.deciding;
-        self.reads += other.reads;
-        self.bytes += other.bytes;
-        self.late += other.late;
+        add_fields!(self, other; admitted, refused, decisions, deciding);
+        add_fields!(self, other; reads, bytes, late, busy, transfer);
         self.latest = self.latest.max(other.latest);
         self.buffers = self.buffers.max(other.buffers);
-        self.busy += other.busy;
-        self.transfer += other.transfer;
         // A run without a stable mean must not count as one with a mean of zero.
         self.least_mean = match (self.least_mean, other.least_mean) {
             (Some(a), Some(b)) => Some(a.min(b)),

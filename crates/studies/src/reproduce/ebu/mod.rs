@@ -9,9 +9,9 @@
 //!
 //! The paper prints plots; only the values that its text repeats are known. So its statements are
 //! compared with our results, claim by claim ([`Claims`]). Where the paper does not state the
-//! storage's components, [`approach_1`] and [`approach_2`] assume them, and [`ASSUMED`] lists the
-//! assumptions in every report. Files, caches and disks have a fiftieth of the paper's capacities,
-//! so that an hour of warm-up takes a minute.
+//! storage's components, [`approach_1`] and [`approach_2`] assume them, and every report lists the
+//! assumptions. Files, caches and disks have a fiftieth of the paper's capacities, so that an hour
+//! of warm-up takes a minute.
 //!
 //! Tests of the network itself (flow control, jumbo frames, TCP windows, figures 29 to 34, 53 to
 //! 55, 60 to 63) are not reproduced here. `meter study network` runs them between real network
@@ -60,16 +60,6 @@ const FILE: ByteCount = ByteCount(2_000_000_000);
 
 /// A fiftieth of 512 GB.
 const CACHE: u64 = 10_240_000_000;
-
-/// Sources and assumptions of the simulated nodes, stated in every report.
-const ASSUMED: &str = "From the paper: kinds and numbers of disks of approach 1 (23 SAS disks of 15,000 \
-    rpm, RAID with two parities), RAID 5 of 4 + 1 in approach 2, a cache of 512 GB in approach 1, links \
-    of 1 and 10 Gb/s, ten client machines, files of 100 GB; all capacities here are a fiftieth. Assumed: \
-    disk parameters that the paper does not state (sas-15k.toml), among them 110 to 180 MB/s a disk, \
-    where its table 1 has about 50 MB/s as used; five groups in approach 2, units of \
-    256 KiB, read-ahead of up to 8 MiB per stream, a write buffer of 64 MiB, a round trip of 0.3 ms, \
-    disks that serve in FIFO order. The simulated latency consists of the opening of files, without \
-    the time that msMeter itself takes.";
 
 fn gigabit(count: u64) -> BitRate {
     BitRate(count * 1_000_000_000)
@@ -251,7 +241,7 @@ fn line(name: &str, points: Vec<(f64, f64)>) -> Series {
 /// The report of a reproduction, with the assumptions.
 fn report(name: &str, claims: Claims, figures: Vec<Figure>) -> Report {
     let report = texts::report(name, vec![claims.into_table()], figures);
-    Report { method: format!("{} {ASSUMED}", report.method), ..report }
+    Report { method: format!("{} {}", report.method, texts::of("ebu").method), ..report }
 }
 
 /// The labels of a plot's axes.

@@ -56,7 +56,7 @@ fn list(all: &[Profile]) -> String {
             ByteCount(profile.bytes).to_string(),
             profile.fps.map_or("-".to_owned(), |fps| fps.to_string()),
             rate(profile),
-            profile.status.word().to_owned(),
+            profile.status.to_string(),
             profile.title.clone(),
         ]);
     }
@@ -81,9 +81,9 @@ fn in_full(profile: &Profile) -> String {
         ("rate", rate(profile)),
         ("reads", format!("{} %", profile.read_percent)),
         ("at random", format!("{} %", profile.random_percent)),
-        ("pattern", profile.pattern.word().to_owned()),
+        ("pattern", profile.pattern.to_string()),
         ("source", profile.source.clone()),
-        ("status", profile.status.word().to_owned()),
+        ("status", profile.status.to_string()),
     ];
     if let Some(why) = profile.cannot_run() {
         lines.push(("not run", format!("{}; listed for reference", why.one_line())));

@@ -13,7 +13,6 @@ use crate::failure::Failure;
 use crate::limits;
 use device::Method;
 use meter::agents::AgentsConfig;
-use meter::profiles::ProfileError;
 use meter::{
     JobConfig, MeterError, MeterErrorKind, PlayersConfig, RunLength, StreamRunConfig,
     StreamsConfig, Variants, compare_variants, load_profile, run_job, run_players, run_streams,
@@ -22,6 +21,7 @@ use meter::{
 use player::AbrRule;
 use std::path::PathBuf;
 use std::time::Duration;
+use units::Reason;
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let RunArgs { on, switching, duration, .. } = args;
@@ -196,7 +196,7 @@ fn check_agents(streams: &StreamsArgs, agents: &Option<AgentsConfig>) -> Result<
 }
 
 /// The error of an option that does not fit the profile.
-fn usage(error: ProfileError) -> Failure {
+fn usage(error: Reason) -> Failure {
     MeterError { kind: MeterErrorKind::Usage, ..MeterError::of(&error) }.into()
 }
 
