@@ -19,7 +19,7 @@ pub enum Audience {
         /// The title's name.
         name: String,
         /// The title as it is sent.
-        packaging: Packaging,
+        packaging: Box<Packaging>,
         /// Numbers of the tracks that each viewer receives.
         tracks: Vec<u16>,
         /// Mean rate of these tracks together.
@@ -46,7 +46,7 @@ impl Audience {
         let packaging = Packaging::new(Arc::new(index), &PackagingOptions::default())?;
         let tracks = packaging.offers().into_iter().next().unwrap_or_default();
         let rate = BitRate(tracks.iter().map(|track| packaging.mean_rate(*track).0).sum());
-        Ok(Self::Title { name, packaging, tracks, rate })
+        Ok(Self::Title { name, packaging: Box::new(packaging), tracks, rate })
     }
 
     /// Mean rate of a viewer, all tracks together.
