@@ -201,25 +201,32 @@ fn hevc(name: &str, record: &[u8]) -> Option<String> {
     Some(codec)
 }
 
-/// The number of bytes of a NAL unit's length, and the parameter sets of an `avcC` record: SPS, then
-/// PPS (ISO/IEC 14496-15, 5.3.3.1).
-pub(crate) fn avc_parameter_sets(record: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
+/// What the record of a codec of NAL units says of them.
+#[derive(Debug)]
+pub(crate) struct NalConfig<'a> {
+    /// The number of bytes of a NAL unit's length.
+    pub(crate) length_bytes: usize,
+    /// The parameter sets, each with the type of its NAL unit.
+    pub(crate) sets: Vec<(u8, &'a [u8])>,
+}
+
+/// An `avcC` record (ISO/IEC 14496-15, 5.3.3.1): SPS (7), then PPS (8).
+pub(crate) fn avc_config(record: &[u8]) -> Option<NalConfig<'_>> {
     let length_bytes = usize::from(record.get(4)? & 3) + 1;
     let (mut sets, mut rest) = (Vec::new(), record.get(5..)?);
     // A count, then each with its length.
-    for mask in [0x1f, 0xff] {
+    for (kind, mask) in [(7, 0x1f), (8, 0xff)] {
         let count = rest.first()? & mask;
         rest = rest.get(1..)?;
         for _ in 0..count {
-            sets.push(take_set(&mut rest)?);
+            sets.push((kind, take_set(&mut rest)?));
         }
     }
-    Some((length_bytes, sets))
+    Some(NalConfig { length_bytes, sets })
 }
 
-/// The number of bytes of a NAL unit's length, and the parameter sets of an `hvcC` record, each with
-/// the type of its NAL unit: VPS (32), SPS (33) and PPS (34) (ISO/IEC 14496-15, 8.3.3.1).
-pub(crate) fn hevc_parameter_sets(record: &[u8]) -> Option<(usize, Vec<(u8, &[u8])>)> {
+/// An `hvcC` record (ISO/IEC 14496-15, 8.3.3.1): VPS (32), SPS (33) and PPS (34).
+pub(crate) fn hevc_config(record: &[u8]) -> Option<NalConfig<'_>> {
     let length_bytes = usize::from(record.get(21)? & 3) + 1;
     let arrays = *record.get(22)?;
     let (mut sets, mut rest) = (Vec::new(), record.get(23..)?);
@@ -234,7 +241,7 @@ pub(crate) fn hevc_parameter_sets(record: &[u8]) -> Option<(usize, Vec<(u8, &[u8
             }
         }
     }
-    Some((length_bytes, sets))
+    Some(NalConfig { length_bytes, sets })
 }
 
 /// A parameter set with its length of 16 bits in front.

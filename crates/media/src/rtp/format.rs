@@ -1,7 +1,7 @@
 //! The payload format of a track: which RFC its packets follow, and how SDP describes it.
 
 use crate::boxes::be_u16;
-use crate::codec::{AAC, SampleEntry, avc_parameter_sets, hevc_parameter_sets};
+use crate::codec::{AAC, NalConfig, SampleEntry, avc_config, hevc_config};
 use crate::{TrackDescription, TrackKind};
 use std::fmt::Write;
 
@@ -98,8 +98,8 @@ fn mpeg_audio() -> PayloadFormat {
 
 fn h264(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
     let [_, profile, compatible, level, ..] = *record else { return None };
-    let (length_bytes, sets) = avc_parameter_sets(record)?;
-    let sets: Vec<String> = sets.into_iter().map(base64).collect();
+    let NalConfig { length_bytes, sets } = avc_config(record)?;
+    let sets: Vec<String> = sets.into_iter().map(|(_, set)| base64(set)).collect();
     let parameters = format!(
         "packetization-mode=1;profile-level-id={profile:02X}{compatible:02X}{level:02X};\
          sprop-parameter-sets={}",
@@ -110,7 +110,7 @@ fn h264(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
 }
 
 fn hevc(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
-    let (length_bytes, sets) = hevc_parameter_sets(record)?;
+    let NalConfig { length_bytes, sets } = hevc_config(record)?;
     let named = |(wanted, name): (u8, &str)| {
         let of_kind = sets.iter().filter(|(kind, _)| *kind == wanted);
         let sets: Vec<String> = of_kind.map(|(_, set)| base64(set)).collect();

@@ -46,7 +46,7 @@ fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
         let apart =
             begins.iter().max().zip(begins.iter().min()).map_or(0, |(most, least)| most - least);
         assert!(apart <= TOLERANCE_MS, "{title}: sound and pictures are {apart} ms apart");
-        let (pictures, sound) = gstreamer::play_by(&dir, "playbin3", &address);
+        let (pictures, sound) = gstreamer::play(&dir, &address);
         assert!(pictures == gstreamer::pictures_of_source(film, source), "{title} in GStreamer");
         assert!(!sound.is_empty(), "{title}: GStreamer plays sound");
     }
@@ -77,23 +77,53 @@ fn check_playlists(server: &Served, title: &str) {
     testkit::ts::check_hls(title, &multivariant, &mut |uri| server.get(&format!("{folder}{uri}")));
 }
 
+/// A title of 40 s: GStreamer 1.22's newer reader of HLS may fail with transport streams that it has
+/// wholly downloaded before it begins to play, with those of FFmpeg, too.
+#[test]
+fn the_newer_hls_reader_of_gstreamer_plays_all_pictures() {
+    let dir = TestDir::with_store_of(96);
+    let words = "-f lavfi -i testsrc2=s=64x36:r=25:d=40 -f lavfi -i sine=440:d=40:r=48000 \
+                 -c:v libx264 -preset ultrafast -bf 2 -g 25 -pix_fmt yuv420p -c:a aac -shortest";
+    let source = dir.encode("film.mp4", &words.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "film");
+    let server = dir.serve(SEGMENTS);
+    let address = server.url("/t/film/master-ts.m3u8");
+    let (pictures, sound) = gstreamer::play_by(&dir, "playbin3", &address);
+    let frames = framemd5::sorted(framemd5::decode(&source)).remove(0).frames.len();
+    assert_eq!((frames, pictures.len()), (1000, 1000 * 64 * 36 * 3 / 2));
+    let instants = sound.len() / 2;
+    assert!((40 * 48_000..40 * 48_000 + 4096).contains(&instants), "{instants} instants of sound");
+}
+
+/// Pictures, and sound whose priming begins with them: no player has a gap to skip, or to warn of.
+const IN_BROWSER: &[(&str, &str)] = &[
+    (
+        "h264-aac.mp4",
+        "-f lavfi -i testsrc2=s=320x180:r=25:d=2 -itsoffset 0.021333 -f lavfi -i sine=440:d=2:r=48000 \
+         -c:v libx264 -preset ultrafast -bf 2 -g 25 -pix_fmt yuv420p -c:a aac",
+    ),
+    ("aac.m4a", "-f lavfi -i sine=440:d=2:r=48000 -c:a aac"),
+];
+
 #[test]
 fn hls_js_plays_to_the_end_without_an_error() {
     let dir = TestDir::with_store_of(96);
-    let played = || films().into_iter().filter(|film| ["h264-aac", "aac"].contains(&film.title));
-    played().for_each(|film| drop(film.take_in(&dir)));
+    for (title, words) in IN_BROWSER {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        dir.ingest(&dir.encode(title, &words), title);
+    }
     let server = dir.serve(SEGMENTS);
-    let row = |film: &Film| Row {
-        title: film.title,
+    let row = |(title, _): &(&'static str, &str)| Row {
+        title,
         way: "hls",
-        url: server.url(&format!("/t/{}/master-ts.m3u8", film.title)),
+        url: server.url(&format!("/t/{title}/master-ts.m3u8")),
         may_stall: false,
         said: format!(
             "{} pictures, sound, errors []",
-            if film.layout.is_empty() { 0 } else { PICTURES }
+            if title.ends_with(".m4a") { 0 } else { PICTURES }
         ),
     };
-    assert_played(&dir, &played().map(row).collect::<Vec<_>>());
+    assert_played(&dir, &IN_BROWSER.iter().map(row).collect::<Vec<_>>());
 }
 
 // Matroska rounds times to a millisecond.

@@ -16,7 +16,7 @@
 //! the index.
 
 use super::adts::Adts;
-use crate::codec::{AAC, SampleEntry, avc_parameter_sets, hevc_parameter_sets};
+use crate::codec::{AAC, NalConfig, SampleEntry, avc_config, hevc_config};
 use crate::{TrackDescription, TrackIndex, TrackKind};
 
 /// The reason why a track has no form in a transport stream.
@@ -108,14 +108,11 @@ impl StreamForm {
         let form = match (kind, &entry.kind()) {
             (TrackKind::Video, b"avc1" | b"avc3") => {
                 let record = entry.child(b"avcC").ok_or_else(missing)?;
-                let (lengths, sets) = avc_parameter_sets(record).ok_or_else(missing)?;
-                nal_units(NalCodec::H264, lengths, &sets)?
+                nal_units(NalCodec::H264, &avc_config(record).ok_or_else(missing)?)?
             }
             (TrackKind::Video, b"hvc1" | b"hev1") => {
                 let record = entry.child(b"hvcC").ok_or_else(missing)?;
-                let (lengths, sets) = hevc_parameter_sets(record).ok_or_else(missing)?;
-                let sets: Vec<&[u8]> = sets.iter().map(|(_, set)| *set).collect();
-                nal_units(NalCodec::Hevc, lengths, &sets)?
+                nal_units(NalCodec::Hevc, &hevc_config(record).ok_or_else(missing)?)?
             }
             (TrackKind::Video, b"m2v1") => Self::as_stored(0x02, VIDEO, &[], &[]),
             (TrackKind::Video, b"m1v ") => Self::as_stored(0x01, VIDEO, &[], &[]),
@@ -203,15 +200,15 @@ impl NalCodec {
     }
 }
 
-fn nal_units(codec: NalCodec, lengths: usize, sets: &[&[u8]]) -> Result<StreamForm, Reason> {
-    if lengths != START_CODE.len() {
+fn nal_units(codec: NalCodec, config: &NalConfig<'_>) -> Result<StreamForm, Reason> {
+    if config.length_bytes != START_CODE.len() {
         return Err(Reason::NalLengths);
     }
     let (stream_type, descriptors) = match codec {
         NalCodec::H264 => (0x1b, Vec::new()),
         NalCodec::Hevc => (0x24, registration(b"HEVC").to_vec()),
     };
-    let sets = sets.iter().flat_map(|set| [&START_CODE, *set].concat()).collect();
+    let sets = config.sets.iter().flat_map(|(_, set)| [&START_CODE, *set].concat()).collect();
     let framing = Framing::NalUnits { codec, sets };
     Ok(StreamForm { stream_type, stream_id: VIDEO, descriptors, framing })
 }
