@@ -1,6 +1,6 @@
 //! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
-//! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport streams
-//! ([`ts`]) and WebVTT ([`webvtt`]) as checks of what is served.
+//! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport
+//! streams ([`ts`]) and WebVTT ([`webvtt`]) as checks of what is served.
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test

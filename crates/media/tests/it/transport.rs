@@ -221,7 +221,8 @@ fn title(
         bytes
     });
     let data = data.collect();
-    let title = Title { index: TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() }, data };
+    let title =
+        Title { index: TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() }, data };
     let packaging = title.packaging(SECOND);
     (title, packaging)
 }
