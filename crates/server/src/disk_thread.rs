@@ -128,6 +128,7 @@ struct Reader {
 impl Reader {
     fn run(mut self, incoming: &Receiver<DiskOrder>) {
         let run_delay = RunDelay::of_this_thread();
+        let mut delay_before = run_delay.total();
         loop {
             if !self.fetch(incoming) {
                 return;
@@ -140,22 +141,45 @@ impl Reader {
                 // reported.
                 continue;
             }
-            let delayed = run_delay.total();
-            let called_at = self.clock.now();
-            self.fresh_are_given(called_at);
-            if let Err(error) = self.queue.wait(wait, &mut self.done) {
-                self.log.line(|| json!({ "event": "disk-wait-failed", "error": error.one_line() }));
-                thread::sleep(WHILE_FULL);
+            // Older reads may have ended while the thread waited for a processor before this look.
+            let all_fresh = self.fresh.len() == self.reading.len();
+            if all_fresh {
+                delay_before = run_delay.total();
+            }
+            let mut called_at = self.clock.now();
+            if !self.fresh.is_empty() {
+                // Hands the reads over. That may take long, because memory is pinned for them, and
+                // the device has nothing to do meanwhile.
+                self.look(Duration::ZERO);
+                if self.done.is_empty() {
+                    if all_fresh {
+                        delay_before = run_delay.total();
+                    }
+                    called_at = self.clock.now();
+                }
+                self.fresh_are_given(called_at);
+            }
+            if self.done.is_empty() {
+                self.look(wait);
             }
             let seen_at = self.clock.now();
             let total = run_delay.total();
             self.waited.store(nanos(total), Ordering::Relaxed);
-            let delayed = total.saturating_sub(delayed);
+            let delayed = total.saturating_sub(delay_before);
+            delay_before = total;
             let ended_at = may_have_ended_at(self.looked_at, called_at, seen_at, delayed);
             self.looked_at = ran_without(delayed, seen_at).max(called_at);
             for completion in std::mem::take(&mut self.done) {
                 self.finish(completion, ended_at);
             }
+        }
+    }
+
+    // Looks for completions, and waits for one at most so long.
+    fn look(&mut self, at_most: Duration) {
+        if let Err(error) = self.queue.wait(at_most, &mut self.done) {
+            self.log.line(|| json!({ "event": "disk-wait-failed", "error": error.one_line() }));
+            thread::sleep(WHILE_FULL);
         }
     }
 
@@ -203,8 +227,8 @@ impl Reader {
         }
     }
 
-    // A queue gives reads to the device when it is asked for completions. Until then the thread may
-    // have lost its processor.
+    // The device has the submitted reads from now on: a queue hands them over when it is asked for
+    // completions.
     fn fresh_are_given(&mut self, now: Moment) {
         for tag in self.fresh.drain(..) {
             self.reading.get_mut(&tag).expect("submitted just now").1 = now;
@@ -257,8 +281,8 @@ impl Reader {
 }
 
 // The earliest time at which reads may have ended that were seen to have at `seen_at`, by a call
-// from `called_at` on, in which the thread had no processor for `delayed`. The thread had looked
-// at `looked_at` before.
+// from `called_at` on. The thread had looked at `looked_at` before, and had no processor for
+// `delayed` since.
 fn may_have_ended_at(
     looked_at: Moment,
     called_at: Moment,
@@ -327,5 +351,6 @@ mod tests {
         assert_eq!(ended(1100, 9000, 3000), at(6000), "and was not run at once");
         assert_eq!(ended(1100, 9000, 7900), at(1000), "it was not run at all");
         assert_eq!(ended(5000, 5010, 0), at(1000), "the read had ended while it did other work");
+        assert_eq!(ended(5000, 5200, 3900), at(1000), "or before it had a processor for the call");
     }
 }
