@@ -45,15 +45,10 @@ agent: ## build the small static agent for any Linux, target/agent/tenuto-agent
 	install -D -m 755 $(TARGET)/$(MUSL)/agent/tenuto-agent $(TARGET)/agent/tenuto-agent
 	@ls -l $(TARGET)/agent/tenuto-agent
 
-# Many tests wait for servers, players and disks: with two threads for each processor the processors
-# are used while they wait.
 test: ## check format, lints and repository rules, and run all tests
 	@scripts/deps.sh build demo test
 	@$(MAKE) --no-print-directory lint
-	@rm -f "$${CARGO_TARGET_DIR:-target}/skipped-tests"
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} \
-	  $(CARGO) test --workspace --locked --no-fail-fast; \
-	  status=$$?; scripts/skipped.sh; exit $$status
+	scripts/rust.sh scripts/test.sh
 
 lint: ## the part of `make test` that runs no test
 	scripts/rust.sh scripts/lint.sh
