@@ -13,11 +13,11 @@
 //! after the way back, too. A sweep that took longer than its charge makes the guard charge more
 //! from then on (`scheduler::TimeGuard`).
 //!
-//! On a busy machine the end of a read is seen late by some milliseconds that nobody counts: the
-//! kernel handles interrupts late, and a hypervisor stops processors. A read of a fast disk takes
-//! some microseconds. What short sweeps exceed their charges by is therefore added up over a slot,
-//! and compared with a sixteenth of the slot at least. A disk eight times as slow as calibrated, the
-//! most that the guard believes, is done with so much in half a slot.
+//! On a busy machine the end of a read is seen late by some milliseconds that nobody counts:
+//! the kernel handles interrupts late, and a hypervisor stops processors. A read of a fast disk
+//! takes some microseconds. What short sweeps exceed their charges by is therefore added up
+//! over a slot, and compared with a sixteenth of the slot at least. A disk eight times as slow
+//! as calibrated, the most that the guard believes, is done with so much in half a slot.
 
 use super::disk::{Chosen, Disk};
 use crate::engine::ReadId;
@@ -391,8 +391,8 @@ impl Disk {
     }
 }
 
-/// The part of a slot below which the charge of a sweep is short: 31 ms of 500 ms. A tick of a kernel
-/// is 1 to 10 ms.
+/// The part of a slot below which the charge of a sweep is short: 31 ms of 500 ms. A tick of a
+/// kernel is 1 to 10 ms.
 const SHORT_PART: u64 = 16;
 
 /// Nanoseconds of which one sweep is taken to show how fast the disk was.
