@@ -3,12 +3,12 @@
 #
 # The large test programs wait for servers, players and disks longer than they compute, and at the
 # end of each a slow test runs alone. `cargo test` runs one program after another; this script runs
-# two at a time, the slowest first, with half as many threads each. It prints the output of a program
-# when the program has ended, and that of failed tests again at the end.
+# two at a time, the slowest first, with one thread for each processor. It prints the output of a
+# program when the program has ended, and that of failed tests again at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-slowest='playback cli documents hostile meter worlds studies serve'
+slowest='playback cli documents hostile worlds serve studies'
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 export outputs=$target/test-outputs
@@ -22,7 +22,8 @@ run() { # runs a program in the directory of its package, as cargo does: DIRECTO
   (cd "$directory" && CARGO_MANIFEST_DIR=$directory exec "$program") >"$output" 2>&1 ||
     echo "$name" >"$output.failed"
   # One output after another.
-  flock "$outputs" sh -c 'echo "     Ran $1 ($2 s)"; cat "$3"' - "$name" $((SECONDS - start)) "$output"
+  flock "$outputs" sh -c 'echo "     Ran $1 ($2 s)"; cat "$3"' - \
+    "$name" $((SECONDS - start)) "$output"
 }
 export -f run
 
