@@ -47,7 +47,7 @@ impl Audience {
         let packaging = Box::new(packaging);
         let tracks = packaging.offers().into_iter().next().unwrap_or_default();
         let rate = BitRate(tracks.iter().map(|track| packaging.mean_rate(*track).0).sum());
-        Ok(Self::Title { name, packaging: Box::new(packaging), tracks, rate })
+        Ok(Self::Title { name, packaging, tracks, rate })
     }
 
     /// Mean rate of a viewer, all tracks together.
