@@ -1,6 +1,6 @@
 //! The meaning of a title's bytes: the index of its logical data units (LDUs), parsing of FFmpeg's
-//! remux, and packaging for players (HLS with fragmented MP4 and MPEG transport streams, progressive
-//! MP4, RTP packets).
+//! remux, and packaging for players (HLS with fragmented MP4 and MPEG transport streams,
+//! progressive MP4, RTP packets).
 //!
 //! The crate is pure: bytes and numbers in, bytes and numbers out. It never decodes a picture,
 //! never uses a device or a socket, and never holds a title's payload: a response is a [`Body`], a

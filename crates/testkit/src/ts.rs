@@ -36,7 +36,7 @@ pub struct PesPacket {
 /// A media playlist of transport streams, and what its segments have.
 #[derive(Clone, Debug)]
 pub struct CheckedPlaylist {
-    /// Its URI in the multivariant playlist.
+    /// The URI of the playlist in the multivariant playlist.
     pub uri: String,
     /// The streams of all segments.
     pub streams: Vec<ElementaryStream>,
@@ -460,8 +460,8 @@ fn begins(payload: &[u8], wanted: &[u8], mask: u8) -> Result<(), String> {
     Ok(())
 }
 
-/// An access unit in Annex B of ISO/IEC 14496-10 or 23008-2: one delimiter, first; parameter sets in
-/// front of the pictures where decoding may start; no empty NAL unit.
+/// An access unit in Annex B of ISO/IEC 14496-10 or 23008-2: one delimiter, first; parameter sets
+/// in front of the pictures where decoding may start; no empty NAL unit.
 fn access_unit(
     packet: &PesPacket,
     header: usize,

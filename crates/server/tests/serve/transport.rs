@@ -1,5 +1,5 @@
-//! HLS with transport streams: admission as for fragmented MP4, the rules of ISO/IEC 13818-1 on what
-//! is served, ranges, and titles without a form.
+//! HLS with transport streams: admission as for fragmented MP4, the rules of ISO/IEC 13818-1 on
+//! what is served, ranges, and titles without a form.
 
 use crate::client::{Client, playlist_uris};
 use crate::fixture::{TestServer, TestStore, ffmpeg, media};

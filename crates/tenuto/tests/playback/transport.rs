@@ -77,8 +77,8 @@ fn check_playlists(server: &Served, title: &str) {
     testkit::ts::check_hls(title, &multivariant, &mut |uri| server.get(&format!("{folder}{uri}")));
 }
 
-/// A title of 40 s: GStreamer 1.22's newer reader of HLS may fail with transport streams that it has
-/// wholly downloaded before it begins to play, with those of FFmpeg, too.
+/// A title of 40 s: GStreamer 1.22's newer reader of HLS may fail with transport streams that it
+/// has wholly downloaded before it begins to play, with those of FFmpeg, too.
 #[test]
 fn the_newer_hls_reader_of_gstreamer_plays_all_pictures() {
     let dir = TestDir::with_store_of(96);

@@ -39,13 +39,13 @@ pub(super) struct BlockStream {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlockUnit {
     pub(super) unit: Unit,
-    /// Its first byte in the block.
+    /// The place of the unit in the block.
     pub(super) at: u64,
     /// The continuity counter of its first packet.
     pub(super) counter: u8,
-    /// Its LDUs in the list of sizes.
+    /// The LDUs of the unit in the list of sizes.
     pub(super) sizes: Range<usize>,
-    /// Its bytes in the track's data.
+    /// The bytes of the unit in the track's data.
     stored: Range<u64>,
 }
 

@@ -241,7 +241,8 @@ fn registration(format: &[u8; 4]) -> [u8; 6] {
     [5, 4, a, b, c, d]
 }
 
-/// `AC-3_audio_stream_descriptor` of ATSC A/52, A.4.3, from the `AC3SpecificBox` of ETSI TS 102 366.
+/// `AC-3_audio_stream_descriptor` of ATSC A/52, A.4.3, from the `AC3SpecificBox` of ETSI TS
+/// 102 366.
 fn ac3_descriptor(record: &[u8]) -> Option<[u8; 6]> {
     let bits = record.first_chunk::<3>()?;
     let bits = u32::from_be_bytes([0, bits[0], bits[1], bits[2]]);

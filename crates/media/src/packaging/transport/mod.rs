@@ -116,7 +116,7 @@ impl Packaging {
         default.or(sounds.first().copied())
     }
 
-    /// Those of these tracks that have a form. Fails where there are tracks and none has.
+    /// The tracks among these that have a form. Fails where there are tracks and none has.
     fn with_form(&self, tracks: &[u16]) -> Result<Vec<u16>, NoTransportForm> {
         let has_form = |track: &&u16| self.form(**track).is_ok();
         let found: Vec<u16> = tracks.iter().filter(has_form).copied().collect();

@@ -6,7 +6,7 @@
 //! next. Sound that goes on after the pictures has segments of its own.
 
 use super::block::{BlockStream, PacketBlock};
-use super::schedule::{self, Source, Span, Unit, to_clock};
+use super::schedule::{self, RenditionTrack, Span, Unit, to_clock};
 use super::tables::tables;
 use super::{PACKET, StreamForm};
 use crate::TrackKind;
@@ -154,7 +154,7 @@ impl Rendition {
         }
     }
 
-    fn sources<'a>(&self, packaging: &'a Packaging) -> Vec<Source<'a>> {
+    fn sources<'a>(&self, packaging: &'a Packaging) -> Vec<RenditionTrack<'a>> {
         self.tracks.iter().map(|track| source(packaging, *track)).collect()
     }
 
@@ -212,10 +212,14 @@ impl PlannedSegment {
     }
 }
 
-fn source(packaging: &Packaging, track: u16) -> Source<'_> {
+fn source(packaging: &Packaging, track: u16) -> RenditionTrack<'_> {
     let number = usize::from(track);
     let form: &StreamForm = packaging.form(track).expect("only tracks with a form are sources");
-    Source { track: &packaging.index.tracks[number], line: &packaging.segment_lines[number], form }
+    RenditionTrack {
+        track: &packaging.index.tracks[number],
+        line: &packaging.segment_lines[number],
+        form,
+    }
 }
 
 fn packets(block: PacketBlock) -> Slice {

@@ -19,7 +19,7 @@ use units::Timescale;
 
 /// A track of a rendition.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct RenditionTrack<'a> {
     pub(super) track: &'a TrackIndex,
     pub(super) line: &'a Timeline,
     pub(super) form: &'a StreamForm,
@@ -55,7 +55,7 @@ pub(super) struct Span {
     pub(super) end: Option<i64>,
 }
 
-impl Source<'_> {
+impl RenditionTrack<'_> {
     /// The decode time of an LDU on the clock, for an excerpt that plays it so much `earlier`.
     pub(super) fn decoded(&self, ldu: usize, earlier: i64) -> i64 {
         self.clock(self.track.ldus.get(ldu).decode_time, earlier)
@@ -113,7 +113,7 @@ impl Source<'_> {
 }
 
 /// Calls `emit` for all units of a segment in the order of sending.
-pub(super) fn units(span: &Span, sources: &[Source<'_>], emit: &mut dyn FnMut(Unit)) {
+pub(super) fn units(span: &Span, sources: &[RenditionTrack<'_>], emit: &mut dyn FnMut(Unit)) {
     let of_stream = |stream: usize| {
         let runs = span.runs.get(stream).map_or(&[][..], Vec::as_slice);
         let source = sources.get(stream);

@@ -53,7 +53,7 @@ struct Current {
     /// Bytes to be sent before further stored ones.
     made: Vec<u8>,
     made_at: usize,
-    /// Its LDUs that have not begun, in the block's list of sizes.
+    /// The LDUs of the unit that have not begun, in the block's list of sizes.
     ldus: Range<usize>,
     /// Stored bytes of the LDU that have not been used.
     ldu_left: usize,
