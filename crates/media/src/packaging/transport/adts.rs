@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(made[2..4], [0x4c, 0x00]);
         let mut bits = Bits::new(&made[HEADER..]);
         let fields = [3, 4, 2, 4, 4, 4, 4, 2, 3, 4].map(|width| bits.take(width).unwrap());
-        assert_eq!(fields, [5, 0, 1, 3, 2, 1, 0, 1, 0, 0]);
+        assert_eq!(fields, [5, 0, 1, 3, 2, 1, 1, 0, 0, 0]);
         assert!(made.ends_with(b"\x0cLavc59.37.100"), "{made:02x?}");
     }
 
