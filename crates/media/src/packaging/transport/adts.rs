@@ -190,7 +190,7 @@ mod tests {
     fn channels_of_a_programme_configuration_are_an_element_of_the_access_unit() {
         // 5.1 with side channels, as FFmpeg's encoder writes it: AAC-LC, 48 kHz, channels 0.
         let config = [
-            0x11, 0x80, 0x04, 0xc8, 0x44, 0x00, 0x20, 0x00, 0xc4, 0x0c, 0x4c, 0x61, 0x76, 0x63,
+            0x11, 0x80, 0x04, 0xc8, 0x44, 0x00, 0x20, 0x00, 0xc4, 0x0d, 0x4c, 0x61, 0x76, 0x63,
             0x35, 0x39, 0x2e, 0x33, 0x37, 0x2e, 0x31, 0x30, 0x30, 0x56, 0xe5, 0x00,
         ];
         let made = header(&config, 0).unwrap();
@@ -198,7 +198,7 @@ mod tests {
         let mut bits = Bits::new(&made[HEADER..]);
         let fields = [3, 4, 2, 4, 4, 4, 4, 2, 3, 4].map(|width| bits.take(width).unwrap());
         assert_eq!(fields, [5, 0, 1, 3, 2, 1, 1, 0, 0, 0]);
-        assert!(made.ends_with(b"\x0cLavc59.37.100"), "{made:02x?}");
+        assert!(made.ends_with(b"\x0dLavc59.37.100"), "{made:02x?}");
     }
 
     #[test]
