@@ -178,7 +178,8 @@ impl Transfer {
         while !self.stopped && self.may_request() && !self.rest.is_empty() {
             let cut = self.cut();
             self.rest.start += cut.len();
-            let parts: Vec<Part> = cut.slices().iter().flat_map(parts).collect();
+            let mut parts = Vec::with_capacity(cut.slices().len());
+            cut.slices().iter().for_each(|slice| add_parts(slice, &mut parts));
             let request = (!parts.is_empty()).then(&mut name);
             self.windows.push_back(Window {
                 request,
@@ -427,13 +428,17 @@ impl Window {
     }
 }
 
-/// The stored bytes that are requested for a slice.
-fn parts(slice: &Slice) -> Vec<Part> {
-    let part = |(track, bytes)| Part { track, bytes };
+/// Adds the stored bytes that are requested for a slice.
+fn add_parts(slice: &Slice, parts: &mut Vec<Part>) {
     match slice {
-        Slice::Stored { track, bytes } => vec![part((*track, bytes.clone()))],
-        Slice::Packets { block, range } => block.parts(range).into_iter().map(part).collect(),
-        Slice::Generated { .. } => Vec::new(),
+        Slice::Stored { track, bytes } => {
+            parts.push(Part { track: *track, bytes: bytes.clone() });
+        }
+        Slice::Packets { block, range } => {
+            let all = block.parts(range).into_iter();
+            parts.extend(all.map(|(track, bytes)| Part { track, bytes }));
+        }
+        Slice::Generated { .. } => {}
     }
 }
 
