@@ -410,6 +410,12 @@ const PCM_KINDS: &[&[u8; 4]] = &[
     b"alaw", b"ipcm", b"fpcm",
 ];
 
+/// The sampling rates of AAC by index (ISO/IEC 14496-3, table 1.18).
+pub(crate) const AAC_RATES: [u32; 13] = [
+    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+    7_350,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@
 use super::error::BadStream;
 use crate::LduIndex;
 use crate::boxes::write_box;
-use crate::codec::Bits;
+use crate::codec::{AAC_RATES, Bits};
 use crate::title::Edit;
 use std::collections::VecDeque;
 use units::{MediaTime, Timescale};
@@ -389,7 +389,7 @@ fn read_object_type(bits: &mut Bits<'_>) -> Option<u32> {
 fn read_rate(bits: &mut Bits<'_>) -> Option<u32> {
     match bits.take(4)? {
         15 => bits.take(24),
-        index => RATES.get(index as usize).copied(),
+        index => AAC_RATES.get(index as usize).copied(),
     }
 }
 
@@ -425,12 +425,6 @@ const SBR: u32 = 5;
 const PS: u32 = 29;
 const AAC_MAIN: u32 = 1;
 const AAC_LTP: u32 = 4;
-
-/// The sampling rates by index (ISO/IEC 14496-3, table 1.18).
-const RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
-    7_350,
-];
 
 /// The largest packet: FFmpeg makes one of each frame, which has at most 8 KiB.
 const MAX_PACKET: u32 = 64 << 10;

@@ -12,10 +12,10 @@
 //! outwards to key frames; a group is always played whole and forwards, because it cannot be
 //! decoded otherwise. The speed is unknown here: players themselves play faster.
 
-use super::Packaging;
 use super::segments::{self, LduRun, Segments, VideoCuts};
 use super::text::TextLine;
 use super::timeline::{Timeline, nearest, ticks};
+use super::{Packaging, partition};
 use crate::{TrackIndex, TrackKind};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -145,12 +145,12 @@ impl Packaging {
                     // At the title's start the packets before time zero stay: decoders need them
                     // (priming).
                     let first = if from > MediaTime::ZERO {
-                        partition(track.ldus.len(), |j| begins(j) < from)
+                        partition(0..track.ldus.len(), |j| begins(j) < from)
                     } else {
                         0
                     };
                     let end = to.map_or(track.ldus.len(), |to| {
-                        partition(track.ldus.len(), |j| begins(j) < to)
+                        partition(0..track.ldus.len(), |j| begins(j) < to)
                     });
                     // A short audio track may end before the excerpt begins.
                     let ldus = first..end.max(first);
@@ -272,20 +272,6 @@ impl Groups {
 fn earliest(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
     let decoded = ticks(track.ldus.get(i).decode_time).saturating_add(line.wait);
     line.begins(track, i).min(line.time(decoded))
-}
-
-/// The first index below `count` for which `before` is false; it is false for all behind that.
-fn partition(count: usize, before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if before(middle) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
 }
 
 /// The tolerance between tracks: they count in their own ticks, so that one time may differ by

@@ -553,3 +553,17 @@ fn millis(time: MediaTime) -> u32 {
 const DEFAULT_SEGMENT: Duration = Duration::from_secs(4);
 /// The shortest length that a short title is divided by: playlists state whole seconds.
 const SHORTEST_SEGMENT: Duration = Duration::from_secs(1);
+
+/// The first of these numbers for which `before` is false; it is false for all behind that.
+pub(super) fn partition(numbers: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (numbers.start, numbers.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

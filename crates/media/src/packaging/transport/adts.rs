@@ -8,7 +8,7 @@
 //! SBR and PS are not in the header: decoders find them in the access unit. ADTS has no form for
 //! other object types than 1 to 4, for frames of 960 instants and for rates outside of its table.
 
-use crate::codec::Bits;
+use crate::codec::{AAC_RATES, Bits};
 
 /// What is in front of each access unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn sampling_index(bits: &mut Bits<'_>) -> Option<Option<u32>> {
     match bits.take(4)? {
         15 => {
             let rate = bits.take(24)?;
-            let index = RATES.iter().position(|known| *known == rate);
+            let index = AAC_RATES.iter().position(|known| *known == rate);
             Some(index.and_then(|index| u32::try_from(index).ok()))
         }
         index => Some((index < 13).then_some(index)),
@@ -158,10 +158,6 @@ const SBR: u32 = 5;
 const PS: u32 = 29;
 /// `ID_PCE`.
 const PROGRAM_CONFIG: u32 = 5;
-const RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
-    7_350,
-];
 
 #[cfg(test)]
 mod tests {

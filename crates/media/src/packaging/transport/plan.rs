@@ -10,10 +10,10 @@ use super::schedule::{self, RenditionTrack, Span, Unit, to_clock};
 use super::tables::tables;
 use super::{PACKET, StreamForm};
 use crate::TrackKind;
-use crate::packaging::Packaging;
 use crate::packaging::body::{Body, Slice};
 use crate::packaging::rates::Rates;
 use crate::packaging::segments::{LduRun, data, micros};
+use crate::packaging::{Packaging, partition};
 use std::ops::Range;
 use std::sync::Arc;
 use units::{MediaTime, Timescale};
@@ -224,20 +224,6 @@ fn source(packaging: &Packaging, track: u16) -> RenditionTrack<'_> {
 
 fn packets(block: PacketBlock) -> Slice {
     Slice::Packets { range: 0..block.len(), block: Arc::new(block) }
-}
-
-/// The first of these numbers for which `before` is false; it is false for all behind that.
-fn partition(numbers: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (numbers.start, numbers.end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if before(middle) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
 }
 
 /// Packets of a segment's tables.
