@@ -24,8 +24,8 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, Excerpt, ExcerptError, NoTransportForm, Packaging, PackagingError, PackagingOptions,
-    PacketBlock, PacketWriter, PushedLdu, Slice,
+    Body, Excerpt, ExcerptError, Links, NoTransportForm, Packaging, PackagingError,
+    PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use title::{

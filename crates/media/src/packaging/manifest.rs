@@ -10,12 +10,13 @@
 //!              ─ AdaptationSet   a text track                     ─ Representation: text/N.vtt
 //! ```
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
-//! rounded. Addresses are relative; the caller's query is appended to each.
+//! rounded. Addresses are relative, to the caller's folder if there is one; the caller's query is
+//! appended to each.
 
 use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
-use super::{Packaging, picture, playlist, track_boxes};
+use super::{Links, Packaging, picture, playlist, track_boxes};
 use crate::codec::{Colours, SampleEntry};
 use crate::{TextDescription, TrackIndex, TrackKind};
 use std::fmt::Write;
@@ -24,7 +25,8 @@ use units::MediaTime;
 
 /// The manifest for the given video tracks with all audio tracks; without video tracks, for the
 /// given audio tracks, or for all.
-pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
+pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> String {
+    let Links { folder, query } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
     let winding: Vec<(u16, &IFrames)> =
@@ -57,6 +59,9 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], query: &str) -> String 
             time(Duration::from_micros(buffer.unwrap_or(0))),
         ),
     );
+    if !folder.is_empty() {
+        line(&mut text, format_args!("<BaseURL>{folder}</BaseURL>"));
+    }
     line(&mut text, format_args!("<Period id=\"0\" start=\"PT0S\">"));
     for (id, set) in sets.iter().enumerate() {
         adaptation_set(&mut text, packaging, id, set, query);

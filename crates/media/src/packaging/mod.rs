@@ -64,6 +64,23 @@ impl Default for PackagingOptions {
     }
 }
 
+/// What stands around the names in a manifest. The other playlists and the segments are named from
+/// there on, relative to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Links<'a> {
+    /// The folder of all that a manifest names, relative to it: empty, or with a slash at its end.
+    pub folder: &'a str,
+    /// What is appended to each address: `?s=TOKEN`, or empty.
+    pub query: &'a str,
+}
+
+/// Addresses beside the manifest, with this query.
+impl<'a> From<&'a str> for Links<'a> {
+    fn from(query: &'a str) -> Self {
+        Self { folder: "", query }
+    }
+}
+
 /// The kind of manifest that names segments to a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ManifestKind {
@@ -220,10 +237,9 @@ impl Packaging {
 
     /// The HLS multivariant playlist for these video tracks, with all audio tracks. Without a video
     /// track among them: for each of these audio tracks, or for all if there are none of these
-    /// either. `query` (`?s=TOKEN`, or empty) is appended to each address; it must be valid in a
-    /// quoted string.
-    pub fn multivariant_playlist(&self, videos: &[u16], query: &str) -> String {
-        playlist::multivariant(self, videos, query)
+    /// either. `links` must be valid in a quoted string.
+    pub fn multivariant_playlist<'a>(&self, videos: &[u16], links: impl Into<Links<'a>>) -> String {
+        playlist::multivariant(self, videos, links.into())
     }
 
     /// The HLS media playlist of a track; `None` if there is no such track.
@@ -232,10 +248,10 @@ impl Packaging {
     }
 
     /// The DASH manifest for these video tracks, with all audio tracks. Without a video track among
-    /// them: for these audio tracks, or for all if there are none of these either. `query`
-    /// (`?s=TOKEN`, or empty) is appended to each address; it must be valid in XML.
-    pub fn dash_manifest(&self, videos: &[u16], query: &str) -> String {
-        manifest::mpd(self, videos, query)
+    /// them: for these audio tracks, or for all if there are none of these either. `links` must be
+    /// valid in XML.
+    pub fn dash_manifest<'a>(&self, videos: &[u16], links: impl Into<Links<'a>>) -> String {
+        manifest::mpd(self, videos, links.into())
     }
 
     /// The number of segments of a track; zero if there is no such track.

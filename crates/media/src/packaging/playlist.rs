@@ -7,18 +7,19 @@
 //! N-iframes.m3u8  its I-frames: N/init.mp4, N/iframe-0.m4s, N/iframe-1.m4s, ...
 //! text/N.m3u8     text track N: N/0.vtt, N/1.vtt, ...
 //! ```
-//! Addresses are relative; the caller's query is appended to each. Audio tracks with one codec form
+//! Addresses are relative; the caller's query is appended to each, and the multivariant playlist
+//! names the others in the caller's folder. Audio tracks with one codec form
 //! one group, because a variant declares the codecs of its whole group.
 
 use super::iframes::IFrames;
 use super::rates::Rates;
-use super::{Packaging, picture};
+use super::{Links, Packaging, picture};
 use crate::{TextDescription, TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
 /// The multivariant playlist for the given video tracks with all audio tracks; without video
 /// tracks, for the given audio tracks, or for all.
-pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
+pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> String {
     let audios = packaging.audio_tracks();
     let groups = group_by_codec(packaging, &audios);
     let (heard, shown): (Vec<u16>, Vec<u16>) = wanted
@@ -29,29 +30,29 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
     let mut all = shown.iter().chain(&audios);
     let mut text = head(all.all(|&track| packaging.is_independent(track)));
     if shown.is_empty() {
-        text_renditions(&mut text, packaging, query);
+        text_renditions(&mut text, packaging, links);
         for &audio in if heard.is_empty() { &audios } else { &heard } {
-            variant(&mut text, packaging, audio, None, query);
+            variant(&mut text, packaging, audio, None, links);
         }
         return text;
     }
     for group in &groups {
         for (&audio, name) in group.iter().zip(audio_names(packaging, group)) {
-            rendition(&mut text, packaging, group, audio, &name, query);
+            rendition(&mut text, packaging, group, audio, &name, links);
         }
     }
-    text_renditions(&mut text, packaging, query);
+    text_renditions(&mut text, packaging, links);
     for &video in &shown {
         if groups.is_empty() {
-            variant(&mut text, packaging, video, None, query);
+            variant(&mut text, packaging, video, None, links);
         }
         for group in &groups {
-            variant(&mut text, packaging, video, Some(group), query);
+            variant(&mut text, packaging, video, Some(group), links);
         }
     }
     for set in packaging.video_sets(&shown) {
         if let Some((video, iframes)) = packaging.winding(&set) {
-            iframe_variant(&mut text, packaging, video, iframes, query);
+            iframe_variant(&mut text, packaging, video, iframes, links);
         }
     }
     text
@@ -163,7 +164,7 @@ fn rendition(
     group: &[u16],
     audio: u16,
     name: &str,
-    query: &str,
+    Links { folder, query }: Links<'_>,
 ) {
     let track = packaging.description(audio);
     let default = packaging.default_audio().filter(|default| group.contains(default));
@@ -178,11 +179,12 @@ fn rendition(
     if track.channels > 0 {
         let _ = write!(attributes, ",CHANNELS=\"{}\"", track.channels);
     }
-    line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{audio}.m3u8{query}\""));
+    line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{folder}{audio}.m3u8{query}\""));
 }
 
 /// Writes the text tracks as renditions of one group.
-fn text_renditions(text: &mut String, packaging: &Packaging, query: &str) {
+fn text_renditions(text: &mut String, packaging: &Packaging, links: Links<'_>) {
+    let Links { folder, query } = links;
     let default = packaging.texts().find(|(_, track)| track.default && !track.forced);
     let default = default.map(|(number, _)| number);
     // Of tracks between which a player cannot choose it takes the default one or the first
@@ -207,7 +209,8 @@ fn text_renditions(text: &mut String, packaging: &Packaging, query: &str) {
         if track.hearing_impaired {
             let _ = write!(attributes, ",CHARACTERISTICS=\"{FOR_THE_DEAF}\"");
         }
-        line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"text/{number}.m3u8{query}\""));
+        let uri = format_args!("{folder}text/{number}.m3u8{query}");
+        line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{uri}\""));
     }
 }
 
@@ -272,7 +275,7 @@ fn variant(
     packaging: &Packaging,
     main: u16,
     group: Option<&Vec<u16>>,
-    query: &str,
+    Links { folder, query }: Links<'_>,
 ) {
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);
@@ -304,7 +307,7 @@ fn variant(
         let _ = write!(attributes, ",SUBTITLES=\"{TEXT}\"");
     }
     line(text, format_args!("#EXT-X-STREAM-INF:{attributes}"));
-    line(text, format_args!("{main}.m3u8{query}"));
+    line(text, format_args!("{folder}{main}.m3u8{query}"));
 }
 
 /// Writes the I-frames of a video track as a variant for winding (RFC 8216, 4.3.4.3).
@@ -313,17 +316,15 @@ fn iframe_variant(
     packaging: &Packaging,
     video: u16,
     iframes: &IFrames,
-    query: &str,
+    Links { folder, query }: Links<'_>,
 ) {
     let track = packaging.description(video);
     let (peak, average) = (iframes.rates.peak, iframes.rates.average);
     let mut attributes =
         format!("BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}\"", codec(track));
     picture_attributes(&mut attributes, track, None);
-    line(
-        text,
-        format_args!("#EXT-X-I-FRAME-STREAM-INF:{attributes},URI=\"{video}-iframes.m3u8{query}\""),
-    );
+    let uri = format_args!("{folder}{video}-iframes.m3u8{query}");
+    line(text, format_args!("#EXT-X-I-FRAME-STREAM-INF:{attributes},URI=\"{uri}\""));
 }
 
 /// Appends what a variant states of its pictures.

@@ -35,8 +35,8 @@ pub use writer::PacketWriter;
 pub(super) use form::StreamForm;
 pub(super) use plan::Plan;
 
-use super::Packaging;
 use super::body::Body;
+use super::{Links, Packaging};
 use plan::Rendition;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,8 +70,12 @@ impl Packaging {
 
     /// The HLS multivariant playlist of transport streams for these tracks, as
     /// [`Packaging::multivariant_playlist`].
-    pub fn transport_multivariant(&self, wanted: &[u16], query: &str) -> String {
-        playlist::multivariant(self, wanted, query)
+    pub fn transport_multivariant<'a>(
+        &self,
+        wanted: &[u16],
+        links: impl Into<Links<'a>>,
+    ) -> String {
+        playlist::multivariant(self, wanted, links.into())
     }
 
     /// The HLS media playlist of the transport stream that this track leads: a video track with the

@@ -11,16 +11,16 @@
 
 use super::plan::{Plan, Rendition};
 use crate::TrackKind;
-use crate::packaging::Packaging;
 use crate::packaging::playlist::{
     audio_names, codec, language_tag, line, picture_attributes, write_segments,
 };
 use crate::packaging::rates::Rates;
+use crate::packaging::{Links, Packaging};
 use std::fmt::Write;
 
 /// The multivariant playlist for the given video tracks; without video tracks, for the given audio
 /// tracks, or for all.
-pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
+pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> String {
     let has_form = |track: &u16| packaging.rendition(*track).is_some();
     let (heard, shown): (Vec<u16>, Vec<u16>) = wanted
         .iter()
@@ -36,10 +36,10 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
     let all_independent = leads.iter().all(|&track| packaging.is_independent(track));
     let mut text = head(if group.is_empty() { 3 } else { 4 }, all_independent);
     for (&sound, name) in group.iter().zip(audio_names(packaging, &group)) {
-        rendition(&mut text, packaging, sound, &name, query);
+        rendition(&mut text, packaging, sound, &name, links);
     }
     for lead in leads {
-        variant(&mut text, packaging, lead, &group, query);
+        variant(&mut text, packaging, lead, &group, links);
     }
     text
 }
@@ -79,7 +79,13 @@ fn head(version: u32, independent: bool) -> String {
 }
 
 /// Writes a sound of the group. The one that goes out with the pictures has no address of its own.
-fn rendition(text: &mut String, packaging: &Packaging, sound: u16, name: &str, query: &str) {
+fn rendition(
+    text: &mut String,
+    packaging: &Packaging,
+    sound: u16,
+    name: &str,
+    Links { folder, query }: Links<'_>,
+) {
     let track = packaging.description(sound);
     let is_default = Some(sound) == packaging.transport_sound();
     let mut attributes = format!("TYPE=AUDIO,GROUP-ID=\"{GROUP}\",NAME=\"{name}\"");
@@ -89,12 +95,18 @@ fn rendition(text: &mut String, packaging: &Packaging, sound: u16, name: &str, q
     let default = if is_default { "YES" } else { "NO" };
     let _ = write!(attributes, ",DEFAULT={default},AUTOSELECT=YES");
     if !is_default {
-        let _ = write!(attributes, ",URI=\"{sound}-ts.m3u8{query}\"");
+        let _ = write!(attributes, ",URI=\"{folder}{sound}-ts.m3u8{query}\"");
     }
     line(text, format_args!("#EXT-X-MEDIA:{attributes}"));
 }
 
-fn variant(text: &mut String, packaging: &Packaging, lead: u16, group: &[u16], query: &str) {
+fn variant(
+    text: &mut String,
+    packaging: &Packaging,
+    lead: u16,
+    group: &[u16],
+    Links { folder, query }: Links<'_>,
+) {
     let Some(rendition) = packaging.rendition(lead) else { return };
     let highest = |rate: fn(Rates) -> u64| {
         // A sound that is chosen is fetched beside the one that goes out with the pictures.
@@ -119,7 +131,7 @@ fn variant(text: &mut String, packaging: &Packaging, lead: u16, group: &[u16], q
         }
     }
     line(text, format_args!("#EXT-X-STREAM-INF:{attributes}"));
-    line(text, format_args!("{lead}-ts.m3u8{query}"));
+    line(text, format_args!("{folder}{lead}-ts.m3u8{query}"));
 }
 
 const GROUP: &str = "audio";
