@@ -277,6 +277,7 @@ fn request(title: u64) -> AdmitRequest {
         start: Duration::ZERO,
         max_wait: MaxWait::default(),
         replaces: None,
+        is_fill: false,
     }
 }
 
@@ -324,6 +325,7 @@ fn config(policy: PolicyKind, buffers: ByteCount) -> EngineConfig {
         idle_timeout: Duration::from_secs(3600),
         session_timeout: Duration::from_secs(3600),
         survive_loss: false,
+        fills: 0,
         disks: vec![guarantee()],
     }
 }

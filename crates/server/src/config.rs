@@ -53,6 +53,9 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// Whether it may listen on a public address without TLS or without tokens.
     pub insecure: bool,
+    /// The most fills of caches in front at a time, of media under addresses without sessions;
+    /// `None`: there are no such addresses.
+    pub fills: Option<u32>,
     /// The JSON Web Key Set of the tokens that admit viewers; `None`: everybody is admitted.
     pub tokens: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
@@ -124,6 +127,7 @@ impl Default for ServerConfig {
             as_disk: None,
             tls: None,
             insecure: false,
+            fills: None,
             tokens: None,
             access_log: None,
             max_connections: 10_000,

@@ -75,8 +75,10 @@ pub(crate) struct OpenTitle {
     pub(crate) created: Option<SystemTime>,
     /// The moment of its ingest as HTTP writes it; empty where it is not known.
     pub(crate) created_date: String,
-    // Part of its entity tags; the same after a restart of the server.
-    tag: String,
+    /// Names the bytes of all its resources, as long as they are packaged as now: by its content,
+    /// the length of segments and this program's version. Part of entity tags and of the addresses
+    /// that caches keep.
+    pub(crate) version: String,
     presentations: Mutex<VecDeque<(PlaybackParams, PresentationResult)>>,
     // Progressive files by their tracks.
     files: Mutex<BTreeMap<Vec<u16>, Arc<Body>>>,
@@ -227,7 +229,7 @@ impl Library {
         }
         let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));
         let segmented = whole.layouts(DeliveryFormat::Segmented).first();
-        let (number, record) = &found[0];
+        let (_, record) = &found[0];
         let seconds = Duration::from_secs(record.created);
         let created = UNIX_EPOCH.checked_add(seconds).filter(|_| !seconds.is_zero());
         let open = Arc::new(OpenTitle {
@@ -235,7 +237,7 @@ impl Library {
             id: record.id,
             created,
             created_date: created.map(http_date).unwrap_or_default(),
-            tag: format!("{:x}-{:x}", (*number as u64) << TAG_BITS | record.id.0, record.created),
+            version: self.version(record),
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,
             presentations: Mutex::default(),
@@ -243,6 +245,11 @@ impl Library {
         });
         self.lock().keep(&open, self.memory.0);
         Ok(open)
+    }
+
+    fn version(&self, record: &TitleRecord) -> String {
+        let (content, segment) = (record.content(), self.packaging.segment.as_millis());
+        format!("{content}-{segment:x}-{}", env!("CARGO_PKG_VERSION"))
     }
 
     /// The index of the first copy whose index can be read.
@@ -355,10 +362,9 @@ impl OpenTitle {
         Arc::clone(files.entry(tracks.to_vec()).or_insert(file))
     }
 
-    /// A strong entity tag for one resource of the title. It names the same bytes for as long as
-    /// the title exists, also under another name.
+    /// A strong entity tag for one resource of the title, the same for all copies and names of it.
     pub(crate) fn etag(&self, what: &str) -> String {
-        format!("\"{}-{what}\"", self.tag)
+        format!("\"{}-{what}\"", self.version)
     }
 }
 
@@ -436,8 +442,6 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
 
 /// Presentations that an open title keeps for further requests. Sessions have their own references.
 const MAX_PRESENTATIONS: usize = 16;
-/// Bits of an entity tag that number the title within its store.
-const TAG_BITS: u32 = 48;
 /// How long a request may wait for a title's index on a busy disk: about as long as a player waits
 /// for a manifest.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(8);

@@ -72,8 +72,8 @@ pub(crate) struct PermitRequestId(pub(crate) u64);
 /// Every input of the core.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A player requests admission. Answered with [`WorkerMessage::Admitted`] when the session's
-    /// start time has come.
+    /// A player requests admission, or a cache a fill. Answered with [`WorkerMessage::Admitted`] when
+    /// the session's start time has come.
     Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
     /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
     List { caller: Caller },
@@ -152,6 +152,21 @@ pub(crate) struct PlayRequest {
     pub(crate) max_wait: MaxWait,
     /// The player's present session, which ends if this request is accepted.
     pub(crate) replaces: Option<SessionId>,
+    /// Whether it is a fill of a cache, which ends with its response.
+    pub(crate) is_fill: bool,
+}
+
+/// Ends a fill's session when the transfer of its response is over, however that ends.
+#[derive(Debug)]
+pub(crate) struct EndOfFill {
+    pub(crate) core: CoreHandle,
+    pub(crate) session: SessionId,
+}
+
+impl Drop for EndOfFill {
+    fn drop(&mut self) {
+        self.core.send(Event::End { session: self.session });
+    }
 }
 
 /// Every message to an HTTP thread.

@@ -85,6 +85,13 @@ impl Scrape {
             let labels = [("cause", cause.word()), ("resource", resource)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
+        out.gauge("fills", "Fills of caches admitted and not ended", engine.fills)?;
+        let limit = u64::from(self.0.info.fills.unwrap_or(0));
+        out.gauge("fills_limit", "The most fills of caches at a time", limit)?;
+        out.counter("fills_admitted", "Fills of caches admitted", counters.fills_admitted)?;
+        out.counter("fills_refused", "Fills of caches refused", counters.fills_refused)?;
+        let help = "Bytes sent to fills of caches that have ended";
+        out.counter("fills_sent_bytes", help, counters.fill_bytes)?;
         out.counter(
             "refused_for_failover",
             "Refused admission requests that fit without room for the loss of a disk",

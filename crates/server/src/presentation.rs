@@ -37,15 +37,29 @@
 //! So a hard disk reads all of such a title while its viewer winds, as fast as they wind, and a
 //! solid-state disk reads the I-frames. The test `disk_time_of_winding` compares both with normal
 //! play.
+//!
+//! A fill of a cache is a presentation, too: of one response, which a session delivers and ends.
+//!
+//! ```text
+//!   stored pieces       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │
+//!   the response               ├──────────┤
+//!   presented pieces            │ 2 │ 3 │ 4 │              all due at the start
+//! ```
+//!
+//! A player that waits for a segment needs all of it, so its pieces are due together, in pieces
+//! that cost the disk least time. A range of a file may be as long as the title: its pieces are due
+//! one after another as they are played, from the first on.
 
 use crate::engine::{Layout, TitleKey, TrackLayout};
 use crate::layout::{
     CopyLocation, DeliveryFormat, LARGEST_PIECE, SMALLEST_PIECE, floor_power, layouts,
 };
 use crate::playback_params::PlaybackParams;
-use media::{ExcerptError, Packaging};
+use media::{Body, ExcerptError, Packaging, Slice};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use units::align_up;
 
 /// A title or a part of it, at a speed, as sessions play it.
@@ -60,24 +74,24 @@ pub(crate) struct Presentation {
     segmented: Vec<Arc<Layout>>,
     // One layout for each copy; empty for a part, because a file is always the whole title.
     progressive: Vec<Arc<Layout>>,
-    iframe_reads: IFrameReads,
+    part_reads: PartReads,
     // Per track of the layouts; empty where the engine counts bytes as the store does.
     pub(crate) spans: Arc<Spans>,
     // Part of entity tags: distinguishes its segments from other presentations'.
     pub(crate) tag: String,
 }
 
-/// What the choice of pieces for I-frames is made from: of all copies the narrowest limit and the
-/// most expensive visit.
+/// What the choice of pieces for single parts of a track is made from: of all copies the narrowest
+/// limit and the most expensive visit.
 #[derive(Clone, Copy, Debug)]
-struct IFrameReads {
+struct PartReads {
     /// Bytes that the disk transfers in the time that it takes to come to a piece.
     visit: u64,
     /// The largest piece.
     largest: u64,
 }
 
-impl IFrameReads {
+impl PartReads {
     fn of(copies: &[CopyLocation]) -> Self {
         let read_size = copies.iter().map(|copy| copy.read_size.0).min().unwrap_or(0);
         Self {
@@ -107,15 +121,15 @@ impl Presentation {
         let mut segmented = layouts(title, &packaging, copies, DeliveryFormat::Segmented);
         let progressive = layouts(title, &packaging, copies, DeliveryFormat::Progressive);
         let mut spans = vec![Vec::new(); packaging.index().tracks.len()];
-        let iframe_reads = IFrameReads::of(copies);
+        let part_reads = PartReads::of(copies);
         let params = PlaybackParams::default();
-        let iframes = iframe_tracks(&packaging, &segmented, iframe_reads, &params);
+        let iframes = iframe_tracks(&packaging, &segmented, part_reads, &params);
         append(&mut segmented, &mut spans, iframes);
         Self {
             offers: packaging.offers(),
             file_offers: packaging.file_offers(),
             transport_offers: packaging.transport_offers().unwrap_or_default(),
-            iframe_reads,
+            part_reads,
             segmented: segmented.into_iter().map(Arc::new).collect(),
             progressive: progressive.into_iter().map(Arc::new).collect(),
             spans: Arc::new(spans),
@@ -140,13 +154,13 @@ impl Presentation {
                 transport_offers: whole.transport_offers.clone(),
                 segmented: faster(base),
                 progressive: faster(&whole.progressive),
-                iframe_reads: whole.iframe_reads,
+                part_reads: whole.part_reads,
                 spans: Arc::clone(&whole.spans),
                 tag: String::new(),
             });
         }
         let packaging = Arc::new(whole.packaging.excerpt(&params.excerpt)?);
-        let iframe_reads = whole.iframe_reads;
+        let part_reads = whole.part_reads;
         if base.is_empty() {
             return Err(ExcerptError::Empty);
         }
@@ -172,7 +186,7 @@ impl Presentation {
         let mut segmented: Vec<Layout> = base.iter().map(copy).collect();
         let mut spans = Vec::new();
         append(&mut segmented, &mut spans, parts.collect());
-        append(&mut segmented, &mut spans, iframe_tracks(&packaging, base, iframe_reads, params));
+        append(&mut segmented, &mut spans, iframe_tracks(&packaging, base, part_reads, params));
         let segmented = segmented.into_iter().map(Arc::new).collect();
         let excerpt = &params.excerpt;
         let stop = excerpt.stop.map_or_else(String::new, |stop| stop.as_millis().to_string());
@@ -190,9 +204,62 @@ impl Presentation {
             transport_offers,
             segmented,
             progressive,
-            iframe_reads,
+            part_reads,
             spans,
             tag,
+        })
+    }
+
+    /// What a fill of a cache reads for `range` of a response, which has bytes of a title played
+    /// whole in this format. `None`: all of it is generated, and nothing is read.
+    pub(crate) fn fill(
+        whole: &Self,
+        format: DeliveryFormat,
+        body: &Body,
+        range: Range<u64>,
+    ) -> Option<Self> {
+        let base = whole.layouts(format);
+        let wanted = stored_ranges(&body.range(range));
+        let (first, last) = (wanted.keys().next()?, wanted.keys().next_back()?);
+        let stored = |number: u16| whole.packaging.stored_track(number);
+        let mut copies: Vec<Layout> = base
+            .iter()
+            .map(|copy| Layout {
+                title: copy.title,
+                disk: copy.disk,
+                duration: part_of_duration(copy, stored(*first), &wanted[first]),
+                tracks: Vec::new(),
+            })
+            .collect();
+        let mut spans = Spans::new();
+        for number in 0..=*last {
+            let (of, bytes) = (stored(number), wanted.get(&number).cloned().unwrap_or(0..0));
+            let pieces = match format {
+                DeliveryFormat::Progressive => PieceChoice::AsStored,
+                _ => PieceChoice::Cheapest(whole.part_reads),
+            };
+            let order = ReadingOrder {
+                runs: vec![(bytes, 0)],
+                backwards: false,
+                pieces,
+                speed_milli: PlaybackParams::default().speed_milli,
+            };
+            let key_frames_of = (of != number).then_some(of);
+            append(&mut copies, &mut spans, vec![part_of(base, of, key_frames_of, &order)]);
+        }
+        if format == DeliveryFormat::Progressive {
+            due_as_played(&mut copies, base);
+        }
+        Some(Self {
+            packaging: Arc::clone(&whole.packaging),
+            offers: vec![wanted.into_keys().collect()],
+            file_offers: Vec::new(),
+            transport_offers: Vec::new(),
+            segmented: copies.into_iter().map(Arc::new).collect(),
+            progressive: Vec::new(),
+            part_reads: whole.part_reads,
+            spans: Arc::new(spans),
+            tag: String::new(),
         })
     }
 
@@ -245,6 +312,49 @@ fn at_speed(layout: &Layout, params: &PlaybackParams) -> Layout {
     }
 }
 
+/// Per track as slices number it, the stored bytes of a body from the first to the last.
+fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
+    let mut ranges = BTreeMap::<u16, Range<u64>>::new();
+    let mut add = |track: u16, bytes: Range<u64>| {
+        let range = ranges.entry(track).or_insert_with(|| bytes.clone());
+        *range = range.start.min(bytes.start)..range.end.max(bytes.end);
+    };
+    for slice in body.slices() {
+        match slice {
+            Slice::Stored { track, bytes } => add(*track, bytes.clone()),
+            Slice::Packets { block, range } => {
+                block.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
+            }
+            Slice::Generated { .. } => {}
+        }
+    }
+    ranges
+}
+
+/// As much of a title's time as these bytes are of a track.
+fn part_of_duration(layout: &Layout, track: u16, bytes: &Range<u64>) -> Duration {
+    let all = u128::from(layout.tracks[usize::from(track)].bytes.max(1));
+    let nanos = layout.duration.as_nanos() * u128::from(bytes.end - bytes.start) / all;
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Makes the pieces of parts of a file due when they are due in the file, counted from the first.
+fn due_as_played(copies: &mut [Layout], base: &[Arc<Layout>]) {
+    for (copy, base) in copies.iter_mut().zip(base) {
+        let due = |track: usize, stored: u32| {
+            let due = &base.tracks[track].due;
+            due.get(stored as usize).or(due.last()).copied().unwrap_or(0)
+        };
+        let starts = copy.tracks.iter().enumerate();
+        let starts = starts.filter_map(|(number, track)| Some(due(number, *track.stored.first()?)));
+        let first = starts.min().unwrap_or(0);
+        for (number, track) in copy.tracks.iter_mut().enumerate() {
+            let times = track.stored.iter().map(|stored| due(number, *stored) - first);
+            track.due = times.collect();
+        }
+    }
+}
+
 /// Bytes of a track's extents.
 fn space(track: &TrackLayout) -> u64 {
     track.runs.iter().map(|run| run.end - run.start).sum()
@@ -268,7 +378,7 @@ fn append(layouts: &mut [Layout], spans: &mut Spans, tracks: Vec<PartTrack>) {
 fn iframe_tracks<L: std::borrow::Borrow<Layout>>(
     packaging: &Packaging,
     copies: &[L],
-    reads: IFrameReads,
+    reads: PartReads,
     params: &PlaybackParams,
 ) -> Vec<PartTrack> {
     let number = |number: u16| {
@@ -299,8 +409,8 @@ enum PieceChoice {
     AsStored,
     /// At most the mean length of the parts: others are left out.
     MeanPart,
-    /// The size with which the disk takes least time for I-frames.
-    Cheapest(IFrameReads),
+    /// The size with which the disk takes least time.
+    Cheapest(PartReads),
 }
 
 /// A track of which only parts are read. Every copy gets the same pieces, so that a session can go
@@ -487,7 +597,7 @@ mod tests {
             let base = &winding.segmented[..];
             for distance in [1, 2, 4, 8, 16] {
                 let runs = film.iframe_runs(0).into_iter().step_by(distance).collect();
-                let pieces = PieceChoice::Cheapest(winding.iframe_reads);
+                let pieces = PieceChoice::Cheapest(winding.part_reads);
                 let order = ReadingOrder { runs, backwards: false, pieces, speed_milli: 1000 };
                 let track = part_of(base, 0, None, &order).0.remove(0);
                 let part = disk_time(&track, &costs) / playing;

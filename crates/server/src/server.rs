@@ -295,6 +295,7 @@ fn engine_config(
         idle_timeout: config.idle_after,
         session_timeout: config.session_timeout,
         survive_loss: config.survive_loss,
+        fills: config.fills.unwrap_or(0),
         disks: opened.iter().map(|store| store.guarantee).collect(),
     }
 }
@@ -396,6 +397,7 @@ fn shared(
         survive_loss: config.survive_loss,
         slot: config.slot,
         wait: config.wait.min(ServerConfig::LONGEST_WAIT),
+        fills: config.fills,
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
     Ok(Arc::new(Shared::new(clock, library, sessions, security, log, info)))

@@ -44,7 +44,8 @@ impl FromStr for Token {
 #[derive(Debug)]
 pub(crate) struct PlayerSession {
     pub(crate) id: SessionId,
-    pub(crate) token: Token,
+    /// `None`: a fill of a cache, which no address names.
+    pub(crate) token: Option<Token>,
     pub(crate) title: Arc<OpenTitle>,
     /// The part of the title that it plays, and at which speed.
     pub(crate) presentation: Arc<Presentation>,
@@ -69,6 +70,16 @@ impl PlayerSession {
     /// The tracks of the admitted offer.
     pub(crate) fn tracks(&self) -> &[u16] {
         &self.presentation.offers(self.format)[self.offer]
+    }
+
+    /// What names it in addresses: `?s=TOKEN`.
+    pub(crate) fn query(&self) -> String {
+        self.token.map_or_else(String::new, |token| format!("?s={token}"))
+    }
+
+    /// Whether it is a fill of a cache.
+    pub(crate) fn is_fill(&self) -> bool {
+        self.token.is_none()
     }
 
     /// Whether media has been delivered.
@@ -122,9 +133,10 @@ impl SessionTable {
     }
 
     /// Makes a session's token valid.
-    pub(crate) fn insert(&self, session: Arc<PlayerSession>) {
+    pub(crate) fn insert(&self, session: &Arc<PlayerSession>) {
+        let Some(token) = session.token else { return };
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        live.insert(session.token, session);
+        live.insert(token, Arc::clone(session));
     }
 
     /// Makes a token invalid; it is found as `Ended` from now on.
@@ -145,9 +157,10 @@ impl SessionTable {
         ended.known.insert(token);
     }
 
-    /// Whether the session of a token has not ended.
-    pub(crate) fn is_live(&self, token: Token) -> bool {
-        self.live.read().unwrap_or_else(PoisonError::into_inner).contains_key(&token)
+    /// Whether a session that a token names has not ended.
+    pub(crate) fn is_live(&self, session: &PlayerSession) -> bool {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        session.token.is_some_and(|token| live.contains_key(&token))
     }
 
     /// Looks up a token as it stands in a URL. Costs a read lock and one hash.

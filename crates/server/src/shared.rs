@@ -49,6 +49,8 @@ pub(crate) struct ServerInfo {
     pub(crate) slot: Duration,
     /// How long a player waits for its admission that does not say so itself.
     pub(crate) wait: Duration,
+    /// The most fills of caches at a time; `None`: there are no addresses for caches.
+    pub(crate) fills: Option<u32>,
     /// Description of the socket method.
     pub(crate) socket_method: String,
 }
@@ -201,6 +203,14 @@ impl Shared {
                 disk_lost: counters.refused.of_cause(RefusalCause::DiskLost),
                 background: counters.refused.of_cause(RefusalCause::Background),
                 server: counters.refused.of_cause(RefusalCause::Server),
+                fills: counters.refused.of_cause(RefusalCause::Fills),
+            },
+            fills: wire::Fills {
+                limit: self.info.fills,
+                active: engine.fills,
+                admitted: counters.fills_admitted,
+                refused: counters.fills_refused,
+                sent_bytes: counters.fill_bytes,
             },
             refused_for_failover: counters.refused_for_loss,
             sessions_failed_over: counters.failed_over,

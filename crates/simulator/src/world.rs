@@ -491,6 +491,7 @@ fn config(scenario: &Scenario, disks: &[Disk]) -> EngineConfig {
         idle_timeout: scenario.idle_after,
         session_timeout: scenario.ended_after,
         survive_loss: scenario.survive_loss,
+        fills: 0,
         disks: disks.iter().map(|disk| disk.guarantee).collect(),
     }
 }

@@ -18,6 +18,7 @@
 //! | `title` | the title that it opens, or a list of titles; a name that ends with `*` is the beginning of names. Absent: every title |
 //! | `ip` | the address of the client that may use it |
 //! | `operator` | if true, it also opens the views of the whole server: its sessions and numbers |
+//! | `origin` | if true, it is a cache's: it opens the addresses without sessions (`/origin/`) |
 
 mod crypto;
 mod keys;
@@ -50,6 +51,9 @@ pub struct TokenClaims {
     /// Whether it opens the views of the whole server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator: bool,
+    /// Whether it is that of a cache, which fetches titles for viewers of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub origin: bool,
 }
 
 /// Names of titles; one that ends with `*` is the beginning of names.
@@ -67,6 +71,8 @@ pub enum TitlePatterns {
 pub(crate) enum TokenNeed<'a> {
     /// To open this title.
     Title(&'a str),
+    /// To fetch this title for a cache.
+    Origin(&'a str),
     /// To see the names of all titles.
     TitleList,
     /// To see the server's sessions and numbers.
@@ -175,6 +181,12 @@ impl TokenClaims {
         }
         match access {
             TokenNeed::Title(name) if !self.has_title(name) => {
+                not(format!("the token does not open the title '{name}'"))
+            }
+            TokenNeed::Origin(_) if !self.origin => {
+                not("the token is a viewer's; these addresses need a cache's".to_owned())
+            }
+            TokenNeed::Origin(name) if !self.has_title(name) => {
                 not(format!("the token does not open the title '{name}'"))
             }
             TokenNeed::TitleList if self.title.is_some() && !self.operator => {

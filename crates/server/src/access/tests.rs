@@ -74,6 +74,7 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
     let dir = Dir::new("tokens");
     let control = AccessControl::new(Some(&dir.key_file(&json!([secret_key()]), 0o600))).unwrap();
     let (film, list, server) = (TokenNeed::Title("film"), TokenNeed::TitleList, TokenNeed::Server);
+    let cache = TokenNeed::Origin("film");
     let header = json!({ "alg": "HS256", "kid": "a" });
     let good = NOW + 60;
     let table = [
@@ -90,6 +91,7 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
         (film, header.clone(), json!({ "exp": good, "sub": "somebody", "x": 1 }), "allowed"),
         (list, header.clone(), json!({ "exp": good }), "allowed"),
         (server, header.clone(), json!({ "exp": good, "operator": true }), "allowed"),
+        (cache, header.clone(), json!({ "exp": good, "origin": true }), "allowed"),
         (film, header.clone(), json!({ "exp": NOW - 5 }), "401: it expired 5.0 s ago"),
         (film, header.clone(), json!({ "exp": NOW }), "401: it expired 0.0 s ago"),
         (film, header.clone(), json!({ "exp": good, "nbf": NOW + 9 }), "401: it is valid in 9.0 s"),
@@ -106,6 +108,14 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
         (film, header.clone(), json!({ "exp": good, "ip": "192.0.2.8" }), "403: the token is for"),
         (list, header.clone(), json!({ "exp": good, "title": "film" }), "403: the token opens"),
         (server, header.clone(), json!({ "exp": good }), "403: the token is a viewer's"),
+        (server, header.clone(), json!({ "exp": good, "origin": true }), "403: the token is"),
+        (cache, header.clone(), json!({ "exp": good, "operator": true }), "403: the token is a v"),
+        (
+            cache,
+            header.clone(),
+            json!({ "exp": good, "origin": true, "title": "fil" }),
+            "403: the token does not",
+        ),
     ];
     for (access, header, claims, expected) in table {
         let said = check(&control, access, Some(&hs256(SECRET, &header, &claims)));

@@ -99,7 +99,7 @@ impl Core {
         let name = self.sessions.get(&id).map(|open| open.session.name.clone());
         self.shared.log.line(|| {
             json!({
-                "event": "session-ended",
+                "event": if summary.is_fill { "fill-ended" } else { "session-ended" },
                 "title": name,
                 "deadlines_met": summary.deadlines_met,
                 "deadline_misses": summary.deadline_misses,

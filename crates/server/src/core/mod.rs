@@ -35,8 +35,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
 use requests::PendingRequest;
 use serde_json::json;
-use sessions::{OpenSession, PlayingTitle};
-use std::collections::{HashMap, HashSet};
+use sessions::{OpenSession, PlayingTitle, WaitingFill};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -62,6 +62,8 @@ pub(crate) struct Core {
     titles: HashMap<TitleKey, PlayingTitle>,
     // Sessions admitted with a later start, and when their players get the answer.
     deferred: Vec<(Moment, Caller, Arc<PlayerSession>)>,
+    // Fills beyond those that may be under way, in the order in which they came.
+    waiting_fills: VecDeque<WaitingFill>,
     withdrawn: HashSet<TitleKey>,
     // Hidden copies whose space is in use, and the titles in play that they are copies of.
     leaving: Vec<(StoredCopy, HashSet<TitleKey>)>,
@@ -115,6 +117,7 @@ impl Core {
             buffers: HashMap::new(),
             titles: HashMap::new(),
             deferred: Vec::new(),
+            waiting_fills: VecDeque::new(),
             withdrawn: HashSet::new(),
             leaving: Vec::new(),
             permits: HashMap::new(),
@@ -134,12 +137,14 @@ impl Core {
     pub(crate) fn run(mut self) {
         loop {
             let next_deferred = self.deferred.iter().map(|(at, ..)| *at).min();
+            let next_fill = self.waiting_fills.front().map(|fill| fill.until);
             let wake_up = self
                 .engine
                 .next_wakeup()
                 // The status is published once a slot, also while the engine needs no tick.
                 .min(self.next_slot())
-                .min(next_deferred.unwrap_or(Moment::MAX));
+                .min(next_deferred.unwrap_or(Moment::MAX))
+                .min(next_fill.unwrap_or(Moment::MAX));
             let wait = wake_up.since(self.clock.now()).min(LONGEST_WAIT);
             match self.events.recv_timeout(wait) {
                 Ok(event) => {
@@ -159,6 +164,7 @@ impl Core {
             if now >= self.engine.next_wakeup() {
                 self.engine.tick(now);
             }
+            self.decide_waiting_fills(now);
             self.execute_actions();
             self.notify_deferred_admissions(now);
             self.publish(now);

@@ -50,6 +50,7 @@ impl Core {
         let range = bytes.start as usize..bytes.end as usize;
         if let Some(open) = self.sessions.get(&pending.session)
             && open.session.is_first_delivery()
+            && !open.session.is_fill()
         {
             self.unplayed.remove(open.session.client);
             self.shared.startup.observe(open.session.admitted.elapsed().as_secs_f64());

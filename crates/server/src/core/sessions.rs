@@ -1,4 +1,6 @@
 //! Sessions: admission, the list of sessions, their end, and titles that are removed while played.
+//! Fills of caches are sessions of one response. One that comes beside as many as there may be
+//! waits for the end of another, in the order of arrival.
 
 use super::Core;
 use crate::clients::ClientAddress;
@@ -8,7 +10,7 @@ use crate::engine::{
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
 use crate::player_reports::SessionReports;
-use crate::sessions::PlayerSession;
+use crate::sessions::{PlayerSession, Token};
 use crate::wire;
 use crossbeam_channel::Sender;
 use std::collections::HashSet;
@@ -27,6 +29,15 @@ pub(super) struct OpenSession {
     left: bool,
 }
 
+/// A fill that waits for the end of another.
+pub(super) struct WaitingFill {
+    /// When the fill is decided on, whatever the others do.
+    pub(super) until: Moment,
+    caller: Caller,
+    client: ClientAddress,
+    request: PlayRequest,
+}
+
 /// A title with sessions.
 pub(super) struct PlayingTitle {
     pub(super) title: Arc<OpenTitle>,
@@ -36,8 +47,31 @@ pub(super) struct PlayingTitle {
 }
 
 impl Core {
-    /// Answers an admission request now, or when the session's start time has come.
+    /// Answers an admission request now, or when the session's start time has come, or a fill when
+    /// there is a place for it.
     pub(super) fn admit(&mut self, caller: Caller, client: ClientAddress, request: PlayRequest) {
+        if request.is_fill && !self.engine.has_room_for_fill() && self.stop_at.is_none() {
+            let until = self.clock.now() + request.max_wait.time;
+            return self.waiting_fills.push_back(WaitingFill { until, caller, client, request });
+        }
+        self.decide(caller, client, request);
+    }
+
+    /// Decides on the fills that have waited long enough, or that there is a place for.
+    pub(super) fn decide_waiting_fills(&mut self, now: Moment) {
+        while let Some(first) = self.waiting_fills.front() {
+            let has_room = self.engine.has_room_for_fill() || self.stop_at.is_some();
+            if !has_room && now < first.until {
+                return;
+            }
+            let Some(fill) = self.waiting_fills.pop_front() else { return };
+            let WaitingFill { until, caller, client, mut request } = fill;
+            request.max_wait.time = until.since(now);
+            self.decide(caller, client, request);
+        }
+    }
+
+    fn decide(&mut self, caller: Caller, client: ClientAddress, request: PlayRequest) {
         let result = match self.try_admit(client, request) {
             Ok((session, wait)) if wait > Duration::ZERO => {
                 // The player gets its answer at its start, so that it requests nothing before.
@@ -63,8 +97,8 @@ impl Core {
         client: ClientAddress,
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
-        let PlayRequest { title, presentation, name, format, tracks, start, max_wait, replaces } =
-            request;
+        let PlayRequest { title, presentation, name, format, tracks, .. } = request;
+        let PlayRequest { start, max_wait, replaces, is_fill, .. } = request;
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -72,13 +106,7 @@ impl Core {
         if self.stop_at.is_some() {
             return Err(AdmissionError::Stopping);
         }
-        self.check_unplayed(client, replaces)?;
-        // Before admission: a session that no token names could not be used.
-        let token = self
-            .shared
-            .sessions
-            .new_token()
-            .map_err(|error| AdmissionError::Failed(error.to_string()))?;
+        let token = if is_fill { None } else { Some(self.token_for(client, replaces)?) };
         let (layout, copies) =
             presentation.layouts(format).split_first().ok_or(AdmissionError::FormatUnavailable)?;
         let request = AdmitRequest {
@@ -88,6 +116,7 @@ impl Core {
             start,
             max_wait,
             replaces,
+            is_fill,
         };
         match self.engine.admit(self.clock.now(), request) {
             AdmissionDecision::Refused(refusal) => Err(AdmissionError::Refused(refusal)),
@@ -113,8 +142,10 @@ impl Core {
                     started: AtomicBool::new(false),
                     reported: SessionReports::default(),
                 });
-                self.unplayed.add(client);
-                self.shared.sessions.insert(Arc::clone(&session));
+                if !is_fill {
+                    self.unplayed.add(client);
+                }
+                self.shared.sessions.insert(&session);
                 let open = OpenSession {
                     session: Arc::clone(&session),
                     requests: HashSet::new(),
@@ -125,6 +156,18 @@ impl Core {
                 Ok((session, wait))
             }
         }
+    }
+
+    // The token of a player's new session. Before admission: a session that no token names could not
+    // be used.
+    fn token_for(
+        &self,
+        client: ClientAddress,
+        replaces: Option<SessionId>,
+    ) -> Result<Token, AdmissionError> {
+        self.check_unplayed(client, replaces)?;
+        let token = self.shared.sessions.new_token();
+        token.map_err(|error| AdmissionError::Failed(error.to_string()))
     }
 
     /// Refuses a client that has as many sessions as it may have without playing them. `replaces`:
@@ -169,8 +212,10 @@ impl Core {
     /// Ends a session: its token becomes invalid and its pending requests are answered with `why`.
     pub(super) fn end_session(&mut self, id: SessionId, why: RequestError) {
         let Some(open) = self.sessions.remove(&id) else { return };
-        self.shared.sessions.remove(open.session.token);
-        if !open.session.has_played() {
+        if let Some(token) = open.session.token {
+            self.shared.sessions.remove(token);
+        }
+        if !open.session.is_fill() && !open.session.has_played() {
             self.unplayed.remove(open.session.client);
         }
         for request in open.requests {
@@ -233,6 +278,7 @@ impl Core {
         let store = &self.shared.content.stores[usize::from(disk.0)].path;
         Some(wire::SessionReport {
             session: session.0,
+            fill: player.is_fill(),
             title: player.name.clone(),
             store: store.display().to_string(),
             age: player.admitted.elapsed().as_secs_f64(),

@@ -8,6 +8,7 @@
 //!        │                 viewers have gone: one fits in their place ───────▶ admitted, now
 //!        │                 a patient viewer: one fits later ──▶ admitted, booked for then
 //!        └─────────────────────────────────────────────────────▶ refused: what is short, and when
+//!   a fill of a cache: none of the rules for viewers who start together (`choose_for_fill`)
 //!   instead of a session (another part, another speed): that session's booking is off the books
 //!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
 //! ```
@@ -20,7 +21,6 @@ use super::stream::{Stream, StreamId};
 use super::streams::{Choice, OffBooks, Rejected, Rejection, least_reserve, reserve_for};
 use super::{
     AdmissionDecision, AdmitRequest, Engine, MaxWait, Refusal, Resource, SessionId, SessionSummary,
-    TrackNumber,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,8 +33,10 @@ impl Engine {
         now: Moment,
         request: AdmitRequest,
     ) -> AdmissionDecision {
+        let is_fill = request.is_fill;
         let decision = self.accept_or_refuse(now, request);
         if let AdmissionDecision::Refused(refusal) = &decision {
+            self.streams.accounts.counters.fills_refused += u64::from(is_fill);
             self.count_refusal(refusal);
         }
         decision
@@ -44,17 +46,26 @@ impl Engine {
         if let Some(refusal) = self.precheck(&request) {
             return AdmissionDecision::Refused(refusal);
         }
+        if request.is_fill && !self.has_room_for_fill() {
+            return AdmissionDecision::Refused(self.refusal_of_fill(now));
+        }
         let old = request.replaces.filter(|id| self.sessions.contains_key(id));
         // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
-        match self.choose_offer(now, &request) {
+        let choice = match request.is_fill {
+            true => self.choose_for_fill(now, &request),
+            false => self.choose_offer(now, &request),
+        };
+        match choice {
             Ok(Choice { offer, accepted, slots }) => {
-                let agreed = self.agreed_wait(&request);
-                self.streams.bookings.note_newcomer(&accepted.candidate, agreed, Some(slots));
+                if !request.is_fill {
+                    let agreed = self.agreed_wait(&request);
+                    self.streams.bookings.note_newcomer(&accepted.candidate, agreed, Some(slots));
+                }
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
                 self.streams.accounts.counters.admitted_downgraded += u64::from(offer > 0);
-                self.begin_session(now, session, request.offers, accepted, slots);
+                self.begin_session(now, session, request, accepted, slots);
                 if let Some(suspended) = suspended {
                     self.end_suspended(now, suspended);
                 }
@@ -134,6 +145,47 @@ impl Engine {
             self.streams.bookings.note_newcomer(candidate, max_wait, None);
         }
         Err(self.refusal_of_all(now, request.max_wait.time, rejected))
+    }
+
+    // The offer of a fill: now, also in place of viewers who have gone, or later within its wait,
+    // whoever else waits.
+    fn choose_for_fill(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
+        let session = SessionId(self.next_session);
+        let mut rejected = match self.streams.choose_placement(now, request, session, true) {
+            Ok(choice) => return Ok(choice),
+            Err(Rejection::Unusable(reason)) => return Err(Self::refusal_of_unusable(reason)),
+            Err(Rejection::Short(rejected)) => rejected,
+        };
+        let give_way = GiveWay::for_shortfalls(rejected.iter().map(|rejected| {
+            (rejected.candidate.placement(), rejected.shortfall.shortage.resource)
+        }));
+        let in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
+            engine.streams.choose_placement(now, request, session, false).ok()
+        });
+        let mut chosen = in_place;
+        let wait = self.agreed_wait(request).slots;
+        for at in 0..rejected.len() {
+            if chosen.is_some() {
+                break;
+            }
+            let candidate = &mut rejected[at].candidate;
+            let disk = candidate.disk();
+            // Viewers who come in this slot look for their starts as if the fill had not come.
+            let before = self.streams.bookings.disks[disk].starts.last_delay;
+            let later = self.streams.delay_until_it_fits(candidate, 1, wait);
+            self.streams.bookings.disks[disk].starts.last_delay = before;
+            if let Some((slots, approval)) = later {
+                let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
+                chosen = Some(Choice { offer, accepted: candidate.accepted(approval), slots });
+            }
+        }
+        let Some(choice) = chosen else {
+            return Err(self.refusal_of_all(now, request.max_wait.time, rejected));
+        };
+        for Rejected { candidate, .. } in rejected {
+            self.streams.bookings.put_demand(candidate.demand);
+        }
+        Ok(choice)
     }
 
     // The wait that a viewer agrees to, in slots.
@@ -368,18 +420,26 @@ impl Engine {
         &mut self,
         now: Moment,
         id: SessionId,
-        offers: Vec<Vec<TrackNumber>>,
+        request: AdmitRequest,
         accepted: Accepted,
         slots: u32,
     ) {
         let Candidate { layout, replica, copies, streams, demand, .. } = &accepted.candidate;
         let (placement, reserve) = (accepted.candidate.placement(), demand.reserve);
         self.next_session += 1;
-        self.streams.accounts.counters.admitted += 1;
+        let AdmitRequest { offers, is_fill, .. } = request;
+        let counters = &mut self.streams.accounts.counters;
+        counters.admitted += 1;
+        counters.fills_admitted += u64::from(is_fill);
+        self.fills += u32::from(is_fill);
         self.streams.titles.use_began(layout.title);
         self.streams.bookings.reserve_send_memory(placement, reserve);
-        let summary =
-            SessionSummary { title: layout.title, admitted: now, ..SessionSummary::default() };
+        let summary = SessionSummary {
+            title: layout.title,
+            admitted: now,
+            is_fill,
+            ..SessionSummary::default()
+        };
         let session = Session {
             tracks: streams.iter().map(|stream| stream.track).collect(),
             layout: Arc::clone(layout),
@@ -394,6 +454,7 @@ impl Engine {
             last_activity: now + self.config.slot * slots,
             asked: false,
             presence: Presence::Connected,
+            is_fill,
             seeks: BTreeMap::new(),
         };
         self.streams.accounts.open(id, summary);

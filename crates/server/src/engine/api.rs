@@ -149,6 +149,8 @@ pub struct EngineConfig {
     /// Admit only sessions that miss no deadline if any one disk is lost, as far as their titles
     /// have copies on two disks that are there. `startup` is then at least three slots.
     pub survive_loss: bool,
+    /// The most fills at a time; zero: none is admitted.
+    pub fills: u32,
     /// The disks.
     pub disks: Vec<DiskGuarantee>,
 }
@@ -180,6 +182,10 @@ pub struct AdmitRequest {
     /// A session that ends if this request is accepted, and stays unchanged if not. The request is
     /// evaluated with that session's reservation off the books.
     pub replaces: Option<SessionId>,
+    /// Whether it is a fill: a cache requests a few pieces once, for all its viewers. At most
+    /// [`EngineConfig::fills`] are admitted at a time. A fill is no start of a viewer, so the pace
+    /// and the queue of a crowd know nothing of it, and it gets what is in memory at once.
+    pub is_fill: bool,
 }
 
 /// The answer to an admission request. A refusal is a value.
@@ -194,7 +200,7 @@ pub enum AdmissionDecision {
         /// All deadlines are as if the request had come this much later; at most
         /// [`AdmitRequest::max_wait`], zero where there is room at once. Not zero: nothing is
         /// delivered before the start-up is over, and deadlines count from there, except where the
-        /// loss of a disk must be survived.
+        /// loss of a disk must be survived, and for fills.
         wait: Duration,
     },
     /// No room; nothing changed.
@@ -232,11 +238,13 @@ pub enum RefusalCause {
     /// The server does not admit the request whatever is reserved: it is stopping, or the title is
     /// being removed, or there are as many sessions as there can be.
     Server,
+    /// The request is a fill, and there are as many as there may be.
+    Fills,
 }
 
 impl RefusalCause {
     /// All causes, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Sessions,
         Self::SlowDisk,
         Self::LessMemory,
@@ -244,6 +252,7 @@ impl RefusalCause {
         Self::DiskLost,
         Self::Background,
         Self::Server,
+        Self::Fills,
     ];
 
     /// The cause's word in JSON and metrics.
@@ -256,6 +265,7 @@ impl RefusalCause {
             Self::DiskLost => "disk-lost",
             Self::Background => "background",
             Self::Server => "server",
+            Self::Fills => "fills",
         }
     }
 }
@@ -507,6 +517,8 @@ pub struct SessionSummary {
     pub violations_by_disk: u64,
     /// Bytes delivered.
     pub delivered: u64,
+    /// Whether it was a fill.
+    pub is_fill: bool,
     /// Whether it ended because its disk was lost.
     pub lost: bool,
 }

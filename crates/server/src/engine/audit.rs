@@ -11,6 +11,10 @@ impl Engine {
         let detached = detached.map(|detached| (detached.disk, detached.reserve));
         let unsent: usize = self.requests.values().map(|request| request.unsent.len()).sum();
         self.streams.audit(reserves, detached, unsent)?;
+        let fills = self.sessions.values().filter(|session| session.is_fill).count();
+        if fills as u64 != u64::from(self.fills) {
+            return Err(format!("{} fills are counted, there are {fills}", self.fills));
+        }
         self.audit_names()
     }
 

@@ -232,12 +232,16 @@ impl Engine {
         // From here on each transfer that continues reserves its own memory and uses the title
         // itself.
         let session = self.sessions.take(&id);
+        self.fills -= u32::from(session.is_fill);
         let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
         self.streams.bookings.release_send_memory(session.placement(), session.reserve);
         for request in session.requests {
             self.detach(request, disk, title);
         }
         let summary = self.streams.accounts.close(id);
+        if session.is_fill {
+            self.streams.accounts.counters.fill_bytes += summary.delivered;
+        }
         self.streams.actions.push(Action::Ended { session: id, summary });
         self.streams.title_use_ended(title);
     }

@@ -83,6 +83,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// #     idle_timeout: Duration::from_secs(30),
 /// #     session_timeout: Duration::from_secs(60),
 /// #     survive_loss: false,
+/// #     fills: 0,
 /// #     disks: vec![disk],
 /// # };
 /// # let track = TrackLayout {
@@ -104,6 +105,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// #     start: Duration::ZERO,
 /// #     max_wait: MaxWait::default(),
 /// #     replaces: None,
+/// #     is_fill: false,
 /// # };
 /// enum Event {
 ///     ReadDone(ReadId),
@@ -175,6 +177,8 @@ pub struct Engine {
     streams: Streams,
     admitting: bool,
     next_session: u64,
+    /// The sessions that are fills.
+    fills: u32,
 }
 
 /// Construction, and what is learned of the disks.
@@ -193,6 +197,7 @@ impl Engine {
             streams: Streams::new(&config),
             admitting: true,
             next_session: 1,
+            fills: 0,
             config,
         }
     }
@@ -429,6 +434,11 @@ impl Engine {
         let bookings = &self.streams.bookings;
         let disk = &bookings.disks[bookings.disk_index(disk)?];
         (!disk.lost).then(|| disk.remembered())
+    }
+
+    /// Whether one more fill may be asked for: there are fewer than there may be.
+    pub fn has_room_for_fill(&self) -> bool {
+        self.fills < self.config.fills
     }
 
     /// Whether nothing is booked anywhere.

@@ -18,6 +18,7 @@
 
 use super::bookings::evaluate::{Candidate, FailoverShortfall, Shortfall};
 use super::departure::GiveWay;
+use super::stream::Stream;
 use super::streams::Rejected;
 use super::{AdmitRequest, Engine, Refusal, RefusalCause, Resource, RetryAfter};
 use scheduler::{EASE_SLOTS, Shortage};
@@ -160,6 +161,24 @@ impl Engine {
             return refuse(server, Some(Resource::Memory), unknown, detail);
         }
         None
+    }
+
+    /// The refusal of a fill beside as many as there may be. One of them has all its bytes in memory
+    /// by the time that is named; how long its cache takes for them then is not known.
+    pub(super) fn refusal_of_fill(&self, now: Moment) -> Refusal {
+        let fills = self.sessions.values().filter(|session| session.is_fill);
+        let read_by = fills.map(|session| {
+            let streams = session.streams.iter().map(|id| &self.streams[id]);
+            let last = |stream: &Stream| stream.deadline(stream.end.saturating_sub(1));
+            streams.map(last).max().unwrap_or(now)
+        });
+        let first = read_by.min().unwrap_or(now);
+        Refusal {
+            cause: RefusalCause::Fills,
+            resource: None,
+            retry: RetryAfter::Estimated(first.since(now).max(self.config.slot)),
+            detail: format!("there are {} fills, as many as there may be", self.fills),
+        }
     }
 
     /// The refusal of a request that names tracks which this server can serve to nobody.

@@ -34,6 +34,8 @@ pub(super) struct Session {
     pub(super) asked: bool,
     /// Whether its player has a connection.
     pub(super) presence: Presence,
+    /// Whether it is a fill of a cache.
+    pub(super) is_fill: bool,
     /// Per track, the number of the youngest request for which it was readmitted.
     pub(super) seeks: BTreeMap<TrackNumber, u64>,
 }

@@ -17,6 +17,8 @@ pub struct Status {
     /// Sessions among them whose viewers have gone or never played, so that a newcomer may take
     /// their reservation.
     pub revocable: u64,
+    /// Sessions among them that are fills.
+    pub fills: u64,
     /// Events counted since the start.
     pub counters: Counters,
     /// Sessions of which a track follows a viewer ahead.
@@ -70,6 +72,12 @@ pub struct Counters {
     /// Reservations of viewers who had gone, or never played, that were given to others since the
     /// start.
     pub revoked: u64,
+    /// Fills admitted since the start, counted among all sessions as well.
+    pub fills_admitted: u64,
+    /// Fills refused since the start, counted among all requests as well.
+    pub fills_refused: u64,
+    /// Bytes delivered to fills that have ended, since the start.
+    pub fill_bytes: u64,
 }
 
 /// Refused requests by cause and by the resource that was short.
@@ -188,6 +196,7 @@ impl Engine {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
             revocable: self.sessions.values().filter(revocable).count() as u64,
+            fills: self.fills.into(),
             following: self.sessions.values().filter(follows).count() as u64,
             intervals: self.streams.interval_bytes_held(),
             counters: self.streams.accounts.counters,

@@ -4,6 +4,7 @@
 //! A viewer needs one read per slot, and six in the first three to start within 2 s.
 
 mod departures;
+mod fills;
 mod history;
 mod losses;
 mod memory;
@@ -52,6 +53,7 @@ fn config(min_read: u32, buffers: u64) -> EngineConfig {
         idle_timeout: Duration::from_secs(5),
         session_timeout: Duration::from_secs(30),
         survive_loss: false,
+        fills: 0,
         disks: vec![DiskGuarantee {
             min_read,
             read_size: ByteCount(u64::from(PIECE)),
@@ -91,6 +93,7 @@ fn request(layout: Arc<Layout>) -> AdmitRequest {
         start: Duration::ZERO,
         max_wait: MaxWait::default(),
         replaces: None,
+        is_fill: false,
     }
 }
 

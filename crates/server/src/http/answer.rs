@@ -4,13 +4,13 @@
 //! Owns no connection and sends nothing. A request that had to wait for the opener is decided again
 //! from the start.
 
-use super::cmsd::Cmsd;
 use super::conditions::Validators;
-use super::preflight;
-use super::ranged::{modified, ranged, with_validators};
+use super::ranged::{KeptBy, modified, ranged, with_validators};
 use super::request::{HttpRequest, Method};
+use super::resource::{self, MediaResource, PLAYLIST, TitleResource, content_type, file_etag};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
+use super::{origin, preflight};
 use crate::console;
 use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
@@ -22,7 +22,7 @@ use crate::presentation::Presentation;
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
-use media::{Body, NoTransportForm, PackagingError, Slice, TrackKind};
+use media::{Body, Links, NoTransportForm, Packaging, PackagingError, TrackKind};
 use serde_json::json;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,8 +33,10 @@ use std::time::{Duration, SystemTime};
 pub(crate) enum Decision {
     /// Send this response.
     Respond(Response),
-    /// Send a range of a body of media.
-    SendBody(MediaBody),
+    /// Send a range of a body of media to the player of a session.
+    SendBody(MediaBody, Arc<PlayerSession>),
+    /// Pass this fill to the core, and send the range when it is admitted.
+    Fill(Box<PlayRequest>, MediaBody),
     /// Let the opener open the title of this name, then decide again.
     Open(String),
     /// Let the opener build the file of these tracks, then decide again.
@@ -58,13 +60,13 @@ impl From<Response> for Decision {
 }
 
 /// A range of a body of media, and the head that goes before it.
+#[derive(Debug)]
 pub(crate) struct MediaBody {
     pub(crate) head: Head,
     pub(crate) body: Arc<Body>,
     pub(crate) range: Range<u64>,
     /// Where the body's parts end, if it has several.
     pub(crate) ends: Vec<u64>,
-    pub(crate) session: Arc<PlayerSession>,
 }
 
 /// Decides how to answer a request. `opened`: its title, where that has just been opened for it.
@@ -115,8 +117,8 @@ fn decide(
             return segmented(shared, request, title, Manifest::Dash, opened);
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
-        Route::TextFile { title, text } => {
-            return text_file(shared, request, &title, text, opened);
+        Route::TextFile { ref title, .. } => {
+            return text_file(shared, request, &route, title, opened);
         }
         Route::Playlist { ref title, .. }
         | Route::TextPlaylist { ref title, .. }
@@ -129,6 +131,10 @@ fn decide(
         | Route::DashInit { ref title, .. }
         | Route::Segment { ref title, .. } => {
             return of_session(request, &route, find_session(shared, request, title)?);
+        }
+        Route::Origin { ref title, ref version, ref resource } => {
+            let of = (title.as_str(), version.as_deref());
+            return origin::answer(shared, request, of, resource, opened);
         }
     };
     Ok(response.into())
@@ -144,10 +150,9 @@ pub(crate) fn admitted(
         Ok(session) => {
             let mut response = if manifest == Manifest::File {
                 // With the token in the URL, all further ranges of the file are of this session.
-                Response::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
+                Response::redirect(&format!("/t/{}.mp4{}", escape(name), session.query()))
             } else {
-                let query = format!("?s={}", session.token);
-                listing(&session.presentation, manifest, &videos(&session), &query)
+                listing(&session.presentation, manifest, &videos(&session), &session.query())
             };
             if !session.wait.is_zero() {
                 // Browsers show it beside the request (W3C Server Timing), in milliseconds.
@@ -218,8 +223,7 @@ fn segmented(
     }
     if request.method == Method::Head {
         // A HEAD request begins no session, so nothing is reserved and all offers are listed.
-        let offers = presentation.offers(manifest.format()).iter();
-        let videos: Vec<u16> = offers.filter_map(|offer| offer.first().copied()).collect();
+        let videos = all_videos(&presentation, manifest);
         return Ok(listing(&presentation, manifest, &videos, "").into());
     }
     // A manifest that is requested with a session's token goes on in place of that session, with
@@ -250,6 +254,7 @@ fn admit(
         start: Duration::ZERO,
         max_wait,
         replaces,
+        is_fill: false,
     };
     Decision::Admit(Box::new(play), manifest)
 }
@@ -261,15 +266,29 @@ fn listing(
     videos: &[u16],
     query: &str,
 ) -> Response {
-    let packaging = &presentation.packaging;
+    let links = Links { folder: "", query };
+    let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, links);
+    uncached(Response::new(200, kind, text))
+}
+
+/// The content type and the text of a manifest.
+pub(super) fn manifest_text(
+    packaging: &Packaging,
+    manifest: Manifest,
+    videos: &[u16],
+    links: Links<'_>,
+) -> (&'static str, String) {
     match manifest {
-        Manifest::Dash => {
-            let text = packaging.dash_manifest(videos, query);
-            uncached(Response::new(200, "application/dash+xml", text))
-        }
-        Manifest::HlsTransport => playlist(packaging.transport_multivariant(videos, query)),
-        _ => playlist(packaging.multivariant_playlist(videos, query)),
+        Manifest::Dash => ("application/dash+xml", packaging.dash_manifest(videos, links)),
+        Manifest::HlsTransport => (PLAYLIST, packaging.transport_multivariant(videos, links)),
+        _ => (PLAYLIST, packaging.multivariant_playlist(videos, links)),
     }
+}
+
+/// The video tracks of all offers.
+pub(super) fn all_videos(presentation: &Presentation, manifest: Manifest) -> Vec<u16> {
+    let offers = presentation.offers(manifest.format()).iter();
+    offers.filter_map(|offer| offer.first().copied()).collect()
 }
 
 /// The presentation that a request's parameters describe, or what to do instead.
@@ -307,10 +326,8 @@ fn progressive(
         if playback_params::has_any(&request.query) {
             return Ok(manifests_only().into());
         }
-        let etag = session.title.etag(&file_tag(&tracks));
-        let kind = content_type(&session.title, &tracks);
-        let cmsd = Cmsd::of_file(&session, &tracks);
-        return ranged(request, body, session, &etag, kind).map(|sent| cmsd.added_to(sent));
+        let media = MediaResource::file(&session.title, &tracks, body);
+        return Ok(media_of_session(request, session, media));
     }
     let title = open_title(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
@@ -323,7 +340,7 @@ fn progressive(
         let Some(body) = title.cached_file(&tracks) else {
             return Ok(Decision::BuildFile(title, tracks));
         };
-        let etag = &*title.etag(&file_tag(&tracks));
+        let etag = &*file_etag(&title, &tracks);
         let present = Validators { etag, modified: modified(&title, SystemTime::now()) };
         let head = with_validators(Head::new(200), present, &title)
             .field("Content-Type", content_type(&title, &tracks))
@@ -343,70 +360,29 @@ fn of_session(
     if playback_params::has_any(&request.query) {
         return Ok(manifests_only().into());
     }
-    let (packaging, tag) = (&session.presentation.packaging, &session.presentation.tag);
-    let query = || format!("?s={}", session.token);
-    let is_transport = session.format == DeliveryFormat::TransportStream;
-    match *route {
-        Route::Playlist { track, .. } => {
-            let text = packaging.media_playlist(track, &query());
-            Ok(media_playlist(&session, text, &format!("p{track}{tag}")).into())
-        }
-        // Planned when the session began.
-        Route::TransportPlaylist { track, .. } if is_transport => {
-            let text = packaging.transport_playlist(track, &query());
-            Ok(media_playlist(&session, text, &format!("t{track}{tag}")).into())
-        }
-        Route::TransportSegment { track, number, .. } if is_transport => {
-            let body = packaging.transport_segment(track, number).ok_or_else(not_found)?;
-            let etag = session.title.etag(&format!("t{track}-{number}{tag}"));
-            let tracks = packaging.transport_tracks(track).unwrap_or_default();
-            let duration = packaging.transport_segment_duration(track, number);
-            let cmsd = Cmsd::of_transport(&session, &tracks, duration);
-            let sent = ranged(request, Arc::new(body), session, &etag, "video/mp2t");
-            sent.map(|sent| cmsd.added_to(sent))
-        }
-        Route::TextPlaylist { text, .. } => {
-            Ok(packaging.text_playlist(text, &query()).map_or_else(not_found, playlist).into())
-        }
-        Route::TextSegment { text, number, .. } => {
-            let segment = packaging.text_segment(text, number).ok_or_else(not_found)?;
-            let etag = session.title.etag(&format!("v{text}-{number}{tag}"));
-            Ok(webvtt(segment, etag).into())
-        }
-        Route::IframePlaylist { track, .. } => {
-            Ok(packaging.iframe_playlist(track, &query()).map_or_else(not_found, playlist).into())
-        }
-        Route::Init { track, .. } | Route::DashInit { track, .. } => {
-            let dash = matches!(route, Route::DashInit { .. });
-            let (kind, bytes) = if dash {
-                ("d", packaging.dash_init_segment(track))
-            } else {
-                ("i", packaging.init_segment(track))
-            };
-            let bytes = bytes.ok_or_else(not_found)?;
-            let range = 0..bytes.len();
-            let body = [Slice::Generated { bytes, range }].into_iter().collect();
-            let etag = session.title.etag(&format!("{kind}{track}{tag}"));
-            let kind = content_type(&session.title, &[track]);
-            let cmsd = Cmsd::of_init(&session, if dash { "d" } else { "h" });
-            let sent = ranged(request, Arc::new(body), session, &etag, kind);
-            sent.map(|sent| cmsd.added_to(sent))
-        }
-        Route::Segment { track, number, .. } => {
-            let body = packaging.segment(track, number).ok_or_else(not_found)?;
-            let etag = session.title.etag(&format!("s{track}-{number}{tag}"));
-            let kind = content_type(&session.title, &[track]);
-            let cmsd = Cmsd::of_segment(&session, track, number);
-            let sent = ranged(request, Arc::new(body), session, &etag, kind);
-            sent.map(|sent| cmsd.added_to(sent))
-        }
-        Route::Iframe { track, number, .. } => {
-            let body = packaging.iframe(track, number).ok_or_else(not_found)?;
-            let etag = session.title.etag(&format!("k{track}-{number}{tag}"));
-            let kind = content_type(&session.title, &[track]);
-            ranged(request, Arc::new(body), session, &etag, kind)
-        }
-        _ => Ok(not_found().into()),
+    let is_transport =
+        matches!(route, Route::TransportPlaylist { .. } | Route::TransportSegment { .. });
+    // Planned when a session of transport streams began.
+    if is_transport && session.format != DeliveryFormat::TransportStream {
+        return Ok(not_found().into());
+    }
+    let found = resource::find(route, &session.title, &session.presentation, &session.query());
+    Ok(match found.ok_or_else(not_found)? {
+        TitleResource::Text(text) => text.response(&session.title, ASK_EACH_TIME).into(),
+        TitleResource::Media(media) => media_of_session(request, session, media),
+    })
+}
+
+/// Media for the player of a session.
+fn media_of_session(
+    request: &HttpRequest,
+    session: Arc<PlayerSession>,
+    mut media: MediaResource,
+) -> Decision {
+    media.cmsd = media.cmsd.map(|cmsd| cmsd.reserved_by(&session));
+    match ranged(request, &session.title, media, KeptBy::Player) {
+        Ok(media) => Decision::SendBody(media, session),
+        Err(response) => response.into(),
     }
 }
 
@@ -415,8 +391,8 @@ fn of_session(
 fn text_file(
     shared: &Arc<Shared>,
     request: &HttpRequest,
+    route: &Route,
     name: &str,
-    text: u16,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
     let (title, presentation) = if request.query("s").is_some() {
@@ -430,34 +406,14 @@ fn text_file(
         let presentation = find_presentation(request, &title)?;
         (title, presentation)
     };
-    let file = presentation.packaging.text_file(text).ok_or_else(not_found)?;
-    Ok(webvtt(file, title.etag(&format!("v{text}{}", presentation.tag))).into())
-}
-
-fn webvtt(text: String, etag: String) -> Response {
-    let mut response = Response::new(200, "text/vtt", text);
-    response.head = response.head.field("Cache-Control", "private, no-cache");
-    response.etag = Some(etag);
-    response
-}
-
-/// The response with a media playlist of a session, if it exists.
-fn media_playlist(session: &PlayerSession, text: Option<String>, tag: &str) -> Response {
-    let Some(text) = text else { return not_found() };
-    let mut response = Response::new(200, PLAYLIST, text);
-    // A cache asks each time, so that the player of an ended session learns of its end.
-    response.head = response.head.field("Cache-Control", "private, no-cache");
-    response.etag = Some(session.title.etag(tag));
-    response
-}
-
-/// Part of the entity tag of the file of these tracks.
-fn file_tag(tracks: &[u16]) -> String {
-    tracks.iter().fold("mp4".to_owned(), |tag, track| format!("{tag}-{track}"))
+    match resource::find(route, &title, &presentation, "") {
+        Some(TitleResource::Text(text)) => Ok(text.response(&title, ASK_EACH_TIME).into()),
+        _ => Ok(not_found().into()),
+    }
 }
 
 /// The open title of this name, or what to do instead.
-fn open_title(
+pub(super) fn open_title(
     shared: &Arc<Shared>,
     name: &str,
     opened: Option<Arc<OpenTitle>>,
@@ -520,14 +476,6 @@ fn videos(session: &PlayerSession) -> Vec<u16> {
     offers.filter_map(|offer| offer.iter().copied().find(is_video)).collect()
 }
 
-fn content_type(title: &OpenTitle, tracks: &[u16]) -> &'static str {
-    let all = &title.whole.packaging.index().tracks;
-    let is_video = |track: &u16| {
-        all.get(usize::from(*track)).is_some_and(|t| t.description.kind == TrackKind::Video)
-    };
-    if tracks.iter().any(is_video) { "video/mp4" } else { "audio/mp4" }
-}
-
 /// All titles, with the URLs of those that can be played.
 fn title_list(shared: &Shared) -> Response {
     let mut titles = shared.content.list();
@@ -538,10 +486,6 @@ fn title_list(shared: &Shared) -> Response {
         title.mp4 = Some(format!("/t/{name}.mp4"));
     }
     Response::json(200, &json!({ "titles": titles }))
-}
-
-fn playlist(text: String) -> Response {
-    uncached(Response::new(200, PLAYLIST, text))
 }
 
 /// A response that names a session must not be given to another player.
@@ -588,18 +532,19 @@ fn no_title(name: &str, nearest: Option<&str>) -> Response {
     Response::json(404, &error)
 }
 
-fn no_transport(name: &str, why: &NoTransportForm) -> Response {
+pub(super) fn no_transport(name: &str, why: &NoTransportForm) -> Response {
     let message = format!("this title is not offered as HLS with transport streams: {why}");
     let hint = format!("/t/{}/master.m3u8 has it in fragmented MP4", escape(name));
     let error = json!({ "error": "no-transport-stream", "message": message, "hint": hint });
     Response::json(404, &error)
 }
 
-fn not_found() -> Response {
+pub(super) fn not_found() -> Response {
     Response::error(404, "not-found", "there is nothing here; /titles lists what can be played")
 }
 
-const PLAYLIST: &str = "application/vnd.apple.mpegurl";
+/// A cache asks each time, so that the player of an ended session learns of its end.
+const ASK_EACH_TIME: &str = "private, no-cache";
 /// After this long, players behind the same address have begun to play.
 const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
 const BUSY_RETRY: Duration = Duration::from_secs(2);

@@ -40,6 +40,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::DashManifest { title }
         | Route::Progressive { title }
         | Route::TextFile { title, .. } => Some(TokenNeed::Title(title)),
+        Route::Origin { title, .. } => Some(TokenNeed::Origin(title)),
         Route::Titles => Some(TokenNeed::TitleList),
         Route::Sessions | Route::Status | Route::Metrics => Some(TokenNeed::Server),
         // The page holds no data; a load balancer asks for the health.

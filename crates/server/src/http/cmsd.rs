@@ -7,9 +7,8 @@
 //! ```
 //!
 //! A player that heeds `mb` never switches to a rendition for which it would have to be admitted
-//! again.
+//! again. Caches get the first field alone.
 
-use super::answer::Decision;
 use super::response::Head;
 use crate::layout::DeliveryFormat;
 use crate::sessions::PlayerSession;
@@ -26,71 +25,64 @@ pub(super) struct Cmsd {
     duration: Option<Duration>,
     // Only where the address tells: segments are the same bytes for HLS and DASH.
     format: Option<&'static str>,
-    reserved: BitRate,
+    // Only where a session has reserved something.
+    reserved: Option<BitRate>,
 }
 
 impl Cmsd {
     /// The fields of a media segment.
-    pub(super) fn of_segment(session: &PlayerSession, track: u16, number: u32) -> Self {
-        let packaging = &session.presentation.packaging;
+    pub(super) fn of_segment(packaging: &Packaging, track: u16, number: u32) -> Self {
         Self {
             object: object(packaging, &[track]),
             bit_rate: Some(packaging.mean_rate(track)),
             duration: packaging.segment_duration(track, number),
             format: None,
-            reserved: reserved(session),
+            reserved: None,
         }
     }
 
     /// The fields of a segment of a transport stream with these tracks.
     pub(super) fn of_transport(
-        session: &PlayerSession,
+        packaging: &Packaging,
         tracks: &[u16],
         duration: Option<Duration>,
     ) -> Self {
-        let packaging = &session.presentation.packaging;
         Self {
             object: object(packaging, tracks),
             bit_rate: Some(sum(tracks, |track| packaging.mean_rate(track))),
             duration,
             format: Some("h"),
-            reserved: reserved(session),
+            reserved: None,
         }
     }
 
     /// The fields of an initialization segment for HLS (`h`) or DASH (`d`).
-    pub(super) fn of_init(session: &PlayerSession, format: &'static str) -> Self {
-        let (bit_rate, duration, reserved) = (None, None, reserved(session));
-        Self { object: "i", bit_rate, duration, format: Some(format), reserved }
+    pub(super) fn of_init(format: &'static str) -> Self {
+        Self { object: "i", bit_rate: None, duration: None, format: Some(format), reserved: None }
     }
 
     /// The fields of the whole title as a file of these tracks.
-    pub(super) fn of_file(session: &PlayerSession, tracks: &[u16]) -> Self {
-        let packaging = &session.title.whole.packaging;
+    pub(super) fn of_file(packaging: &Packaging, tracks: &[u16]) -> Self {
         Self {
             object: object(packaging, tracks),
             bit_rate: Some(sum(tracks, |track| packaging.mean_rate(track))),
             duration: Some(packaging.duration()),
             format: Some("o"),
-            reserved: reserved(session),
+            reserved: None,
         }
     }
 
-    /// The decision with these fields, where it sends media.
-    pub(super) fn added_to(self, mut decision: Decision) -> Decision {
-        match &mut decision {
-            Decision::SendBody(media) => self.add(&mut media.head),
-            Decision::Respond(response) if matches!(response.head.status(), 200 | 206) => {
-                self.add(&mut response.head);
-            }
-            _ => {}
-        }
-        decision
+    /// With what this session has reserved.
+    pub(super) fn reserved_by(self, session: &PlayerSession) -> Self {
+        Self { reserved: Some(reserved(session)), ..self }
     }
 
-    fn add(&self, head: &mut Head) {
+    /// Adds the fields to a response.
+    pub(super) fn add_to(&self, head: &mut Head) {
         head.add("CMSD-Static", self);
-        head.add("CMSD-Dynamic", format_args!("\"tenuto\";mb={}", kilobits(self.reserved)));
+        if let Some(reserved) = self.reserved {
+            head.add("CMSD-Dynamic", format_args!("\"tenuto\";mb={}", kilobits(reserved)));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::response::{Head, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
+use units::show::http_date;
 
 /// What an `Accept-Encoding` field says of the codings of this server: weights in thousandths;
 /// `None` where a coding is not named.
@@ -86,10 +87,11 @@ pub(crate) fn negotiated(request: &HttpRequest, mut response: Response) -> Respo
         etag.push_str("-gzip\"");
     }
     if let Some(etag) = response.etag.take() {
-        match request.conditions.evaluate(Validators { etag: &etag, modified: None }) {
-            ConditionResult::Proceed => response.head = response.head.field("ETag", etag),
+        let present = Validators { etag: &etag, modified: response.modified };
+        match request.conditions.evaluate(present) {
+            ConditionResult::Proceed => add_validators(&mut response.head, present),
             ConditionResult::Failed => return Response::precondition_failed(),
-            ConditionResult::NotModified => return not_modified(&response.head, &etag),
+            ConditionResult::NotModified => return not_modified(&response.head, present),
         }
     }
     if is_text(&response.head) {
@@ -107,12 +109,20 @@ pub(crate) fn negotiated(request: &HttpRequest, mut response: Response) -> Respo
 }
 
 /// 304 in place of a response: the fields that a cache updates.
-fn not_modified(whole: &Head, etag: &str) -> Response {
-    let mut head = Head::new(304).field("ETag", etag).field("Vary", VARY);
+fn not_modified(whole: &Head, present: Validators<'_>) -> Response {
+    let mut head = Head::new(304).field("Vary", VARY);
+    add_validators(&mut head, present);
     if let Some(cached) = whole.value("Cache-Control") {
         head = head.field("Cache-Control", cached);
     }
     Response::only_head(head, 0)
+}
+
+fn add_validators(head: &mut Head, present: Validators<'_>) {
+    head.add("ETag", present.etag);
+    if let Some(modified) = present.modified {
+        head.add("Last-Modified", http_date(modified));
+    }
 }
 
 /// Whether the content is text, of which most kinds shrink to a tenth.

@@ -2,8 +2,9 @@
 //!
 //! State and bookkeeping only; `worker.rs` moves the bytes.
 
+use super::answer::MediaBody;
 use super::cmcd::Cmcd;
-use super::request::{HttpRequest, Method};
+use super::request::{HttpRequest, LoggedFields, Method};
 use super::transfer::Transfer;
 use crate::messages::Manifest;
 use crate::sessions::PlayerSession;
@@ -67,6 +68,8 @@ pub(super) enum PendingAnswer {
     Opener,
     /// The core's verdict on an admission request.
     Admission { title: String, manifest: Manifest },
+    /// The core's verdict on a fill, of which this is sent.
+    Fill { title: String, media: Box<MediaBody> },
     /// The core's list of sessions.
     SessionList,
 }
@@ -77,6 +80,7 @@ pub(super) struct Exchange {
     pub(super) started: Instant,
     pub(super) method: Method,
     pub(super) target: String,
+    pub(super) logged: LoggedFields,
     pub(super) status: u16,
     pub(super) keep_alive: bool,
     /// Bytes sent so far, head included.
@@ -90,6 +94,7 @@ impl Exchange {
         Self {
             method: request.method,
             target: request.target.clone(),
+            logged: request.logged.clone(),
             cmcd: request.cmcd.clone(),
             keep_alive: request.keep_alive,
             ..Self::unparsed()
@@ -103,6 +108,7 @@ impl Exchange {
             started: Instant::now(),
             method: Method::Get,
             target: String::new(),
+            logged: LoggedFields::default(),
             status: 0,
             keep_alive: false,
             bytes: 0,

@@ -1,69 +1,92 @@
 //! The response with a body of media, or with the parts of it that a request asks for.
 
-use super::answer::{Decision, MediaBody};
+use super::answer::MediaBody;
 use super::conditions::{ConditionResult, Validators};
 use super::multipart::{MultipartBody, multipart};
+use super::origin::FOR_EVER;
 use super::range::BodyPart;
 use super::request::{HttpRequest, Method};
+use super::resource::MediaResource;
 use super::response::{Head, Response};
 use crate::library::OpenTitle;
-use crate::sessions::PlayerSession;
-use media::Body;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A body or the requested ranges of it (RFC 9110: 200, 206, 304, 412 or 416).
+/// Who may keep media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptBy {
+    /// One session's player, whose token is in the address.
+    Player,
+    /// Caches, and all players behind them. They ask for one range or for all.
+    Caches,
+}
+
+impl KeptBy {
+    /// Who may keep a response, and for how long.
+    fn cache_rule(self) -> &'static str {
+        match self {
+            Self::Player => "private, max-age=3600",
+            Self::Caches => FOR_EVER,
+        }
+    }
+}
+
+/// A body or the requested ranges of it (RFC 9110: 200 or 206); `Err`: the response without media
+/// (304, 412, 416, or to HEAD).
 pub(super) fn ranged(
     request: &HttpRequest,
-    body: Arc<Body>,
-    session: Arc<PlayerSession>,
-    etag: &str,
-    kind: &str,
-) -> Result<Decision, Decision> {
+    title: &OpenTitle,
+    media: MediaResource,
+    kept_by: KeptBy,
+) -> Result<MediaBody, Response> {
+    let MediaResource { body, etag, kind, cmsd } = media;
     let (length, now) = (body.len(), SystemTime::now());
-    let present = Validators { etag, modified: modified(&session.title, now) };
+    let present = Validators { etag: &etag, modified: modified(title, now) };
+    let head = |status| {
+        let head = with_validators(Head::new(status), present, title);
+        head.field("Cache-Control", kept_by.cache_rule())
+    };
     // Evaluated before the range, as RFC 9110, 13.2.2 requires.
     match request.conditions.evaluate(present) {
         ConditionResult::Proceed => {}
-        ConditionResult::NotModified => {
-            let head = with_validators(Head::new(304), present, &session.title);
-            return Ok(Response::only_head(head.field("Cache-Control", CACHED), 0).into());
-        }
-        ConditionResult::Failed => return Ok(Response::precondition_failed().into()),
+        ConditionResult::NotModified => return Err(Response::only_head(head(304), 0)),
+        ConditionResult::Failed => return Err(Response::precondition_failed()),
     }
     // If the body has changed, all of it is sent: the client's parts are of another one.
     let field = request.range.as_ref().filter(|_| request.conditions.range_holds(present, now));
-    let title = Arc::clone(&session.title);
-    let head =
-        |status| with_validators(Head::new(status), present, &title).field("Cache-Control", CACHED);
-    match field.map(|field| field.of(length)) {
-        None => {
-            let head = head(200).field("Content-Type", kind).field("Accept-Ranges", "bytes");
-            Ok(send(request, MediaBody { head, body, range: 0..length, ends: Vec::new(), session }))
-        }
+    let part = field.map(|field| field.of(length));
+    let whole = |status, kind: &str| {
+        let mut head = head(status).field("Content-Type", kind).field("Accept-Ranges", "bytes");
+        cmsd.iter().for_each(|cmsd| cmsd.add_to(&mut head));
+        head
+    };
+    let media = match part {
         Some(BodyPart::One(range)) => {
             let Range { start, end } = range;
-            let head = head(206)
-                .field("Content-Type", kind)
-                .field("Accept-Ranges", "bytes")
-                .field("Content-Range", format_args!("bytes {start}-{}/{length}", end - 1));
-            Ok(send(request, MediaBody { head, body, range, ends: Vec::new(), session }))
+            let content = format!("bytes {start}-{}/{length}", end - 1);
+            let head = whole(206, kind).field("Content-Range", content);
+            MediaBody { head, body, range, ends: Vec::new() }
         }
-        Some(BodyPart::Several(ranges)) => {
+        Some(BodyPart::Several(ranges)) if kept_by == KeptBy::Player => {
             let MultipartBody { content_type, body, ends } = multipart(&body, &ranges, kind);
-            let head =
-                head(206).field("Content-Type", content_type).field("Accept-Ranges", "bytes");
             let range = 0..body.len();
-            Ok(send(request, MediaBody { head, body: Arc::new(body), range, ends, session }))
+            MediaBody { head: whole(206, &content_type), body: Arc::new(body), range, ends }
         }
         Some(BodyPart::Nothing) => {
             let message = format!("the body has {length} bytes; request a range within them");
             let mut response = Response::error(416, "range-not-satisfiable", &message);
             response.head = response.head.field("Content-Range", format_args!("bytes */{length}"));
-            Ok(response.into())
+            return Err(response);
         }
+        None | Some(BodyPart::Several(_)) => {
+            MediaBody { head: whole(200, kind), body, range: 0..length, ends: Vec::new() }
+        }
+    };
+    if request.method == Method::Head {
+        return Err(Response::only_head(media.head, media.range.end - media.range.start));
     }
+    Ok(media)
 }
 
 /// When a title's bytes came to be. A title never changes, so that is when it was ingested; `None`
@@ -80,13 +103,3 @@ pub(super) fn with_validators(head: Head, present: Validators<'_>, title: &OpenT
         None => head,
     }
 }
-
-fn send(request: &HttpRequest, media: MediaBody) -> Decision {
-    if request.method == Method::Head {
-        return Response::only_head(media.head, media.range.end - media.range.start).into();
-    }
-    Decision::SendBody(media)
-}
-
-/// The URL holds the token of one session.
-const CACHED: &str = "private, max-age=3600";

@@ -42,8 +42,9 @@ pub(crate) struct HttpRequest {
     pub(crate) path: Vec<String>,
     /// The query's names and values, decoded, in order.
     pub(crate) query: Vec<(String, String)>,
-    /// The target as received, without the value of a token, for the log.
+    /// The target as received, without tokens, for the log.
     pub(crate) target: String,
+    pub(crate) logged: LoggedFields,
     pub(crate) range: Option<RangeField>,
     pub(crate) conditions: Conditions,
     pub(crate) accept_encoding: AcceptEncoding,
@@ -52,6 +53,15 @@ pub(crate) struct HttpRequest {
     /// The token of an `Authorization: Bearer` field, or of the query.
     pub(crate) token: Option<String>,
     pub(crate) keep_alive: bool,
+}
+
+/// Fields that are written to the log as they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LoggedFields {
+    pub(crate) user_agent: Option<String>,
+    pub(crate) range: Option<String>,
+    /// The clients that a proxy names; not taken for true.
+    pub(crate) forwarded_for: Option<String>,
 }
 
 impl HttpRequest {
@@ -118,6 +128,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         path: Vec::new(),
         query: Vec::new(),
         target: without_token(target),
+        logged: LoggedFields::default(),
         range: None,
         conditions: Conditions::default(),
         accept_encoding: AcceptEncoding::default(),
@@ -138,6 +149,11 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         if is("range") {
             request.range = RangeField::parse(value);
+            request.logged.range = Some(value.to_owned());
+        } else if is("user-agent") {
+            request.logged.user_agent = Some(value.to_owned());
+        } else if is("x-forwarded-for") {
+            request.logged.forwarded_for = Some(value.to_owned());
         } else if request.conditions.take(field.name, value) {
             continue;
         } else if is("accept-encoding") {
@@ -170,12 +186,19 @@ pub(crate) fn bearer_token(field: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// A target for the log: a token in it must not let readers of the log play.
+/// A target for the log: a token in it must not let readers of the log play. Of a session's token
+/// the beginning stays, by which the lines of one session are found.
 pub(crate) fn without_token(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
     let hidden = |pair: &str| match pair.split_once('=') {
-        Some((name, _)) if decode(name).as_deref() == Some("token") => format!("{name}=..."),
-        _ => pair.to_owned(),
+        Some((name, value)) => match decode(name).as_deref() {
+            Some("token") => format!("{name}=..."),
+            Some("s") if value.chars().nth(SESSION_DIGITS).is_some() => {
+                format!("{name}={}...", value.chars().take(SESSION_DIGITS).collect::<String>())
+            }
+            _ => pair.to_owned(),
+        },
+        None => pair.to_owned(),
     };
     let pairs: Vec<String> = query.split('&').map(hidden).collect();
     format!("{path}?{}", pairs.join("&"))
@@ -219,6 +242,8 @@ fn decode(name: &str) -> Option<String> {
     Some(percent_decode_str(name).decode_utf8().ok()?.into_owned())
 }
 
+/// Digits of a session's token in the log: a quarter of them.
+const SESSION_DIGITS: usize = 8;
 /// The longest request head in bytes. Browsers send less than 2 KiB.
 pub(crate) const MAX_HEAD: usize = 16 * 1024;
 /// The most header fields. Browsers send about 20.
@@ -362,6 +387,8 @@ mod tests {
             ("/t/a.mp4", "Authorization: bearer  x\r\n", Some("x"), "/t/a.mp4"),
             ("/t/a.mp4?token=y", "Authorization: Bearer x\r\n", Some("x"), "/t/a.mp4?token=..."),
             ("/t/a.mp4", "Authorization: Basic eDp5\r\n", None, "/t/a.mp4"),
+            ("/t/a.mp4?%73=0123456789abcdef", "", None, "/t/a.mp4?%73=01234567..."),
+            ("/t/a.mp4?s=ääääääääb&x=0123456789", "", None, "/t/a.mp4?s=ääääääää...&x=0123456789"),
         ] {
             let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{field}\r\n");
             let Parsed::Request(request, _) = parse(head.as_bytes()) else { panic!("{head}") };

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use units::show::http_date;
 
 /// A response head being written.
+#[derive(Debug)]
 pub(crate) struct Head {
     status: u16,
     text: String,
@@ -68,6 +69,8 @@ pub(crate) struct Response {
     /// A strong entity tag of the body, which becomes a field when the coding is known
     /// ([`super::coding::negotiated`]).
     pub(crate) etag: Option<String>,
+    /// When the body came to be, where a field says so.
+    pub(crate) modified: Option<SystemTime>,
     /// The body's length, also where only the head is sent.
     pub(crate) length: u64,
 }
@@ -77,12 +80,12 @@ impl Response {
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let head = Head::new(status).field("Content-Type", content_type);
-        Self { head, length: body.len() as u64, body, etag: None }
+        Self { head, length: body.len() as u64, body, etag: None, modified: None }
     }
 
     /// The response to a HEAD request: the head of a body of `length`.
     pub(crate) fn only_head(head: Head, length: u64) -> Self {
-        Self { head, body: Vec::new(), etag: None, length }
+        Self { head, body: Vec::new(), etag: None, modified: None, length }
     }
 
     /// A JSON response that must not be cached.
@@ -200,6 +203,9 @@ fn refusal_message(refusal: &Refusal) -> String {
         }
         RefusalCause::DiskLost => "a disk with a copy of this title is lost".to_owned(),
         RefusalCause::Server => refusal.detail.clone(),
+        RefusalCause::Fills => {
+            "the caches in front make as many requests at once as --origin allows".to_owned()
+        }
     };
     let what_to_do = match (refusal.retry, refusal.resource) {
         (RetryAfter::Exact(wait) | RetryAfter::Estimated(wait), _) => {
@@ -310,6 +316,7 @@ mod tests {
             (Cause::Background, disk, soon, "background work", "try again in 4 s"),
             (Cause::DiskLost, disk, unknown, "is lost", "bring the disk back"),
             (Cause::Server, None, unknown, "3 reads late in second 7", ""),
+            (Cause::Fills, None, soon, "as --origin allows", "try again in 4 s"),
         ];
         for (cause, resource, retry, why, what_to_do) in table {
             let (head, body) = response_to(cause, resource, retry);

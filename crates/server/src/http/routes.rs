@@ -51,6 +51,9 @@ pub(crate) enum Route {
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
+    /// `/origin/TITLE/master.m3u8`, `/origin/TITLE/VERSION/0.m3u8`: the resource that is below `/t/`
+    /// for players, for caches.
+    Origin { title: String, version: Option<String>, resource: Box<Self> },
 }
 
 impl Route {
@@ -71,6 +74,7 @@ impl Route {
             ["t", name, "master-ts.m3u8"] => Self::TransportMaster { title: title(name)? },
             ["t", name, "manifest.mpd"] => Self::DashManifest { title: title(name)? },
             ["t", name, "session"] => Self::Session { title: title(name)? },
+            ["origin", ref below @ ..] => Self::of_origin(below)?,
             ["t", name, file] => {
                 let (title, track) = (title(name)?, file.strip_suffix(".m3u8")?);
                 if let Some(track) = track.strip_suffix("-iframes") {
@@ -111,6 +115,36 @@ impl Route {
             }
             _ => return None,
         })
+    }
+}
+
+impl Route {
+    // The resource for caches of a path below `/origin/`: a manifest without a version, or what a
+    // manifest names with one, so that each has one address.
+    fn of_origin(path: &[&str]) -> Option<Self> {
+        let of_players = |name: &str, below: &[&str]| {
+            let path = ["t", name].into_iter().chain(below.iter().copied());
+            Self::of(&path.map(str::to_owned).collect::<Vec<_>>())
+        };
+        let file = |name: &str| Some(Self::Progressive { title: title(name)? });
+        let (name, version, resource) = match *path {
+            [name] => (name.strip_suffix(".mp4")?, None, file(name.strip_suffix(".mp4")?)?),
+            [name, manifest] => (name, None, of_players(name, &[manifest])?),
+            [name, version, "file.mp4"] => (name, Some(version), file(name)?),
+            [name, version, ref below @ ..] => (name, Some(version), of_players(name, below)?),
+            [] => return None,
+        };
+        let is_below = match resource {
+            Self::Progressive { .. } => version.is_some(),
+            Self::Master { .. } | Self::TransportMaster { .. } | Self::DashManifest { .. } => false,
+            Self::Session { .. } => return None,
+            _ => true,
+        };
+        if is_below != version.is_some() {
+            return None;
+        }
+        let (title, version) = (title(name)?, version.map(str::to_owned));
+        Some(Self::Origin { title, version, resource: Box::new(resource) })
     }
 }
 
@@ -198,6 +232,39 @@ mod tests {
             "titles/",
             "/",
             "etc/passwd",
+        ] {
+            assert_eq!(route(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn addresses_for_caches_have_a_version_below_the_manifests() {
+        let film = || "film".to_owned();
+        let origin = |version: Option<&str>, resource| {
+            let version = version.map(str::to_owned);
+            Some(Route::Origin { title: film(), version, resource: Box::new(resource) })
+        };
+        let master = Route::Master { title: film() };
+        assert_eq!(route("origin/film/master.m3u8"), origin(None, master));
+        let segment = Route::Segment { title: film(), track: 0, number: 17 };
+        assert_eq!(route("origin/film/a-1/0/17.m4s"), origin(Some("a-1"), segment));
+        let text = Route::TextSegment { title: film(), text: 2, number: 17 };
+        assert_eq!(route("origin/film/a-1/text/2/17.vtt"), origin(Some("a-1"), text));
+        let file = || Route::Progressive { title: film() };
+        assert_eq!(route("origin/film.mp4"), origin(None, file()));
+        assert_eq!(route("origin/film/a-1/file.mp4"), origin(Some("a-1"), file()));
+        for unknown in [
+            "origin",
+            "origin/film",
+            "origin/film/0.m3u8",
+            "origin/film/file.mp4",
+            "origin/film/a-1",
+            "origin/film/a-1/master.m3u8",
+            "origin/film/a-1/manifest.mpd",
+            "origin/film/session",
+            "origin/film/a-1/session",
+            "origin/film/a-1/film.mp4",
+            "origin/film/a-1/0/1.m4s/x",
         ] {
             assert_eq!(route(unknown), None, "{unknown}");
         }

@@ -25,16 +25,16 @@ use super::authorize;
 use super::coding::negotiated;
 use super::connection::{Connection, ConnectionState, Exchange, PendingAnswer};
 use super::error_response;
-use super::request::{HttpRequest, MAX_HEAD, Method, Parsed, parse};
+use super::request::{HttpRequest, LoggedFields, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;
 use crate::client_thread::ClientService;
 use crate::clients::{ClientAddress, ClientLimit};
-use crate::engine::RequestId;
+use crate::engine::{RequestId, SessionId};
 use crate::library::OpenTitle;
-use crate::messages::{Caller, CoreHandle, Event, RequestError, WorkerMessage};
+use crate::messages::{Caller, CoreHandle, EndOfFill, Event, RequestError, WorkerMessage};
 use crate::opener::{Opener, Task};
-use crate::sessions::TokenLookup;
+use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::tls::{ClientSockets, is_clear_text};
 use crossbeam_channel::Receiver;
@@ -254,7 +254,17 @@ impl Worker {
             Decision::Respond(response) => {
                 return self.send_response(id, exchange, negotiated(&request, response));
             }
-            Decision::SendBody(media) => return self.send_body(id, exchange, media),
+            Decision::SendBody(media, session) => {
+                return self.send_body(id, exchange, media, &session);
+            }
+            Decision::Fill(play, media) => {
+                let Some(connection) = self.connections.get(&id) else { return };
+                let client = ClientAddress::of(connection.peer.ip());
+                let pending =
+                    PendingAnswer::Fill { title: play.name.clone(), media: Box::new(media) };
+                self.wait_for(id, exchange, request, pending);
+                return self.core.send(Event::Admit { caller, client, request: *play });
+            }
             Decision::Admit(play, manifest) => {
                 let Some(connection) = self.connections.get(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
@@ -321,20 +331,31 @@ impl Worker {
         self.sockets.send(id, slices, number);
     }
 
-    fn send_body(&mut self, id: ConnectionId, mut exchange: Exchange, media: MediaBody) {
+    fn send_body(
+        &mut self,
+        id: ConnectionId,
+        mut exchange: Exchange,
+        media: MediaBody,
+        session: &PlayerSession,
+    ) {
+        let end = session.is_fill().then(|| self.end_of_fill(session.id));
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let MediaBody { head, body, range, ends, session } = media;
+        let MediaBody { head, body, range, ends } = media;
         exchange.status = head.status();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
-        let under_way = Arc::clone(&self.shared.http.under_way);
+        let held = (Arc::clone(&self.shared.http.under_way), end);
         let spans = Arc::clone(&session.presentation.spans);
         let number = connection.next_number;
-        let mut transfer =
-            Transfer::new(session.id, spans, head_bytes, body, range, number, under_way);
+        let mut transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, held);
         transfer.end_windows_at(ends);
         connection.state = ConnectionState::SendingBody(exchange, Box::new(transfer));
         connection.progress_at = Instant::now();
         self.pump(id);
+    }
+
+    /// Ends a fill when the value is dropped.
+    fn end_of_fill(&self, session: SessionId) -> EndOfFill {
+        EndOfFill { core: self.core.clone(), session }
     }
 
     /// Requests the bytes that a transfer needs next, and sends those that it has.
@@ -524,6 +545,14 @@ impl Worker {
                 "bytes": exchange.bytes,
                 "seconds": exchange.started.elapsed().as_secs_f64(),
             });
+            let LoggedFields { user_agent, range, forwarded_for } = &exchange.logged;
+            let fields =
+                [("user_agent", user_agent), ("range", range), ("forwarded_for", forwarded_for)];
+            for (name, value) in fields {
+                if let Some(value) = value {
+                    line[name] = value.as_str().into();
+                }
+            }
             if let Some(report) = &exchange.cmcd {
                 line["cmcd"] = json!(report);
             }

@@ -40,6 +40,9 @@ pub struct ServerStatus {
     /// Admission requests refused, by cause.
     #[serde(default)]
     pub refused_by_cause: RefusedCauses,
+    /// What caches in front of the server have fetched; each fill counts as a session above.
+    #[serde(default)]
+    pub fills: Fills,
     /// Refused admission requests that would have been accepted without `--survive-loss`.
     pub refused_for_failover: u64,
     /// Sessions that continued with another copy when their disk was lost.
@@ -109,6 +112,24 @@ pub struct RefusedCauses {
     pub background: u64,
     /// The server stops, removes the title, or has as many sessions as it can have.
     pub server: u64,
+    /// Caches in front have as many fills under way as they may.
+    #[serde(default)]
+    pub fills: u64,
+}
+
+/// Fills of caches in front of a server (`--origin`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fills {
+    /// The most at a time; `None`: the server has no addresses for caches.
+    pub limit: Option<u32>,
+    /// Fills admitted and not ended.
+    pub active: u64,
+    /// Fills admitted.
+    pub admitted: u64,
+    /// Fills refused, after they have waited.
+    pub refused: u64,
+    /// Bytes sent to fills that have ended.
+    pub sent_bytes: u64,
 }
 
 /// Guarantee violations: reads completed after the slot in which they were due, by cause. A viewer
@@ -213,6 +234,9 @@ pub struct SessionList {
 pub struct SessionReport {
     /// The session's number, counted from the server's start.
     pub session: u64,
+    /// Whether it is the fill of a cache, which lasts for one response.
+    #[serde(default)]
+    pub fill: bool,
     /// The title's name.
     pub title: String,
     /// Path of the store that it is read from.

@@ -74,7 +74,11 @@ impl<S: Read + Write> Client<S> {
         if response.status != 307 {
             return (path.to_owned(), response);
         }
-        let location = response.field("location").unwrap().to_owned();
+        let location = response.field("location").unwrap();
+        let location = match location.starts_with('/') {
+            true => location.to_owned(),
+            false => format!("{}{location}", &path[..=path.rfind('/').unwrap()]),
+        };
         let response = self.get(&location);
         (location, response)
     }

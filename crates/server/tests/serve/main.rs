@@ -26,6 +26,7 @@ mod leaving;
 mod lifecycle;
 mod memory;
 mod monitoring;
+mod origin;
 mod playing;
 mod preflight;
 mod ranges;

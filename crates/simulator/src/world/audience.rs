@@ -68,6 +68,7 @@ impl World<'_> {
             start: from,
             max_wait,
             replaces,
+            is_fill: false,
         };
         match self.engine.admit(self.now, request) {
             AdmissionDecision::Admitted { session, offer, wait } => {

@@ -213,6 +213,7 @@ impl<'a> Run<'a> {
             idle_timeout: A_DAY,
             session_timeout: A_DAY,
             survive_loss: false,
+            fills: 0,
             disks: vec![guarantee],
         });
         engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
@@ -329,6 +330,7 @@ impl<'a> Run<'a> {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces: None,
+            is_fill: false,
         };
         let AdmissionDecision::Admitted { session, .. } = self.engine.admit(self.now, request)
         else {

@@ -319,6 +319,7 @@ impl Evening {
             idle_timeout: HELD,
             session_timeout: HELD,
             survive_loss: false,
+            fills: 0,
             disks: vec![guarantee],
         });
         engine.set_timings(Moment::ZERO, DiskNumber(0), study.timings());
@@ -375,6 +376,7 @@ impl Evening {
             start: Duration::ZERO,
             max_wait,
             replaces: None,
+            is_fill: false,
         };
         match self.engine.admit(now, request) {
             AdmissionDecision::Admitted { session, wait, .. } => {

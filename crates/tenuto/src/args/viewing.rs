@@ -131,6 +131,13 @@ pub(crate) struct ServeArgs {
     /// server's sessions and numbers.
     #[arg(long, value_name = "KEYS")]
     pub(crate) tokens: Option<PathBuf>,
+    /// Serve caches in front, which fetch this many segments or ranges at once at most.
+    ///
+    /// A content delivery network or a caching proxy then finds every title below /origin/, under
+    /// addresses that are the same for all viewers. What it fetches is admitted beside the viewers of
+    /// /t/, fill by fill. With --tokens it needs a token of its own (`tenuto token --origin`).
+    #[arg(long, value_name = "FILLS", value_parser = whole::<u32>(1, 10_000))]
+    pub(crate) origin: Option<u32>,
     /// Write a line per request to this file; `-` is standard error.
     #[arg(long)]
     pub(crate) access_log: Option<PathBuf>,
@@ -186,6 +193,11 @@ pub(crate) struct TokenArgs {
     /// Open the server's sessions and numbers, too.
     #[arg(long)]
     pub(crate) operator: bool,
+    /// Open the addresses for caches (`serve --origin`), too.
+    ///
+    /// For the cache alone: it decides who may watch what it has fetched.
+    #[arg(long)]
+    pub(crate) origin: bool,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

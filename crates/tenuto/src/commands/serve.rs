@@ -85,6 +85,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         as_disk: args.as_disk.clone(),
         tls: tls_files(args),
         insecure: args.insecure,
+        fills: args.origin,
         tokens: args.tokens.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,

@@ -1,4 +1,4 @@
-//! `token`: makes the keys of a server, and tokens for its viewers and operators.
+//! `token`: makes the keys of a server, and tokens for its viewers, operators and caches.
 
 use crate::args::viewing::TokenArgs;
 use crate::failure::Failure;
@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
     if args.new {
-        if !args.title.is_empty() || args.client.is_some() || args.operator {
+        let asked = [args.client.is_some(), args.operator, args.origin];
+        if !args.title.is_empty() || asked.contains(&true) {
             return Err(Failure::usage("--new makes keys, which are for every title and client")
                 .hint("make the token with a second command, without --new"));
         }
@@ -30,6 +31,7 @@ pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
         title,
         ip: args.client,
         operator: args.operator,
+        origin: args.origin,
     };
     let token = claims.sign(&args.keys)?;
     args.report.show(&json!({ "token": token, "claims": claims }), || format!("{token}\n"));

@@ -103,6 +103,7 @@ impl Served {
             idle_timeout: A_DAY,
             session_timeout: A_DAY,
             survive_loss: false,
+            fills: 0,
             disks: vec![guarantee],
         });
         let timings = DiskTimings::of_model(&model, ByteCount(read), depth);
@@ -208,6 +209,7 @@ impl Served {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces: None,
+            is_fill: false,
         };
         let decision = self.engine.admit(self.now, request);
         let AdmissionDecision::Admitted { session, .. } = decision else { return };

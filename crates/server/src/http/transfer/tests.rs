@@ -44,7 +44,7 @@ fn play(body: &Arc<Body>, range: Range<u64>, seed: u64) -> Viewer {
         Arc::clone(body),
         range,
         5,
-        Arc::default(),
+        Held::default(),
     );
     let (received, in_flight) = (Vec::new(), VecDeque::new());
     let (acknowledged, delivered) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ fn whole(body: &Arc<Body>) -> Transfer {
         Arc::clone(body),
         0..body.len(),
         0,
-        Arc::default(),
+        Held::default(),
     )
 }
 

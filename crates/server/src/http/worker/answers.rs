@@ -48,6 +48,14 @@ impl Worker {
                     let response = answer::admitted(&title, manifest, result);
                     return self.send_response(id, exchange, negotiated(&request, response));
                 }
+                ConnectionState::Waiting(exchange, _, PendingAnswer::Fill { title, media }) => {
+                    return match result {
+                        Ok(session) => self.send_body(id, exchange, *media, &session),
+                        Err(why) => {
+                            self.send_response(id, exchange, answer::not_admitted(&title, why));
+                        }
+                    };
+                }
                 state => connection.state = state,
             }
         }

@@ -27,7 +27,7 @@ impl Worker {
             used.requests += 1;
             return;
         }
-        connection.sessions.retain(|used| self.shared.sessions.is_live(used.session.token));
+        connection.sessions.retain(|used| self.shared.sessions.is_live(&used.session));
         // More belong to no single player, and the end of the connection says nothing of them.
         if connection.sessions.len() < SESSIONS_NOTED {
             connection.sessions.push(SessionUse { session: Arc::clone(session), requests: 1 });
@@ -37,7 +37,7 @@ impl Worker {
 
     /// A connection is of no more use to its sessions.
     pub(super) fn forget_sessions(&self, connection: &mut Connection) {
-        let is_live = |used: &SessionUse| self.shared.sessions.is_live(used.session.token);
+        let is_live = |used: &SessionUse| self.shared.sessions.is_live(&used.session);
         let shared = connection.sessions.iter().filter(|used| is_live(used)).count() > 1;
         for SessionUse { session, requests } in connection.sessions.drain(..) {
             let kept = connection.hung_up || requests > 1;

@@ -343,6 +343,7 @@ impl RtspWorker {
             start: plan.first.since_start(),
             max_wait,
             replaces: session.engine,
+            is_fill: false,
         };
         // What is sent of the old position must not come behind what is sent of the new one.
         self.stop_playback(id);

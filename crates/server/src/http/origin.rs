@@ -1,0 +1,200 @@
+//! Addresses for caches in front of the server: no session and no token in them, and the same bytes
+//! for everybody.
+//!
+//! ```text
+//!   /origin/TITLE/master.m3u8               names VERSION/0.m3u8 ...          kept for 10 s
+//!   /origin/TITLE/manifest.mpd              names VERSION/0/17.m4s ...        kept for 10 s
+//!   /origin/TITLE.mp4                       307 to TITLE/VERSION/file.mp4     kept for 10 s
+//!   /origin/TITLE/VERSION/0.m3u8            names 0/17.m4s                    kept for an hour
+//!   /origin/TITLE/VERSION/0/17.m4s          media: a fill                     immutable
+//!   /origin/TITLE/VERSION/text/0/17.vtt     text, from memory                 immutable
+//! ```
+//!
+//! Below VERSION stand the names that a title has for players of its own, without `?s=TOKEN`.
+//! VERSION follows from the title's content and its packaging, so that what a cache keeps of one
+//! title is never taken for another one of that name. Whoever has begun to play a title that is
+//! replaced goes on as far as caches have it; 10 s later nobody begins any more.
+//!
+//! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
+//! are, and never more than `--origin` at a time.
+
+use super::answer::{self, Decision, MediaBody, no_transport, not_found, open_title};
+use super::ranged::{KeptBy, ranged};
+use super::request::HttpRequest;
+use super::resource::{self, MediaResource, TitleResource, WEBVTT};
+use super::response::{Head, Response};
+use super::routes::{Route, escape};
+use crate::engine::MaxWait;
+use crate::layout::DeliveryFormat;
+use crate::library::OpenTitle;
+use crate::messages::{Manifest, PlayRequest};
+use crate::playback_params;
+use crate::presentation::Presentation;
+use crate::shared::Shared;
+use media::{Links, Slice};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Decides on a request of a cache for a resource of `title`, which is of this version; without a
+/// version for one of its manifests.
+pub(super) fn answer(
+    shared: &Arc<Shared>,
+    request: &HttpRequest,
+    (name, version): (&str, Option<&str>),
+    route: &Route,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<Decision, Decision> {
+    if shared.info.fills.is_none() {
+        return Ok(not_found().into());
+    }
+    if playback_params::has_any(&request.query) {
+        return Ok(whole_title_only().into());
+    }
+    let title = open_title(shared, name, opened)?;
+    match version {
+        None => entry(name, &title, route),
+        Some(version) if version == title.version => {
+            of_version(shared, request, name, title, route)
+        }
+        Some(_) => Ok(other_version(name).into()),
+    }
+}
+
+/// A manifest, which names the addresses of the present version.
+fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, Decision> {
+    let manifest = match route {
+        Route::Master { .. } => Manifest::Hls,
+        Route::TransportMaster { .. } => Manifest::HlsTransport,
+        Route::DashManifest { .. } => Manifest::Dash,
+        _ => {
+            let head = Head::new(307)
+                .field("Location", format_args!("{}/{}/file.mp4", escape(name), title.version))
+                .field("Cache-Control", BRIEFLY);
+            return Ok(Response::only_head(head, 0).into());
+        }
+    };
+    if manifest == Manifest::HlsTransport {
+        planned(name, title)?;
+    }
+    let folder = format!("{}/", title.version);
+    let (kind, text) = answer::manifest_text(
+        &title.whole.packaging,
+        manifest,
+        &answer::all_videos(&title.whole, manifest),
+        Links { folder: &folder, query: "" },
+    );
+    // No Last-Modified: a title that is renamed to this name may be older than the one before.
+    let mut response = Response::new(200, kind, text);
+    response.head.add("Cache-Control", BRIEFLY);
+    response.etag = Some(title.etag(match manifest {
+        Manifest::Dash => "mpd",
+        Manifest::HlsTransport => "master-ts",
+        _ => "master",
+    }));
+    Ok(response.into())
+}
+
+/// A resource of the present version of a title.
+fn of_version(
+    shared: &Arc<Shared>,
+    request: &HttpRequest,
+    name: &str,
+    title: Arc<OpenTitle>,
+    route: &Route,
+) -> Result<Decision, Decision> {
+    let (mut format, mut file) = (DeliveryFormat::Segmented, None);
+    if matches!(route, Route::TransportPlaylist { .. } | Route::TransportSegment { .. }) {
+        planned(name, &title)?;
+    }
+    if matches!(route, Route::Progressive { .. }) {
+        format = DeliveryFormat::Progressive;
+        let tracks = title.whole.offers(format).first().cloned().ok_or_else(not_found)?;
+        let Some(body) = title.cached_file(&tracks) else {
+            return Ok(Decision::BuildFile(title, tracks));
+        };
+        file = Some(MediaResource::file(&title, &tracks, body));
+    }
+    let found = file
+        .map(TitleResource::Media)
+        .or_else(|| resource::find(route, &title, &title.whole, ""))
+        .ok_or_else(not_found)?;
+    let media = match found {
+        TitleResource::Text(text) => {
+            let rule = if text.kind == WEBVTT { FOR_EVER } else { AN_HOUR };
+            return Ok(text.response(&title, rule).into());
+        }
+        TitleResource::Media(media) => media,
+    };
+    match ranged(request, &title, media, KeptBy::Caches) {
+        Ok(media) => Ok(fill(shared, name, title, format, media)),
+        Err(response) => Ok(response.into()),
+    }
+}
+
+/// Media for a cache: admitted as a fill where any of it has to be read.
+fn fill(
+    shared: &Arc<Shared>,
+    name: &str,
+    title: Arc<OpenTitle>,
+    format: DeliveryFormat,
+    media: MediaBody,
+) -> Decision {
+    let range = media.range.clone();
+    let Some(presentation) = Presentation::fill(&title.whole, format, &media.body, range) else {
+        return generated(media).into();
+    };
+    let play = PlayRequest {
+        title,
+        presentation: Arc::new(presentation),
+        name: name.to_owned(),
+        format: DeliveryFormat::Segmented,
+        tracks: None,
+        start: Duration::ZERO,
+        max_wait: MaxWait { time: shared.info.wait, is_chosen: true },
+        replaces: None,
+        is_fill: true,
+    };
+    Decision::Fill(Box::new(play), media)
+}
+
+/// The response with media of which nothing is stored, such as an initialization segment.
+fn generated(media: MediaBody) -> Response {
+    let mut bytes = Vec::new();
+    for slice in media.body.range(media.range).slices() {
+        if let Slice::Generated { bytes: made, range } = slice {
+            bytes.extend_from_slice(&made[range.clone()]);
+        }
+    }
+    Response { length: bytes.len() as u64, body: bytes, ..Response::only_head(media.head, 0) }
+}
+
+/// Makes sure that the transport streams of a title are planned.
+fn planned(name: &str, title: &Arc<OpenTitle>) -> Result<(), Decision> {
+    let packaging = &title.whole.packaging;
+    packaging.transport_offers().map_err(|why| no_transport(name, &why))?;
+    if packaging.is_transport_planned() {
+        return Ok(());
+    }
+    Err(Decision::PlanTransport(Arc::clone(title), Arc::clone(&title.whole)))
+}
+
+fn whole_title_only() -> Response {
+    let why = "addresses for caches have the whole title at normal speed; use start, stop, speed, \
+               skip and wait with the addresses of /t/";
+    Response::error(400, "bad-parameter", why)
+}
+
+fn other_version(name: &str) -> Response {
+    let message = "the title of this name has other content now, or is packaged in another way";
+    let hint = format!("/origin/{}/master.m3u8 names its present addresses", escape(name));
+    let error = json!({ "error": "version-unknown", "message": message, "hint": hint });
+    Response::json(404, &error)
+}
+
+/// Of what may change under its address: so long is an old title played after it was replaced.
+const BRIEFLY: &str = "public, max-age=10";
+/// Of playlists of one version: nothing in them changes, and a title that is gone need not stay.
+const AN_HOUR: &str = "public, max-age=3600";
+/// Of what never changes under its address: a year, as good as for ever.
+pub(super) const FOR_EVER: &str = "public, max-age=31536000, immutable";

@@ -1,0 +1,146 @@
+//! What an address under a title names: text or media, with entity tag and type. The bytes are the
+//! same for a session and for caches; who may keep them is said where they are sent.
+
+use super::cmsd::Cmsd;
+use super::ranged::modified;
+use super::response::Response;
+use super::routes::Route;
+use crate::library::OpenTitle;
+use crate::presentation::Presentation;
+use media::{Body, Slice, TrackKind};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A resource of a title.
+pub(super) enum TitleResource {
+    Text(TextResource),
+    Media(MediaResource),
+}
+
+/// A playlist of one track, or subtitles.
+pub(super) struct TextResource {
+    pub(super) kind: &'static str,
+    text: String,
+    etag: String,
+}
+
+/// A file, an initialization segment, a media segment or an I-frame.
+pub(super) struct MediaResource {
+    pub(super) body: Arc<Body>,
+    pub(super) etag: String,
+    pub(super) kind: &'static str,
+    pub(super) cmsd: Option<Cmsd>,
+}
+
+/// The resource that a route names in a presentation of a title; `None` if there is none, also for
+/// routes that name no single track. `query` is appended to the addresses in playlists. Transport
+/// streams have to be planned.
+pub(super) fn find(
+    route: &Route,
+    title: &OpenTitle,
+    presentation: &Presentation,
+    query: &str,
+) -> Option<TitleResource> {
+    let packaging = &presentation.packaging;
+    let etag = |what: String| title.etag(&format!("{what}{}", presentation.tag));
+    let playlist = |text: Option<String>, what: String| {
+        Some(TitleResource::Text(TextResource { kind: PLAYLIST, text: text?, etag: etag(what) }))
+    };
+    let media = |body: Option<Body>, kind: &'static str, what: String, cmsd: Option<Cmsd>| {
+        let (body, etag) = (Arc::new(body?), etag(what));
+        Some(TitleResource::Media(MediaResource { body, etag, kind, cmsd }))
+    };
+    let of_track = |track| content_type(title, &[track]);
+    match *route {
+        Route::Playlist { track, .. } => {
+            playlist(packaging.media_playlist(track, query), format!("p{track}"))
+        }
+        Route::TransportPlaylist { track, .. } => {
+            playlist(packaging.transport_playlist(track, query), format!("tp{track}"))
+        }
+        Route::IframePlaylist { track, .. } => {
+            playlist(packaging.iframe_playlist(track, query), format!("kp{track}"))
+        }
+        Route::TextPlaylist { text, .. } => {
+            playlist(packaging.text_playlist(text, query), format!("vp{text}"))
+        }
+        Route::TextSegment { text, number, .. } => {
+            let segment = packaging.text_segment(text, number);
+            webvtt(segment, etag(format!("v{text}-{number}")))
+        }
+        Route::TextFile { text, .. } => webvtt(packaging.text_file(text), etag(format!("v{text}"))),
+        Route::TransportSegment { track, number, .. } => {
+            let tracks = packaging.transport_tracks(track)?;
+            let duration = packaging.transport_segment_duration(track, number);
+            let cmsd = Cmsd::of_transport(packaging, &tracks, duration);
+            let body = packaging.transport_segment(track, number);
+            media(body, "video/mp2t", format!("t{track}-{number}"), Some(cmsd))
+        }
+        Route::Init { track, .. } => {
+            let body = packaging.init_segment(track).map(generated);
+            media(body, of_track(track), format!("i{track}"), Some(Cmsd::of_init("h")))
+        }
+        Route::DashInit { track, .. } => {
+            let body = packaging.dash_init_segment(track).map(generated);
+            media(body, of_track(track), format!("d{track}"), Some(Cmsd::of_init("d")))
+        }
+        Route::Segment { track, number, .. } => {
+            let body = Some(packaging.segment(track, number)?);
+            let cmsd = Cmsd::of_segment(packaging, track, number);
+            media(body, of_track(track), format!("s{track}-{number}"), Some(cmsd))
+        }
+        Route::Iframe { track, number, .. } => {
+            let body = packaging.iframe(track, number);
+            media(body, of_track(track), format!("k{track}-{number}"), None)
+        }
+        _ => None,
+    }
+}
+
+impl TextResource {
+    /// The response with this text, which caches may keep by `rule`.
+    pub(super) fn response(self, title: &OpenTitle, rule: &str) -> Response {
+        let mut response = Response::new(200, self.kind, self.text);
+        response.head.add("Cache-Control", rule);
+        response.etag = Some(self.etag);
+        response.modified = modified(title, SystemTime::now());
+        response
+    }
+}
+
+impl MediaResource {
+    /// A title as the file of these tracks, which is `body`.
+    pub(super) fn file(title: &OpenTitle, tracks: &[u16], body: Arc<Body>) -> Self {
+        let (etag, kind) = (file_etag(title, tracks), content_type(title, tracks));
+        let cmsd = Some(Cmsd::of_file(&title.whole.packaging, tracks));
+        Self { body, etag, kind, cmsd }
+    }
+}
+
+/// The entity tag of the file of these tracks.
+pub(super) fn file_etag(title: &OpenTitle, tracks: &[u16]) -> String {
+    title.etag(&tracks.iter().fold("mp4".to_owned(), |tag, track| format!("{tag}-{track}")))
+}
+
+/// The content type of media of these tracks.
+pub(super) fn content_type(title: &OpenTitle, tracks: &[u16]) -> &'static str {
+    let all = &title.whole.packaging.index().tracks;
+    let is_video = |track: &u16| {
+        all.get(usize::from(*track)).is_some_and(|t| t.description.kind == TrackKind::Video)
+    };
+    if tracks.iter().any(is_video) { "video/mp4" } else { "audio/mp4" }
+}
+
+fn webvtt(text: Option<String>, etag: String) -> Option<TitleResource> {
+    Some(TitleResource::Text(TextResource { kind: WEBVTT, text: text?, etag }))
+}
+
+fn generated(bytes: Arc<[u8]>) -> Body {
+    let range = 0..bytes.len();
+    [Slice::Generated { bytes, range }].into_iter().collect()
+}
+
+/// The content type of HLS playlists.
+pub(super) const PLAYLIST: &str = "application/vnd.apple.mpegurl";
+/// The content type of subtitles.
+pub(super) const WEBVTT: &str = "text/vtt";
