@@ -17,8 +17,8 @@ use disk::{DiskModel, Head, Mechanics};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, Resource, SessionId,
-    TitleKey, TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RefusalCause, RequestId, Resource,
+    SessionId, TitleKey, TrackLayout,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -30,7 +30,7 @@ use units::{ByteCount, Moment};
 #[test]
 fn one_title_for_three_hundred_viewers_costs_the_disk_one_stream() {
     for piece in [MIB / 4, MIB] {
-        let audience = Audience { piece, titles: 1, seed: 0 };
+        let audience = Audience { piece, titles: 1, seed: 0, fills: 0 };
         let outcome = audience.run();
         audience.report(&outcome);
         assert_eq!((outcome.admitted, outcome.late), (300, 0), "{outcome:?}");
@@ -42,7 +42,7 @@ fn one_title_for_three_hundred_viewers_costs_the_disk_one_stream() {
 fn audiences_by_zipf_are_admitted_whole_with_small_reads() {
     let (mut admitted, mut reads, mut online) = (0, 0, 0);
     for seed in 0..AUDIENCES {
-        let audience = Audience { piece: MIB / 4, titles: TITLES, seed };
+        let audience = Audience { piece: MIB / 4, titles: TITLES, seed, fills: 0 };
         let outcome = audience.run();
         audience.report(&outcome);
         assert_eq!(outcome.late, 0, "{outcome:?}");
@@ -58,12 +58,29 @@ fn audiences_by_zipf_are_admitted_whole_with_small_reads() {
 #[test]
 fn larger_reads_admit_fewer_of_an_audience_by_zipf_and_none_is_late() {
     for (piece, admitted) in [(MIB / 2, 290), (MIB, 200)] {
-        let audience = Audience { piece, titles: TITLES, seed: 0 };
+        let audience = Audience { piece, titles: TITLES, seed: 0, fills: 0 };
         let outcome = audience.run();
         audience.report(&outcome);
         assert_eq!(outcome.late, 0, "{outcome:?}");
         assert!(outcome.admitted >= admitted, "{outcome:?}");
     }
+}
+
+/// A cache fills segments of many titles beside a full house: as many at once as it may, each with
+/// its bytes in time or refused, and no viewer is late for them.
+#[test]
+fn fills_beside_viewers_make_nobody_late_and_never_exceed_their_limit() {
+    let audience = Audience { piece: MIB, titles: TITLES, seed: 0, fills: 0 };
+    let alone = audience.run();
+    let beside = Audience { fills: 6, ..audience };
+    let outcome = beside.run();
+    beside.report(&outcome);
+    assert_eq!(outcome.late, 0, "{outcome:?}");
+    assert_eq!(outcome.most_fills, 6, "{outcome:?}");
+    assert!(outcome.fills > 300 && outcome.fills_waited > 10, "{outcome:?}");
+    assert!(outcome.fills_refused > 10, "more are asked for than there may be: {outcome:?}");
+    // The cache takes a part of the disk, and not the house.
+    assert!(outcome.admitted * 5 >= alone.admitted * 4, "{alone:?}, {outcome:?}");
 }
 
 /// Viewers of some titles, on a server with reads of one size.
@@ -73,6 +90,8 @@ struct Audience {
     titles: u64,
     /// Seed of the times of arrival and of the titles.
     seed: u64,
+    /// The most fills at a time of the cache beside them; zero: there is none.
+    fills: u32,
 }
 
 impl Audience {
@@ -180,6 +199,7 @@ impl Audience {
             idle_timeout: A_DAY,
             session_timeout: A_DAY,
             survive_loss: false,
+            fills: self.fills,
             disks: vec![DiskGuarantee { min_read, read_size, longest_read, queue_depth: 2 }],
         });
         let timings = DiskTimings::of_model(&model, read_size, 2);
@@ -195,17 +215,35 @@ impl Audience {
             audience: self,
             asked: BTreeMap::new(),
             sending: BTreeMap::new(),
+            filling: BTreeMap::new(),
+            fill_requests: BTreeMap::new(),
             outcome: Outcome::default(),
         };
         for (at, title) in self.arrivals() {
             run.schedule(at, Event::Arrive(title));
         }
+        for (at, title, segment) in self.fill_times() {
+            run.schedule(at, Event::Fill(title, segment));
+        }
         while run.step() {}
+        assert!(run.filling.is_empty(), "every fill has ended");
         assert!(run.engine.is_empty(), "nothing is booked when all have left");
         let counters = run.engine.status(run.now).counters;
         run.outcome.following = counters.admitted_following;
         run.outcome.shared_reads = counters.shared_reads;
         run.outcome
+    }
+
+    /// When the cache asks for which segment of which title: twice as often as the disk could read.
+    fn fill_times(self) -> Vec<(Moment, u64, u32)> {
+        if self.fills == 0 {
+            return Vec::new();
+        }
+        let mut rng = fastrand::Rng::with_seed(self.seed + 1);
+        let last = u32::try_from(self.pieces()).expect("few") - SEGMENT;
+        (0..FILL_REQUESTS)
+            .map(|n| (Moment::from_millis(n * 20), rng.u64(..self.titles), rng.u32(..last)))
+            .collect()
     }
 
     fn layout(self, title: u64) -> Arc<Layout> {
@@ -242,6 +280,10 @@ struct Outcome {
     following: u64,
     shared_reads: u64,
     peak_memory: u64,
+    fills: u64,
+    fills_waited: u64,
+    fills_refused: u64,
+    most_fills: usize,
 }
 
 #[derive(Debug)]
@@ -252,6 +294,8 @@ enum Event {
     Ask(SessionId, Range<u64>),
     Sent(RequestId, ReadId),
     Leave(SessionId),
+    /// The cache asks for a segment of a title, from this piece on.
+    Fill(u64, u32),
 }
 
 struct Run {
@@ -267,6 +311,9 @@ struct Run {
     asked: BTreeMap<RequestId, SessionId>,
     /// The sessions whose sockets are sending a piece.
     sending: BTreeMap<SessionId, RequestId>,
+    /// The fills under way, with the pieces that the cache has not taken.
+    filling: BTreeMap<SessionId, u32>,
+    fill_requests: BTreeMap<RequestId, SessionId>,
     outcome: Outcome,
 }
 
@@ -304,7 +351,9 @@ impl Run {
             Event::Sent(request, read) => {
                 self.sending.retain(|_, sending| *sending != request);
                 self.engine.sent(at, request, read);
+                self.fill_taken(request);
             }
+            Event::Fill(title, piece) => self.fill(title, piece),
             Event::Leave(session) => self.engine.close(at, session),
             Event::Ask(session, pieces) => {
                 self.requests += 1;
@@ -312,6 +361,9 @@ impl Run {
                 let len = u64::from(self.audience.piece);
                 let bytes = pieces.start * len..pieces.end * len;
                 let parts = vec![Part { track: 0, bytes }];
+                if self.filling.contains_key(&session) {
+                    self.fill_requests.insert(request, session);
+                }
                 // The first pieces are asked for before they are due.
                 if pieces.start > 0 {
                     self.asked.insert(request, session);
@@ -330,6 +382,7 @@ impl Run {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces: None,
+            is_fill: false,
         };
         match self.engine.admit(self.now, request) {
             AdmissionDecision::Admitted { session, .. } => {
@@ -352,6 +405,61 @@ impl Run {
                 Some(Resource::Memory) => self.outcome.refused_memory += 1,
                 other => unreachable!("only disk and memory are limited: {other:?}"),
             },
+        }
+    }
+
+    fn fill(&mut self, title: u64, piece: u32) {
+        let whole = &self.layouts[usize::try_from(title).expect("few")];
+        let track = TrackLayout {
+            bytes: u64::from(SEGMENT) * u64::from(self.audience.piece),
+            piece: self.audience.piece,
+            lead: 0,
+            runs: whole.tracks[0].runs.clone(),
+            due: vec![0; SEGMENT as usize],
+            stored: (piece..piece + SEGMENT).collect(),
+            key_frames_of: None,
+            times: OnceLock::new(),
+        };
+        let request = AdmitRequest {
+            layout: Arc::new(Layout {
+                title: whole.title,
+                disk: whole.disk,
+                duration: LASTS * SEGMENT / u32::try_from(self.audience.pieces()).expect("few"),
+                tracks: vec![track],
+            }),
+            copies: Vec::new(),
+            offers: vec![vec![0]],
+            start: Duration::ZERO,
+            max_wait: MaxWait { time: Duration::from_secs(5), is_chosen: true },
+            replaces: None,
+            is_fill: true,
+        };
+        match self.engine.admit(self.now, request) {
+            AdmissionDecision::Admitted { session, wait, .. } => {
+                self.outcome.fills += 1;
+                self.outcome.fills_waited += u64::from(!wait.is_zero());
+                self.filling.insert(session, SEGMENT);
+                self.outcome.most_fills = self.outcome.most_fills.max(self.filling.len());
+                self.schedule(self.now + wait, Event::Ask(session, 0..u64::from(SEGMENT)));
+            }
+            AdmissionDecision::Refused(refusal) => {
+                self.outcome.fills_refused += 1;
+                let is_full = self.filling.len() == self.audience.fills as usize;
+                assert_eq!(refusal.cause == RefusalCause::Fills, is_full, "{refusal:?}");
+                assert!(refusal.retry.after().is_some(), "the time is known: {refusal:?}");
+            }
+        }
+    }
+
+    /// The cache has taken a piece; with the last one the fill ends.
+    fn fill_taken(&mut self, request: RequestId) {
+        let Some(session) = self.fill_requests.get(&request).copied() else { return };
+        let left = self.filling.get_mut(&session).expect("under way");
+        *left -= 1;
+        if *left == 0 {
+            self.fill_requests.remove(&request);
+            self.filling.remove(&session);
+            self.engine.end(self.now, session);
         }
     }
 
@@ -383,6 +491,10 @@ impl Run {
     }
 }
 
+/// Pieces of a segment of the cache: about 5 s.
+const SEGMENT: u32 = 3;
+/// A minute of fills.
+const FILL_REQUESTS: u64 = 3000;
 const AUDIENCES: u64 = 8;
 const VIEWERS: u64 = 300;
 const ARRIVE_WITHIN_MS: u64 = 30_000;
