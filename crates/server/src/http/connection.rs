@@ -51,7 +51,7 @@ pub(super) enum ConnectionState {
     /// Waiting for a request, or for the rest of one.
     Reading,
     /// Waiting for the opener's or the core's answer.
-    Waiting(Exchange, HttpRequest, PendingAnswer),
+    Waiting(Exchange, Box<HttpRequest>, PendingAnswer),
     /// Sending a response made in one piece; the number of its send.
     SendingResponse(Exchange, u64),
     /// Sending a body of media.

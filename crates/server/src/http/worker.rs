@@ -306,7 +306,7 @@ impl Worker {
         pending: PendingAnswer,
     ) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.state = ConnectionState::Waiting(exchange, request, pending);
+            connection.state = ConnectionState::Waiting(exchange, Box::new(request), pending);
         }
     }
 

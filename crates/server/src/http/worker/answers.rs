@@ -18,7 +18,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
             ConnectionState::Waiting(exchange, request, PendingAnswer::Opener) => match result {
-                Ok(title) => self.answer(id, exchange, request, Some(title)),
+                Ok(title) => self.answer(id, exchange, *request, Some(title)),
                 Err(why) => {
                     let segment = request.path.get(1).map_or("", String::as_str);
                     let name = segment.strip_suffix(".mp4").unwrap_or(segment);
