@@ -17,6 +17,7 @@ mod films;
 mod framemd5;
 mod gstreamer;
 mod odd;
+mod origin;
 mod parts;
 mod rtsp;
 mod rules;
