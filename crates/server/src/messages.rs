@@ -72,8 +72,8 @@ pub(crate) struct PermitRequestId(pub(crate) u64);
 /// Every input of the core.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A player requests admission, or a cache a fill. Answered with [`WorkerMessage::Admitted`] when
-    /// the session's start time has come.
+    /// A player requests admission, or a cache a fill. Answered with [`WorkerMessage::Admitted`]
+    /// when the session's start time has come.
     Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
     /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
     List { caller: Caller },

@@ -158,8 +158,8 @@ impl Core {
         }
     }
 
-    // The token of a player's new session. Before admission: a session that no token names could not
-    // be used.
+    // The token of a player's new session. Before admission: a session that no token names could
+    // not be used.
     fn token_for(
         &self,
         client: ClientAddress,

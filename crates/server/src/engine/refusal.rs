@@ -163,8 +163,8 @@ impl Engine {
         None
     }
 
-    /// The refusal of a fill beside as many as there may be. One of them has all its bytes in memory
-    /// by the time that is named; how long its cache takes for them then is not known.
+    /// The refusal of a fill beside as many as there may be. One of them has all its bytes in
+    /// memory by the time that is named; how long its cache takes for them then is not known.
     pub(super) fn refusal_of_fill(&self, now: Moment) -> Refusal {
         let fills = self.sessions.values().filter(|session| session.is_fill);
         let read_by = fills.map(|session| {

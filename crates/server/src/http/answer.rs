@@ -5,7 +5,7 @@
 //! from the start.
 
 use super::conditions::Validators;
-use super::ranged::{KeptBy, modified, ranged, with_validators};
+use super::ranged::{KeptBy, MediaBody, modified, ranged, with_validators};
 use super::request::{HttpRequest, Method};
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource, content_type, file_etag};
 use super::response::{Head, Response};
@@ -22,9 +22,8 @@ use crate::presentation::Presentation;
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
-use media::{Body, Links, NoTransportForm, Packaging, PackagingError, TrackKind};
+use media::{Links, NoTransportForm, Packaging, PackagingError, TrackKind};
 use serde_json::json;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -57,16 +56,6 @@ impl From<Response> for Decision {
     fn from(response: Response) -> Self {
         Self::Respond(response)
     }
-}
-
-/// A range of a body of media, and the head that goes before it.
-#[derive(Debug)]
-pub(crate) struct MediaBody {
-    pub(crate) head: Head,
-    pub(crate) body: Arc<Body>,
-    pub(crate) range: Range<u64>,
-    /// Where the body's parts end, if it has several.
-    pub(crate) ends: Vec<u64>,
 }
 
 /// Decides how to answer a request. `opened`: its title, where that has just been opened for it.

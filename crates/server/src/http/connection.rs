@@ -2,8 +2,8 @@
 //!
 //! State and bookkeeping only; `worker.rs` moves the bytes.
 
-use super::answer::MediaBody;
 use super::cmcd::Cmcd;
+use super::ranged::MediaBody;
 use super::request::{HttpRequest, LoggedFields, Method};
 use super::transfer::Transfer;
 use crate::messages::Manifest;

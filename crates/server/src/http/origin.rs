@@ -18,8 +18,8 @@
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
 
-use super::answer::{self, Decision, MediaBody, no_transport, not_found, open_title};
-use super::ranged::{KeptBy, ranged};
+use super::answer::{self, Decision, no_transport, not_found, open_title};
+use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
 use super::request::HttpRequest;
 use super::resource::{self, MediaResource, TitleResource, WEBVTT};
 use super::response::{Head, Response};
@@ -192,9 +192,8 @@ fn other_version(name: &str) -> Response {
     Response::json(404, &error)
 }
 
-/// Of what may change under its address: so long is an old title played after it was replaced.
+/// How long a manifest is kept, and so an old title is begun after it was replaced.
 const BRIEFLY: &str = "public, max-age=10";
-/// Of playlists of one version: nothing in them changes, and a title that is gone need not stay.
+/// How long a playlist of one version is kept: nothing in it changes, and a title that is gone need
+/// not stay.
 const AN_HOUR: &str = "public, max-age=3600";
-/// Of what never changes under its address: a year, as good as for ever.
-pub(super) const FOR_EVER: &str = "public, max-age=31536000, immutable";

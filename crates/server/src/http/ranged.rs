@@ -1,17 +1,26 @@
 //! The response with a body of media, or with the parts of it that a request asks for.
 
-use super::answer::MediaBody;
 use super::conditions::{ConditionResult, Validators};
 use super::multipart::{MultipartBody, multipart};
-use super::origin::FOR_EVER;
 use super::range::BodyPart;
 use super::request::{HttpRequest, Method};
 use super::resource::MediaResource;
 use super::response::{Head, Response};
 use crate::library::OpenTitle;
+use media::Body;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
+
+/// A range of a body of media, and the head that goes before it.
+#[derive(Debug)]
+pub(crate) struct MediaBody {
+    pub(crate) head: Head,
+    pub(crate) body: Arc<Body>,
+    pub(crate) range: Range<u64>,
+    /// Where the body's parts end, if it has several.
+    pub(crate) ends: Vec<u64>,
+}
 
 /// Who may keep media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,3 +112,6 @@ pub(super) fn with_validators(head: Head, present: Validators<'_>, title: &OpenT
         None => head,
     }
 }
+
+/// A year, as good as for ever, for what never changes under its address.
+pub(super) const FOR_EVER: &str = "public, max-age=31536000, immutable";

@@ -51,8 +51,8 @@ pub(crate) enum Route {
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
-    /// `/origin/TITLE/master.m3u8`, `/origin/TITLE/VERSION/0.m3u8`: the resource that is below `/t/`
-    /// for players, for caches.
+    /// `/origin/TITLE/master.m3u8`, `/origin/TITLE/VERSION/0.m3u8`: the resource that is below
+    /// `/t/` for players, for caches.
     Origin { title: String, version: Option<String>, resource: Box<Self> },
 }
 

@@ -20,11 +20,12 @@ mod answers;
 mod presence;
 mod timeouts;
 
-use super::answer::{self, Decision, MediaBody};
+use super::answer::{self, Decision};
 use super::authorize;
 use super::coding::negotiated;
 use super::connection::{Connection, ConnectionState, Exchange, PendingAnswer};
 use super::error_response;
+use super::ranged::MediaBody;
 use super::request::{HttpRequest, LoggedFields, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;

@@ -1,5 +1,5 @@
-//! Addresses for caches: the same bytes as for players, fields by which caches keep them, and a most
-//! of fills beside the viewers.
+//! Addresses for caches: the same bytes as for players, fields by which caches keep them, and a
+//! most of fills beside the viewers.
 
 use crate::client::{Client, TestResponse, playlist_uris};
 use crate::fixture::{TestStore, eventually, ffmpeg, media};
@@ -11,8 +11,8 @@ const BRIEFLY: &str = "public, max-age=10";
 const AN_HOUR: &str = "public, max-age=3600";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
-/// All that a manifest names, by what stands behind the version or before the token; and the path of
-/// each.
+/// All that a manifest names, by what stands behind the version or before the token; and the path
+/// of each.
 fn all_of(client: &mut Client, master: &str) -> BTreeMap<String, (String, Vec<u8>)> {
     let name = |path: &str| {
         let path = path.split('?').next().unwrap();

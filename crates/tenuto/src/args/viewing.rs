@@ -134,8 +134,8 @@ pub(crate) struct ServeArgs {
     /// Serve caches in front, which fetch this many segments or ranges at once at most.
     ///
     /// A content delivery network or a caching proxy then finds every title below /origin/, under
-    /// addresses that are the same for all viewers. What it fetches is admitted beside the viewers of
-    /// /t/, fill by fill. With --tokens it needs a token of its own (`tenuto token --origin`).
+    /// addresses that are the same for all viewers. What it fetches is admitted beside the viewers
+    /// of /t/, fill by fill. With --tokens it needs a token of its own (`tenuto token --origin`).
     #[arg(long, value_name = "FILLS", value_parser = whole::<u32>(1, 10_000))]
     pub(crate) origin: Option<u32>,
     /// Write a line per request to this file; `-` is standard error.
