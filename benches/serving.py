@@ -38,6 +38,10 @@ HOW = {
 }
 
 
+def base_url(args):
+    return f"{'https' if args.tls else 'http'}://127.0.0.1:{args.port}"
+
+
 def get(url):
     with urllib.request.urlopen(url, context=ssl._create_unverified_context()) as answer:
         return answer.read()
@@ -61,10 +65,16 @@ def processor_time(pids):
 
 
 class Server:
-    def __init__(self, command, args, ready):
+    """A started server that answers for the path `ready`."""
+
+    def __init__(self, command, url, ready):
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.url = f"{'https' if args.tls else 'http'}://127.0.0.1:{args.port}"
-        wait_for(self.url + ready)
+        self.url = url
+        try:
+            wait_for(url + ready)
+        except SystemExit:
+            self.stop()
+            raise
 
     def pids(self):
         children = open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()
@@ -145,7 +155,7 @@ def drop_from_page_cache(root):
 def tenuto(args, memory, more=()):
     command = [args.tenuto, "serve", args.store, "--listen", f"127.0.0.1:{args.port}"]
     command += ["--tls-certificate", args.certificate, "--tls-key", args.key] if args.tls else []
-    return Server([*command, "--memory", memory, "--admission", "none", "--grace", "1s", *more], args, "/healthz")
+    return Server([*command, "--memory", memory, "--admission", "none", "--grace", "1s", *more], base_url(args), "/healthz")
 
 
 def nginx(args, run, root, how):
@@ -156,7 +166,7 @@ def nginx(args, run, root, how):
     with open(config, "w") as file:
         file.write(NGINX.format(run=run, root=root, port=args.port, tls=tls if args.tls else "", cache=cache,
                                 how=location, user=user))
-    return Server(["nginx", "-p", run, "-c", config], args, "/ready")
+    return Server(["nginx", "-p", run, "-c", config], base_url(args), "/ready")
 
 
 def reads_and_sends(server):
