@@ -12,9 +12,11 @@ them as fast as it can (with a buffer longer than the titles), several times in 
 Processor time is the server's own (utime + stime of its processes while the players ran). On
 loopback the time for receiving is partly charged to the server, so ratios within a run are
 meaningful and Gb/s are not. In the cold rounds each viewer has its own title as far as there are
-titles. With --ts the segments are MPEG transport streams, which nginx has as files. With --tls both
-serve TLS 1.3 with one certificate that is made for the run. Needs nginx, and openssl with --tls.
-Nothing outside the run's directory is changed, and all started programs are stopped.
+titles. The kernel clears memory at its first use: with a --memory that the titles of the first,
+unmeasured play fill (as many as viewers), the cold rounds are free of that. With --ts the segments
+are MPEG transport streams, which nginx has as files. With --tls both serve TLS 1.3 with one
+certificate that is made for the run. Needs nginx, and openssl with --tls. Nothing outside the run's
+directory is changed, and all started programs are stopped.
 """
 import argparse, json, os, re, signal, ssl, statistics, subprocess, sys, tempfile, time
 import urllib.parse, urllib.request
