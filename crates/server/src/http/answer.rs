@@ -115,12 +115,15 @@ fn decide(
             return segmented(shared, request, title, Manifest::Dash, opened);
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
-        Route::TextFile { title, text } => {
-            return text_file(shared, request, &title, text, opened);
+        Route::TextFile { ref title, .. }
+        | Route::ThumbnailCues { ref title }
+        | Route::ThumbnailImage { ref title, .. } => {
+            return in_memory(shared, request, &route, title, opened);
         }
         Route::Playlist { ref title, .. }
         | Route::TextPlaylist { ref title, .. }
         | Route::TextSegment { ref title, .. }
+        | Route::ThumbnailPlaylist { ref title }
         | Route::TransportPlaylist { ref title, .. }
         | Route::TransportSegment { ref title, .. }
         | Route::IframePlaylist { ref title, .. }
@@ -371,7 +374,10 @@ fn of_session(
         Route::TextSegment { text, number, .. } => {
             let segment = packaging.text_segment(text, number).ok_or_else(not_found)?;
             let etag = session.title.etag(&format!("v{text}-{number}{tag}"));
-            Ok(webvtt(segment, etag).into())
+            Ok(kept(WEBVTT, segment, etag).into())
+        }
+        Route::ThumbnailPlaylist { .. } => {
+            Ok(packaging.thumbnail_playlist(&query()).map_or_else(not_found, playlist).into())
         }
         Route::IframePlaylist { track, .. } => {
             Ok(packaging.iframe_playlist(track, &query()).map_or_else(not_found, playlist).into())
@@ -410,13 +416,14 @@ fn of_session(
     }
 }
 
-/// Answers a request for a text track as one file: of a session's presentation, else of the title,
-/// whole or the part that the parameters describe. Text takes no disk time, so nothing is reserved.
-fn text_file(
+/// Answers a request for a text track as one file or for thumbnails: of a session's presentation,
+/// else of the title, whole or the part that the parameters describe. They are in memory, so that
+/// nothing is reserved.
+fn in_memory(
     shared: &Arc<Shared>,
     request: &HttpRequest,
+    route: &Route,
     name: &str,
-    text: u16,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
     let (title, presentation) = if request.query("s").is_some() {
@@ -430,12 +437,34 @@ fn text_file(
         let presentation = find_presentation(request, &title)?;
         (title, presentation)
     };
-    let file = presentation.packaging.text_file(text).ok_or_else(not_found)?;
-    Ok(webvtt(file, title.etag(&format!("v{text}{}", presentation.tag))).into())
+    let (packaging, tag) = (&presentation.packaging, &presentation.tag);
+    let response = match *route {
+        Route::TextFile { text, .. } => {
+            let file = packaging.text_file(text).ok_or_else(not_found)?;
+            kept(WEBVTT, file, title.etag(&format!("v{text}{tag}")))
+        }
+        Route::ThumbnailCues { .. } => {
+            let cues = packaging.thumbnail_cues(&same_token(request)).ok_or_else(not_found)?;
+            kept(WEBVTT, cues, title.etag("thumbnails"))
+        }
+        Route::ThumbnailImage { number, .. } => {
+            let image = packaging.thumbnail_image(number).ok_or_else(not_found)?;
+            kept("image/jpeg", &*image, title.etag(&format!("j{number}")))
+        }
+        _ => not_found(),
+    };
+    Ok(response.into())
 }
 
-fn webvtt(text: String, etag: String) -> Response {
-    let mut response = Response::new(200, "text/vtt", text);
+/// The query by which a request's token reaches the addresses that its response names.
+fn same_token(request: &HttpRequest) -> String {
+    let token = |name| request.query(name).map(|token| format!("?{name}={}", escape(token)));
+    token("s").or_else(|| token("token")).unwrap_or_default()
+}
+
+/// A response that clients keep, and ask for again each time.
+fn kept(content_type: &str, body: impl Into<Vec<u8>>, etag: String) -> Response {
+    let mut response = Response::new(200, content_type, body);
     response.head = response.head.field("Cache-Control", "private, no-cache");
     response.etag = Some(etag);
     response
@@ -444,11 +473,8 @@ fn webvtt(text: String, etag: String) -> Response {
 /// The response with a media playlist of a session, if it exists.
 fn media_playlist(session: &PlayerSession, text: Option<String>, tag: &str) -> Response {
     let Some(text) = text else { return not_found() };
-    let mut response = Response::new(200, PLAYLIST, text);
     // A cache asks each time, so that the player of an ended session learns of its end.
-    response.head = response.head.field("Cache-Control", "private, no-cache");
-    response.etag = Some(session.title.etag(tag));
-    response
+    kept(PLAYLIST, text, session.title.etag(tag))
 }
 
 /// Part of the entity tag of the file of these tracks.
@@ -599,6 +625,7 @@ fn not_found() -> Response {
     Response::error(404, "not-found", "there is nothing here; /titles lists what can be played")
 }
 
+const WEBVTT: &str = "text/vtt";
 const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 /// After this long, players behind the same address have begun to play.
 const UNPLAYED_RETRY: Duration = Duration::from_secs(2);

@@ -32,6 +32,7 @@ mod ranges;
 mod refusals;
 mod renditions;
 mod rtsp;
+mod thumbnails;
 mod tls;
 mod tokens;
 mod transport;

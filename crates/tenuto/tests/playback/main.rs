@@ -21,6 +21,7 @@ mod parts;
 mod rtsp;
 mod rules;
 mod subtitles;
+mod thumbnails;
 mod transport;
 
 #[path = "../cli/program.rs"]
