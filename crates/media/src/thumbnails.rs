@@ -19,7 +19,6 @@
 //! which on a disk full of viewers comes after seconds, when the viewer has moved on; and a read
 //! that is reserved would cost each viewer an admission. In memory an image is sent at once.
 
-use crate::ldu_coding::IMPOSSIBLE;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{Decoder, Encoder, Malformed};
@@ -105,7 +104,8 @@ impl Thumbnails {
         let count = reader.u32()?;
         let images = (0..reader.count32(IMAGE_LEN)?).map(|_| Ok(reader.bytes32()?.into()));
         let images = images.collect::<Result<_, Malformed>>()?;
-        Self::new(interval, size, count, images).ok_or(IMPOSSIBLE)
+        Self::new(interval, size, count, images)
+            .ok_or(Malformed("thumbnails that no title can have"))
     }
 }
 

@@ -421,8 +421,8 @@ impl From<&StoreError> for OpenError {
     }
 }
 
-/// Estimated memory of an open title in bytes: its index with text and thumbnails, the due times of both
-/// layouts, and one progressive file (whose `moov` has about as many bytes for each LDU as the
+/// Estimated memory of an open title in bytes: its index with text and thumbnails, the due times of
+/// both layouts, and one progressive file (whose `moov` has about as many bytes for each LDU as the
 /// index).
 fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let tracks = packaging.index().tracks.iter();

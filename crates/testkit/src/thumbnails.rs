@@ -18,7 +18,7 @@ pub struct Thumbnail {
     pub time: Range<u64>,
     /// The image that it is in.
     pub uri: String,
-    /// Its place there in pixels: from the left, from the top, width, height.
+    /// The place in the image in pixels: from the left, from the top, width, height.
     pub place: [u32; 4],
 }
 
@@ -68,7 +68,7 @@ pub fn of_hls(attributes: &str, fetch: Fetch<'_>) -> Result<Vec<Thumbnail>, Stri
 /// An image of a playlist.
 struct PlaylistImage {
     uri: String,
-    /// Its EXTINF in seconds.
+    /// EXTINF in seconds.
     length: f64,
     /// Width and height of a tile, columns, rows.
     tiles: [u32; 4],
@@ -280,7 +280,7 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// Those that are shown in this time of seconds, each for `of_each`: left to right, row by row.
+    /// The thumbnails that are shown in this time of seconds, each for `of_each`: left to right, row by row.
     fn between(&self, time: Range<f64>, of_each: f64) -> Vec<Thumbnail> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a title")]
         let ms = |seconds: f64| (seconds * 1000.0).round() as u64;

@@ -81,8 +81,9 @@ impl Process {
         Ok(Self { child, done: false })
     }
 
-    /// Gives it `input`, if it was started with a pipe for it, and reads at most `most` bytes of its
-    /// output, until it ends. It is killed when `goes_on`, which is called often, is false.
+    /// Gives the program `input`, if it was started with a pipe for that, and reads at most `most`
+    /// bytes of its output, until it ends. When `goes_on`, which is called often, is false, it is
+    /// killed.
     pub(super) fn finish(
         mut self,
         input: &[u8],

@@ -28,7 +28,7 @@ use units::MediaTime;
 type FoundThumbnails = Result<Thumbnails, String>;
 
 /// The pictures of one file, and what is made of them.
-struct Source<'a> {
+struct PictureSource<'a> {
     /// The input arguments for FFmpeg.
     input: Vec<OsString>,
     stream: &'a SelectedStream,
@@ -60,7 +60,7 @@ pub(super) fn make(
     let length = tracks.iter().map(length).max().unwrap_or_default();
     let interval = possible_interval(interval, length);
     let file = stream.file.checked_sub(1).map_or(job.file, |other| job.others[other].as_path());
-    let source = Source {
+    let source = PictureSource {
         input: probe::input(file),
         stream,
         size,
@@ -123,10 +123,10 @@ fn time(track: &TrackDescription, ticks: u64) -> Duration {
 /// as bytes one after the other. None if FFmpeg finds none.
 fn decode(
     job: &mut IngestJob<'_>,
-    source: &Source<'_>,
+    source: &PictureSource<'_>,
     key_frames: bool,
 ) -> Result<Result<Vec<u8>, String>, StoreError> {
-    let Source { stream, size: (width, height), interval, count, .. } = source;
+    let PictureSource { stream, size: (width, height), interval, count, .. } = source;
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     if key_frames {
         words.extend(["-skip_frame", "nokey", "-discard", "nokey"].map(OsString::from));
@@ -165,7 +165,7 @@ fn decode(
 /// have too many bytes at any quality each second one is left out.
 fn encode(
     job: &mut IngestJob<'_>,
-    source: &Source<'_>,
+    source: &PictureSource<'_>,
     mut pictures: Vec<u8>,
 ) -> Result<FoundThumbnails, StoreError> {
     let mut interval = source.interval;
@@ -192,7 +192,7 @@ fn encode(
 /// The images of small pictures, with FFmpeg's number for their quality: a small one is good.
 fn jpeg(
     job: &mut IngestJob<'_>,
-    source: &Source<'_>,
+    source: &PictureSource<'_>,
     pictures: &[u8],
     quality: u32,
 ) -> Result<Result<Vec<Arc<[u8]>>, String>, StoreError> {
@@ -247,7 +247,7 @@ fn run(
     Ok(ended)
 }
 
-impl Source<'_> {
+impl PictureSource<'_> {
     /// The bytes of a small picture: a byte for each pixel, and two for each four of them.
     fn picture_bytes(&self) -> usize {
         usize::from(self.size.0) * usize::from(self.size.1) * 3 / 2

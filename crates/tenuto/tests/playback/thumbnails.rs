@@ -10,14 +10,14 @@ use testkit::thumbnails::{Thumbnail, of_webvtt};
 /// The length of the film in seconds: more thumbnails than an image has.
 const SECONDS: usize = 30;
 
-/// A film whose left half becomes brighter from black to white, with a key frame each second.
-fn film(dir: &TestDir) -> String {
+/// A film whose left half becomes brighter from black to white, with a key frame each second, and
+/// with so many seconds of sound.
+fn film(dir: &TestDir, sound: &str) -> String {
     let filter = format!(
         "color=white:s=160x180:r=25:d={SECONDS},fade=in:d={SECONDS}[a];\
          testsrc2=s=160x180:r=25:d={SECONDS}[b];[a][b]hstack"
     );
-    // Shorter, because the packets of AAC end after the last picture otherwise.
-    let sound = format!("sine=440:d={}:r=48000", SECONDS - 1);
+    let sound = format!("sine=440:d={sound}:r=48000");
     let words = "-c:v libx264 -preset ultrafast -g 25 -sc_threshold 0 -pix_fmt yuv420p -c:a aac";
     let mut args = vec!["-f", "lavfi", "-i", &sound, "-filter_complex", &filter];
     args.extend(words.split(' '));
@@ -50,7 +50,8 @@ fn difference(a: &[u8], b: &[u8]) -> f64 {
 #[test]
 fn thumbnails_are_the_pictures_of_the_source_at_their_times() {
     let dir = TestDir::with_store_of(96);
-    let source = film(&dir);
+    // The packets of AAC end after the last picture otherwise.
+    let source = film(&dir, "29.9");
     let told = dir.json("info a.store film");
     let told = ["count", "interval", "width", "height"].map(|name| &told["thumbnails"][name]);
     assert_eq!(told, [SECONDS, 1, 160, 90].map(serde_json::Value::from).each_ref());
@@ -78,7 +79,7 @@ fn thumbnails_are_the_pictures_of_the_source_at_their_times() {
 #[test]
 fn browsers_find_the_thumbnail_of_a_time() {
     let dir = TestDir::with_store_of(96);
-    film(&dir);
+    film(&dir, "30");
     let server = dir.serve(ADMITS_ALL);
     let row = |way, name: &str, said: &str| Row {
         title: "film",
