@@ -280,7 +280,7 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// The thumbnails that are shown in this time of seconds, each for `of_each`: left to right, row by row.
+    /// Thumbnails shown in this time of seconds, each for `of_each`: left to right, row by row.
     fn between(&self, time: Range<f64>, of_each: f64) -> Vec<Thumbnail> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a title")]
         let ms = |seconds: f64| (seconds * 1000.0).round() as u64;
