@@ -7,12 +7,12 @@
 //! ```text
 //! header, 32 bytes
 //!   0  magic "TENUTOIX"      16  tracks   u32
-//!   8  version  u16 = 2      20  length   u64, of everything, header included
+//!   8  version  u16 = 3      20  length   u64, of everything, header included
 //!  10  kind     u8           28  CRC-32C  u32, of the 28 bytes before
-//!  11  zero     u8
+//!  11  thumbnails u8, 0 or 1
 //!  12  texts    u32
-//! then per track three sections: description, LDUs, checksums; then one per text track (`text`).
-//! A section:
+//! then per track three sections: description, LDUs, checksums; then one per text track (`text`);
+//! then one with the thumbnails (`thumbnails`), if there are any. A section:
 //!   0  tag      u32          12  CRC-32C  u32, of the 12 bytes before and the payload
 //!   4  length   u64          16  payload
 //!
@@ -24,11 +24,11 @@
 //! checksums:   data length u64, count u32, CRC-32C u32 per span of the data
 //! ```
 
-use crate::TextTrack;
 use crate::ldu_coding::{self, IMPOSSIBLE};
 use crate::title::{
     CHECKSUM_SPAN, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
+use crate::{TextTrack, Thumbnails};
 use units::{Decoder, Encoder, Malformed, MediaTime, Timescale};
 
 /// The reason why bytes are no index region.
@@ -72,6 +72,8 @@ pub enum Section {
     Checksums(u32),
     /// A text track.
     Text(u32),
+    /// The thumbnails.
+    Thumbnails,
 }
 
 impl std::fmt::Display for Section {
@@ -82,6 +84,7 @@ impl std::fmt::Display for Section {
             Self::Ldus(track) => write!(f, "track {track}'s LDUs"),
             Self::Checksums(track) => write!(f, "track {track}'s checksums"),
             Self::Text(text) => write!(f, "text track {text}"),
+            Self::Thumbnails => write!(f, "the thumbnails"),
         }
     }
 }
@@ -103,7 +106,7 @@ impl TitleIndex {
             TitleKind::Media => KIND_MEDIA,
             TitleKind::File => KIND_FILE,
         });
-        out.u8(0);
+        out.u8(u8::from(self.thumbnails.is_some()));
         out.count32(self.texts.len());
         out.count32(self.tracks.len());
         out.u64(0); // the length, known at the end
@@ -117,6 +120,9 @@ impl TitleIndex {
         for text in &self.texts {
             section(&mut out, TAG_TEXT, |out| text.encode(out));
         }
+        if let Some(thumbnails) = &self.thumbnails {
+            section(&mut out, TAG_THUMBNAILS, |out| thumbnails.encode(out));
+        }
         let length = out.len() as u64;
         out.overwrite(20, &length.to_le_bytes());
         let crc = checksum(&out.written()[..28]);
@@ -126,9 +132,9 @@ impl TitleIndex {
 
     /// Decodes an index region; bytes behind its end are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
-        let Header { kind, tracks, texts, bytes } = decode_header(bytes)?;
+        let Header { kind, has_thumbnails, tracks, texts, bytes } = decode_header(bytes)?;
         let mut rest = Decoder::new(&bytes[HEADER_LEN..]);
-        let mut index = Self { kind, tracks: Vec::new(), texts: Vec::new() };
+        let mut index = Self { kind, tracks: Vec::new(), texts: Vec::new(), thumbnails: None };
         for number in 0..tracks {
             let track = decode_track(&mut rest, number)?;
             if !is_consistent(kind, &track) {
@@ -139,6 +145,11 @@ impl TitleIndex {
         for number in 0..texts {
             let section = Section::Text(number);
             index.texts.push(decode_section(&mut rest, TAG_TEXT, section, TextTrack::decode)?);
+        }
+        if has_thumbnails {
+            let section = Section::Thumbnails;
+            let found = decode_section(&mut rest, TAG_THUMBNAILS, section, Thumbnails::decode)?;
+            index.thumbnails = Some(found);
         }
         if !rest.is_empty() {
             return Err(IndexError::Malformed(Section::Header));
@@ -210,6 +221,7 @@ fn encode_checksums(track: &TrackIndex, out: &mut Encoder) {
 /// The fields of the header, and exactly the bytes of the region.
 struct Header<'a> {
     kind: TitleKind,
+    has_thumbnails: bool,
     tracks: u32,
     texts: u32,
     bytes: &'a [u8],
@@ -226,7 +238,7 @@ fn decode_header(bytes: &[u8]) -> Result<Header<'_>, IndexError> {
     let mut reader = Decoder::new(&header[MAGIC.len()..]);
     let version = reader.u16().map_err(malformed)?;
     let kind = reader.u8().map_err(malformed)?;
-    let zero = reader.u8().map_err(malformed)?;
+    let thumbnails = reader.u8().map_err(malformed)?;
     let texts = reader.u32().map_err(malformed)?;
     let tracks = reader.u32().map_err(malformed)?;
     let length = reader.u64().map_err(malformed)?;
@@ -242,13 +254,13 @@ fn decode_header(bytes: &[u8]) -> Result<Header<'_>, IndexError> {
         KIND_FILE => TitleKind::File,
         _ => return Err(IndexError::Malformed(Section::Header)),
     };
-    if zero != 0 {
+    if thumbnails > 1 {
         return Err(IndexError::Malformed(Section::Header));
     }
     let possible = usize::try_from(length).ok().filter(|&l| l >= HEADER_LEN);
     let whole = possible.ok_or(IndexError::Malformed(Section::Header))?;
     let bytes = bytes.get(..whole).ok_or(IndexError::CutShort { wanted: length, given })?;
-    Ok(Header { kind, tracks, texts, bytes })
+    Ok(Header { kind, has_thumbnails: thumbnails == 1, tracks, texts, bytes })
 }
 
 fn decode_track(rest: &mut Decoder<'_>, number: u32) -> Result<TrackIndex, IndexError> {
@@ -359,7 +371,7 @@ fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Vec<u32>), Malform
 }
 
 const MAGIC: [u8; 8] = *b"TENUTOIX";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const HEADER_LEN: usize = 32;
 const SECTION_LEN: usize = 16;
 const EDIT_LEN: usize = 17;
@@ -369,3 +381,4 @@ const TAG_DESCRIPTION: u32 = u32::from_le_bytes(*b"desc");
 const TAG_LDUS: u32 = u32::from_le_bytes(*b"ldus");
 const TAG_CHECKSUMS: u32 = u32::from_le_bytes(*b"crcs");
 const TAG_TEXT: u32 = u32::from_le_bytes(*b"text");
+const TAG_THUMBNAILS: u32 = u32::from_le_bytes(*b"thmb");

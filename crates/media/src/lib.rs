@@ -19,6 +19,7 @@ mod ldu_coding;
 mod packaging;
 pub mod rtp;
 mod text;
+mod thumbnails;
 mod title;
 
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
@@ -28,6 +29,7 @@ pub use packaging::{
     PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
+pub use thumbnails::Thumbnails;
 pub use title::{
     CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,
     TrackKind,

@@ -2,7 +2,8 @@
 //!
 //! These are the types in memory; `index_region` has their encoding.
 
-use crate::TextTrack;
+use crate::codec::SampleEntry;
+use crate::{TextTrack, Thumbnails};
 use std::ops::Range;
 use units::{MediaTime, Timescale};
 
@@ -91,6 +92,23 @@ impl TrackDescription {
             edits: Vec::new(),
             default: true,
         }
+    }
+
+    /// The size as shown in pixels: with square pixels, and rotated where the track header rotates
+    /// it by a right angle. `None` if it is unknown.
+    pub fn resolution(&self) -> Option<(u32, u32)> {
+        let entry = SampleEntry(&self.sample_entry);
+        let (mut width, height) = (self.width, self.height);
+        // ISO track headers have the size as shown, QuickTime's that of the stored pixels.
+        if let Some((across, down)) = entry.pixel_aspect()
+            && entry.stored_size() == Some((width, height))
+        {
+            let (across, down) = (u64::from(across), u64::from(down));
+            width = u32::try_from((u64::from(width) * across + down / 2) / down).unwrap_or(width);
+        }
+        let turned = self.matrix[0] == 0 && self.matrix[4] == 0 && self.matrix[1] != 0;
+        let (width, height) = if turned { (height, width) } else { (width, height) };
+        (width > 0 && height > 0).then_some((width, height))
     }
 }
 
@@ -259,6 +277,8 @@ pub struct TitleIndex {
     pub tracks: Vec<TrackIndex>,
     /// The text tracks. They have no data on disk beside the index region.
     pub texts: Vec<TextTrack>,
+    /// The thumbnails, if it has any. They have no data on disk beside the index region.
+    pub thumbnails: Option<Thumbnails>,
 }
 
 #[cfg(test)]

@@ -427,17 +427,18 @@ impl From<&StoreError> for OpenError {
     }
 }
 
-/// Estimated memory of an open title in bytes: its index with its text, the due times of both
-/// layouts, and one progressive file (whose `moov` has about as many bytes for each LDU as the
+/// Estimated memory of an open title in bytes: its index with text and thumbnails, the due times of
+/// both layouts, and one progressive file (whose `moov` has about as many bytes for each LDU as the
 /// index).
 fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let tracks = packaging.index().tracks.iter();
     let index: u64 = tracks.map(|t| t.ldus.memory() + t.checksums.len() as u64 * 4).sum();
     let text: u64 = packaging.index().texts.iter().map(media::TextTrack::memory).sum();
+    let thumbnails = packaging.index().thumbnails.as_ref().map_or(0, media::Thumbnails::bytes);
     let due: u64 = layout.tracks.iter().map(|track| track.due.len() as u64 * 4).sum();
     let in_file = packaging.file_offers().first().map_or(0, |tracks| tracks.len() as u64);
     let slices = packaging.duration().as_secs() * in_file * size_of::<Slice>() as u64;
-    2 * (index + due) + text + slices
+    2 * (index + due) + text + thumbnails + slices
 }
 
 /// Presentations that an open title keeps for further requests. Sessions have their own references.

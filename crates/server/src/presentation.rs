@@ -538,7 +538,12 @@ mod tests {
         let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap();
         let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
         let track = TrackIndex { description, ldus, data_len, checksums: vec![0; spans] };
-        let index = TitleIndex { kind: TitleKind::Media, tracks: vec![track], texts: Vec::new() };
+        let index = TitleIndex {
+            kind: TitleKind::Media,
+            tracks: vec![track],
+            texts: Vec::new(),
+            thumbnails: None,
+        };
         Arc::new(Packaging::new(Arc::new(index), &PackagingOptions::default()).unwrap())
     }
 

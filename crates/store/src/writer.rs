@@ -18,8 +18,8 @@ use crate::free::{AllocError, FreeMap};
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
-    CHECKSUM_SPAN, LduIndex, Packaging, PackagingOptions, TextTrack, TitleIndex, TitleKind,
-    TrackDescription, TrackIndex, checksum,
+    CHECKSUM_SPAN, LduIndex, Packaging, PackagingOptions, TextTrack, Thumbnails, TitleIndex,
+    TitleKind, TrackDescription, TrackIndex, checksum,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ pub struct TitleWriter<'a> {
     kind: TitleKind,
     tracks: Vec<TrackBuffer>,
     texts: Vec<TextTrack>,
+    thumbnails: Option<Thumbnails>,
     index: Vec<Extent>,
     pool: Pool,
     sealed: bool,
@@ -77,6 +78,7 @@ impl<'a> TitleWriter<'a> {
             kind,
             tracks: Vec::new(),
             texts: Vec::new(),
+            thumbnails: None,
             index: Vec::new(),
             // One buffer for each possible track; `write` relies on it and never waits for memory.
             pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
@@ -158,6 +160,11 @@ impl<'a> TitleWriter<'a> {
     /// Gives the title its text tracks.
     pub fn set_texts(&mut self, texts: Vec<TextTrack>) {
         self.texts = texts;
+    }
+
+    /// Gives the title thumbnails.
+    pub fn set_thumbnails(&mut self, thumbnails: Thumbnails) {
+        self.thumbnails = Some(thumbnails);
     }
 
     /// The length of a track's data so far.
@@ -308,7 +315,8 @@ impl<'a> TitleWriter<'a> {
             described.push(TrackIndex { description, ldus, data_len: written, checksums });
         }
         let texts = std::mem::take(&mut self.texts);
-        Ok(TitleIndex { kind: self.kind, tracks: described, texts })
+        let thumbnails = self.thumbnails.take();
+        Ok(TitleIndex { kind: self.kind, tracks: described, texts, thumbnails })
     }
 
     /// Reserves the index region and makes the title's record.

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use store::{
     CheckOptions, FormatOptions, IngestOptions, Store, StoreError, SubtitleFile, Unthrottled,
     ingest,
@@ -404,6 +405,69 @@ fn text_that_is_too_much_is_left_out_with_the_reason() {
     assert_eq!(&*index.texts[0].cues()[0].text, "Good");
 }
 
+/// Options that ask for a thumbnail each second.
+fn with_thumbnails() -> IngestOptions {
+    IngestOptions { thumbnails: Some(Duration::from_secs(1)), ..IngestOptions::default() }
+}
+
+#[test]
+fn thumbnails_are_made_of_any_pictures() {
+    let dir = TempDir::new("thumbnails");
+    let store = dir.store();
+    let clips = [
+        ("keys.mp4", "-c:v libx264 -g 25 -c:a aac", (160, 90)),
+        // One key frame, so that all pictures are decoded.
+        ("one-key.mkv", "-t 4 -vf tpad=stop=50 -c:v libx264 -g 999 -c:a aac", (160, 90)),
+        ("interlaced.ts", "-c:v mpeg2video -flags +ilme+ildct -c:a mp2", (160, 90)),
+        ("wide.mp4", "-vf setsar=2 -c:v libx264 -c:a aac", (160, 46)),
+        (
+            "ten-bits.mkv",
+            "-c:v libx265 -preset ultrafast -x265-params log-level=none \
+          -pix_fmt yuv420p10le -c:a aac",
+            (160, 90),
+        ),
+        ("all-keys.mov", "-c:v prores_ks -c:a pcm_s16le", (160, 90)),
+        ("packed.avi", "-c:v mpeg4 -bf 2 -c:a libmp3lame", (160, 90)),
+    ];
+    dir.clip("plain.mp4", "-c:v libx264 -c:a aac");
+    let turned = dir.ffmpeg("-i plain.mp4 -c copy -metadata:s:v rotate=90", "turned.mp4");
+    let made = clips.map(|(name, how, size)| (dir.clip(name, how), size));
+    for (source, size) in made.into_iter().chain([(turned, (90, 160))]) {
+        let report = take_with(&store, &source, &with_thumbnails()).unwrap();
+        let name = source.display();
+        assert_eq!(report.left_out, [""; 0], "{name}");
+        let index = store.index(report.title.id).unwrap();
+        let made = index.thumbnails.as_ref().expect("thumbnails");
+        assert_eq!((made.size(), made.images().len()), (size, 1), "{name}");
+        let seconds = u32::try_from(report.title.duration.as_secs()).unwrap();
+        assert!((seconds..=seconds + 1).contains(&made.count()), "{name}: {}", made.count());
+    }
+    assert!(store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap().is_clean());
+}
+
+#[test]
+fn a_title_without_thumbnails_says_why() {
+    let dir = TempDir::new("no-thumbnails");
+    let store = dir.store();
+    let sound = dir.clip("sound.m4a", "-vn -c:a aac");
+    let report = take_with(&store, &sound, &with_thumbnails()).unwrap();
+    assert_eq!(report.left_out, ["thumbnails: it has no pictures"]);
+    // The header is whole, and the pictures are anything.
+    let film = dir.clip("film.mov", "-an -c:v prores_ks -movflags +faststart");
+    let mut bytes = std::fs::read(&film).unwrap();
+    let data = bytes.windows(4).position(|name| name == b"mdat").unwrap() + 4;
+    bytes[data..].fill(0);
+    std::fs::write(&film, &bytes).unwrap();
+    let options = IngestOptions { allow_damaged: true, ..with_thumbnails() };
+    let report = take_with(&store, &film, &options).unwrap();
+    let said = &report.left_out;
+    assert!(said.len() == 1 && said[0].starts_with("thumbnails: FFmpeg "), "{said:?}");
+    assert_eq!(store.index(report.title.id).unwrap().thumbnails, None);
+    let options = IngestOptions { kind: TitleKind::File, ..with_thumbnails() };
+    let error = take_with(&store, &film, &options).unwrap_err();
+    assert!(error.to_string().contains("only media has thumbnails"), "{error}");
+}
+
 #[test]
 fn bad_files_are_refused_by_name_and_leave_nothing() {
     let dir = TempDir::new("bad");
@@ -494,6 +558,45 @@ fn a_full_store_reports_the_missing_space_and_stays_unchanged() {
         assert!(missing > ByteCount::ZERO && free.0 == before.free_chunks << 16);
         assert_eq!(store.info(), before);
     }
+}
+
+#[test]
+fn a_store_that_the_thumbnails_fill_stays_unchanged() {
+    let dir = TempDir::new("full-of-thumbnails");
+    let source = dir.clip(
+        "noise.mp4",
+        "-t 30 -vf tpad=stop=-1,noise=alls=99:allf=t -r 1 -g 1 \
+                               -c:v libx264 -preset ultrafast -crf 20 -c:a aac",
+    );
+    let store = |name: &str| {
+        let (size, chunk) = (Some(ByteCount::mib(8)), ByteCount::kib(64));
+        let options = FormatOptions { size, chunk, ..FormatOptions::default() };
+        let path = dir.file(name);
+        Store::format(&path, &options).unwrap();
+        Store::open(&path).unwrap()
+    };
+    let chunks = |name: &str, options: &IngestOptions| {
+        let store = store(name);
+        let before = store.info().free_chunks;
+        take_with(&store, &source, options).unwrap();
+        before - store.info().free_chunks
+    };
+    let (with, without) = (with_thumbnails(), IngestOptions::default());
+    let needed = [chunks("without", &without), chunks("with", &with)];
+    assert!(needed[0] < needed[1], "{needed:?}");
+    let store = store("full");
+    // What is left is enough for the film alone.
+    let file = dir.file("rest.bin");
+    let rest = store.info().free_chunks - needed[1] + 1;
+    std::fs::write(&file, vec![0; usize::try_from((rest - 1) << 16).unwrap()]).unwrap();
+    let kind = TitleKind::File;
+    take_with(&store, &file, &IngestOptions { kind, ..IngestOptions::default() }).unwrap();
+    let before = store.info();
+    assert_eq!(before.free_chunks, needed[1] - 1);
+    let error = take_with(&store, &source, &with).unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    assert_eq!(store.info(), before);
+    take_with(&store, &source, &without).unwrap();
 }
 
 #[test]

@@ -67,6 +67,12 @@ pub fn check(
             ids.extend(check_text(&format!("{title}, set {id}"), set, fetch));
             continue;
         }
+        if set.attribute("contentType") == Some("image") {
+            let buffer = seconds(title, mpd, "minBufferTime");
+            let found = crate::thumbnails::of_dash(set, duration, buffer, fetch);
+            found.unwrap_or_else(|rule| panic!("{title}, set {id}: {rule}"));
+            continue;
+        }
         let winds = trick_mode(title, set);
         for representation in children(set, "Representation") {
             let id = attribute(title, representation, "id");

@@ -73,6 +73,12 @@ pub fn check(
         let iframes = load(title, variant.uri.clone(), fetch);
         check_iframes(&format!("{title}, {}", variant.uri), variant, &iframes, &tracks);
     }
+    let longest = tracks.values().map(length).fold(0.0, f64::max);
+    for line in multivariant.lines() {
+        if let Some(attributes) = line.strip_prefix("#EXT-X-IMAGE-STREAM-INF:") {
+            check_images(title, attributes, longest, fetch);
+        }
+    }
     let checked = |track: PlaylistTrack| CheckedTrack {
         codec: codecs.remove(&track.uri).expect("each track is in a variant"),
         uri: track.uri,
@@ -144,6 +150,19 @@ fn load_text(
     let sizes = segments.iter().map(|(_, bytes)| bytes.len()).collect();
     let (init, first, segments) = (Vec::new(), Vec::new(), Vec::new());
     PlaylistTrack { uri, playlist, init, first, sizes, segments, timescale: 1.0, video: false }
+}
+
+/// The images with thumbnails, which are there for the whole presentation.
+fn check_images(
+    title: &str,
+    attributes: &str,
+    length: f64,
+    fetch: &mut dyn FnMut(&str) -> Vec<u8>,
+) {
+    let found = crate::thumbnails::of_hls(attributes, &mut |uri| Some(fetch(uri)));
+    let found = found.unwrap_or_else(|rule| panic!("{title}: thumbnails: {rule}"));
+    let end = found.last().map_or(0.0, |last| last.time.end as f64 / 1000.0);
+    assert!((end - length).abs() < 0.1, "{title}: thumbnails until {end} s of {length}");
 }
 
 /// 4.3.4.1: the attributes of renditions.

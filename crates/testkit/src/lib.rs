@@ -1,6 +1,7 @@
 //! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
 //! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport
-//! streams ([`ts`]) and WebVTT ([`webvtt`]) as checks of what is served.
+//! streams ([`ts`]), WebVTT ([`webvtt`]) and thumbnails ([`thumbnails`]) as checks of what is
+//! served.
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
@@ -17,6 +18,7 @@
 pub mod dash;
 mod fragments;
 pub mod hls;
+pub mod thumbnails;
 pub mod ts;
 pub mod webvtt;
 

@@ -100,6 +100,7 @@ impl Packaging {
             duration: end.unwrap_or_default().since_start(),
             text_line: text_line.map(|(line, from)| TextLine { later: line.later - from, end }),
             text_rates: Vec::new(),
+            is_whole: false,
         };
         excerpt.package(all_segments);
         Ok(excerpt)

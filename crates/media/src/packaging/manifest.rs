@@ -8,6 +8,8 @@
 //!              ─ AdaptationSet   the I-frames of the smallest of each set of video, for winding
 //!                                  └ SegmentTemplate ─ ...: N/iframe-0.m4s, N/iframe-1.m4s, ...
 //!              ─ AdaptationSet   a text track                     ─ Representation: text/N.vtt
+//!              ─ AdaptationSet   the images with thumbnails
+//!                                  └ SegmentTemplate: thumbnails/0.jpg, thumbnails/1.jpg, ...
 //! ```
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
 //! rounded. Addresses are relative, to the caller's folder if there is one; the caller's query is
@@ -15,10 +17,11 @@
 
 use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
+use super::thumbnails::{LAYOUT, image_seconds};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
-use super::{Links, Packaging, picture, playlist, track_boxes};
+use super::{Links, Packaging, playlist, track_boxes};
 use crate::codec::{Colours, SampleEntry};
-use crate::{TextDescription, TrackIndex, TrackKind};
+use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
 use std::time::Duration;
 use units::MediaTime;
@@ -38,25 +41,24 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> St
         let scale = packaging.description(track).timescale;
         longest.map(|length| MediaTime::from_ticks(ticks(length), scale))
     });
-    let longest = longest.max().unwrap_or_default();
+    let images = packaging.thumbnails().map(|it| Duration::from_secs(image_seconds(it)));
+    let longest = longest.max().unwrap_or_default().since_start();
+    let has_other_files = packaging.texts().next().is_some() || images.is_some();
     // Of the segments: a title's own duration has no pictures that an edit list hides.
     let end = all.iter().map(|&track| packaging.segments(track).end()).max();
     let buffers = all.iter().map(|&track| packaging.rates(track).buffer);
     let buffer = buffers.chain(winding.iter().map(|(_, iframes)| iframes.rates.buffer)).max();
+    let buffer = buffer.unwrap_or(0);
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     line(
         &mut text,
         format_args!(
             "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"static\" profiles=\"{}\" \
              mediaPresentationDuration=\"{}\" maxSegmentDuration=\"{}\" minBufferTime=\"{}\">",
-            if is_cmaf(packaging, &all) && packaging.texts().next().is_none() {
-                LIVE_AND_CMAF
-            } else {
-                LIVE
-            },
+            if is_cmaf(packaging, &all) && !has_other_files { LIVE_AND_CMAF } else { LIVE },
             time(end.unwrap_or_default().since_start()),
-            time(longest.since_start()),
-            time(Duration::from_micros(buffer.unwrap_or(0))),
+            time(longest.max(images.unwrap_or_default())),
+            time(Duration::from_micros(buffer)),
         ),
     );
     if !folder.is_empty() {
@@ -76,6 +78,9 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> St
     for (number, track) in packaging.texts() {
         text_set(&mut text, packaging, id, (number, track), query);
         id += 1;
+    }
+    if let Some(thumbnails) = packaging.thumbnails() {
+        image_set(&mut text, id, thumbnails, buffer, query);
     }
     text.push_str("</Period>\n</MPD>\n");
     text
@@ -163,7 +168,7 @@ fn trick_mode_set(
         escape(playlist::codec(track)),
         iframes.rates.peak
     );
-    if let Some((width, height)) = picture::resolution(track) {
+    if let Some((width, height)) = track.resolution() {
         let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
     }
     if let Some(rate) = packaging.track(number).and_then(|track| track.frame_rate) {
@@ -212,6 +217,38 @@ fn text_set(
     line(text, format_args!("</AdaptationSet>"));
 }
 
+/// Writes the images with thumbnails as a set (DASH-IF IOP 4.3, 6.2.6). `buffer`: the time in
+/// microseconds for which a player waits before it plays.
+fn image_set(text: &mut String, id: usize, thumbnails: &Thumbnails, buffer: u64, query: &str) {
+    let (width, height) = thumbnails.size();
+    // An image that is received at this rate is there after that time.
+    let largest = thumbnails.images().iter().map(|image| image.len() as u64).max().unwrap_or(0);
+    let bandwidth = (largest * 8 * 1_000_000).div_ceil(buffer.max(1));
+    let attributes = format!("id=\"{id}\" contentType=\"image\" mimeType=\"image/jpeg\"");
+    line(text, format_args!("<AdaptationSet {attributes}>"));
+    line(
+        text,
+        format_args!(
+            "<SegmentTemplate timescale=\"1\" duration=\"{}\" startNumber=\"0\" \
+             media=\"thumbnails/$Number$.jpg{query}\"/>",
+            image_seconds(thumbnails)
+        ),
+    );
+    line(
+        text,
+        format_args!(
+            "<Representation id=\"thumbnails\" bandwidth=\"{bandwidth}\" width=\"{}\" \
+             height=\"{}\">",
+            width * Thumbnails::COLUMNS,
+            height * Thumbnails::ROWS
+        ),
+    );
+    let scheme = "http://dashif.org/guidelines/thumbnail_tile";
+    property(text, "EssentialProperty", scheme, LAYOUT);
+    line(text, format_args!("</Representation>"));
+    line(text, format_args!("</AdaptationSet>"));
+}
+
 /// Whether these tracks have the same boundaries. They may have different ticks.
 fn are_aligned(packaging: &Packaging, set: &[u16]) -> bool {
     let times = |&track: &u16| -> Vec<MediaTime> {
@@ -226,7 +263,7 @@ fn are_aligned(packaging: &Packaging, set: &[u16]) -> bool {
 /// The largest width and height of video tracks, as attributes.
 fn largest_size(packaging: &Packaging, videos: impl Iterator<Item = u16>) -> String {
     let sizes: Vec<(u32, u32)> =
-        videos.filter_map(|video| picture::resolution(packaging.description(video))).collect();
+        videos.filter_map(|video| packaging.description(video).resolution()).collect();
     let (width, height) =
         (sizes.iter().map(|size| size.0).max(), sizes.iter().map(|size| size.1).max());
     width.zip(height).map_or_else(String::new, |(width, height)| {
@@ -290,7 +327,7 @@ fn representation(text: &mut String, packaging: &Packaging, number: u16, query: 
     let bandwidth = packaging.rates(number).peak;
     let mut attributes = format!("id=\"{number}\" codecs=\"{codec}\" bandwidth=\"{bandwidth}\"");
     if track.kind == TrackKind::Video {
-        if let Some((width, height)) = picture::resolution(track) {
+        if let Some((width, height)) = track.resolution() {
             let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
         }
         if let Some(rate) = packaging.track(number).and_then(|track| track.frame_rate) {

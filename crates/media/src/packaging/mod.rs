@@ -28,6 +28,7 @@ mod pushed;
 mod rates;
 mod segments;
 mod text;
+mod thumbnails;
 mod timeline;
 mod track_boxes;
 mod transport;
@@ -124,6 +125,8 @@ pub struct Packaging {
     text_line: Option<TextLine>,
     /// The rates of each text track.
     text_rates: Vec<Rates>,
+    /// Whether it presents the whole title.
+    is_whole: bool,
 }
 
 /// The values that are computed once per track.
@@ -170,6 +173,7 @@ impl Packaging {
             duration,
             text_line: Some(TextLine { later: preroll, end: None }),
             text_rates: Vec::new(),
+            is_whole: true,
         };
         packaging.package(packaging.cut_tracks());
         if packaging.playable(None).next().is_none() {

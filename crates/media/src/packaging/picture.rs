@@ -35,23 +35,6 @@ pub(super) fn variants(index: &TitleIndex, lines: &[Timeline], segment: Duration
     videos
 }
 
-/// The size as shown in pixels: with square pixels, and rotated where the track header rotates it
-/// by a right angle. `None` if it is unknown.
-pub(super) fn resolution(track: &TrackDescription) -> Option<(u32, u32)> {
-    let entry = SampleEntry(&track.sample_entry);
-    let (mut width, height) = (track.width, track.height);
-    // ISO track headers have the size as shown, QuickTime's that of the stored pixels.
-    if let Some((across, down)) = entry.pixel_aspect()
-        && entry.stored_size() == Some((width, height))
-    {
-        let (across, down) = (u64::from(across), u64::from(down));
-        width = u32::try_from((u64::from(width) * across + down / 2) / down).unwrap_or(width);
-    }
-    let turned = track.matrix[0] == 0 && track.matrix[4] == 0 && track.matrix[1] != 0;
-    let (width, height) = if turned { (height, width) } else { (width, height) };
-    (width > 0 && height > 0).then_some((width, height))
-}
-
 /// `VIDEO-RANGE` by the transfer characteristics (ISO/IEC 23091-2): `None` if they are unspecified
 /// or have no name in HLS, which players take as SDR.
 pub(super) fn video_range(track: &TrackDescription) -> Option<&'static str> {
@@ -140,7 +123,12 @@ mod tests {
                 .map(|&(size, count)| video(size, pictures((0..count).map(|_| 40)), &[]))
                 .collect();
             let lines: Vec<Timeline> = tracks.iter().map(Timeline::new).collect();
-            let index = TitleIndex { kind: crate::TitleKind::Media, tracks, texts: Vec::new() };
+            let index = TitleIndex {
+                kind: crate::TitleKind::Media,
+                tracks,
+                texts: Vec::new(),
+                thumbnails: None,
+            };
             variants(&index, &lines, Duration::from_secs(4))
         };
         let (large, small) = ((1920, 1080), (640, 360));
@@ -159,7 +147,7 @@ mod tests {
             if turned {
                 track.matrix = [0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30];
             }
-            resolution(&track)
+            track.resolution()
         };
         let wide = [0, 0, 0, 64, 0, 0, 0, 45];
         assert_eq!(shown((720, 576), &wide, false), Some((1024, 576)));
@@ -170,7 +158,7 @@ mod tests {
         // The header of the track has the size as shown already.
         let mut track = video((720, 576), LduIndex::default(), &[(b"pasp", &wide)]).description;
         track.width = 1024;
-        assert_eq!(resolution(&track), Some((1024, 576)));
+        assert_eq!(track.resolution(), Some((1024, 576)));
     }
 
     #[test]

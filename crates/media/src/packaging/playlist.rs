@@ -6,6 +6,7 @@
 //! N.m3u8          track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! N-iframes.m3u8  its I-frames: N/init.mp4, N/iframe-0.m4s, N/iframe-1.m4s, ...
 //! text/N.m3u8     text track N: N/0.vtt, N/1.vtt, ...
+//! thumbnails.m3u8 the images with thumbnails: thumbnails/0.jpg, ...
 //! ```
 //! Addresses are relative; the caller's query is appended to each, and the multivariant playlist
 //! names the others in the caller's folder. Audio tracks with one codec form
@@ -14,7 +15,7 @@
 use super::iframes::IFrames;
 use super::rates::Rates;
 use super::{Links, Packaging, picture};
-use crate::{TextDescription, TrackDescription, TrackKind, language};
+use crate::{TextDescription, Thumbnails, TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
 /// The multivariant playlist for the given video tracks with all audio tracks; without video
@@ -55,6 +56,9 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
             iframe_variant(&mut text, packaging, video, iframes, links);
         }
     }
+    if let Some(thumbnails) = packaging.thumbnails() {
+        image_variant(&mut text, packaging, thumbnails, links);
+    }
     text
 }
 
@@ -90,6 +94,21 @@ pub(super) fn iframes(iframes: &IFrames, number: u16, query: &str) -> String {
     text
 }
 
+/// The playlist of images with thumbnails, which last this long in microseconds. `tiles`: what each
+/// states of its thumbnails.
+pub(super) fn images(lengths: impl Iterator<Item = u64>, tiles: &str, query: &str) -> String {
+    let lengths: Vec<u64> = lengths.collect();
+    let longest = lengths.iter().max().map_or(1, |longest| longest.div_ceil(1_000_000));
+    let mut text = head(true);
+    list_head(&mut text, longest);
+    line(&mut text, format_args!("#EXT-X-IMAGES-ONLY"));
+    write_segments(&mut text, lengths.into_iter(), |text, k| {
+        line(text, format_args!("#EXT-X-TILES:{tiles}"));
+        line(text, format_args!("thumbnails/{k}.jpg{query}"));
+    });
+    text
+}
+
 /// The names of a track's segments: its number, then what is before and after each segment's.
 struct SegmentNames {
     /// Whether it has an initialization segment.
@@ -108,15 +127,20 @@ fn list(
     query: &str,
 ) {
     let SegmentNames { init, number, before, after } = names;
-    line(text, format_args!("#EXT-X-TARGETDURATION:{target_duration}"));
-    line(text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
-    line(text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
+    list_head(text, target_duration);
     if *init {
         line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
     }
     write_segments(text, lengths, |text, k| {
         line(text, format_args!("{number}/{before}{k}.{after}{query}"));
     });
+}
+
+/// Writes what a complete playlist states before its segments.
+fn list_head(text: &mut String, target_duration: u64) {
+    line(text, format_args!("#EXT-X-TARGETDURATION:{target_duration}"));
+    line(text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
+    line(text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
 }
 
 /// Writes segments of these lengths in microseconds, and the end of a playlist. `address` writes
@@ -327,13 +351,31 @@ fn iframe_variant(
     line(text, format_args!("#EXT-X-I-FRAME-STREAM-INF:{attributes},URI=\"{uri}\""));
 }
 
+/// Writes the images with thumbnails as a variant, which only players that know it take.
+fn image_variant(
+    text: &mut String,
+    packaging: &Packaging,
+    thumbnails: &Thumbnails,
+    Links { folder, query }: Links<'_>,
+) {
+    let (width, height) = thumbnails.size();
+    line(
+        text,
+        format_args!(
+            "#EXT-X-IMAGE-STREAM-INF:BANDWIDTH={},RESOLUTION={width}x{height},CODECS=\"jpeg\",\
+             URI=\"{folder}thumbnails.m3u8{query}\"",
+            packaging.thumbnail_rate(thumbnails)
+        ),
+    );
+}
+
 /// Appends what a variant states of its pictures.
 pub(super) fn picture_attributes(
     attributes: &mut String,
     track: &TrackDescription,
     frame_rate: Option<u64>,
 ) {
-    if let Some((width, height)) = picture::resolution(track) {
+    if let Some((width, height)) = track.resolution() {
         let _ = write!(attributes, ",RESOLUTION={width}x{height}");
     }
     if let Some(rate) = frame_rate {

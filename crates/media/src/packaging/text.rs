@@ -136,14 +136,19 @@ fn bounds(segments: &Segments) -> impl Iterator<Item = Range<i64>> + '_ {
 
 impl ShownCue<'_> {
     fn write(&self, out: &mut String) {
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{} --> {}\n{}\n\n", time(self.start), time(self.end), self.text);
+        write_cue(out, self.start, self.end, self.text);
     }
 
     /// The bytes of the written cue.
     fn length(&self) -> usize {
         time(self.start).len() + time(self.end).len() + " --> \n\n\n".len() + self.text.len()
     }
+}
+
+/// Writes a cue with its times in ms.
+pub(super) fn write_cue(out: &mut String, start: i64, end: i64, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{} --> {}\n{text}\n\n", time(start), time(end));
 }
 
 /// A WebVTT timestamp.
@@ -153,6 +158,7 @@ fn time(ms: i64) -> String {
     format!("{hours:02}:{minutes:02}:{:02}.{ms:03}", seconds % 60)
 }
 
-const FILE_HEAD: &str = "WEBVTT\n\n";
+/// The head of a file.
+pub(super) const FILE_HEAD: &str = "WEBVTT\n\n";
 /// Zero of the cues is zero of the media segments, which are on no other clock (RFC 8216, 3.5).
 const SEGMENT_HEAD: &str = "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n\n";

@@ -170,7 +170,7 @@ pub(crate) fn read(stream: &[u8], piece: usize) -> Title {
     };
     let tracks = tracks.into_iter().zip(&sink.data).map(track).collect();
     Title {
-        index: TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() },
+        index: TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None },
         data: sink.data,
     }
 }
@@ -258,6 +258,9 @@ impl Title {
 
     fn find(&self, packaging: &Packaging, uri: &str) -> Option<Vec<u8>> {
         match uri.split_once('/') {
+            None if uri == "thumbnails.m3u8" => {
+                packaging.thumbnail_playlist("").map(String::into_bytes)
+            }
             None => {
                 let name = uri.strip_suffix(".m3u8")?;
                 let playlist = match name.strip_suffix("-iframes") {
@@ -277,6 +280,10 @@ impl Title {
                 },
             }
             .map(String::into_bytes),
+            Some(("thumbnails", image)) => {
+                let number = image.strip_suffix(".jpg")?.parse().ok()?;
+                packaging.thumbnail_image(number).map(|image| image.to_vec())
+            }
             Some((track, "init.mp4")) => {
                 let init = track.parse().ok().and_then(|track| packaging.init_segment(track));
                 init.map(|bytes| bytes.to_vec())

@@ -2,8 +2,8 @@
 
 use crate::footage::{Folder, Title, make, read, remux};
 use media::{
-    CHECKSUM_SPAN, Edit, IndexError, LduIndex, TextDescription, TextTrack, TitleIndex, TitleKind,
-    TrackDescription, TrackIndex, TrackKind, checksum,
+    CHECKSUM_SPAN, Edit, IndexError, LduIndex, TextDescription, TextTrack, Thumbnails, TitleIndex,
+    TitleKind, TrackDescription, TrackIndex, TrackKind, checksum,
 };
 use units::{MediaTime, Timescale};
 
@@ -51,6 +51,17 @@ fn any_text(random: &mut fastrand::Rng) -> TextTrack {
     TextTrack::new(description, cues.collect::<Vec<_>>()).unwrap()
 }
 
+fn any_thumbnails(random: &mut fastrand::Rng) -> Thumbnails {
+    let count = random.u32(1..80);
+    let image = |_| {
+        let rest: Vec<u8> = (0..random.usize(..20)).map(|_| random.u8(..)).collect();
+        [&[0xff, 0xd8, 0xff], &rest[..]].concat().into()
+    };
+    let images = (0..count.div_ceil(Thumbnails::IN_IMAGE)).map(image).collect();
+    let size = (random.u16(1..320), random.u16(1..320));
+    Thumbnails::new(random.u32(1..), size, count, images).unwrap()
+}
+
 /// An index with random valid content.
 fn any_index(seed: u64, ldus: usize) -> TitleIndex {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -72,7 +83,8 @@ fn any_index(seed: u64, ldus: usize) -> TitleIndex {
     });
     let tracks = tracks.collect();
     let texts = (0..random.usize(..3)).map(|_| any_text(&mut random)).collect();
-    TitleIndex { kind: TitleKind::Media, tracks, texts }
+    let thumbnails = random.bool().then(|| any_thumbnails(&mut random));
+    TitleIndex { kind: TitleKind::Media, tracks, texts, thumbnails }
 }
 
 #[test]
@@ -88,7 +100,12 @@ fn a_title_of_opaque_bytes_survives_encoding() {
     let mut file = track(TrackKind::File, LduIndex::default());
     file.data_len = 3 * CHECKSUM_SPAN + 1;
     file.checksums = vec![1, 2, 3, checksum(b"x")];
-    let index = TitleIndex { kind: TitleKind::File, tracks: vec![file], texts: Vec::new() };
+    let index = TitleIndex {
+        kind: TitleKind::File,
+        tracks: vec![file],
+        texts: Vec::new(),
+        thumbnails: None,
+    };
     assert_eq!(TitleIndex::decode(&index.encode()), Ok(index));
 }
 
@@ -186,7 +203,8 @@ fn a_real_title_takes_few_bytes_per_ldu() {
     let Title { index, .. } = read(&remux(&source, "mp4", ""), 1 << 16);
     for track in &index.tracks {
         let tracks = vec![track.clone()];
-        let one = TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() };
+        let one =
+            TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None };
         let bytes = sections(&one.encode())[1].1;
         let per_ldu = bytes as f64 / track.ldus.len() as f64;
         assert!(per_ldu <= 6.0, "{:?}: {per_ldu:.2} bytes per LDU", track.description.kind);

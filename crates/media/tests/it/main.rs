@@ -15,4 +15,5 @@ mod manifest;
 mod packaging;
 mod playback;
 mod text;
+mod thumbnails;
 mod transport;

@@ -50,7 +50,7 @@ fn sound(packets: u32) -> TrackIndex {
 }
 
 fn package(tracks: Vec<TrackIndex>, segment: Duration) -> Packaging {
-    let index = TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() };
+    let index = TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None };
     Packaging::new(Arc::new(index), &PackagingOptions { segment }).unwrap()
 }
 
@@ -578,7 +578,7 @@ fn offers_are_best_first() {
 #[test]
 fn a_title_without_media_is_refused_with_the_reason() {
     let refused = |kind, tracks| {
-        let index = Arc::new(TitleIndex { kind, tracks, texts: Vec::new() });
+        let index = Arc::new(TitleIndex { kind, tracks, texts: Vec::new(), thumbnails: None });
         Packaging::new(index, &PackagingOptions::default()).unwrap_err()
     };
     assert_eq!(refused(TitleKind::Media, Vec::new()), PackagingError::NoTracks);

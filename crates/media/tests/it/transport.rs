@@ -221,8 +221,10 @@ fn title(
         bytes
     });
     let data = data.collect();
-    let title =
-        Title { index: TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new() }, data };
+    let title = Title {
+        index: TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None },
+        data,
+    };
     let packaging = title.packaging(SECOND);
     (title, packaging)
 }

@@ -85,6 +85,7 @@ fn execute_on_store(
             renditions,
             program,
             subtitles,
+            thumbnails,
         } => {
             let options = IngestOptions {
                 kind: if *as_file { TitleKind::File } else { TitleKind::Media },
@@ -99,6 +100,7 @@ fn execute_on_store(
                         language: language.clone(),
                     })
                     .collect(),
+                thumbnails: thumbnails.map(|seconds| Duration::from_secs(seconds.into())),
             };
             let outcomes = store::ingest(store, files, &options, io, &mut on_bytes, cancel);
             // A refused file is part of the report; it does not fail the request, because others

@@ -62,6 +62,8 @@ pub enum Request {
         program: Option<u32>,
         /// Files of subtitles for the title, each with its language; absolute paths.
         subtitles: Vec<(String, PathBuf)>,
+        /// Seconds from one thumbnail to the next; `None` for no thumbnails.
+        thumbnails: Option<u32>,
     },
     /// Remove a title: it is hidden at once, and its space is freed when its last session has
     /// ended.

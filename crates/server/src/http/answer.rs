@@ -106,12 +106,15 @@ fn decide(
             return segmented(shared, request, title, Manifest::Dash, opened);
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
-        Route::TextFile { ref title, .. } => {
-            return text_file(shared, request, &route, title, opened);
+        Route::TextFile { ref title, .. }
+        | Route::ThumbnailCues { ref title }
+        | Route::ThumbnailImage { ref title, .. } => {
+            return in_memory(shared, request, &route, title, opened);
         }
         Route::Playlist { ref title, .. }
         | Route::TextPlaylist { ref title, .. }
         | Route::TextSegment { ref title, .. }
+        | Route::ThumbnailPlaylist { ref title }
         | Route::TransportPlaylist { ref title, .. }
         | Route::TransportSegment { ref title, .. }
         | Route::IframePlaylist { ref title, .. }
@@ -357,7 +360,7 @@ fn of_session(
     }
     let found = resource::find(route, &session.title, &session.presentation, &session.query());
     Ok(match found.ok_or_else(not_found)? {
-        TitleResource::Text(text) => text.response(&session.title, ASK_EACH_TIME).into(),
+        TitleResource::InMemory(found) => found.response(&session.title, ASK_EACH_TIME).into(),
         TitleResource::Media(media) => media_of_session(request, session, media),
     })
 }
@@ -375,9 +378,10 @@ fn media_of_session(
     }
 }
 
-/// Answers a request for a text track as one file: of a session's presentation, else of the title,
-/// whole or the part that the parameters describe. Text takes no disk time, so nothing is reserved.
-fn text_file(
+/// Answers a request for a text track as one file or for thumbnails: of a session's presentation,
+/// else of the title, whole or the part that the parameters describe. They are in memory, so that
+/// nothing is reserved.
+fn in_memory(
     shared: &Arc<Shared>,
     request: &HttpRequest,
     route: &Route,
@@ -395,10 +399,16 @@ fn text_file(
         let presentation = find_presentation(request, &title)?;
         (title, presentation)
     };
-    match resource::find(route, &title, &presentation, "") {
-        Some(TitleResource::Text(text)) => Ok(text.response(&title, ASK_EACH_TIME).into()),
+    match resource::find(route, &title, &presentation, &same_token(request)) {
+        Some(TitleResource::InMemory(found)) => Ok(found.response(&title, ASK_EACH_TIME).into()),
         _ => Ok(not_found().into()),
     }
+}
+
+/// The query by which a request's token reaches the addresses that its response names.
+fn same_token(request: &HttpRequest) -> String {
+    let token = |name| request.query(name).map(|token| format!("?{name}={}", escape(token)));
+    token("s").or_else(|| token("token")).unwrap_or_default()
 }
 
 /// The open title of this name, or what to do instead.

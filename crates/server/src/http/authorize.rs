@@ -34,12 +34,21 @@ pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Op
 /// own token is checked instead.
 fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
     match route {
-        Route::Progressive { .. } | Route::TextFile { .. } if of_session => None,
+        Route::Progressive { .. }
+        | Route::TextFile { .. }
+        | Route::ThumbnailCues { .. }
+        | Route::ThumbnailImage { .. }
+            if of_session =>
+        {
+            None
+        }
         Route::Master { title }
         | Route::TransportMaster { title }
         | Route::DashManifest { title }
         | Route::Progressive { title }
-        | Route::TextFile { title, .. } => Some(TokenNeed::Title(title)),
+        | Route::TextFile { title, .. }
+        | Route::ThumbnailCues { title }
+        | Route::ThumbnailImage { title, .. } => Some(TokenNeed::Title(title)),
         Route::Origin { title, .. } => Some(TokenNeed::Origin(title)),
         Route::Titles => Some(TokenNeed::TitleList),
         Route::Sessions | Route::Status | Route::Metrics => Some(TokenNeed::Server),
@@ -54,6 +63,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::DashInit { .. }
         | Route::Segment { .. }
         | Route::TextPlaylist { .. }
+        | Route::ThumbnailPlaylist { .. }
         | Route::TextSegment { .. }
         | Route::Session { .. } => None,
     }

@@ -21,7 +21,7 @@
 use super::answer::{self, Decision, no_transport, not_found, open_title};
 use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
 use super::request::HttpRequest;
-use super::resource::{self, MediaResource, TitleResource, WEBVTT};
+use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use crate::engine::MaxWait;
@@ -120,9 +120,9 @@ fn of_version(
         .or_else(|| resource::find(route, &title, &title.whole, ""))
         .ok_or_else(not_found)?;
     let media = match found {
-        TitleResource::Text(text) => {
-            let rule = if text.kind == WEBVTT { FOR_EVER } else { AN_HOUR };
-            return Ok(text.response(&title, rule).into());
+        TitleResource::InMemory(found) => {
+            let rule = if found.kind == PLAYLIST { AN_HOUR } else { FOR_EVER };
+            return Ok(found.response(&title, rule).into());
         }
         TitleResource::Media(media) => media,
     };

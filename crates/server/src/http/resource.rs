@@ -1,4 +1,4 @@
-//! What an address under a title names: text or media, with entity tag and type. The bytes are the
+//! What an address under a title names: bytes in memory or media, with entity tag and type. The bytes are the
 //! same for a session and for caches; who may keep them is said where they are sent.
 
 use super::cmsd::Cmsd;
@@ -13,14 +13,14 @@ use std::time::SystemTime;
 
 /// A resource of a title.
 pub(super) enum TitleResource {
-    Text(TextResource),
+    InMemory(MemoryResource),
     Media(MediaResource),
 }
 
-/// A playlist of one track, or subtitles.
-pub(super) struct TextResource {
+/// A playlist of one track, subtitles, or an image with thumbnails.
+pub(super) struct MemoryResource {
     pub(super) kind: &'static str,
-    text: String,
+    body: Vec<u8>,
     etag: String,
 }
 
@@ -43,9 +43,7 @@ pub(super) fn find(
 ) -> Option<TitleResource> {
     let packaging = &presentation.packaging;
     let etag = |what: String| title.etag(&format!("{what}{}", presentation.tag));
-    let playlist = |text: Option<String>, what: String| {
-        Some(TitleResource::Text(TextResource { kind: PLAYLIST, text: text?, etag: etag(what) }))
-    };
+    let playlist = |text: Option<String>, what: String| in_memory(PLAYLIST, text, etag(what));
     let media = |body: Option<Body>, kind: &'static str, what: String, cmsd: Option<Cmsd>| {
         let (body, etag) = (Arc::new(body?), etag(what));
         Some(TitleResource::Media(MediaResource { body, etag, kind, cmsd }))
@@ -66,9 +64,21 @@ pub(super) fn find(
         }
         Route::TextSegment { text, number, .. } => {
             let segment = packaging.text_segment(text, number);
-            webvtt(segment, etag(format!("v{text}-{number}")))
+            in_memory(WEBVTT, segment, etag(format!("v{text}-{number}")))
         }
-        Route::TextFile { text, .. } => webvtt(packaging.text_file(text), etag(format!("v{text}"))),
+        Route::TextFile { text, .. } => {
+            in_memory(WEBVTT, packaging.text_file(text), etag(format!("v{text}")))
+        }
+        Route::ThumbnailPlaylist { .. } => {
+            playlist(packaging.thumbnail_playlist(query), "jp".to_owned())
+        }
+        Route::ThumbnailCues { .. } => {
+            in_memory(WEBVTT, packaging.thumbnail_cues(query), etag("jv".to_owned()))
+        }
+        Route::ThumbnailImage { number, .. } => {
+            let image = packaging.thumbnail_image(number);
+            in_memory("image/jpeg", image.as_deref(), etag(format!("j{number}")))
+        }
         Route::TransportSegment { track, number, .. } => {
             let tracks = packaging.transport_tracks(track)?;
             let duration = packaging.transport_segment_duration(track, number);
@@ -97,10 +107,10 @@ pub(super) fn find(
     }
 }
 
-impl TextResource {
-    /// The response with this text, which caches may keep by `rule`.
+impl MemoryResource {
+    /// The response with these bytes, which caches may keep by `rule`.
     pub(super) fn response(self, title: &OpenTitle, rule: &str) -> Response {
-        let mut response = Response::new(200, self.kind, self.text);
+        let mut response = Response::new(200, self.kind, self.body);
         response.head.add("Cache-Control", rule);
         response.etag = Some(self.etag);
         response.modified = modified(title, SystemTime::now());
@@ -131,8 +141,12 @@ pub(super) fn content_type(title: &OpenTitle, tracks: &[u16]) -> &'static str {
     if tracks.iter().any(is_video) { "video/mp4" } else { "audio/mp4" }
 }
 
-fn webvtt(text: Option<String>, etag: String) -> Option<TitleResource> {
-    Some(TitleResource::Text(TextResource { kind: WEBVTT, text: text?, etag }))
+fn in_memory(
+    kind: &'static str,
+    body: Option<impl Into<Vec<u8>>>,
+    etag: String,
+) -> Option<TitleResource> {
+    Some(TitleResource::InMemory(MemoryResource { kind, body: body?.into(), etag }))
 }
 
 fn generated(bytes: Arc<[u8]>) -> Body {
@@ -143,4 +157,4 @@ fn generated(bytes: Arc<[u8]>) -> Body {
 /// The content type of HLS playlists.
 pub(super) const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 /// The content type of subtitles.
-pub(super) const WEBVTT: &str = "text/vtt";
+const WEBVTT: &str = "text/vtt";

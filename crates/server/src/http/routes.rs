@@ -47,6 +47,12 @@ pub(crate) enum Route {
     TextSegment { title: String, text: u16, number: u32 },
     /// `/t/TITLE/text/N.vtt`, of a whole title or with parameters; `?s=TOKEN`: of a session.
     TextFile { title: String, text: u16 },
+    /// `/t/TITLE/thumbnails.m3u8?s=TOKEN`
+    ThumbnailPlaylist { title: String },
+    /// `/t/TITLE/thumbnails.vtt`, of a whole title; `?s=TOKEN`: of a session.
+    ThumbnailCues { title: String },
+    /// `/t/TITLE/thumbnails/K.jpg`, of a whole title; `?s=TOKEN`: of a session.
+    ThumbnailImage { title: String, number: u32 },
     /// `/t/TITLE/session?s=TOKEN`: a session, to be ended.
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
@@ -75,6 +81,8 @@ impl Route {
             ["t", name, "manifest.mpd"] => Self::DashManifest { title: title(name)? },
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["origin", ref below @ ..] => Self::of_origin(below)?,
+            ["t", name, "thumbnails.m3u8"] => Self::ThumbnailPlaylist { title: title(name)? },
+            ["t", name, "thumbnails.vtt"] => Self::ThumbnailCues { title: title(name)? },
             ["t", name, file] => {
                 let (title, track) = (title(name)?, file.strip_suffix(".m3u8")?);
                 if let Some(track) = track.strip_suffix("-iframes") {
@@ -90,6 +98,10 @@ impl Route {
             }
             ["t", name, track, "init-dash.mp4"] => {
                 Self::DashInit { title: title(name)?, track: number(track)? }
+            }
+            ["t", name, "thumbnails", file] => {
+                let number = number(file.strip_suffix(".jpg")?)?;
+                Self::ThumbnailImage { title: title(name)?, number }
             }
             ["t", name, "text", file] => {
                 let title = title(name)?;
@@ -195,6 +207,12 @@ mod tests {
         assert_eq!(route("t/film/text/2.vtt"), Some(Route::TextFile { title: film(), text: 2 }));
         let segment = Route::TextSegment { title: film(), text: 2, number: 17 };
         assert_eq!(route("t/film/text/2/17.vtt"), Some(segment));
+        let list = Route::ThumbnailPlaylist { title: film() };
+        assert_eq!(route("t/film/thumbnails.m3u8"), Some(list));
+        let cues = Route::ThumbnailCues { title: film() };
+        assert_eq!(route("t/film/thumbnails.vtt"), Some(cues));
+        let image = Route::ThumbnailImage { title: film(), number: 3 };
+        assert_eq!(route("t/film/thumbnails/3.jpg"), Some(image));
         assert_eq!(route("t/film/master-ts.m3u8"), Some(Route::TransportMaster { title: film() }));
         let list = Route::TransportPlaylist { title: film(), track: 3 };
         assert_eq!(route("t/film/3-ts.m3u8"), Some(list));
@@ -221,6 +239,9 @@ mod tests {
             "t/film/text/",
             "t/film/text/02.vtt",
             "t/film/text/2.srt",
+            "t/film/thumbnails",
+            "t/film/thumbnails/03.jpg",
+            "t/film/thumbnails/3.png",
             "t/film/text/2/x.vtt",
             "t/film/0/2/17.vtt",
             "t/film/07-ts.m3u8",

@@ -1,7 +1,7 @@
 //! Conversions from internal types to the documented ones, field by field.
 
 use super::*;
-use media::{TextDescription, TitleIndex, TitleKind, TrackKind};
+use media::{TextDescription, Thumbnails, TitleIndex, TitleKind, TrackKind};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted};
 
@@ -90,7 +90,21 @@ impl TitleDetail {
             title: ListedTitle::from(record),
             track_list: track_list.collect(),
             text_list: texts.collect(),
+            thumbnails: index.thumbnails.as_ref().map(ListedThumbnails::from),
             index_bytes: record.index_bytes,
+        }
+    }
+}
+
+impl From<&Thumbnails> for ListedThumbnails {
+    fn from(thumbnails: &Thumbnails) -> Self {
+        let (width, height) = thumbnails.size();
+        Self {
+            count: thumbnails.count(),
+            interval: thumbnails.interval().as_secs(),
+            width,
+            height,
+            bytes: thumbnails.bytes(),
         }
     }
 }

@@ -95,6 +95,9 @@ pub struct TitleDetail {
     pub track_list: Vec<ListedTrack>,
     /// The text tracks (subtitles and captions) in the order of their numbers.
     pub text_list: Vec<ListedText>,
+    /// The thumbnails; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thumbnails: Option<ListedThumbnails>,
     /// Bytes of the encoded index.
     pub index_bytes: u64,
 }
@@ -145,6 +148,21 @@ pub struct ListedText {
     pub hearing_impaired: bool,
     /// Number of cues.
     pub cues: u64,
+}
+
+/// The thumbnails of a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedThumbnails {
+    /// Number of thumbnails.
+    pub count: u32,
+    /// Seconds from one to the next.
+    pub interval: u64,
+    /// Width of one in pixels.
+    pub width: u32,
+    /// Height of one in pixels.
+    pub height: u32,
+    /// Bytes of all images.
+    pub bytes: u64,
 }
 
 /// A run of chunks.

@@ -32,14 +32,24 @@ fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
         renditions,
         program: None,
         subtitles: Vec::new(),
+        thumbnails: None,
     };
     let reply = client.call(&request, |_| progress += 1).unwrap();
     let Request::Ingest { as_file, allow_damaged, .. } = request else { unreachable!() };
     let files = vec![std::ffi::OsStr::from_bytes(b"/films/\xff.mp4").into()];
     let (title, program) = (None, None);
     let subtitles = Vec::new();
-    let request =
-        Request::Ingest { files, as_file, title, allow_damaged, renditions, program, subtitles };
+    let thumbnails = None;
+    let request = Request::Ingest {
+        files,
+        as_file,
+        title,
+        allow_damaged,
+        renditions,
+        program,
+        subtitles,
+        thumbnails,
+    };
     let error = client.call(&request, |_| {}).unwrap_err();
     assert!(matches!(error, ControlError::NotUtf8), "{error}");
     let Reply::Ingest(report) = reply else { panic!("{reply:?}") };

@@ -96,11 +96,15 @@ impl TestStore {
 
     /// Ingests more files while the store is not served.
     pub(crate) fn add(&self, files: &[&Path]) {
+        self.add_with(files, &IngestOptions::default());
+    }
+
+    /// Ingests more files with these options while the store is not served.
+    pub(crate) fn add_with(&self, files: &[&Path], options: &IngestOptions) {
         let store = Store::open(&self.path).unwrap();
         let files: Vec<PathBuf> = files.iter().map(|file| (*file).to_owned()).collect();
-        let options = IngestOptions::default();
         let never = AtomicBool::new(false);
-        for outcome in store::ingest(&store, &files, &options, &Unthrottled, &mut |_| {}, &never) {
+        for outcome in store::ingest(&store, &files, options, &Unthrottled, &mut |_| {}, &never) {
             outcome.result.unwrap();
         }
     }

@@ -33,6 +33,7 @@ mod ranges;
 mod refusals;
 mod renditions;
 mod rtsp;
+mod thumbnails;
 mod tls;
 mod tokens;
 mod transport;

@@ -4,13 +4,14 @@
 //!  media   ffprobe ──JSON──▶ which streams to take, to leave out, or to refuse
 //!          ffmpeg ──pipe──▶ FragmentReader ──payload──▶ TitleWriter ──▶ device
 //!            (remux only)        └──────────LDU index──────▶ seal
-//!          ffmpeg ──pipe──▶ cues of its text tracks ───────────┘
+//!          ffmpeg ──pipe──▶ cues of its text tracks ───────────┤
+//!          ffmpeg ──pipe──▶ thumbnails, if they are wanted ────┘
 //!  file    read ──────────────────────────────────────▶ TitleWriter
 //! ```
 //!
 //! FFmpeg's programs are called, never linked: they read untrusted files, so they run as separate
-//! processes that can be killed and have limits (`process`). Nothing is re-encoded. A refused file
-//! leaves nothing behind.
+//! processes that can be killed and have limits (`process`). Pictures and sound are never encoded
+//! again. A refused file leaves nothing behind.
 
 mod bytes;
 mod codecs;
@@ -26,12 +27,14 @@ mod process;
 mod remux;
 mod renditions;
 mod text;
+mod thumbnails;
 mod transport;
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use units::Reason;
 
 /// The options of an ingest.
@@ -50,6 +53,9 @@ pub struct IngestOptions {
     pub program: Option<u32>,
     /// Files of subtitles for the title, in addition to its own.
     pub subtitles: Vec<SubtitleFile>,
+    /// The time from one thumbnail to the next, in whole seconds; `None` for no thumbnails. A long
+    /// title has them at a multiple of it.
+    pub thumbnails: Option<Duration>,
 }
 
 /// A file of subtitles beside a film.
@@ -112,11 +118,14 @@ fn ingest_title(
     let TitleSource { file, others } = source;
     let own_size = size_of_file(file)?;
     let other_sizes = others.iter().map(|other| size_of_file(other)).sum::<Result<u64, _>>()?;
-    if !others.is_empty() && options.kind == TitleKind::File {
-        return Err(refused(file, Reason::new("only media has renditions", "leave --as file out")));
-    }
-    if !options.subtitles.is_empty() && options.kind == TitleKind::File {
-        return Err(refused(file, Reason::new("only media has subtitles", "leave --as file out")));
+    let of_media = [
+        (!others.is_empty(), "only media has renditions"),
+        (!options.subtitles.is_empty(), "only media has subtitles"),
+        (options.thumbnails.is_some(), "only media has thumbnails"),
+    ];
+    let asked = of_media.into_iter().find(|(is_asked, _)| *is_asked);
+    if let (Some((_, message)), TitleKind::File) = (asked, options.kind) {
+        return Err(refused(file, Reason::new(message, "leave --as file out")));
     }
     let name = match (&options.name, file.file_stem().and_then(|stem| stem.to_str())) {
         (Some(name), _) => name.as_str(),

@@ -1,13 +1,12 @@
 //! The streams that FFmpeg finds in a file: `ffprobe`, and its output as data.
 
-use super::process::{Process, last_words, tail};
+use super::process::{Process, last_words};
 use super::transport::Transport;
 use super::{IngestJob, edits, kinds};
 use crate::StoreError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use units::Reason;
@@ -152,29 +151,11 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     job.tell("probing", 0)?;
     let mut words: Vec<OsString> = ASK.iter().map(OsString::from).collect();
     words.extend(input(file));
-    let mut process = Process::start("ffprobe", &words, PROBE_TIME)?;
-    let (mut stdout, stderr) = process.pipes();
+    let process = Process::start("ffprobe", &words, PROBE_TIME)?;
     let started = Instant::now();
-    let (json, complaints, status) = std::thread::scope(|scope| {
-        let json = scope.spawn(move || {
-            let mut json = Vec::new();
-            // A hostile file must not fill the memory.
-            stdout.by_ref().take(MAX_JSON).read_to_end(&mut json).map(|_| json)
-        });
-        let complaints = scope.spawn(|| tail(stderr));
-        // Checked often, so that a cancelled job ends at once.
-        while !json.is_finished() {
-            let called_off = job.tell("probing", 0).is_err();
-            if called_off || started.elapsed() > PROBE_TIME {
-                // The reader's pipe then ends, so the joins below return.
-                process.kill();
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let json = json.join().expect("it does not panic");
-        let status = process.wait();
-        (json, complaints.join().expect("it does not panic"), status)
+    // A hostile file must not fill the memory.
+    let ended = process.finish(&[], MAX_JSON, || {
+        job.tell("probing", 0).is_ok() && started.elapsed() <= PROBE_TIME
     });
     job.tell("probing", 0)?;
     if started.elapsed() > PROBE_TIME {
@@ -182,7 +163,7 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
         let message = format!("FFmpeg has not found its streams within {seconds} s");
         return Err(job.refused(Reason::new(message, "take it in with --as file")));
     }
-    match (json, status) {
+    match (ended.output, ended.status) {
         (Ok(json), Ok(status)) if status.success() => {
             let mut found: ProbeOutput = serde_json::from_slice(&json).map_err(|error| {
                 job.refused(kinds::unknown("FFmpeg cannot describe it", &error.to_string()))
@@ -197,7 +178,7 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
             }
             Ok(found)
         }
-        _ => Err(job.refused(kinds::unreadable(file, &last_words(&complaints)))),
+        _ => Err(job.refused(kinds::unreadable(file, &last_words(&ended.complaints)))),
     }
 }
 

@@ -7,11 +7,21 @@
 use crate::StoreError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
+
+/// The end of a program.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The standard output; of a longer one than was allowed, one byte more than that.
+    pub(super) output: io::Result<Vec<u8>>,
+    /// The last lines of the standard error.
+    pub(super) complaints: String,
+    pub(super) status: io::Result<ExitStatus>,
+}
 
 /// A running program, killed with its group when dropped.
 #[derive(Debug)]
@@ -69,6 +79,39 @@ impl Process {
             .spawn()
             .map_err(failed(None))?;
         Ok(Self { child, done: false })
+    }
+
+    /// Gives the program `input`, if it was started with a pipe for that, and reads at most `most`
+    /// bytes of its output, until it ends. When `goes_on`, which is called often, is false, it is
+    /// killed.
+    pub(super) fn finish(
+        mut self,
+        input: &[u8],
+        most: u64,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Ended {
+        let stdin = self.child.stdin.take();
+        let (stdout, stderr) = self.pipes();
+        std::thread::scope(|scope| {
+            // A program that ends early does not read all of it, and its status says why.
+            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+            let output = scope.spawn(move || {
+                let mut bytes = Vec::new();
+                // When this ends early, the program cannot write any more and ends, too.
+                stdout.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
+            });
+            let complaints = scope.spawn(move || tail(stderr));
+            while !output.is_finished() {
+                if !goes_on() {
+                    self.kill();
+                }
+                std::thread::sleep(GLANCE);
+            }
+            let output = output.join().expect("it does not panic");
+            let status = self.wait();
+            let complaints = complaints.join().expect("it does not panic");
+            Ended { output, complaints, status }
+        })
     }
 
     /// The process's standard output and standard error; can be called once.
@@ -157,6 +200,9 @@ const LIMITS: &[&str] = &["--as=4294967296", "--fsize=0", "--core=0", "--nofile=
 
 /// The size of the pipe: Linux allows all users up to 1 MiB.
 const PIPE: usize = 1 << 20;
+
+/// The interval at which it is seen that a program has ended or must end.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// The largest part of standard error that is kept.
 const TAIL: usize = 8 * 1024;

@@ -5,7 +5,7 @@ use super::plan::{RemuxPlan, SelectedStream};
 use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
 use super::text::{self, FoundTexts, TextStream};
-use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions};
+use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions, thumbnails};
 use crate::{StoreError, TitleWriter};
 use media::{BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription};
 use std::ffi::OsString;
@@ -89,7 +89,23 @@ pub(super) fn ingest(
     let all: Vec<TextTrack> = texts.tracks.into_iter().chain(named).collect();
     plan.left_out.extend(metadata::left_out(&found, &tracks, &all));
     writer.set_texts(all);
+    add_thumbnails(job, &mut plan, &tracks, &mut writer)?;
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
+}
+
+/// Gives the title thumbnails, if they are wanted and can be made.
+fn add_thumbnails(
+    job: &mut IngestJob<'_>,
+    plan: &mut RemuxPlan,
+    tracks: &[(TrackDescription, LduIndex)],
+    writer: &mut TitleWriter<'_>,
+) -> Result<(), StoreError> {
+    let Some(interval) = job.options.thumbnails else { return Ok(()) };
+    match thumbnails::make(job, plan, tracks, interval)? {
+        Ok(made) => writer.set_thumbnails(made),
+        Err(why) => plan.left_out.push(format!("thumbnails: {why}")),
+    }
+    job.tell("sealing", job.size)
 }
 
 /// Does the `work` of copying while the text tracks of the title's own file are read. The work says
@@ -314,7 +330,7 @@ impl FfmpegPipeline {
 }
 
 /// The most processor time of an FFmpeg process.
-fn cpu_time(job: &IngestJob<'_>) -> Duration {
+pub(super) fn cpu_time(job: &IngestJob<'_>) -> Duration {
     CPU_TIME + Duration::from_secs(job.size / CPU_RATE)
 }
 

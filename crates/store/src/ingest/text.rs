@@ -9,12 +9,11 @@
 //! What is wrong with text never refuses a film: such a track is left out with the reason.
 
 use super::matroska::{self, FoundCue};
-use super::process::{Process, last_words, tail};
+use super::process::{Process, last_words};
 use super::{IngestJob, SubtitleFile, probe};
 use crate::StoreError;
 use media::{TextDescription, TextTrack};
 use std::ffi::OsString;
-use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::{Hinted, Reason};
@@ -117,26 +116,10 @@ fn convert(
         words.extend(["-map".into(), format!("0:{}", stream.index).into()]);
     }
     words.extend(CONVERT.iter().map(OsString::from));
-    let mut process = Process::start("ffmpeg", &words, cpu).map_err(|error| error.one_line())?;
-    let (stdout, stderr) = process.pipes();
-    let (bytes, complaints, status) = std::thread::scope(|scope| {
-        let bytes = scope.spawn(move || {
-            let mut bytes = Vec::new();
-            // When it ends early, FFmpeg cannot write any more and ends, too.
-            stdout.take(MAX_OUTPUT + 1).read_to_end(&mut bytes).map(|_| bytes)
-        });
-        let complaints = scope.spawn(move || tail(stderr));
-        while !bytes.is_finished() {
-            if stop.load(Ordering::Relaxed) {
-                process.kill();
-            }
-            std::thread::sleep(GLANCE);
-        }
-        let bytes = bytes.join().expect("it does not panic");
-        let status = process.wait();
-        (bytes, complaints.join().expect("it does not panic"), status)
-    });
-    match (bytes, status) {
+    let process = Process::start("ffmpeg", &words, cpu).map_err(|error| error.one_line())?;
+    let ended = process.finish(&[], MAX_OUTPUT, || !stop.load(Ordering::Relaxed));
+    let complaints = ended.complaints;
+    match (ended.output, ended.status) {
         (Ok(bytes), _) if bytes.len() as u64 > MAX_OUTPUT => Err(TOO_MUCH.to_owned()),
         (Ok(bytes), Ok(status)) if status.success() => Ok((bytes, last_words(&complaints))),
         _ => Err(match last_words(&complaints) {
@@ -175,9 +158,6 @@ const CONVERT: &[&str] = &[
     "matroska",
     "pipe:1",
 ];
-
-/// The interval at which it is seen that the process has ended or must end.
-const GLANCE: Duration = Duration::from_millis(5);
 
 /// The most output of FFmpeg: cues have up to 60 bytes beside their text.
 const MAX_OUTPUT: u64 = 64 << 20;

@@ -1,7 +1,7 @@
 //! Arguments of the commands on a store.
 
 use super::shared::{OverwriteArgs, ReportArgs, StoresArgs};
-use super::values::{subtitle_file, text};
+use super::values::{interval, subtitle_file, text};
 use std::path::PathBuf;
 use units::ByteCount;
 
@@ -71,6 +71,19 @@ pub(crate) struct IngestArgs {
     /// for each language. The text tracks of the film itself are ingested in any case.
     #[arg(long, value_name = "LANGUAGE=FILE", value_parser = subtitle_file)]
     pub(crate) subtitles: Vec<(String, PathBuf)>,
+    /// Make thumbnails, which players show while a viewer moves the position: one each INTERVAL.
+    ///
+    /// The pictures are decoded for it, of most films the key frames alone. A title has at most
+    /// 1,000 thumbnails and 2 MiB of them: a long one has them at a multiple of the interval.
+    #[arg(
+        long,
+        value_name = "INTERVAL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10s",
+        value_parser = interval
+    )]
+    pub(crate) thumbnails: Option<u32>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

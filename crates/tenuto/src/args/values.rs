@@ -30,6 +30,15 @@ pub(crate) fn subtitle_file(text: &str) -> Result<(String, PathBuf), String> {
     Ok((language.to_owned(), file.into()))
 }
 
+/// Parses the time from one thumbnail to the next, in seconds.
+pub(crate) fn interval(text: &str) -> Result<u32, String> {
+    let interval = parse_duration(text).map_err(|error| error.to_string())?;
+    let seconds = u32::try_from(interval.as_secs()).ok();
+    let whole =
+        seconds.filter(|seconds| interval.subsec_nanos() == 0 && (1..=600).contains(seconds));
+    whole.ok_or_else(|| format!("'{text}' is not a number of whole seconds from 1s to 600s"))
+}
+
 /// Parses a whole number within these bounds.
 pub(crate) fn whole<T>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone
 where

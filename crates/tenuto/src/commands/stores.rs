@@ -180,6 +180,13 @@ fn title_page(title: &wire::TitleDetail) -> String {
         page.push('\n');
         page.push_str(&text_table(&title.text_list));
     }
+    if let Some(wire::ListedThumbnails { count, interval, width, height, bytes }) = title.thumbnails
+    {
+        let size = ByteCount(bytes);
+        let about = format!("{count} of {width}x{height}, one each {interval} s, {size}");
+        page.push('\n');
+        page.push_str(&facts(&[("thumbnails", about)]));
+    }
     page
 }
 

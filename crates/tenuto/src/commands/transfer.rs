@@ -42,6 +42,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
         renditions,
         program: args.program,
         subtitles: subtitles.clone(),
+        thumbnails: args.thumbnails,
     };
     let Reply::Ingest(first) = ask(&stores.store, &request(files.clone()))? else { mismatched() };
     if !report.json {

@@ -51,7 +51,8 @@ pub(crate) fn assert_reported(server: &Served) {
 pub(crate) struct Row<'a> {
     pub(crate) title: &'a str,
     /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `shaka-winds` by its trick mode, `mp4`
-    /// by the browser itself; `hls-text`, `dash-text` and `shaka-text` tell the subtitles.
+    /// by the browser itself; `hls-text`, `dash-text` and `shaka-text` tell the subtitles,
+    /// `dash-thumbnails` and `shaka-thumbnails` the pictures that are found for some times.
     pub(crate) way: &'static str,
     pub(crate) url: String,
     /// Whether the player may report a stall and play on.
@@ -211,8 +212,9 @@ const players = {
     hls.attachMedia(video);
     return () => hls.destroy();
   },
-  dash(video, url, on) {
+  dash(video, url, on, made = () => {}) {
     const player = dashjs.MediaPlayer().create(), events = dashjs.MediaPlayer.events;
+    made(player);
     const logLevel = dashjs.Debug.LOG_LEVEL_WARNING;
     const cmcd = { enabled: true, mode: 'header' };
     player.updateSettings({ debug: { logLevel, dispatchEvent: true }, streaming: { cmcd } });
@@ -268,6 +270,26 @@ const players = {
     player.attach(video).then(() => player.load(url)).then(start, failed);
     return () => player.destroy();
   },
+  'dash-thumbnails'(video, url, on) {
+    let player;
+    const find = time => new Promise(found => player.provideThumbnail(time, found));
+    const ready = on.ready;
+    on.ready = () => thumbnailsOf(find, on).then(ready);
+    return players.dash(video, url, on, it => player = it);
+  },
+  'shaka-thumbnails'(video, url, on) {
+    shaka.log.setLevel(shaka.log.Level.WARNING);
+    const player = new shaka.Player(), failed = error => on.error(`code ${error.code}`, true);
+    player.addEventListener('error', event => failed(event.detail));
+    const find = async time => {
+      const found = await player.getThumbnails(null, time);
+      const { positionX: x, positionY: y, width, height } = found;
+      return { url: found.uris[0], x, y, width, height };
+    };
+    const start = () => thumbnailsOf(find, on).then(on.ready);
+    player.attach(video).then(() => player.load(url)).then(start).catch(failed);
+    return () => player.destroy();
+  },
   mp4(video, url, on) {
     video.onerror = () => on.error(`error ${video.error.code}`, true);
     video.src = url;
@@ -289,6 +311,25 @@ function textOf(video) {
   };
   setInterval(look, 10);
   return () => [...seen].join('; ');
+}
+// The seconds of which the player finds pictures for some times: their left half becomes brighter
+// from black to white in 30 s.
+async function thumbnailsOf(find, on) {
+  const seconds = [];
+  for (const time of [0.2, 7.7, 24.9, 25.1, 29.7]) {
+    const { url, x, y, width, height } = await find(time), image = new Image();
+    image.crossOrigin = 'anonymous';
+    image.src = url;
+    await image.decode();
+    const canvas = document.createElement('canvas'), context = canvas.getContext('2d');
+    canvas.width = width / 4, canvas.height = height / 2;
+    context.drawImage(image, x + width / 8, y + height / 4, width / 4, height / 2,
+      0, 0, width / 4, height / 2);
+    const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+    const sum = data.reduce((sum, value, i) => i % 4 === 3 ? sum : sum + value, 0);
+    seconds.push(Math.round(sum / (data.length * 3 / 4) / 255 * 30));
+  }
+  on.what = () => seconds.join(' ');
 }
 const slow = 'gave up', stalled = 'bufferStalledError', skipped = 'bufferSeekOverHole';
 function play([title, way, url, mayStall], rate) {

@@ -77,7 +77,7 @@ fn cut_last(stream: &Frames) -> Frames {
 const TAIL: usize = 6;
 
 /// The rules of ISO/IEC 23009-1 on the served title.
-fn check_manifest(server: &Served, title: &str) {
+pub(crate) fn check_manifest(server: &Served, title: &str) {
     let folder = format!("/t/{title}/");
     let manifest = String::from_utf8(server.get(&format!("{folder}manifest.mpd")));
     let manifest = manifest.expect("a manifest is UTF-8");

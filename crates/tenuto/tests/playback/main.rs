@@ -22,6 +22,7 @@ mod parts;
 mod rtsp;
 mod rules;
 mod subtitles;
+mod thumbnails;
 mod transport;
 
 #[path = "../cli/program.rs"]

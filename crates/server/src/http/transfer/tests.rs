@@ -150,8 +150,12 @@ fn transport_segment() -> Vec<Slice> {
     let pictures = track(TrackKind::Video, 25, entry(b"avc1", 78, &record), pictures);
     let sound = &mut (0..80).map(|i| 300 + i);
     let sound = track(TrackKind::Audio, 40, entry(b".mp3", 28, &[]), sound);
-    let index =
-        TitleIndex { kind: TitleKind::Media, tracks: vec![pictures, sound], texts: Vec::new() };
+    let index = TitleIndex {
+        kind: TitleKind::Media,
+        tracks: vec![pictures, sound],
+        texts: Vec::new(),
+        thumbnails: None,
+    };
     let packaging = Packaging::new(Arc::new(index), &PackagingOptions::default()).unwrap();
     packaging.transport_segment(0, 0).unwrap().slices().to_vec()
 }
