@@ -76,11 +76,9 @@ impl Streams {
             };
             // Other streams give up read-ahead only where no placement fits without that.
             for both in short {
-                match self.evaluate_dropping(now, *both, drops_readahead) {
+                match self.evaluate_dropping(now, offer, both, drops_readahead) {
                     Ok(accepted) => return Ok(Choice { offer, accepted, slots: 0 }),
-                    Err((candidate, shortfall, lacks_memory)) => {
-                        rejected.push(Rejected { offer, candidate, shortfall, lacks_memory });
-                    }
+                    Err(short) => rejected.push(*short),
                 }
             }
         }
@@ -92,10 +90,7 @@ impl Streams {
     }
 
     // Of the candidates that fit, the one that leaves the most room; if none fits, all of them.
-    fn most_room(
-        &mut self,
-        candidates: Vec<Candidate>,
-    ) -> Result<Accepted, Vec<Box<ShortBothWays>>> {
+    fn most_room(&mut self, candidates: Vec<Candidate>) -> Result<Accepted, Vec<ShortBothWays>> {
         let mut best: Option<((Duration, Reverse<u64>), Accepted)> = None;
         let mut short = Vec::new();
         for candidate in candidates {
@@ -106,21 +101,21 @@ impl Streams {
                         best = Some((room, accepted));
                     }
                 }
-                Err(rejected) => short.push(rejected),
+                Err(rejected) => short.push(*rejected),
             }
         }
         best.map(|(_, accepted)| accepted).ok_or(short)
     }
 
     // Evaluates a candidate that does not fit once more, with read-ahead of other streams dropped
-    // where `drops_readahead`. If it still does not fit: what it lacks alone, and whether it lacks
-    // memory one way or the other.
+    // where `drops_readahead`. If it still does not fit: what it lacks alone.
     fn evaluate_dropping(
         &mut self,
         now: Moment,
+        offer: usize,
         both: ShortBothWays,
         drops_readahead: bool,
-    ) -> Result<Accepted, (Candidate, Shortfall, bool)> {
+    ) -> Result<Accepted, Box<Rejected>> {
         let ShortBothWays { mut alone, shortfall, following } = both;
         let mut lacks_memory = shortfall.lacks_memory();
         if let Some((following, short)) = following {
@@ -138,7 +133,9 @@ impl Streams {
         };
         match dropped {
             Ok(approval) => Ok(alone.accepted(approval)),
-            Err(shortfall) => Err((alone, shortfall, lacks_memory)),
+            Err(shortfall) => {
+                Err(Box::new(Rejected { offer, candidate: alone, shortfall, lacks_memory }))
+            }
         }
     }
 
