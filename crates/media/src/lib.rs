@@ -25,7 +25,7 @@ pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, Excerpt, ExcerptError, NoTransportForm, Packaging, PackagingError, PackagingOptions,
-    PacketBlock, PacketWriter, PushedLdu, Slice,
+    PacketBlock, PacketWriter, PushedLdu, Slice, TransportCounters, TransportPush, TransportUnit,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use title::{

@@ -41,6 +41,8 @@ pub(super) enum PayloadLayout {
     Opus,
     MpegAudio,
     Pcm(PcmForm),
+    /// Packets of a transport stream.
+    TransportStream,
 }
 
 /// How the numbers of PCM are stored.
@@ -63,6 +65,13 @@ impl PayloadFormat {
             TrackKind::Audio if track.sample_rate > 0 => audio(track, entry, dynamic),
             _ => None,
         }
+    }
+
+    /// The format of an MPEG transport stream (RFC 2250, 2), whose "LDUs" are packets of it that are
+    /// sent together.
+    pub fn transport_stream() -> Self {
+        let encoding = "MP2T/90000".to_owned();
+        Self::dynamic(PayloadLayout::TransportStream, MP2T, VIDEO_CLOCK, encoding, String::new())
     }
 
     fn dynamic(
@@ -246,8 +255,9 @@ fn base64(bytes: &[u8]) -> String {
 const VIDEO_CLOCK: u32 = 90_000;
 /// The static payload type of MPEG audio (RFC 3551, 6).
 const MPA: u8 = 14;
-/// The static payload types of MPEG video and of telephony (RFC 3551, 6).
+/// The static payload types of MPEG video, transport streams and telephony (RFC 3551, 6).
 const MPV: u8 = 32;
+const MP2T: u8 = 33;
 const PCMU: u8 = 0;
 const PCMA: u8 = 8;
 /// Object types of ISO/IEC 14496-1, table 5.

@@ -85,6 +85,13 @@ impl Packetizer {
                 }
             }
             PayloadLayout::Av1 => self.av1(ldu, timestamp, emit),
+            PayloadLayout::TransportStream => {
+                for part in ldu.chunks(TRANSPORT_PACKETS * TRANSPORT_PACKET) {
+                    // RFC 2250, 2.1: time stamps do not go on from the ones before.
+                    let marker = std::mem::take(&mut self.resumes);
+                    self.packet(&[], part, marker, timestamp, emit);
+                }
+            }
             PayloadLayout::Vp9 => self.vp9(ldu, timestamp, emit),
         }
     }
@@ -228,3 +235,6 @@ pub(super) const MOST_PAYLOAD: usize = MTU - RTP_HEADER;
 const FU_A: u8 = 28;
 /// The NAL unit type of a fragment in RFC 7798.
 const HEVC_FU: u8 = 49;
+/// Bytes of a packet of a transport stream, and how many fit into a packet.
+const TRANSPORT_PACKET: usize = 188;
+const TRANSPORT_PACKETS: usize = MOST_PAYLOAD / TRANSPORT_PACKET;
