@@ -67,8 +67,8 @@ impl PayloadFormat {
         }
     }
 
-    /// The format of an MPEG transport stream (RFC 2250, 2), whose "LDUs" are packets of it that are
-    /// sent together.
+    /// The format of an MPEG transport stream (RFC 2250, 2): what is packetised are packets of it
+    /// that are sent together.
     pub fn transport_stream() -> Self {
         let encoding = "MP2T/90000".to_owned();
         Self::dynamic(PayloadLayout::TransportStream, MP2T, VIDEO_CLOCK, encoding, String::new())

@@ -171,7 +171,8 @@ impl Packetizer {
         }
     }
 
-    // RFC 3551, 4.5.11 and 4.5.14, RFC 3190, 4: numbers with the high byte first, in whole instants.
+    // RFC 3551, 4.5.11 and 4.5.14, and RFC 3190, 4: numbers with the high byte first, in whole
+    // instants.
     fn pcm(&mut self, ldu: &[u8], form: PcmForm, mut timestamp: u32, emit: &mut Emit<'_>) {
         let frame = usize::from(form.channels) * form.bytes;
         let instants = (MOST_PAYLOAD / frame).max(1);

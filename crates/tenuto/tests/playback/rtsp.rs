@@ -8,6 +8,7 @@ use crate::films::Verdict::Refuses;
 use crate::films::{FILMS, Film, film};
 use crate::gstreamer;
 use crate::program::TestDir;
+use crate::transport::assert_same_frames;
 use std::process::Command;
 
 /// A title of each payload format, with those below.
@@ -35,8 +36,14 @@ const MORE: &[Film] = &[
 /// Titles that are also played over UDP: pictures in fragments, and sound alone.
 const OVER_UDP: &[&str] = &["h264-aac", "hevc-aac", "mp3"];
 
+/// A title that is also played through a tunnel.
+const OVER_HTTP: &str = "h264-aac";
+
 /// Titles that GStreamer plays, too.
 const IN_GSTREAMER: &[&str] = &["h264-aac", "mpeg2-ac3"];
+
+/// Titles that are also played as transport streams.
+const IN_TRANSPORT: &[&str] = &["h264-aac", "hevc-aac", "mpeg2-ac3"];
 
 #[test]
 fn players_decode_over_rtsp_what_is_in_the_source() {
@@ -67,6 +74,10 @@ fn players_decode_over_rtsp_what_is_in_the_source() {
         let (film, source) = &films[0];
         let address = format!("rtsp://{listen}/t/{}", film.title);
         scope.spawn(move || mpv_plays(dir, film, source, &address));
+        for (film, source) in films.iter().filter(|(film, _)| IN_TRANSPORT.contains(&film.title)) {
+            let address = format!("rtsp://{listen}/t/{}/ts", film.title);
+            scope.spawn(move || assert_same_frames(film.title, source, &address));
+        }
     });
 }
 
@@ -74,6 +85,7 @@ fn ffmpeg_plays(dir: &TestDir, number: usize, film: &Film, source: &str, address
     let wanted = decoded(dir, number, film, &["-i", source]);
     let mut ways = vec!["tcp"];
     ways.extend(OVER_UDP.contains(&film.title).then_some("udp"));
+    ways.extend((film.title == OVER_HTTP).then_some("http"));
     for way in ways {
         let got = decoded(dir, number, film, &["-rtsp_transport", way, "-i", address]);
         assert_eq!(got, wanted, "FFmpeg on {address} over {way}");
