@@ -121,16 +121,20 @@ def fill(args, store, files, mounted):
     run("umount", mounted)
 
 
+def base_url(args):
+    return f"http://127.0.0.1:{args.port}"
+
+
 def tenuto(args, store, limits):
     command = [args.tenuto, "serve", store.device, "--listen", f"127.0.0.1:{args.port}", "--memory", str(args.memory)]
-    return Server(limits.command(command + args.serve.split()), args.port, "/healthz")
+    return Server(limits.command(command + args.serve.split()), base_url(args), "/healthz")
 
 
 def nginx(args, how, root, limits):
     cache, how = HOW[how]
     config = os.path.join(args.folder, "evening-nginx.conf")
-    write(config, NGINX.format(run=args.folder, root=root, port=args.port, cache=cache, how=how, user="user root;"))
-    return Server(limits.command(["nginx", "-p", args.folder, "-c", config]), args.port, "/ready")
+    write(config, NGINX.format(run=args.folder, root=root, port=args.port, tls="", cache=cache, how=how, user="user root;"))
+    return Server(limits.command(["nginx", "-p", args.folder, "-c", config]), base_url(args), "/ready")
 
 
 def play(args, server, audience, viewers):

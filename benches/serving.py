@@ -12,9 +12,11 @@ them as fast as it can (with a buffer longer than the titles), several times in 
 Processor time is the server's own (utime + stime of its processes while the players ran). On
 loopback the time for receiving is partly charged to the server, so ratios within a run are
 meaningful and Gb/s are not. In the cold rounds each viewer has its own title as far as there are
-titles. With --ts the segments are MPEG transport streams, which nginx has as files. With --tls both
-serve TLS 1.3 with one certificate that is made for the run. Needs nginx, and openssl with --tls.
-Nothing outside the run's directory is changed, and all started programs are stopped.
+titles. The kernel clears memory at its first use: with a --memory that the titles of the first,
+unmeasured play fill (as many as viewers), the cold rounds are free of that. With --ts the segments
+are MPEG transport streams, which nginx has as files. With --tls both serve TLS 1.3 with one
+certificate that is made for the run. Needs nginx, and openssl with --tls. Nothing outside the run's
+directory is changed, and all started programs are stopped.
 """
 import argparse, json, os, re, signal, ssl, statistics, subprocess, sys, tempfile, time
 import urllib.parse, urllib.request
@@ -36,6 +38,10 @@ HOW = {
     # With open_file_cache, requests share a descriptor whose O_DIRECT is taken away for tails.
     "directio": ("", "sendfile off; aio threads; directio 512; directio_alignment 4k; output_buffers 2 512k;"),
 }
+
+
+def base_url(args):
+    return f"{'https' if args.tls else 'http'}://127.0.0.1:{args.port}"
 
 
 def get(url):
@@ -61,10 +67,16 @@ def processor_time(pids):
 
 
 class Server:
-    def __init__(self, command, args, ready):
+    """A started server that answers for the path `ready`."""
+
+    def __init__(self, command, url, ready):
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.url = f"{'https' if args.tls else 'http'}://127.0.0.1:{args.port}"
-        wait_for(self.url + ready)
+        self.url = url
+        try:
+            wait_for(url + ready)
+        except SystemExit:
+            self.stop()
+            raise
 
     def pids(self):
         children = open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()
@@ -145,7 +157,7 @@ def drop_from_page_cache(root):
 def tenuto(args, memory, more=()):
     command = [args.tenuto, "serve", args.store, "--listen", f"127.0.0.1:{args.port}"]
     command += ["--tls-certificate", args.certificate, "--tls-key", args.key] if args.tls else []
-    return Server([*command, "--memory", memory, "--admission", "none", "--grace", "1s", *more], args, "/healthz")
+    return Server([*command, "--memory", memory, "--admission", "none", "--grace", "1s", *more], base_url(args), "/healthz")
 
 
 def nginx(args, run, root, how):
@@ -156,7 +168,7 @@ def nginx(args, run, root, how):
     with open(config, "w") as file:
         file.write(NGINX.format(run=run, root=root, port=args.port, tls=tls if args.tls else "", cache=cache,
                                 how=location, user=user))
-    return Server(["nginx", "-p", run, "-c", config], args, "/ready")
+    return Server(["nginx", "-p", run, "-c", config], base_url(args), "/ready")
 
 
 def reads_and_sends(server):

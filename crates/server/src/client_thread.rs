@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   PreparedThread::new    thread ─▶ Sockets ─▶ waits       handle: how the core reaches it
-//!   PreparedThread::begin  shared, core, opener, limits ─▶ ClientService ─▶ serve, until Quit
+//!   PreparedThread::begin  parts, limits ─▶ ClientService ─▶ serve, until Quit
 //! ```
 
 use crate::messages::{CoreHandle, WorkerHandle, WorkerMessage};
@@ -23,15 +23,21 @@ pub(crate) struct PreparedThread<L> {
     /// Description of the socket method, for people.
     pub(crate) method: String,
     thread: JoinHandle<()>,
-    begin: Sender<ServiceParts<L>>,
+    begin: Sender<(ServiceParts, L)>,
 }
 
-/// What a prepared thread needs to serve, beside its sockets.
-struct ServiceParts<L> {
-    shared: Arc<Shared>,
-    core: CoreHandle,
-    opener: Opener,
-    limits: L,
+/// The socket that clients connect to, and what they speak there.
+pub(crate) struct ClientListener {
+    pub(crate) socket: TcpListener,
+    pub(crate) protocol: TlsProtocol,
+}
+
+/// What each thread needs to serve, beside its sockets and limits.
+#[derive(Clone)]
+pub(crate) struct ServiceParts {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) core: CoreHandle,
+    pub(crate) opener: Opener,
 }
 
 /// All that a thread serves its clients with.
@@ -52,22 +58,23 @@ impl<L: Send + 'static> PreparedThread<L> {
     pub(crate) fn new(
         name: String,
         number: usize,
-        (listener, protocol): (TcpListener, TlsProtocol),
+        listener: ClientListener,
         serve: fn(ClientService<L>),
     ) -> io::Result<Self> {
         let (sender, messages) = unbounded();
-        let (begin, begun) = bounded::<ServiceParts<L>>(1);
+        let (begin, begun) = bounded::<(ServiceParts, L)>(1);
         let (ready, prepared) = bounded(1);
         let thread = thread::Builder::new().name(name).spawn(move || {
-            let sockets = match Sockets::new(Some(listener)) {
+            let sockets = match Sockets::new(Some(listener.socket)) {
                 Ok(sockets) => sockets,
                 Err(error) => return drop(ready.send(Err(error))),
             };
             let _ = ready.send(Ok((sockets.waker(), sockets.method().to_string())));
             // Without a service the server has failed to start, and has dropped this thread's
             // handle.
-            let Ok(ServiceParts { shared, core, opener, limits }) = begun.recv() else { return };
-            let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), protocol);
+            let Ok((parts, limits)) = begun.recv() else { return };
+            let ServiceParts { shared, core, opener } = parts;
+            let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), listener.protocol);
             serve(ClientService { number, sockets, messages, shared, core, opener, limits });
         })?;
         let ended = |_| io::Error::other("the thread ended before it was ready");
@@ -76,14 +83,8 @@ impl<L: Send + 'static> PreparedThread<L> {
     }
 
     /// Lets the thread serve.
-    pub(crate) fn begin(
-        self,
-        shared: Arc<Shared>,
-        core: CoreHandle,
-        opener: Opener,
-        limits: L,
-    ) -> JoinHandle<()> {
-        let _ = self.begin.send(ServiceParts { shared, core, opener, limits });
+    pub(crate) fn begin(self, parts: ServiceParts, limits: L) -> JoinHandle<()> {
+        let _ = self.begin.send((parts, limits));
         self.thread
     }
 }

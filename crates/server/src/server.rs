@@ -16,7 +16,7 @@
 use crate::ServerConfig;
 use crate::access::AccessControl;
 use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
-use crate::client_thread::PreparedThread;
+use crate::client_thread::{ClientListener, PreparedThread, ServiceParts};
 use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
@@ -30,13 +30,13 @@ use crate::http::{self, ConnectionLimits};
 use crate::layout;
 use crate::library::{Library, MountedStore};
 use crate::log::Log;
-use crate::messages::{CoreHandle, Event};
+use crate::messages::{CoreHandle, Event, WorkerHandle};
 use crate::mount::{self, PreparedStore, disk_number};
 use crate::opener::{self, Opener};
 use crate::recalibration::{self, Recalibration};
 use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
-use crate::shared::{ServerInfo, Shared};
+use crate::shared::{Security, ServerInfo, Shared};
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use device::{MemoryLimits, Pool};
 use scheduler::PolicyKind;
@@ -86,39 +86,23 @@ impl Server {
         exposure::check(&config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
-        let (listener, address) = listen(config.listen, "--listen")?;
-        let rtsp_listener = config.rtsp.map(|rtsp| listen(rtsp, "--rtsp")).transpose()?;
-        let rtsp_address = rtsp_listener.as_ref().map(|(_, address)| *address);
+        let listeners = Listeners::bind(&config)?;
+        let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
         let tls = config.tls.as_ref().map(|files| ServerTls::new(files, &log)).transpose()?;
         let tls_notes = tls.as_ref().map_or_else(Vec::new, |tls| tls.notes(SystemTime::now()));
-        // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
-        // follow from this choice.
-        let share = ByteCount(memory.0 / config.stores.len() as u64);
-        let mut opened: Vec<PreparedStore> = config
-            .stores
-            .iter()
-            .map(|path| mount::open(path, &config, share))
-            .collect::<Result<_, _>>()?;
-        mount::refuse_copies(&config.stores, &opened)?;
+        let mut opened = open_stores(&config, memory)?;
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
 
         let pool = pool(memory, &opened)?;
         let clock = Clock::start();
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
-        let workers = workers(&config, &listener)?;
-        let shared =
-            shared(&config, (access, tls.map(Arc::new)), &opened, methods, &workers, clock, log)?;
-        let mut handles: Vec<_> = workers.iter().map(|worker| worker.handle.clone()).collect();
-        // To the core it is one more HTTP thread, with the number behind theirs.
-        let rtsp = rtsp_listener.map(|(listener, _)| {
-            let sockets = (listener, TlsProtocol::Rtsp);
-            PreparedThread::new("rtsp".to_owned(), handles.len(), sockets, rtsp::serve)
-        });
-        let rtsp = rtsp.transpose().map_err(|e| failed("start the RTSP thread", e))?;
-        handles.extend(rtsp.as_ref().map(|rtsp| rtsp.handle.clone()));
+        let clients = ClientThreads::prepare(&config, listeners)?;
+        let security = Security { access, tls: tls.map(Arc::new) };
+        let shared = shared(&config, security, &opened, methods, &clients.http, clock, log)?;
+        let handles = clients.handles();
         let (opener, tasks) = Opener::new();
         let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
         threads.push(opening.map_err(no_thread)?);
@@ -144,24 +128,9 @@ impl Server {
         });
         // Before the first session, so that index reads need no permits.
         shared.content.open_first();
-        for worker in workers {
-            let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
-            threads.push(worker.begin(shared, core, opener, connection_limits(&config)));
-        }
-        if let Some(rtsp) = rtsp {
-            let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
-            threads.push(rtsp.begin(shared, core, opener, rtsp_limits(&config, rtsp_address)));
-        }
-        let recalibration = match config.recalibrate_after {
-            None => None,
-            Some(_) => {
-                let stores = served_stores(&config, &shared, &core);
-                let (running, thread) =
-                    recalibration::start(stores, Arc::clone(&shared)).map_err(no_thread)?;
-                threads.push(thread);
-                Some(running)
-            }
-        };
+        let parts = ServiceParts { shared: Arc::clone(&shared), core: core.clone(), opener };
+        threads.extend(clients.begin(&config, rtsp_address, parts));
+        let recalibration = recalibration(&config, &shared, &core, &mut threads)?;
         let core_thread = thread::Builder::new()
             .name("core".to_owned())
             .spawn(move || core_state.run())
@@ -299,6 +268,23 @@ fn engine_config(
     }
 }
 
+/// The sockets that clients connect to, with the ports that they got.
+struct Listeners {
+    http: TcpListener,
+    address: SocketAddr,
+    rtsp: Option<TcpListener>,
+    rtsp_address: Option<SocketAddr>,
+}
+
+impl Listeners {
+    fn bind(config: &ServerConfig) -> Result<Self, Reason> {
+        let (http, address) = listen(config.listen, "--listen")?;
+        let rtsp = config.rtsp.map(|rtsp| listen(rtsp, "--rtsp")).transpose()?;
+        let (rtsp, rtsp_address) = rtsp.unzip();
+        Ok(Self { http, address, rtsp, rtsp_address })
+    }
+}
+
 /// Listens on an address, which this option gave; returns the address with the port that it got.
 fn listen(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketAddr), Reason> {
     let listener = TcpListener::bind(address).map_err(|error| {
@@ -307,6 +293,16 @@ fn listen(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketAddr)
     })?;
     let address = listener.local_addr().map_err(|e| failed("ask for the address", e))?;
     Ok((listener, address))
+}
+
+fn open_stores(config: &ServerConfig, memory: ByteCount) -> Result<Vec<PreparedStore>, Reason> {
+    // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
+    // follow from this choice.
+    let share = ByteCount(memory.0 / config.stores.len() as u64);
+    let opened = config.stores.iter().map(|path| mount::open(path, config, share));
+    let opened = opened.collect::<Result<Vec<_>, _>>()?;
+    mount::refuse_copies(&config.stores, &opened)?;
+    Ok(opened)
 }
 
 /// The engine, with what is known of the disks; adds notes on their histories.
@@ -352,26 +348,64 @@ fn disks(
     Ok((disks, methods))
 }
 
-/// Prepares the HTTP threads. They share one listener: an idle thread accepts the next connection.
-/// (A listener for each, with `SO_REUSEPORT`, would let two servers share a port unnoticed.)
 type HttpThread = PreparedThread<ConnectionLimits>;
 
-fn workers(config: &ServerConfig, listener: &TcpListener) -> Result<Vec<HttpThread>, Reason> {
-    let count = match config.http_threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
-        count => count,
-    };
-    let numbers = 0..count.min(MAX_HTTP_THREADS);
-    let prepared = numbers.map(|number| {
-        let sockets = (listener.try_clone()?, TlsProtocol::Http);
-        PreparedThread::new(format!("http-{number}"), number, sockets, http::serve)
-    });
-    prepared.collect::<io::Result<_>>().map_err(|e| failed("start an HTTP thread", e))
+/// The threads that serve clients, before they do.
+struct ClientThreads {
+    http: Vec<HttpThread>,
+    rtsp: Option<PreparedThread<RtspLimits>>,
+}
+
+impl ClientThreads {
+    /// Prepares the threads. Those for HTTP share one listener: an idle thread accepts the next
+    /// connection. (A listener for each, with `SO_REUSEPORT`, would let two servers share a port
+    /// unnoticed.)
+    fn prepare(config: &ServerConfig, listeners: Listeners) -> Result<Self, Reason> {
+        let count = match config.http_threads {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            count => count,
+        };
+        let numbers = 0..count.min(MAX_HTTP_THREADS);
+        let prepared = numbers.map(|number| {
+            let socket = listeners.http.try_clone()?;
+            let listener = ClientListener { socket, protocol: TlsProtocol::Http };
+            PreparedThread::new(format!("http-{number}"), number, listener, http::serve)
+        });
+        let prepared: io::Result<Vec<HttpThread>> = prepared.collect();
+        let http = prepared.map_err(|e| failed("start an HTTP thread", e))?;
+        // To the core it is one more HTTP thread, with the number behind theirs.
+        let rtsp = listeners.rtsp.map(|socket| {
+            let listener = ClientListener { socket, protocol: TlsProtocol::Rtsp };
+            PreparedThread::new("rtsp".to_owned(), http.len(), listener, rtsp::serve)
+        });
+        let rtsp = rtsp.transpose().map_err(|e| failed("start the RTSP thread", e))?;
+        Ok(Self { http, rtsp })
+    }
+
+    /// How the core reaches the threads, by their numbers.
+    fn handles(&self) -> Vec<WorkerHandle> {
+        let http = self.http.iter().map(|thread| &thread.handle);
+        http.chain(self.rtsp.as_ref().map(|rtsp| &rtsp.handle)).cloned().collect()
+    }
+
+    /// Lets all of them serve.
+    fn begin(
+        self,
+        config: &ServerConfig,
+        rtsp_address: Option<SocketAddr>,
+        parts: ServiceParts,
+    ) -> Vec<JoinHandle<()>> {
+        let http = self.http.into_iter();
+        let http = http.map(|thread| thread.begin(parts.clone(), connection_limits(config)));
+        let rtsp = self.rtsp;
+        let rtsp = rtsp.map(|rtsp| rtsp.begin(parts.clone(), rtsp_limits(config, rtsp_address)));
+        http.chain(rtsp).collect()
+    }
 }
 
 fn shared(
     config: &ServerConfig,
-    security: (AccessControl, Option<Arc<ServerTls>>),
+    security: Security,
     opened: &[PreparedStore],
     methods: Vec<String>,
     workers: &[HttpThread],
@@ -399,6 +433,22 @@ fn shared(
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
     Ok(Arc::new(Shared::new(clock, library, sessions, security, log, info)))
+}
+
+/// Starts the thread that measures disks again at quiet times, where that is configured.
+fn recalibration(
+    config: &ServerConfig,
+    shared: &Arc<Shared>,
+    core: &CoreHandle,
+    threads: &mut Vec<JoinHandle<()>>,
+) -> Result<Option<Recalibration>, Reason> {
+    if config.recalibrate_after.is_none() {
+        return Ok(None);
+    }
+    let stores = served_stores(config, shared, core);
+    let (running, thread) = recalibration::start(stores, Arc::clone(shared)).map_err(no_thread)?;
+    threads.push(thread);
+    Ok(Some(running))
 }
 
 fn control(

@@ -102,12 +102,18 @@ pub(crate) struct Snapshot {
     pub(crate) playing: Vec<wire::TitleSessions>,
 }
 
+/// Who may watch, and how connections are encrypted.
+pub(crate) struct Security {
+    pub(crate) access: AccessControl,
+    pub(crate) tls: Option<Arc<ServerTls>>,
+}
+
 impl Shared {
     pub(crate) fn new(
         clock: Clock,
         content: Library,
         sessions: SessionTable,
-        (access, tls): (AccessControl, Option<Arc<ServerTls>>),
+        Security { access, tls }: Security,
         log: Log,
         info: ServerInfo,
     ) -> Self {

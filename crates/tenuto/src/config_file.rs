@@ -173,6 +173,9 @@ impl SettableOptions {
             let Some(name) = variable.to_str().and_then(|name| name.strip_prefix(VARIABLE)) else {
                 continue;
             };
+            if names_a_service(name) {
+                continue;
+            }
             let key = name.to_ascii_lowercase().replace('_', "-");
             let origin = format!("environment variable {VARIABLE}{name}");
             let is_config = key == CONFIG;
@@ -240,6 +243,13 @@ fn list_of_stores(origin: &dyn Display, value: Value) -> Result<Vec<OsString>, F
         let why = format!("{origin}: 'stores' needs a list of paths");
         Failure::usage(why).hint("for example stores = [\"/dev/sdb\", \"/dev/sdc\"]")
     })
+}
+
+/// Whether a variable, by its name behind the prefix, is one of those that Kubernetes gives every
+/// container for a service, here one that is called `tenuto-serve`.
+fn names_a_service(name: &str) -> bool {
+    let family = |first: &str| name == first || name.starts_with(&format!("{first}_"));
+    name == "SERVICE_HOST" || family("SERVICE_PORT") || family("PORT")
 }
 
 fn not_a_switch(origin: &dyn Display, value: &dyn Display) -> Failure {
@@ -330,6 +340,18 @@ mod tests {
             ),
             ("a", Some("survive-loss = false"), &[], "a --config FILE"),
             ("a", None, &[("TENUTO_SERVE_SURVIVE_LOSS", "true")], "--survive-loss a"),
+            // Made by Kubernetes for a service of this name.
+            (
+                "a",
+                None,
+                &[
+                    ("TENUTO_SERVE_SERVICE_HOST", "10.0.0.9"),
+                    ("TENUTO_SERVE_SERVICE_PORT_HTTP", "80"),
+                    ("TENUTO_SERVE_PORT", "tcp://10.0.0.9:80"),
+                    ("TENUTO_SERVE_PORT_80_TCP_ADDR", "10.0.0.9"),
+                ],
+                "a",
+            ),
             // Not options of `serve`.
             ("a", None, &[("TENUTO_STORES", "b"), ("HOME", "/root")], "a"),
         ] {

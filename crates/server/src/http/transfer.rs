@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Packets of a transport stream are made from delivered pieces here, into memory of
-//! [`PACKETS_BYTES`] for each send and for few sends at once; a piece is given back to the engine
-//! when its last byte has been used. The parts of such a slice are requested in one window, which
+//! [`PACKETS_BYTES`] for each send and for few sends at once, used again when the socket is done with
+//! it; a piece is given back to the engine when its last byte has been used. The parts of such a slice are requested in one window, which
 //! ends with it.
 //!
 //! ```text
@@ -54,6 +54,7 @@ pub(crate) struct Transfer {
     sending: VecDeque<Sending>,
     // Deliveries that have been used up without being sent.
     used: Vec<(RequestId, ReadId)>,
+    packets: PacketMemory,
     next_number: u64,
     // Whether sending has ended early.
     stopped: bool,
@@ -124,6 +125,7 @@ impl Transfer {
             windows: VecDeque::new(),
             sending: VecDeque::new(),
             used: Vec::new(),
+            packets: PacketMemory::default(),
             next_number: first_number,
             stopped: false,
             _under_way: under_way,
@@ -279,7 +281,7 @@ impl Transfer {
             if self.sending.len() >= PACKETS_AHEAD && window.is_at_packets() {
                 break;
             }
-            let emitted = window.emit(&mut slices, &mut self.used)?;
+            let emitted = window.emit(&mut slices, &mut self.used, &mut self.packets)?;
             let emptied = window.slices.is_empty();
             match emitted {
                 // Each piece ends a send: the engine must learn when each of its buffers is free.
@@ -349,6 +351,7 @@ impl Window {
         &mut self,
         slices: &mut Vec<SendSlice>,
         used: &mut Vec<(RequestId, ReadId)>,
+        memory: &mut PacketMemory,
     ) -> Result<Emitted, OutOfOrder> {
         while let Some(first) = self.slices.front_mut() {
             let bytes = match first {
@@ -359,7 +362,7 @@ impl Window {
                 Slice::Packets { block, range } => {
                     let new = || Box::new(PacketWriter::new(Arc::clone(block), range.clone()));
                     self.writer.get_or_insert_with(new);
-                    return Ok(self.make_packets(slices, used));
+                    return Ok(self.make_packets(slices, used, memory));
                 }
                 Slice::Stored { bytes, .. } => bytes,
             };
@@ -389,13 +392,14 @@ impl Window {
         &mut self,
         slices: &mut Vec<SendSlice>,
         used: &mut Vec<(RequestId, ReadId)>,
+        memory: &mut PacketMemory,
     ) -> Emitted {
         let Some(writer) = &mut self.writer else { return Emitted::Nothing };
         if self.ready.is_empty() && self.coming > 0 {
             return Emitted::Nothing;
         }
-        let mut memory: Arc<[u8]> = std::iter::repeat_n(0, PACKETS_BYTES).collect();
-        let room = Arc::get_mut(&mut memory).expect("just made");
+        let mut bytes = memory.take();
+        let room = Arc::get_mut(&mut bytes).expect("no send has it");
         // Only the first packets of a range begin behind the start of the room.
         let mut made: Option<Range<usize>> = None;
         loop {
@@ -422,9 +426,35 @@ impl Window {
             self.writer = None;
             self.slices.pop_front();
         }
+        memory.keep(&bytes);
         let Some(range) = made else { return Emitted::Nothing };
-        slices.push(SendSlice::Bytes { bytes: memory, range });
+        slices.push(SendSlice::Bytes { bytes, range });
         Emitted::Packets
+    }
+}
+
+/// The memory in which packets of one transfer are made; that of a send is used again when the
+/// socket has dropped it.
+#[derive(Debug, Default)]
+struct PacketMemory {
+    // At most as many as there are sends at once, and one.
+    known: Vec<Arc<[u8]>>,
+}
+
+impl PacketMemory {
+    /// Memory that no send has: what was made in it before, or zeros.
+    fn take(&mut self) -> Arc<[u8]> {
+        let free = self.known.iter_mut().position(|memory| Arc::get_mut(memory).is_some());
+        match free {
+            Some(free) => self.known.swap_remove(free),
+            None => std::iter::repeat_n(0, PACKETS_BYTES).collect(),
+        }
+    }
+
+    fn keep(&mut self, memory: &Arc<[u8]>) {
+        if self.known.len() <= PACKETS_AHEAD {
+            self.known.push(Arc::clone(memory));
+        }
     }
 }
 

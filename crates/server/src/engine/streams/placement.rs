@@ -63,55 +63,22 @@ impl Streams {
         let mut rejected = Vec::new();
         let mut reason = "nothing was offered".to_owned();
         for (offer, tracks) in request.offers.iter().enumerate() {
-            let mut best: Option<((Duration, Reverse<u64>), Accepted)> = None;
-            let mut short = Vec::new();
+            let mut candidates = Vec::with_capacity(placements.len());
             for place in &placements {
-                let candidate = match self.candidate(now, session, place, tracks, from_ms) {
-                    Ok(candidate) => candidate,
-                    Err(detail) => {
-                        reason = detail;
-                        continue;
-                    }
-                };
-                match self.evaluate_both_ways(candidate) {
-                    Ok(accepted) => {
-                        let disk = accepted.candidate.disk();
-                        let room = self.room_left(disk, accepted.approval.slack);
-                        if best.as_ref().is_none_or(|(most, _)| room > *most) {
-                            best = Some((room, accepted));
-                        }
-                    }
-                    Err(rejected) => short.push(rejected),
+                match self.candidate(now, session, place, tracks, from_ms) {
+                    Ok(candidate) => candidates.push(candidate),
+                    Err(detail) => reason = detail,
                 }
             }
-            if let Some((_, accepted)) = best {
-                return Ok(Choice { offer, accepted, slots: 0 });
-            }
+            let short = match self.most_room(candidates) {
+                Ok(accepted) => return Ok(Choice { offer, accepted, slots: 0 }),
+                Err(short) => short,
+            };
             // Other streams give up read-ahead only where no placement fits without that.
             for both in short {
-                let ShortBothWays { alone: mut candidate, shortfall, following } = *both;
-                let mut lacks_memory = shortfall.lacks_memory();
-                if let Some((following, short)) = following {
-                    lacks_memory |= short.lacks_memory();
-                    if drops_readahead
-                        && let Ok(approval) =
-                            self.evaluate_without_readahead(now, &following, short)
-                    {
-                        let accepted = following.accepted(approval);
-                        return Ok(Choice { offer, accepted, slots: 0 });
-                    }
-                    self.put_candidate(following);
-                }
-                let dropped = match drops_readahead {
-                    true => self.evaluate_with_less(now, &mut candidate, shortfall),
-                    false => Err(shortfall),
-                };
-                match dropped {
-                    Ok(approval) => {
-                        let accepted = candidate.accepted(approval);
-                        return Ok(Choice { offer, accepted, slots: 0 });
-                    }
-                    Err(shortfall) => {
+                match self.evaluate_dropping(now, *both, drops_readahead) {
+                    Ok(accepted) => return Ok(Choice { offer, accepted, slots: 0 }),
+                    Err((candidate, shortfall, lacks_memory)) => {
                         rejected.push(Rejected { offer, candidate, shortfall, lacks_memory });
                     }
                 }
@@ -122,6 +89,57 @@ impl Streams {
         } else {
             Rejection::Short(rejected)
         })
+    }
+
+    // Of the candidates that fit, the one that leaves the most room; if none fits, all of them.
+    fn most_room(
+        &mut self,
+        candidates: Vec<Candidate>,
+    ) -> Result<Accepted, Vec<Box<ShortBothWays>>> {
+        let mut best: Option<((Duration, Reverse<u64>), Accepted)> = None;
+        let mut short = Vec::new();
+        for candidate in candidates {
+            match self.evaluate_both_ways(candidate) {
+                Ok(accepted) => {
+                    let room = self.room_left(accepted.candidate.disk(), accepted.approval.slack);
+                    if best.as_ref().is_none_or(|(most, _)| room > *most) {
+                        best = Some((room, accepted));
+                    }
+                }
+                Err(rejected) => short.push(rejected),
+            }
+        }
+        best.map(|(_, accepted)| accepted).ok_or(short)
+    }
+
+    // Evaluates a candidate that does not fit once more, with read-ahead of other streams dropped
+    // where `drops_readahead`. If it still does not fit: what it lacks alone, and whether it lacks
+    // memory one way or the other.
+    fn evaluate_dropping(
+        &mut self,
+        now: Moment,
+        both: ShortBothWays,
+        drops_readahead: bool,
+    ) -> Result<Accepted, (Candidate, Shortfall, bool)> {
+        let ShortBothWays { mut alone, shortfall, following } = both;
+        let mut lacks_memory = shortfall.lacks_memory();
+        if let Some((following, short)) = following {
+            lacks_memory |= short.lacks_memory();
+            if drops_readahead
+                && let Ok(approval) = self.evaluate_without_readahead(now, &following, short)
+            {
+                return Ok(following.accepted(approval));
+            }
+            self.put_candidate(following);
+        }
+        let dropped = match drops_readahead {
+            true => self.evaluate_with_less(now, &mut alone, shortfall),
+            false => Err(shortfall),
+        };
+        match dropped {
+            Ok(approval) => Ok(alone.accepted(approval)),
+            Err(shortfall) => Err((alone, shortfall, lacks_memory)),
+        }
     }
 
     // Evaluates a candidate as a follower of viewers ahead and alone, first whichever is likely to

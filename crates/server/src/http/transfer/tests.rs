@@ -253,6 +253,15 @@ fn packets_wait_for_the_socket() {
     let bytes: usize = sends.iter().flat_map(|send| &send.slices).map(|slice| slice.len()).sum();
     assert!(sends.len() <= PACKETS_AHEAD && bytes <= (PACKETS_AHEAD + 1) * PACKETS_BYTES);
     assert!(transfer.outgoing().unwrap().is_empty() && transfer.used().is_empty());
+    // The socket drops its memory with the send, and that is used for the next one.
+    let memory = |sends: &[Outgoing]| match sends.last().unwrap().slices.last().unwrap() {
+        SendSlice::Bytes { bytes, .. } => bytes.as_ptr(),
+        SendSlice::Buffer { .. } => panic!("packets are made"),
+    };
+    let first = memory(&sends[..1]);
     transfer.sent(sends[0].number);
-    assert_eq!(transfer.outgoing().unwrap().len(), 1);
+    drop(sends);
+    let more = transfer.outgoing().unwrap();
+    assert_eq!(more.len(), 1);
+    assert_eq!(memory(&more), first);
 }
