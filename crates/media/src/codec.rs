@@ -271,15 +271,19 @@ fn mpeg4(name: &str, config: DecoderConfig<'_>) -> Option<String> {
     let object_type = config.object_type;
     match object_type {
         AAC => Some(format!("{name}.40.{}", aac_config(config.specific)?.0)),
-        MPEG4_VISUAL => {
-            let start = config.specific.windows(4).position(|w| w == VISUAL_SEQUENCE_START);
-            match start.and_then(|at| config.specific.get(at + 4)) {
-                Some(profile) => Some(format!("{name}.20.{profile}")),
-                None => Some(format!("{name}.20")),
-            }
-        }
+        MPEG4_VISUAL => match visual_profile(config.specific) {
+            Some(profile) => Some(format!("{name}.20.{profile}")),
+            None => Some(format!("{name}.20")),
+        },
         _ => Some(format!("{name}.{object_type:02X}")),
     }
+}
+
+/// The profile and level of MPEG-4 part 2, where its configuration has a visual object sequence
+/// (ISO/IEC 14496-2, 6.2.2).
+pub(crate) fn visual_profile(config: &[u8]) -> Option<u8> {
+    let start = config.windows(4).position(|code| code == VISUAL_SEQUENCE_START)?;
+    config.get(start + 4).copied()
 }
 
 /// The `DecoderConfigDescriptor` of ISO/IEC 14496-1.
@@ -395,7 +399,7 @@ pub(crate) fn is_one_box(entry: &[u8]) -> bool {
 }
 
 pub(crate) const AAC: u8 = 0x40;
-const MPEG4_VISUAL: u8 = 0x20;
+pub(crate) const MPEG4_VISUAL: u8 = 0x20;
 const VISUAL_SEQUENCE_START: [u8; 4] = [0, 0, 1, 0xb0];
 
 /// Entries that are valid in ISO files and that FFmpeg writes; all others make a file QuickTime.

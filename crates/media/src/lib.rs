@@ -26,7 +26,8 @@ pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, Excerpt, ExcerptError, Links, NoTransportForm, Packaging, PackagingError,
-    PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
+    PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TransportCounters,
+    TransportPush, TransportUnit,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

@@ -36,7 +36,9 @@ mod transport;
 pub use body::{Body, Slice};
 pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;
-pub use transport::{NoTransportForm, PacketBlock, PacketWriter};
+pub use transport::{
+    NoTransportForm, PacketBlock, PacketWriter, TransportCounters, TransportPush, TransportUnit,
+};
 
 use crate::codec::SampleEntry;
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};

@@ -3,8 +3,8 @@
 //! The times are those of segments: the title begins with the first picture that can be decoded,
 //! and an edit list moves tracks against each other.
 
-use super::Packaging;
 use super::timeline::ticks;
+use super::{Packaging, partition};
 use crate::TrackKind;
 use std::ops::Range;
 use units::{MediaTime, Timescale};
@@ -58,6 +58,20 @@ impl Packaging {
         })
     }
 
+    /// The number of LDUs of a track that are decoded before a time.
+    pub fn ldus_before(&self, track: u16, time: MediaTime) -> usize {
+        // Decode times never decrease.
+        partition(0..self.ldu_count(track), |ldu| {
+            self.pushed(track, ldu).is_some_and(|found| found.decoded < time)
+        })
+    }
+
+    /// The end of the bytes of the LDUs that are decoded before a time.
+    pub fn bytes_before(&self, track: u16, time: MediaTime) -> u64 {
+        let last = self.ldus_before(track, time).checked_sub(1);
+        last.and_then(|last| self.pushed(track, last)).map_or(0, |last| last.bytes.end)
+    }
+
     /// The LDU at which a track begins when the title is played from `from` on: of pictures the
     /// last that decoding may start at and that is shown by then, of sound the first that ends
     /// later. At the title's start it is the first one: decoders need what an edit list hides.
@@ -67,15 +81,7 @@ impl Packaging {
             return (count > 0).then_some(0);
         }
         // The first LDU that is decoded after `from`.
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.pushed(track, middle)?.decoded <= from {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        let low = self.ldus_before(track, from + MediaTime(1));
         let kind = self.index().tracks.get(usize::from(track))?.description.kind;
         if kind != TrackKind::Video {
             return Some(low.saturating_sub(1));

@@ -1,7 +1,10 @@
 //! The payload format of a track: which RFC its packets follow, and how SDP describes it.
 
 use crate::boxes::be_u16;
-use crate::codec::{AAC, NalConfig, SampleEntry, avc_config, hevc_config};
+use crate::codec::{
+    AAC, DecoderConfig, MPEG4_VISUAL, NalConfig, SampleEntry, avc_config, hevc_config,
+    visual_profile,
+};
 use crate::{TrackDescription, TrackKind};
 use std::fmt::Write;
 
@@ -28,15 +31,28 @@ pub(super) enum PayloadLayout {
     Hevc {
         length_bytes: usize,
     },
+    MpegVideo,
+    Mpeg4Visual,
+    Av1,
+    Vp9,
     Aac,
     Ac3,
+    Eac3,
     Opus,
     MpegAudio,
-    /// `frame`: bytes of one instant in all channels. `swaps`: stored with the low byte first.
-    L16 {
-        frame: usize,
-        swaps: bool,
-    },
+    Pcm(PcmForm),
+    /// Packets of a transport stream.
+    TransportStream,
+}
+
+/// How the numbers of PCM are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PcmForm {
+    /// Bytes of a number.
+    pub(super) bytes: usize,
+    pub(super) channels: u16,
+    /// Whether the low byte is stored first.
+    pub(super) swaps: bool,
 }
 
 impl PayloadFormat {
@@ -44,39 +60,18 @@ impl PayloadFormat {
     /// the codec has no static one, from 96 to 127.
     pub fn of(track: &TrackDescription, dynamic: u8) -> Option<Self> {
         let entry = SampleEntry(&track.sample_entry);
-        let rate = track.sample_rate;
-        match (track.kind, &entry.kind()) {
-            (TrackKind::Video, b"avc1" | b"avc3") => h264(entry.child(b"avcC")?, dynamic),
-            (TrackKind::Video, b"hvc1" | b"hev1") => hevc(entry.child(b"hvcC")?, dynamic),
-            (TrackKind::Audio, _) if rate == 0 => None,
-            (TrackKind::Audio, b"mp4a") => {
-                let config = entry.descriptor()?;
-                match config.object_type {
-                    AAC => aac(track, config.specific, dynamic),
-                    0x69 | 0x6b => Some(mpeg_audio()),
-                    _ => None,
-                }
-            }
-            (TrackKind::Audio, b".mp3") => Some(mpeg_audio()),
-            (TrackKind::Audio, b"ac-3") => {
-                let encoding = format!("ac3/{rate}/{}", track.channels);
-                Some(Self::dynamic(PayloadLayout::Ac3, dynamic, rate, encoding, String::new()))
-            }
-            (TrackKind::Audio, b"Opus") if track.channels <= 2 => {
-                // RFC 7587, 7: always 48,000 and 2, whatever was encoded.
-                let parameters = if track.channels == 2 { "sprop-stereo=1" } else { "" };
-                let encoding = "opus/48000/2".to_owned();
-                Some(Self::dynamic(
-                    PayloadLayout::Opus,
-                    dynamic,
-                    48_000,
-                    encoding,
-                    parameters.to_owned(),
-                ))
-            }
-            (TrackKind::Audio, _) => l16(track, entry, dynamic),
+        match track.kind {
+            TrackKind::Video => video(entry, dynamic),
+            TrackKind::Audio if track.sample_rate > 0 => audio(track, entry, dynamic),
             _ => None,
         }
+    }
+
+    /// The format of an MPEG transport stream (RFC 2250, 2): what is packetised are packets of it
+    /// that are sent together.
+    pub fn transport_stream() -> Self {
+        let encoding = "MP2T/90000".to_owned();
+        Self::dynamic(PayloadLayout::TransportStream, MP2T, VIDEO_CLOCK, encoding, String::new())
     }
 
     fn dynamic(
@@ -90,10 +85,78 @@ impl PayloadFormat {
     }
 }
 
-/// MP3 has a static payload type, whose clock is that of video.
+fn video(entry: SampleEntry<'_>, dynamic: u8) -> Option<PayloadFormat> {
+    let format = |layout, encoding: &str, parameters: String| {
+        let encoding = format!("{encoding}/{VIDEO_CLOCK}");
+        Some(PayloadFormat::dynamic(layout, dynamic, VIDEO_CLOCK, encoding, parameters))
+    };
+    match &entry.kind() {
+        b"avc1" | b"avc3" => h264(entry.child(b"avcC")?, dynamic),
+        b"hvc1" | b"hev1" => hevc(entry.child(b"hvcC")?, dynamic),
+        b"m1v " | b"m2v1" => Some(mpeg_video()),
+        b"mp4v" => {
+            let DecoderConfig { object_type, specific } = entry.descriptor()?;
+            match object_type {
+                MPEG2_VISUAL_FIRST..=MPEG2_VISUAL_LAST | MPEG1_VISUAL => Some(mpeg_video()),
+                MPEG4_VISUAL if !specific.is_empty() => {
+                    let profile = visual_profile(specific).unwrap_or(1);
+                    let parameters = format!("profile-level-id={profile};config={}", hex(specific));
+                    format(PayloadLayout::Mpeg4Visual, "MP4V-ES", parameters)
+                }
+                _ => None,
+            }
+        }
+        b"av01" => {
+            let [_, level, depth] = entry.child(b"av1C")?.first_chunk()?;
+            let (profile, level, tier) = (level >> 5, level & 0x1f, depth >> 7);
+            let parameters = format!("profile={profile};level-idx={level};tier={tier}");
+            format(PayloadLayout::Av1, "AV1", parameters)
+        }
+        b"vp09" => {
+            let profile = entry.child(b"vpcC")?.get(4)?;
+            format(PayloadLayout::Vp9, "VP9", format!("profile-id={profile}"))
+        }
+        _ => None,
+    }
+}
+
+fn audio(track: &TrackDescription, entry: SampleEntry<'_>, dynamic: u8) -> Option<PayloadFormat> {
+    let (rate, channels) = (track.sample_rate, track.channels);
+    let format = |layout, clock: u32, encoding: String, parameters: &str| {
+        let parameters = parameters.to_owned();
+        Some(PayloadFormat::dynamic(layout, dynamic, clock, encoding, parameters))
+    };
+    match &entry.kind() {
+        b"mp4a" => {
+            let config = entry.descriptor()?;
+            match config.object_type {
+                AAC => aac(track, config.specific, dynamic),
+                0x69 | 0x6b => Some(mpeg_audio()),
+                _ => None,
+            }
+        }
+        b".mp3" => Some(mpeg_audio()),
+        b"ac-3" => format(PayloadLayout::Ac3, rate, format!("ac3/{rate}/{channels}"), ""),
+        b"ec-3" => format(PayloadLayout::Eac3, rate, format!("eac3/{rate}/{channels}"), ""),
+        b"Opus" if channels <= 2 => {
+            // RFC 7587, 7: always 48,000 and 2, whatever was encoded.
+            let parameters = if channels == 2 { "sprop-stereo=1" } else { "" };
+            format(PayloadLayout::Opus, 48_000, "opus/48000/2".to_owned(), parameters)
+        }
+        _ => pcm(track, entry, dynamic),
+    }
+}
+
+/// MPEG audio has a static payload type, whose clock is that of video.
 fn mpeg_audio() -> PayloadFormat {
     let encoding = "MPA/90000".to_owned();
     PayloadFormat::dynamic(PayloadLayout::MpegAudio, MPA, VIDEO_CLOCK, encoding, String::new())
+}
+
+/// MPEG-1 and MPEG-2 video have one static payload type.
+fn mpeg_video() -> PayloadFormat {
+    let encoding = "MPV/90000".to_owned();
+    PayloadFormat::dynamic(PayloadLayout::MpegVideo, MPV, VIDEO_CLOCK, encoding, String::new())
 }
 
 fn h264(record: &[u8], dynamic: u8) -> Option<PayloadFormat> {
@@ -127,35 +190,51 @@ fn aac(track: &TrackDescription, config: &[u8], dynamic: u8) -> Option<PayloadFo
     if config.is_empty() {
         return None;
     }
-    let mut parameters =
+    let parameters = format!(
         "streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;\
-                          indexdeltalength=3;config="
-            .to_owned();
-    config.iter().for_each(|byte| write!(parameters, "{byte:02X}").unwrap_or_default());
+         indexdeltalength=3;config={}",
+        hex(config)
+    );
     let rate = track.sample_rate;
     let encoding = format!("MPEG4-GENERIC/{rate}/{}", track.channels);
     Some(PayloadFormat::dynamic(PayloadLayout::Aac, dynamic, rate, encoding, parameters))
 }
 
-fn l16(track: &TrackDescription, entry: SampleEntry<'_>, dynamic: u8) -> Option<PayloadFormat> {
-    let swaps = match &entry.kind() {
-        b"twos" => false,
-        b"sowt" => true,
-        // ISO/IEC 23003-5: flags (bit 0: the low byte first), then the bits of a number.
-        b"ipcm" => match entry.child(b"pcmC")?.get(4..6)? {
-            [flags, 16] => flags & 1 != 0,
-            _ => return None,
-        },
-        _ => return None,
-    };
+fn pcm(track: &TrackDescription, entry: SampleEntry<'_>, dynamic: u8) -> Option<PayloadFormat> {
     let stored_bits = be_u16(entry.0, 26)?;
     let (channels, rate) = (track.channels, track.sample_rate);
-    if stored_bits != 16 || channels == 0 {
-        return None;
-    }
-    let layout = PayloadLayout::L16 { frame: usize::from(channels) * 2, swaps };
-    let encoding = format!("L16/{rate}/{channels}");
-    Some(PayloadFormat::dynamic(layout, dynamic, rate, encoding, String::new()))
+    let (name, bytes, swaps) = match &entry.kind() {
+        b"twos" if stored_bits == 16 => ("L16", 2, false),
+        b"sowt" if stored_bits == 16 => ("L16", 2, true),
+        // QuickTime: a box with one number says that the low byte is first.
+        b"in24" => ("L24", 3, entry.child(b"enda").and_then(|enda| be_u16(enda, 0)) == Some(1)),
+        // ISO/IEC 23003-5: flags (bit 0: the low byte first), then the bits of a number.
+        b"ipcm" => match entry.child(b"pcmC")?.get(4..6)? {
+            [flags, 16] => ("L16", 2, flags & 1 != 0),
+            [flags, 24] => ("L24", 3, flags & 1 != 0),
+            _ => return None,
+        },
+        b"ulaw" => ("PCMU", 1, false),
+        b"alaw" => ("PCMA", 1, false),
+        _ => return None,
+    };
+    // RFC 3551, 6: static types for telephony.
+    let number = match (name, rate, channels) {
+        (_, _, 0) => return None,
+        ("PCMU", 8000, 1) => PCMU,
+        ("PCMA", 8000, 1) => PCMA,
+        _ => dynamic,
+    };
+    let layout = PayloadLayout::Pcm(PcmForm { bytes, channels, swaps });
+    let encoding = format!("{name}/{rate}/{channels}");
+    Some(PayloadFormat::dynamic(layout, number, rate, encoding, String::new()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02X}").unwrap_or_default();
+        text
+    })
 }
 
 /// Base 64 of RFC 4648, 4, as SDP has parameter sets.
@@ -176,3 +255,12 @@ fn base64(bytes: &[u8]) -> String {
 const VIDEO_CLOCK: u32 = 90_000;
 /// The static payload type of MPEG audio (RFC 3551, 6).
 const MPA: u8 = 14;
+/// The static payload types of MPEG video, transport streams and telephony (RFC 3551, 6).
+const MPV: u8 = 32;
+const MP2T: u8 = 33;
+const PCMU: u8 = 0;
+const PCMA: u8 = 8;
+/// Object types of ISO/IEC 14496-1, table 5.
+const MPEG2_VISUAL_FIRST: u8 = 0x60;
+const MPEG2_VISUAL_LAST: u8 = 0x65;
+const MPEG1_VISUAL: u8 = 0x6a;

@@ -1,7 +1,7 @@
 //! LDUs into packets. The only state is that of the stream: sequence number, source, counts.
 
 use super::MTU;
-use super::format::{PayloadFormat, PayloadLayout};
+use super::format::{PayloadFormat, PayloadLayout, PcmForm};
 
 /// Makes the packets of one track for one receiver.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Packetizer {
 }
 
 /// A packet to be written: its head, whose bytes are made here, and a slice of the LDU.
-type Emit<'a> = dyn FnMut(&[u8], &[u8]) + 'a;
+pub(super) type Emit<'a> = dyn FnMut(&[u8], &[u8]) + 'a;
 
 impl Packetizer {
     /// A stream of packets with this source, whose first packet has this sequence number; both
@@ -70,12 +70,29 @@ impl Packetizer {
             }
             PayloadLayout::Aac => self.aac(ldu, timestamp, emit),
             PayloadLayout::Ac3 => self.ac3(ldu, timestamp, emit),
+            PayloadLayout::Eac3 => self.eac3(ldu, timestamp, emit),
             PayloadLayout::Opus => {
                 let marker = std::mem::take(&mut self.resumes);
                 self.packet(&[], ldu, marker, timestamp, emit);
             }
             PayloadLayout::MpegAudio => self.mpeg_audio(ldu, timestamp, emit),
-            PayloadLayout::L16 { frame, swaps } => self.l16(ldu, frame, swaps, timestamp, emit),
+            PayloadLayout::Pcm(form) => self.pcm(ldu, form, timestamp, emit),
+            PayloadLayout::MpegVideo => self.mpeg_video(ldu, timestamp, emit),
+            PayloadLayout::Mpeg4Visual => {
+                let mut parts = ldu.chunks(MOST_PAYLOAD).peekable();
+                while let Some(part) = parts.next() {
+                    self.packet(&[], part, parts.peek().is_none(), timestamp, emit);
+                }
+            }
+            PayloadLayout::Av1 => self.av1(ldu, timestamp, emit),
+            PayloadLayout::TransportStream => {
+                for part in ldu.chunks(TRANSPORT_PACKETS * TRANSPORT_PACKET) {
+                    // RFC 2250, 2.1: time stamps do not go on from the ones before.
+                    let marker = std::mem::take(&mut self.resumes);
+                    self.packet(&[], part, marker, timestamp, emit);
+                }
+            }
+            PayloadLayout::Vp9 => self.vp9(ldu, timestamp, emit),
         }
     }
 
@@ -154,21 +171,16 @@ impl Packetizer {
         }
     }
 
-    // RFC 3551, 4.5.11: numbers with the high byte first, in whole instants.
-    fn l16(
-        &mut self,
-        ldu: &[u8],
-        frame: usize,
-        swaps: bool,
-        mut timestamp: u32,
-        emit: &mut Emit<'_>,
-    ) {
+    // RFC 3551, 4.5.11 and 4.5.14, and RFC 3190, 4: numbers with the high byte first, in whole
+    // instants.
+    fn pcm(&mut self, ldu: &[u8], form: PcmForm, mut timestamp: u32, emit: &mut Emit<'_>) {
+        let frame = usize::from(form.channels) * form.bytes;
         let instants = (MOST_PAYLOAD / frame).max(1);
         for part in ldu.chunks(instants * frame) {
             let marker = std::mem::take(&mut self.resumes);
-            if swaps {
-                let swapped: Vec<u8> =
-                    part.chunks_exact(2).flat_map(|pair| [pair[1], pair[0]]).collect();
+            if form.swaps {
+                let mut swapped = part.to_vec();
+                swapped.chunks_exact_mut(form.bytes).for_each(<[u8]>::reverse);
                 self.packet(&[], &swapped, marker, timestamp, emit);
             } else {
                 self.packet(&[], part, marker, timestamp, emit);
@@ -179,7 +191,7 @@ impl Packetizer {
     }
 
     // RFC 3550, 5.1, and the payload's own header.
-    fn packet(
+    pub(super) fn packet(
         &mut self,
         payload_header: &[u8],
         payload: &[u8],
@@ -218,8 +230,12 @@ fn nal_units(mut ldu: &[u8], length_bytes: usize) -> impl Iterator<Item = &[u8]>
 const VERSION: u8 = 2 << 6;
 const RTP_HEADER: usize = 12;
 const LONGEST_PAYLOAD_HEADER: usize = 4;
-const MOST_PAYLOAD: usize = MTU - RTP_HEADER;
+/// The most bytes of a payload with its own header.
+pub(super) const MOST_PAYLOAD: usize = MTU - RTP_HEADER;
 /// The NAL unit type of a fragment in RFC 6184.
 const FU_A: u8 = 28;
 /// The NAL unit type of a fragment in RFC 7798.
 const HEVC_FU: u8 = 49;
+/// Bytes of a packet of a transport stream, and how many fit into a packet.
+const TRANSPORT_PACKET: usize = 188;
+const TRANSPORT_PACKETS: usize = MOST_PAYLOAD / TRANSPORT_PACKET;

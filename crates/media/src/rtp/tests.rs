@@ -39,9 +39,11 @@ fn sound(kind: &[u8; 4], channels: u16, children: &[u8]) -> TrackDescription {
 fn esds(object_type: u8, specific: &[u8]) -> Vec<u8> {
     let mut es = Vec::new();
     write_box(&mut es, b"esds", |out| {
-        out.extend_from_slice(&[0, 0, 0, 0, 0x03, 24, 0, 1, 0, 0x04, 17, object_type, 0x15]);
+        let length = u8::try_from(specific.len()).unwrap();
+        let (outer, inner) = (22 + length, 15 + length);
+        out.extend_from_slice(&[0, 0, 0, 0, 0x03, outer, 0, 1, 0, 0x04, inner, object_type, 0x15]);
         out.extend_from_slice(&[0; 11]);
-        out.extend_from_slice(&[0x05, u8::try_from(specific.len()).unwrap()]);
+        out.extend_from_slice(&[0x05, length]);
         out.extend_from_slice(specific);
     });
     es
@@ -63,6 +65,19 @@ fn hevc() -> PayloadFormat {
     PayloadFormat::of(&picture(b"hvc1", b"hvcC", &record), 96).unwrap()
 }
 
+fn picture_format(kind: &[u8; 4], config: &[u8; 4], record: &[u8]) -> PayloadFormat {
+    PayloadFormat::of(&picture(kind, config, record), 96).unwrap()
+}
+
+fn mp4_video(object_type: u8, specific: &[u8]) -> PayloadFormat {
+    let es = esds(object_type, specific);
+    picture_format(b"mp4v", b"esds", &es[8..])
+}
+
+fn av1() -> PayloadFormat {
+    picture_format(b"av01", b"av1C", &[0x81, 0x05, 0x0c, 0])
+}
+
 fn of_sound(kind: &[u8; 4], channels: u16, children: &[u8]) -> PayloadFormat {
     PayloadFormat::of(&sound(kind, channels, children), 97).unwrap()
 }
@@ -81,7 +96,25 @@ fn each_codec_has_its_payload_format() {
             "97 48000 MPEG4-GENERIC/48000/2 streamtype=5;profile-level-id=1;mode=AAC-hbr;\
              sizelength=13;indexlength=3;indexdeltalength=3;config=1190",
         ),
+        (
+            picture_format(b"av01", b"av1C", &[0x81, 0x05, 0x0c, 0]),
+            "96 90000 AV1/90000 profile=0;level-idx=5;tier=0",
+        ),
+        (
+            picture_format(b"vp09", b"vpcC", &[1, 0, 0, 0, 2, 30, 0xa0]),
+            "96 90000 VP9/90000 profile-id=2",
+        ),
+        (picture_format(b"m2v1", b"glbl", &[]), "32 90000 MPV/90000 "),
+        (mp4_video(0x61, &[]), "32 90000 MPV/90000 "),
+        (
+            mp4_video(0x20, &[0, 0, 1, 0xb0, 0xf3, 0, 0, 1]),
+            "96 90000 MP4V-ES/90000 profile-level-id=243;config=000001B0F3000001",
+        ),
         (of_sound(b"ac-3", 6, &[]), "97 48000 ac3/48000/6 "),
+        (of_sound(b"ec-3", 6, &[]), "97 48000 eac3/48000/6 "),
+        (of_sound(b"in24", 2, &[]), "97 48000 L24/48000/2 "),
+        (of_sound(b"ulaw", 1, &[]), "97 48000 PCMU/48000/1 "),
+        (of_sound(b"alaw", 2, &[]), "97 48000 PCMA/48000/2 "),
         (of_sound(b"Opus", 2, &[]), "97 48000 opus/48000/2 sprop-stereo=1"),
         (of_sound(b"mp4a", 2, &esds(0x6b, &[])), "14 90000 MPA/90000 "),
         (of_sound(b"sowt", 2, &[]), "97 48000 L16/48000/2 "),
@@ -90,7 +123,9 @@ fn each_codec_has_its_payload_format() {
         let PayloadFormat { payload_type, clock_rate, encoding, parameters, .. } = format;
         assert_eq!(format!("{payload_type} {clock_rate} {encoding} {parameters}"), wanted);
     }
-    for (kind, channels) in [(b"fLaC", 2), (b"Opus", 6), (b"in24", 2), (b"ec-3", 2)] {
+    let telephony = TrackDescription { sample_rate: 8000, ..sound(b"alaw", 1, &[]) };
+    assert_eq!(PayloadFormat::of(&telephony, 97).map(|format| format.payload_type), Some(8));
+    for (kind, channels) in [(b"fLaC", 2), (b"Opus", 6), (b"in32", 2), (b"twos", 0)] {
         assert_eq!(PayloadFormat::of(&sound(kind, channels, &[]), 97), None, "{kind:?}");
     }
     assert_eq!(PayloadFormat::of(&picture(b"av01", b"av1C", &[]), 96), None);
@@ -158,6 +193,109 @@ fn packets_have_the_bytes_of_the_rfcs() {
     let sent = packets(&of_sound(b"sowt", 2, &[]), std::slice::from_ref(&stored));
     assert_eq!(sent[0][12..16], [1, 0, 3, 2], "the high byte first");
     assert_eq!(sent[1][4..8], (1388u32 / 4).to_be_bytes(), "time goes on by instants");
+    let little = of_sound(b"in24", 2, &[0, 0, 0, 10, b'e', b'n', b'd', b'a', 0, 1]);
+    let sent = packets(&little, &[vec![1, 2, 3, 4, 5, 6]]);
+    assert_eq!(sent[0][12..], [3, 2, 1, 6, 5, 4]);
+}
+
+/// The payloads of packets as the number of bytes behind their first `head`, and those; marked
+/// packets have a `!`.
+fn heads(sent: &[Vec<u8>], head: usize) -> Vec<String> {
+    let line = |packet: &Vec<u8>| {
+        let (head, rest) = packet[12..].split_at(head);
+        let mark = if packet[1] & 0x80 == 0 { "" } else { "!" };
+        format!("{head:02x?} {}{mark}", rest.len())
+    };
+    sent.iter().map(line).collect()
+}
+
+#[test]
+fn packets_of_mpeg_video_have_the_headers_of_rfc_2250_and_end_with_slices() {
+    let part = |code: u8, len: usize, body: &[u8]| {
+        let mut part = [&[0, 0, 1, code], body].concat();
+        part.resize(len, 0xee);
+        part
+    };
+    // Temporal reference 515 and the kind, a delay of 16 bits, flags and codes of vectors.
+    let header = |kind: u8, vectors: [u8; 2]| {
+        let [a, b] = (515u16 << 6 | u16::from(kind) << 3 | 7).to_be_bytes();
+        part(0, 16, &[a, b, 0xff, 0xf8 | vectors[0], vectors[1]])
+    };
+    let picture = [
+        part(0xb3, 12, &[]),
+        part(0xb8, 8, &[]),
+        header(1, [0, 0]),
+        part(0xb5, 9, &[]),
+        part(1, 700, &[]),
+        part(2, 600, &[]),
+        part(3, 1500, &[]),
+        part(4, 300, &[]),
+        part(5, 200, &[]),
+    ];
+    // Two fields: the header of the second begins a packet. The codes of vectors: a flag and 7
+    // forwards, 3 backwards.
+    let fields = [
+        header(3, [0b111, 0b1001_1000]),
+        part(1, 50, &[]),
+        header(2, [0b111, 0b1000_0000]),
+        part(1, 60, &[]),
+    ];
+    let format = picture_format(b"m2v1", b"glbl", &[]);
+    let sent = packets(&format, &[picture.concat(), fields.concat()]);
+    let wanted = [
+        "[02, 03, 39, 00] 1345",
+        "[02, 03, 11, 00] 1384",
+        "[02, 03, 09, 00] 116",
+        "[02, 03, 19, 00] 500!",
+        "[02, 03, 1b, 3f] 66",
+        "[02, 03, 1a, 0f] 76!",
+    ];
+    assert_eq!(heads(&sent, 4), wanted);
+}
+
+#[test]
+fn packets_of_av1_and_vp9_have_one_unit_or_a_fragment() {
+    // A delimiter, a sequence header of 3 bytes, a frame with an extension without a size.
+    let unit = [&[0x12, 0, 0x0a, 3, 1, 2, 3, 0x34, 0x08][..], &[7; 2000]].concat();
+    let frame = [&[0x32, 0x85, 0x01][..], &[7; 133]].concat();
+    let sent = packets(&av1(), &[unit, frame]);
+    let wanted = ["[18, 08] 3", "[50, 34] 1386", "[90, 07] 614!", "[10, 30] 133!"];
+    assert_eq!(heads(&sent, 2), wanted);
+
+    let vp9 = picture_format(b"vp09", b"vpcC", &[1, 0, 0, 0, 0, 30, 0x80]);
+    let key = [&[0b1000_0010][..], &[7; 1500]].concat();
+    let sent = packets(&vp9, &[key, vec![0b1000_0110; 20], vec![0b1011_0000; 20]]);
+    assert_eq!(heads(&sent, 1), ["[08] 1387", "[04] 114!", "[4c] 20!", "[0c] 20!"]);
+}
+
+/// A frame of E-AC-3 of an even size: type, substream and code of the number of blocks.
+fn eac3_frame(kind: u8, substream: u8, blocks: u8, size: usize) -> Vec<u8> {
+    let [high, low] = u16::try_from(size / 2 - 1).unwrap().to_be_bytes();
+    let mut frame = vec![0x0b, 0x77, kind << 6 | substream << 3 | high, low, blocks << 4];
+    frame.resize(size, 0xee);
+    frame
+}
+
+#[test]
+fn packets_of_eac3_have_whole_frames_or_fragments_of_one() {
+    let format = of_sound(b"ec-3", 6, &[]);
+    // Six blocks with a dependent frame; three of two blocks; one of six that is too long.
+    let with_dependent = [eac3_frame(0, 0, 3, 800), eac3_frame(1, 0, 3, 600)].concat();
+    let short = [600; 3].map(|size| eac3_frame(0, 0, 1, size)).concat();
+    let long = eac3_frame(0, 0, 3, 2048);
+    let sent = packets(&format, &[with_dependent, short, long]);
+    let wanted = [
+        "[00, 01] 800!",
+        "[00, 01] 600!",
+        "[00, 02] 1200!",
+        "[00, 01] 600!",
+        "[01, 02] 1386",
+        "[01, 02] 662!",
+    ];
+    assert_eq!(heads(&sent, 2), wanted);
+    let times: Vec<u32> =
+        sent.iter().map(|packet| u32::from_be_bytes(packet[4..8].try_into().unwrap())).collect();
+    assert_eq!(times, [0, 0, 1000, 1000 + 2 * 512, 2000, 2000]);
 }
 
 /// What a receiver makes of packets: LDUs with their time stamps. Written from the RFCs alone.
@@ -165,6 +303,8 @@ fn depacketise(layout: &str, packets: &[Vec<u8>]) -> Vec<(u32, Vec<u8>)> {
     let mut ldus: Vec<(u32, Vec<u8>)> = Vec::new();
     let mut open = false;
     let mut sequence = None;
+    // An OBU of AV1 that is not complete.
+    let mut unit = Vec::new();
     for packet in packets {
         assert!(packet.len() <= 1400 && packet[0] == 0x80);
         let number = u16::from_be_bytes([packet[2], packet[3]]);
@@ -214,6 +354,23 @@ fn depacketise(layout: &str, packets: &[Vec<u8>]) -> Vec<(u32, Vec<u8>)> {
                     ldu[at..at + 4].copy_from_slice(&grown.to_be_bytes());
                 }
             }
+            "mpv" => {
+                // A packet begins with a start code, or goes on within a slice alone.
+                let goes_on = !payload[4..].starts_with(&[0, 0, 1]);
+                let begins = payload.windows(3).any(|three| three == [0, 0, 1]);
+                assert!(goes_on != begins);
+                ldu.extend_from_slice(&payload[4..]);
+            }
+            "av1" => {
+                assert_eq!(payload[0] & 0x30, 0x10, "W is one element");
+                assert_eq!(payload[0] & 0x80 != 0, !unit.is_empty(), "Z: goes on");
+                unit.extend_from_slice(&payload[1..]);
+                if payload[0] & 0x40 == 0 {
+                    let unit = std::mem::take(&mut unit);
+                    ldu.extend_from_slice(&sized_unit(unit[0], &unit[1..]));
+                }
+            }
+            "vp9" => ldu.extend_from_slice(&payload[1..]),
             "aac" | "mpa" => ldu.extend_from_slice(&payload[4..]),
             "ac3" => ldu.extend_from_slice(&payload[2..]),
             _ => ldu.extend_from_slice(payload),
@@ -221,6 +378,19 @@ fn depacketise(layout: &str, packets: &[Vec<u8>]) -> Vec<(u32, Vec<u8>)> {
         open = !marker;
     }
     ldus
+}
+
+/// An OBU of AV1 with its size.
+fn sized_unit(header: u8, payload: &[u8]) -> Vec<u8> {
+    let mut unit = vec![header | 2];
+    let mut size = payload.len();
+    while size > 0x7f {
+        unit.push(u8::try_from(size & 0x7f).unwrap() | 0x80);
+        size >>= 7;
+    }
+    unit.push(u8::try_from(size).unwrap());
+    unit.extend_from_slice(payload);
+    unit
 }
 
 #[test]
@@ -242,7 +412,21 @@ fn what_a_receiver_reassembles_is_what_was_stored() {
         };
         let (avc, hevc_units) = (pictures(&[0x41]), pictures(&[0x02, 0x01]));
         let mut frames = |most| vec![bytes(most), bytes(most), bytes(most)];
+        let sized = |sizes: Vec<Vec<u8>>| -> Vec<u8> {
+            sizes.iter().flat_map(|unit| sized_unit(0x30, unit)).collect()
+        };
+        let temporal_units = vec![sized(frames(4000)), sized(frames(40)), sized(frames(1500))];
+        let slices = |sizes: Vec<Vec<u8>>| -> Vec<u8> {
+            let slice = |slice: &Vec<u8>| [&[0, 0, 1, 7][..], &vec![9; slice.len()]].concat();
+            let headers = vec![0, 0, 1, 0, 9, 9, 9, 9];
+            [headers].into_iter().chain(sizes.iter().map(slice)).flatten().collect()
+        };
+        let slices = vec![slices(frames(300)), slices(frames(1400)), slices(frames(6000))];
         let table = [
+            ("mpv", picture_format(b"m2v1", b"glbl", &[]), slices),
+            ("mp4v", mp4_video(0x20, &[0, 0, 1, 0xb0, 1]), frames(5000)),
+            ("av1", av1(), temporal_units),
+            ("vp9", picture_format(b"vp09", b"vpcC", &[1, 0, 0, 0, 0, 30, 0x80]), frames(5000)),
             ("h264", h264(), avc),
             ("hevc", hevc(), hevc_units),
             ("aac", of_sound(b"mp4a", 2, &esds(0x40, &[0x11, 0x90])), frames(6000)),
@@ -269,7 +453,16 @@ fn an_ldu_of_any_bytes_gives_packets_or_none() {
         if let Some(start) = ldu.get_mut(..3).filter(|_| random.bool()) {
             start.fill(0);
         }
-        for format in [h264(), hevc(), of_sound(b"mp4a", 2, &esds(0x40, &[0x11, 0x90]))] {
+        for format in [
+            h264(),
+            hevc(),
+            av1(),
+            picture_format(b"m2v1", b"glbl", &[]),
+            picture_format(b"vp09", b"vpcC", &[1, 0, 0, 0, 0, 30, 0x80]),
+            of_sound(b"ec-3", 2, &[]),
+            of_sound(b"in24", 2, &[]),
+            of_sound(b"mp4a", 2, &esds(0x40, &[0x11, 0x90])),
+        ] {
             assert!(packets(&format, std::slice::from_ref(&ldu)).iter().all(|p| p.len() <= MTU));
         }
     }

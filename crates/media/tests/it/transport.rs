@@ -5,10 +5,10 @@ use crate::footage::{Folder, Title, make, packets, read, remux};
 use crate::playback::{Frame, decode, decode_ours};
 use media::{
     CHECKSUM_SPAN, Edit, LduIndex, Packaging, Slice, TitleIndex, TitleKind, TrackDescription,
-    TrackIndex, TrackKind,
+    TrackIndex, TrackKind, TransportCounters, TransportPush, TransportUnit,
 };
 use std::time::Duration;
-use testkit::ts::{self, ElementaryStream};
+use testkit::ts::{self, ElementaryStream, PesPacket};
 use units::{MediaTime, Timescale};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -50,6 +50,7 @@ fn segments_have_the_ldus_and_times_of_the_title_and_ffmpeg_decodes_them() {
         for (track, stream) in tracks.iter().zip(streams) {
             assert_same_ldus(&title, &packaging, *track, stream, how);
         }
+        assert_pushed(&title, &packaging, tracks[0], streams, how);
         let written = write_hls(&title, &packaging, &folder);
         // FFmpeg remarks that it has guessed how channels of a list of their own are laid out.
         let ours = if how.contains("(side)") { decode(&written) } else { decode_ours(&written) };
@@ -128,6 +129,129 @@ fn assert_same_ldus(
         }
     }
     assert_eq!(ldu, packaging.ldu_count(track), "{what}: LDUs of track {track}");
+}
+
+/// The packets for a sender at its own pace, from a position on, with the time of each.
+fn pushed(title: &Title, packaging: &Packaging, mut push: TransportPush) -> Vec<(i64, Vec<u8>)> {
+    let mut units = Vec::new();
+    let tracks = push.first_bytes(packaging);
+    let mut next: Vec<u64> = tracks.iter().map(|(_, first)| *first).collect();
+    while let Some(unit) = push.next(packaging) {
+        let mut stored: &[u8] = &[];
+        if !unit.bytes.is_empty() {
+            assert_eq!(unit.bytes.start, next[unit.stream], "stored bytes follow one another");
+            next[unit.stream] = unit.bytes.end;
+            let at = |byte| usize::try_from(byte).unwrap();
+            let data = &title.data[usize::from(tracks[unit.stream].0)];
+            stored = &data[at(unit.bytes.start)..at(unit.bytes.end)];
+        }
+        units.push((unit.at.0, unit.packets(stored)));
+    }
+    units
+}
+
+/// Units with the same PES packets as in segments. The clock in each is the time of its sending,
+/// and tables come four times a second.
+fn assert_pushed(
+    title: &Title,
+    packaging: &Packaging,
+    track: u16,
+    streams: &[ElementaryStream],
+    what: &str,
+) {
+    let from = |from| packaging.transport_push(track, from, TransportCounters::default()).unwrap();
+    let units = pushed(title, packaging, from(MediaTime::ZERO));
+    assert!(units.is_sorted_by_key(|unit| unit.0), "{what}: in the order of sending");
+    for (at, packets) in &units {
+        // Nanoseconds as 1/90000 s; half a second before it is decoded.
+        let wanted = (at * 9 + 50_000).div_euclid(100_000) + ORIGIN.cast_signed() - 45_000;
+        for clock in packets.chunks(188).filter_map(clock) {
+            assert!((clock - wanted).abs() <= 1, "{what}: the clock at {at} ns");
+        }
+    }
+    let tables: Vec<i64> = units
+        .iter()
+        .filter(|(_, packets)| packets[1..3] == [0x40, 0])
+        .map(|(at, _)| at / 1_000_000)
+        .collect();
+    assert!(tables.windows(2).all(|two| (250..500).contains(&(two[1] - two[0]))), "{tables:?}");
+    let found = ts::check(&between_tables(&units)).unwrap_or_else(|why| panic!("{what}: {why}"));
+    for (stream, found) in streams.iter().zip(found) {
+        assert_eq!(
+            (stream.stream_type, &stream.descriptors),
+            (found.stream_type, &found.descriptors)
+        );
+        let in_segment = |packet: &PesPacket| PesPacket { segment: 0, ..packet.clone() };
+        let all = |stream: &ElementaryStream| -> Vec<PesPacket> {
+            stream.packets.iter().map(in_segment).collect()
+        };
+        assert!(all(stream) == all(&found), "{what}: other PES packets than in segments");
+    }
+}
+
+/// Packets from each PAT to the next, as the checks of segments take them.
+fn between_tables(units: &[(i64, Vec<u8>)]) -> Vec<Vec<u8>> {
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    for packet in units.iter().flat_map(|(_, packets)| packets.chunks(188)) {
+        if packet[1..3] == [0x40, 0] {
+            parts.push(Vec::new());
+        }
+        parts.last_mut().expect("begins with tables").extend_from_slice(packet);
+    }
+    parts
+}
+
+/// The clock of a packet (ISO/IEC 13818-1, 2.4.3.5).
+fn clock(packet: &[u8]) -> Option<i64> {
+    let has_clock = packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0;
+    let base = || packet[6..11].iter().fold(0, |base, byte| base << 8 | i64::from(*byte));
+    has_clock.then(|| base() >> 7)
+}
+
+#[test]
+fn a_pushed_stream_begins_at_a_picture_and_goes_on_elsewhere_with_its_counters() {
+    // Key frames each second, and behind each a picture that is shown before it.
+    let mut tracks = vec![pictures(100, 40, |_| 504), sound(170)];
+    tracks[0].ldus = (0..100).fold(LduIndex::default(), |mut ldus, i| {
+        let later = [80, 0].get(i % 25).copied().unwrap_or(40);
+        ldus.push(504, 40, later, i % 25 == 0, false);
+        ldus
+    });
+    let (title, packaging) = title(tracks, fill);
+    let at = |millis: i64| MediaTime(millis * 1_000_000);
+    for from in [0, 999, 1000, 1080, 2500, 9000] {
+        let push = packaging.transport_push(0, at(from), TransportCounters::default()).unwrap();
+        let entry = packaging.entry(0, at(from)).unwrap();
+        let shown = |ldu| packaging.pushed(0, ldu).unwrap().shown;
+        let wanted = (entry..100).filter(|ldu| entry == 0 || shown(*ldu) >= shown(entry)).count();
+        assert_eq!(push.first().0 / 1_000_000, shown(entry).0 / 1_000_000 * i64::from(entry > 0));
+        let units = pushed(&title, &packaging, push);
+        let streams = ts::demux(&between_tables(&units)).unwrap();
+        let first = &streams[0].packets[0];
+        assert_eq!((streams[0].packets.len(), first.random_access), (wanted, true), "{from} ms");
+        assert_eq!(i64::try_from(first.shown - ORIGIN).unwrap(), shown(entry).0 * 9 / 100_000);
+    }
+    let mut push = packaging.transport_push(0, at(0), TransportCounters::default()).unwrap();
+    let made = |unit: &TransportUnit| {
+        unit.packets(&vec![0; usize::try_from(unit.bytes.end - unit.bytes.start).unwrap()])
+    };
+    let sent: Vec<_> = std::iter::from_fn(|| push.next(&packaging)).take(9).collect();
+    let last = push.counters();
+    let mut again = packaging.transport_push(0, at(3000), last).unwrap();
+    let next = made(&again.next(&packaging).unwrap());
+    // Two tables, then the clock with the flag that it is another.
+    let counter = |packets: &[u8], number: usize| packets[number * 188 + 3] & 0xf;
+    let packets_of_pictures = |packets: &[u8]| {
+        let pictures = packets.chunks(188).filter(|it| it[1..3] == [1, 0] || it[1..3] == [0x41, 0]);
+        pictures.map(|packet| packet[3] & 0xf).next_back()
+    };
+    let before: Vec<Vec<u8>> = sent.iter().map(made).collect();
+    let counted = before.iter().rev().find_map(|packets| packets_of_pictures(packets)).unwrap();
+    assert_eq!(next[2 * 188 + 5] & 0x80, 0x80, "discontinuity_indicator");
+    assert_eq!(before[0][5 + 2 * 188] & 0x80, 0, "not at the first start");
+    assert_eq!(counter(&next, 2), (counted + 1) & 0xf);
+    let tables = before.iter().filter(|packets| packets[1..3] == [0x40, 0]).count();
+    assert_eq!(usize::from(counter(&next, 0)), tables);
 }
 
 fn adts_len(bytes: &[u8]) -> usize {

@@ -1,5 +1,5 @@
-//! What an address under a title names: bytes in memory or media, with entity tag and type. They are
-//! the same for a session and for caches; who may keep them is said where they are sent.
+//! What an address under a title names: bytes in memory or media, with entity tag and type. They
+//! are the same for a session and for caches; who may keep them is said where they are sent.
 
 use super::cmsd::Cmsd;
 use super::ranged::modified;

@@ -2,6 +2,7 @@
 //! only.
 
 use percent_encoding::percent_decode_str;
+use std::fmt;
 use std::time::Duration;
 use units::nanos;
 
@@ -14,8 +15,19 @@ pub(super) enum TransportSpec {
     Interleaved { channels: Option<(u8, u8)> },
 }
 
+/// What the packets of a transport have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Profile {
+    /// RTP with what the address names (`RTP/AVP`).
+    Rtp,
+    /// RTP with a transport stream (`MP2T/RTP`).
+    TransportStreamInRtp,
+    /// A transport stream alone (`MP2T`).
+    TransportStream,
+}
+
 /// The first transport of a `Transport` field that exists here; `None`: there is none.
-pub(super) fn transport(value: &str) -> Option<TransportSpec> {
+pub(super) fn transport(value: &str) -> Option<(Profile, TransportSpec)> {
     value.split(',').find_map(|spec| {
         let mut words = spec.split(';').map(str::trim);
         let protocol = words.next()?.to_ascii_uppercase();
@@ -34,14 +46,20 @@ pub(super) fn transport(value: &str) -> Option<TransportSpec> {
                 _ => {}
             }
         }
-        match protocol.as_str() {
-            "RTP/AVP" | "RTP/AVP/UDP" => {
-                let (rtp, rtcp) = ports.filter(|(rtp, rtcp)| *rtp > 0 && *rtcp > 0)?;
-                Some(TransportSpec::Udp { rtp, rtcp })
-            }
-            "RTP/AVP/TCP" => Some(TransportSpec::Interleaved { channels }),
-            _ => None,
+        let (profile, is_udp) = match protocol.as_str() {
+            "RTP/AVP" | "RTP/AVP/UDP" => (Profile::Rtp, true),
+            "RTP/AVP/TCP" => (Profile::Rtp, false),
+            "MP2T/RTP" | "MP2T/RTP/UDP" => (Profile::TransportStreamInRtp, true),
+            "MP2T/RTP/TCP" => (Profile::TransportStreamInRtp, false),
+            // Some players of cable operators name the layer between, ITU-T H.222.1.
+            "MP2T" | "MP2T/UDP" | "MP2T/H2221/UDP" => (Profile::TransportStream, true),
+            _ => return None,
+        };
+        if !is_udp {
+            return Some((profile, TransportSpec::Interleaved { channels }));
         }
+        let (rtp, rtcp) = ports.filter(|(rtp, rtcp)| *rtp > 0 && *rtcp > 0)?;
+        Some((profile, TransportSpec::Udp { rtp, rtcp }))
     })
 }
 
@@ -115,8 +133,17 @@ pub(super) fn seconds(time: Duration) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) title: String,
-    /// The track, where it names one.
-    pub(super) track: Option<u16>,
+    /// The stream, where it names one.
+    pub(super) stream: Option<StreamName>,
+}
+
+/// A stream of a title in its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StreamName {
+    /// `trackID=N`: a track alone.
+    Track(u16),
+    /// `ts`: pictures and sound in a transport stream.
+    Transport,
 }
 
 /// The resource that the path of an address names; `None`: there is none.
@@ -126,15 +153,29 @@ pub(super) fn target(path: &str) -> Option<Target> {
     if title.is_empty() {
         return None;
     }
-    let track = match parts.next() {
+    let stream = match parts.next() {
         None | Some("") => None,
-        Some(part) => Some(part.strip_prefix(TRACK)?.parse().ok()?),
+        Some(TRANSPORT_STREAM) => Some(StreamName::Transport),
+        Some(part) => Some(StreamName::Track(part.strip_prefix(TRACK)?.parse().ok()?)),
     };
-    parts.next().is_none().then_some(Target { title, track })
+    // Some players put a slash behind the address of a stream.
+    let is_end = parts.all(str::is_empty);
+    is_end.then_some(Target { title, stream })
+}
+
+impl fmt::Display for StreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Track(track) => write!(f, "{TRACK}{track}"),
+            Self::Transport => f.write_str(TRANSPORT_STREAM),
+        }
+    }
 }
 
 /// The last part of a track's address, before its number.
-pub(super) const TRACK: &str = "trackID=";
+const TRACK: &str = "trackID=";
+/// The last part of a transport stream's address.
+const TRANSPORT_STREAM: &str = "ts";
 /// The speeds of the query parameter `speed`.
 const SLOWEST_MILLI: f64 = 16.0;
 const FASTEST_MILLI: f64 = 64_000.0;
@@ -145,8 +186,10 @@ mod tests {
 
     #[test]
     fn transports_are_chosen_in_the_order_of_the_player() {
-        let udp = |rtp, rtcp| Some(TransportSpec::Udp { rtp, rtcp });
-        let tcp = |channels| Some(TransportSpec::Interleaved { channels });
+        let of = |profile, rtp, rtcp| Some((profile, TransportSpec::Udp { rtp, rtcp }));
+        let udp = |rtp, rtcp| of(Profile::Rtp, rtp, rtcp);
+        let tcp = |channels| Some((Profile::Rtp, TransportSpec::Interleaved { channels }));
+        let in_rtp = Profile::TransportStreamInRtp;
         for (value, wanted) in [
             ("RTP/AVP;unicast;client_port=4588-4589", udp(4588, 4589)),
             ("RTP/AVP/UDP;unicast;client_port=4588;mode=\"PLAY\"", udp(4588, 4589)),
@@ -154,6 +197,10 @@ mod tests {
             ("RTP/AVP/TCP;unicast", tcp(None)),
             ("RTP/AVP;multicast, RTP/AVP/TCP;interleaved=0-1", tcp(Some((0, 1)))),
             ("RTP/SAVP;unicast;client_port=4-5,RTP/AVP;client_port=6-7", udp(6, 7)),
+            ("MP2T/RTP/UDP;unicast;client_port=6-7", of(in_rtp, 6, 7)),
+            ("MP2T/H2221/UDP;unicast;client_port=6", of(Profile::TransportStream, 6, 7)),
+            ("MP2T/UDP;destination=192.0.2.1;client_port=6", of(Profile::TransportStream, 6, 7)),
+            ("MP2T/DVBC/QAM;unicast", None),
             ("RTP/AVP;unicast", None),
             ("RTP/AVP;unicast;client_port=0-1", None),
             ("RTP/AVP;unicast;client_port=70000-1", None),
@@ -206,11 +253,13 @@ mod tests {
 
     #[test]
     fn addresses_name_titles_and_tracks() {
-        let named = |title: &str, track| Some(Target { title: title.to_owned(), track });
+        let named = |title: &str, stream| Some(Target { title: title.to_owned(), stream });
         for (path, wanted) in [
             ("/t/film", named("film", None)),
             ("/t/film/", named("film", None)),
-            ("/t/A%2FB%20%C3%A4/trackID=2", named("A/B ä", Some(2))),
+            ("/t/A%2FB%20%C3%A4/trackID=2", named("A/B ä", Some(StreamName::Track(2)))),
+            ("/t/film/ts", named("film", Some(StreamName::Transport))),
+            ("/t/film/ts/", named("film", Some(StreamName::Transport))),
             ("/t/film/trackID=x", None),
             ("/t/film/trackID=2/3", None),
             ("/t/film/0.m3u8", None),

@@ -1,6 +1,7 @@
 //! Requests out of received bytes, and replies into bytes. Parsing is `rtsp-types`'; the limits
 //! are ours.
 
+use super::tunnel::{self, TunnelHead, TunnelStart};
 use crate::http::Response;
 use rtsp_types::headers::{CONTENT_TYPE, CSEQ, RETRY_AFTER, SERVER};
 use rtsp_types::{HeaderName, HeaderValue, Message, ParseError, Request, StatusCode, Version};
@@ -15,6 +16,8 @@ pub(super) enum Incoming {
     Other(usize),
     /// A request, and its bytes.
     Request(Box<Request<Vec<u8>>>, usize),
+    /// The head of a half of a tunnel through HTTP, and its bytes.
+    Tunnel(TunnelHead, usize),
     /// Not a message, or one that is too large: the reply, after which the connection ends.
     Rejected(RtspReply),
 }
@@ -33,6 +36,11 @@ pub(super) fn next(input: &[u8]) -> Incoming {
         _ => {}
     }
     let head = &input[..input.len().min(MAX_MESSAGE)];
+    match tunnel::start(head) {
+        TunnelStart::Half(start, length) => return Incoming::Tunnel(start, length),
+        TunnelStart::Partial if input.len() < MAX_MESSAGE => return Incoming::Partial,
+        TunnelStart::Partial | TunnelStart::None => {}
+    }
     match Message::<Vec<u8>>::parse(head) {
         Ok((Message::Request(request), length)) => Incoming::Request(Box::new(request), length),
         Ok((_, length)) => Incoming::Other(length),

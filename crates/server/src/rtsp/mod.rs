@@ -16,17 +16,23 @@
 //!
 //! - `message`: requests out of bytes, replies into bytes
 //! - `headers`: `Transport`, `Range`, `Scale`, addresses
+//! - `tunnel`: the two HTTP connections of a tunnel
 //! - `session`: the tracks that a player has set up, and where their packets go
-//! - `playback`: which LDU is sent when, and the bytes that it needs (no I/O)
+//! - `playback`: which LDU is sent when (no I/O)
+//! - `multiplex`: which packets of a transport stream are sent when (no I/O)
+//! - `track_bytes`: the bytes of a track on their way from the engine (no I/O)
 //! - `worker`: connections, requests, timers
 //!
 //! A session belongs to one connection and ends with it. Packets over UDP go to the address of that
-//! connection only. Not here: recording, multicast, RTSP 2.0, tunnels through HTTP.
+//! connection only. Not here: recording, multicast, RTSP 2.0.
 
 mod headers;
 mod message;
+mod multiplex;
 mod playback;
 mod session;
+mod track_bytes;
+mod tunnel;
 mod worker;
 
 pub(crate) use worker::{RtspLimits, serve};

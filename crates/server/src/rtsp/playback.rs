@@ -6,17 +6,17 @@
 //!                └ end of the start-up: by then the engine has in memory what is due first
 //! ```
 //!
-//! Sans-IO: methods take deliveries and the time, and return LDUs. Memory is bounded by what the
-//! engine delivers ahead (two pieces for each request) and one LDU that lies in several pieces.
-//! A sender that is late by more than a second, because its player takes nothing or the disk was
-//! late, goes on from there at the normal pace, as after a pause.
+//! Sans-IO: methods take deliveries and the time, and return LDUs, or packets of a transport
+//! stream. A sender that is late by more than a second, because its player takes nothing or the
+//! disk was late, goes on from there at the normal pace, as after a pause.
 
+use super::multiplex::Multiplex;
 use super::session::TrackSetup;
-use crate::engine::{MediaRequest, Part, ReadId, RequestId};
+use super::track_bytes::{Taken, TrackBytes};
+use crate::engine::{MediaRequest, ReadId, RequestId};
 use crate::sessions::PlayerSession;
 use device::SharedBuffer;
-use media::{Packaging, PushedLdu};
-use std::collections::VecDeque;
+use media::{Packaging, PushedLdu, TransportCounters};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(super) struct Plan {
 pub(super) struct Playback {
     pub(super) session: Arc<PlayerSession>,
     pub(super) plan: Plan,
-    cursors: Vec<Cursor>,
+    source: PushSource,
     /// The earliest decode time: reordered pictures are decoded before `plan.first` is shown.
     base: MediaTime,
     origin: Instant,
@@ -47,6 +47,15 @@ pub(super) struct Playback {
     pub(super) report_at: Instant,
     /// The time since 1970 that reports give for `base`.
     unix_origin: Duration,
+}
+
+/// What is sent, and where it comes from.
+#[derive(Debug)]
+enum PushSource {
+    /// LDUs of tracks, each in packets of its own.
+    Tracks(Vec<Cursor>),
+    /// One transport stream.
+    Transport(Box<Multiplex>),
 }
 
 /// The position in one track.
@@ -61,27 +70,8 @@ struct Cursor {
     count: usize,
     /// LDUs shown before this time are not sent: they cannot be decoded from the entry on.
     shown_from: MediaTime,
-    /// The bytes that have not been requested.
-    rest: Range<u64>,
-    request: Option<RequestId>,
-    coming: u64,
-    accepted: bool,
-    pieces: VecDeque<DeliveredPiece>,
-    /// The beginning of an LDU that lies in several pieces.
-    partial: Vec<u8>,
+    feed: TrackBytes,
 }
-
-/// Delivered bytes.
-#[derive(Debug)]
-struct DeliveredPiece {
-    request: RequestId,
-    read: ReadId,
-    buffer: SharedBuffer,
-    range: Range<usize>,
-}
-
-/// A buffer that the engine may have back.
-pub(super) type Taken = (RequestId, ReadId);
 
 /// What a playback can do now.
 #[derive(Debug, PartialEq, Eq)]
@@ -107,7 +97,12 @@ impl Plan {
         let is_played = |track: &TrackSetup| speed_milli == 1000 || track.is_video;
         let setups: Vec<usize> =
             (0..tracks.len()).filter(|setup| is_played(&tracks[*setup])).collect();
-        let start = MediaTime(i64::try_from(start.as_nanos()).unwrap_or(i64::MAX));
+        let start = time(start);
+        if let Some((setup, counters)) = transport_setup(tracks) {
+            let push = packaging.transport_push(setup.track, start, counters);
+            let first = push.map_or(start, |push| push.first());
+            return Self { first, stop, speed_milli, setups };
+        }
         let video = setups.iter().map(|setup| &tracks[*setup]).find(|track| track.is_video);
         let entry = video
             .and_then(|video| packaging.pushed(video.track, packaging.entry(video.track, start)?));
@@ -126,41 +121,29 @@ impl Playback {
         unix_origin: Duration,
     ) -> Self {
         let packaging = &session.presentation.packaging;
-        let cursors = plan
-            .setups
-            .iter()
-            .map(|setup| Cursor::new(packaging, *setup, tracks[*setup].track, &plan));
-        let cursors: Vec<Cursor> = cursors.collect();
-        let decoded = cursors.iter().filter_map(|cursor| Some(cursor.next.as_ref()?.decoded));
-        let base = decoded.min().map_or(plan.first, |earliest| earliest.min(plan.first));
-        Self { session, plan, cursors, base, origin, report_at: origin, unix_origin }
+        let source = PushSource::new(packaging, tracks, &plan);
+        let base = source.first_due().map_or(plan.first, |earliest| earliest.min(plan.first));
+        Self { session, plan, source, base, origin, report_at: origin, unix_origin }
     }
 
     /// The requests for bytes that are due; `name` makes their numbers.
     pub(super) fn requests(&mut self, mut name: impl FnMut() -> RequestId) -> Vec<MediaRequest> {
         let session = self.session.id;
-        let cursors = self.cursors.iter_mut().filter(|c| c.coming == 0 && !c.rest.is_empty());
-        let made = cursors.map(|cursor| {
-            let end = cursor.rest.end.min(cursor.rest.start + WINDOW_BYTES);
-            let bytes = cursor.rest.start..end;
-            let request = name();
-            (cursor.rest.start, cursor.coming) = (end, bytes.end - bytes.start);
-            cursor.request = Some(request);
-            MediaRequest { request, session, parts: vec![Part { track: cursor.track, bytes }] }
-        });
-        made.collect()
+        let feeds = self.source.feeds_mut();
+        feeds.into_iter().filter_map(|feed| feed.next_request(session, &mut name)).collect()
     }
 
     /// The engine has accepted a request.
     pub(super) fn accepted(&mut self, request: RequestId) {
-        if let Some(cursor) = self.cursors.iter_mut().find(|c| c.request == Some(request)) {
-            cursor.accepted = true;
+        let mut feeds = self.source.feeds_mut().into_iter();
+        if let Some(feed) = feeds.find(|feed| feed.has_request(request)) {
+            feed.accept();
         }
     }
 
     /// Whether the first request of each track was accepted.
     pub(super) fn is_accepted(&self) -> bool {
-        self.cursors.iter().all(|cursor| cursor.accepted)
+        self.source.feeds().into_iter().all(TrackBytes::is_accepted)
     }
 
     /// The engine delivers bytes. Returns buffers that it may have back at once.
@@ -171,25 +154,33 @@ impl Playback {
         buffer: SharedBuffer,
         range: Range<usize>,
     ) -> Vec<Taken> {
-        let cursor = self.cursors.iter_mut().find(|c| c.request == Some(request));
-        let Some(cursor) = cursor else { return Vec::new() };
-        // A request whose bytes are all in memory is complete before it is accepted.
-        cursor.accepted = true;
-        cursor.coming = cursor.coming.saturating_sub(range.len() as u64);
-        cursor.pieces.push_back(DeliveredPiece { request, read, buffer, range });
-        cursor.gather()
+        match &mut self.source {
+            PushSource::Tracks(cursors) => {
+                let cursor = cursors.iter_mut().find(|cursor| cursor.feed.has_request(request));
+                let Some(cursor) = cursor else { return Vec::new() };
+                cursor.feed.deliver(request, read, buffer, range);
+                cursor.gather()
+            }
+            PushSource::Transport(multiplex) => {
+                let mut feeds = multiplex.feeds_mut().iter_mut();
+                let Some(feed) = feeds.find(|feed| feed.has_request(request)) else {
+                    return Vec::new();
+                };
+                feed.deliver(request, read, buffer, range);
+                multiplex.gather()
+            }
+        }
     }
 
     /// Whether a request is one of this playback that is not over.
     pub(super) fn has_request(&self, request: RequestId) -> bool {
-        self.cursors.iter().any(|cursor| cursor.request == Some(request))
+        self.source.feeds().into_iter().any(|feed| feed.has_request(request))
     }
 
     /// Requests that the engine has not completed, or whose buffers are held here.
     pub(super) fn open_requests(&self) -> Vec<RequestId> {
-        let of_pieces = self.cursors.iter().flat_map(|cursor| &cursor.pieces);
-        let mut open: Vec<RequestId> = of_pieces.map(|piece| piece.request).collect();
-        open.extend(self.cursors.iter().filter(|c| c.coming > 0).filter_map(|c| c.request));
+        let feeds = self.source.feeds().into_iter();
+        let mut open: Vec<RequestId> = feeds.flat_map(TrackBytes::open_requests).collect();
         open.sort_unstable();
         open.dedup();
         open
@@ -197,32 +188,36 @@ impl Playback {
 
     /// What to do at `now`.
     pub(super) fn step(&mut self, now: Instant) -> Step {
-        let mut soonest: Option<(Instant, usize)> = None;
-        let mut is_over = true;
-        for (i, cursor) in self.cursors.iter().enumerate() {
-            let Some(next) = &cursor.next else { continue };
-            is_over = false;
-            let due = self.origin + self.at_speed(next.decoded - self.base);
-            if cursor.has_next() && soonest.is_none_or(|(at, _)| due < at) {
-                soonest = Some((due, i));
-            }
-        }
-        match soonest {
-            None if is_over => Step::Ended,
-            None => Step::Wait(None),
-            Some((due, _)) if due > now => Step::Wait(Some(due)),
-            Some((due, i)) => {
-                let late = now - due;
-                if late > MOST_LATE {
-                    self.origin += late;
+        let soonest = match &self.source {
+            PushSource::Tracks(cursors) => {
+                if cursors.iter().all(|cursor| cursor.next.is_none()) {
+                    return Step::Ended;
                 }
-                Step::Send(i)
+                let numbered = cursors.iter().enumerate().filter(|(_, cursor)| cursor.has_next());
+                let due =
+                    numbered.filter_map(|(i, cursor)| Some((cursor.next.as_ref()?.decoded, i)));
+                due.min()
             }
+            PushSource::Transport(multiplex) => match multiplex.due() {
+                None => return Step::Ended,
+                Some(at) => multiplex.has_next().then_some((at, 0)),
+            },
+        };
+        let Some((at, cursor)) = soonest else { return Step::Wait(None) };
+        let due = self.origin + self.at_speed(at - self.base);
+        if due > now {
+            return Step::Wait(Some(due));
         }
+        let late = now - due;
+        if late > MOST_LATE {
+            self.origin += late;
+        }
+        Step::Send(cursor)
     }
 
-    /// Passes the next LDU of a cursor to `send`, with its track's set-up and the index of
-    /// that, and its time stamp. Returns buffers that the engine may have back.
+    /// Passes what a cursor sends next to `send`, with its track's set-up and the index of that,
+    /// and its time stamp: an LDU, or packets of a transport stream. Returns buffers that the
+    /// engine may have back.
     pub(super) fn send(
         &mut self,
         cursor: usize,
@@ -230,22 +225,36 @@ impl Playback {
         mut send: impl FnMut(usize, &mut TrackSetup, u32, &[u8]),
     ) -> Vec<Taken> {
         let (first, speed) = (self.plan.first, self.plan.speed_milli);
-        let cursor = &mut self.cursors[cursor];
+        let packaging = &self.session.presentation.packaging;
+        let from_first = |stamp: u32, setup: &TrackSetup| {
+            stamp
+                .wrapping_sub(stamp_at(first, setup.format.clock_rate, speed))
+                .wrapping_add(setup.timestamp)
+        };
+        let cursors = match &mut self.source {
+            PushSource::Tracks(cursors) => cursors,
+            PushSource::Transport(multiplex) => {
+                let (Some(at), Some(setup)) = (multiplex.due(), tracks.first_mut()) else {
+                    return Vec::new();
+                };
+                let stamp = from_first(stamp_at(at, setup.format.clock_rate, speed), setup);
+                return multiplex.send(packaging, |packets| send(0, setup, stamp, packets));
+            }
+        };
+        let cursor = &mut cursors[cursor];
         let Some(next) = cursor.next.take() else { return Vec::new() };
         let setup = &mut tracks[cursor.setup];
-        let stamp = stamp_of(&next, setup.format.clock_rate, speed)
-            .wrapping_sub(stamp_at(first, setup.format.clock_rate, speed))
-            .wrapping_add(setup.timestamp);
+        let stamp = from_first(stamp_of(&next, setup.format.clock_rate, speed), setup);
         let is_sent = next.shown >= cursor.shown_from;
         let size = usize::try_from(next.bytes.end - next.bytes.start).unwrap_or(usize::MAX);
         let i = cursor.setup;
-        let taken = cursor.take(size, |ldu| {
+        let taken = cursor.feed.take(size, |ldu| {
             if is_sent {
                 send(i, setup, stamp, ldu);
             }
         });
         cursor.number += 1;
-        cursor.load(&self.session.presentation.packaging);
+        cursor.load(packaging);
         let mut all = taken;
         all.extend(cursor.gather());
         all
@@ -279,6 +288,11 @@ impl Playback {
         for track in tracks {
             let (stamp, _) = self.report(later, track);
             track.timestamp = stamp;
+            if let (PushSource::Transport(multiplex), Some(transport)) =
+                (&self.source, &mut track.transport)
+            {
+                transport.counters = multiplex.counters();
+            }
         }
     }
 
@@ -289,49 +303,70 @@ impl Playback {
     }
 }
 
+impl PushSource {
+    fn new(packaging: &Packaging, tracks: &[TrackSetup], plan: &Plan) -> Self {
+        let multiplex = transport_setup(tracks).and_then(|(setup, counters)| {
+            Multiplex::new(packaging, setup.track, plan.first, plan.stop.map(time), counters)
+        });
+        if let Some(multiplex) = multiplex {
+            return Self::Transport(Box::new(multiplex));
+        }
+        let cursor = |setup: &usize| Cursor::new(packaging, *setup, tracks[*setup].track, plan);
+        Self::Tracks(plan.setups.iter().map(cursor).collect())
+    }
+
+    fn feeds(&self) -> Vec<&TrackBytes> {
+        match self {
+            Self::Tracks(cursors) => cursors.iter().map(|cursor| &cursor.feed).collect(),
+            Self::Transport(multiplex) => multiplex.feeds().iter().collect(),
+        }
+    }
+
+    fn feeds_mut(&mut self) -> Vec<&mut TrackBytes> {
+        match self {
+            Self::Tracks(cursors) => cursors.iter_mut().map(|cursor| &mut cursor.feed).collect(),
+            Self::Transport(multiplex) => multiplex.feeds_mut().iter_mut().collect(),
+        }
+    }
+
+    /// When the first of it is due.
+    fn first_due(&self) -> Option<MediaTime> {
+        match self {
+            Self::Tracks(cursors) => {
+                cursors.iter().filter_map(|cursor| Some(cursor.next.as_ref()?.decoded)).min()
+            }
+            Self::Transport(multiplex) => multiplex.due(),
+        }
+    }
+}
+
+/// The set-up of a transport stream, which is the only one of its session.
+fn transport_setup(tracks: &[TrackSetup]) -> Option<(&TrackSetup, TransportCounters)> {
+    let setup = tracks.first()?;
+    Some((setup, setup.transport.as_ref()?.counters))
+}
+
 impl Cursor {
     fn new(packaging: &Packaging, setup: usize, track: u16, plan: &Plan) -> Self {
         let number = packaging.entry(track, plan.first).unwrap_or(0);
-        let stop =
-            plan.stop.map(|stop| MediaTime(i64::try_from(stop.as_nanos()).unwrap_or(i64::MAX)));
-        let count = packaging.ldu_count(track);
-        let is_behind = |ldu: usize| {
-            let found = packaging.pushed(track, ldu);
-            stop.is_some_and(|stop| found.is_some_and(|found| found.decoded >= stop))
+        let count = plan.stop.map_or_else(
+            || packaging.ldu_count(track),
+            |stop| packaging.ldus_before(track, time(stop)).max(number),
+        );
+        let at = |ldu: usize| packaging.pushed(track, ldu);
+        let (next, last) = (at(number), count.checked_sub(1).and_then(at));
+        let is_empty = number >= count;
+        let bytes = match (&next, last) {
+            (Some(first), Some(last)) if !is_empty => first.bytes.start..last.bytes.end,
+            _ => 0..0,
         };
-        // Decode times never decrease.
-        let (mut low, mut high) = (number, count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_behind(middle) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        let mut cursor = Self {
-            setup,
-            track,
-            next: None,
-            number,
-            count: low,
-            shown_from: MediaTime(i64::MIN),
-            rest: 0..0,
-            request: None,
-            coming: 0,
-            accepted: true,
-            pieces: VecDeque::new(),
-            partial: Vec::new(),
+        let shown_from = match &next {
+            Some(first) if number > 0 && !is_empty => first.shown,
+            _ => MediaTime(i64::MIN),
         };
+        let feed = TrackBytes::new(track, bytes);
+        let mut cursor = Self { setup, track, next: None, number, count, shown_from, feed };
         cursor.load(packaging);
-        let last = low.checked_sub(1).and_then(|last| packaging.pushed(track, last));
-        if let (Some(first), Some(last)) = (&cursor.next, last) {
-            cursor.rest = first.bytes.start..last.bytes.end;
-            cursor.accepted = cursor.rest.is_empty();
-            if number > 0 {
-                cursor.shown_from = first.shown;
-            }
-        }
         cursor
     }
 
@@ -347,51 +382,15 @@ impl Cursor {
 
     /// Whether all bytes of the next LDU are here.
     fn has_next(&self) -> bool {
-        let held: u64 = self.pieces.iter().map(|piece| piece.range.len() as u64).sum();
-        self.partial.len() as u64 + held >= self.next_size()
+        self.next.is_some() && self.feed.has(self.next_size())
     }
 
-    /// Gives back pieces that hold only a part of the next LDU: the engine delivers no more while
-    /// two are held.
+    /// Gives back pieces that hold only a part of the next LDU.
     fn gather(&mut self) -> Vec<Taken> {
-        if self.next.is_none() || self.has_next() {
+        if self.next.is_none() {
             return Vec::new();
         }
-        let pieces = self.pieces.drain(..);
-        let taken = pieces.map(|piece| {
-            self.partial.extend_from_slice(&piece.buffer[piece.range]);
-            (piece.request, piece.read)
-        });
-        taken.collect()
-    }
-
-    /// Takes `size` bytes that are here.
-    fn take(&mut self, size: usize, mut use_bytes: impl FnMut(&[u8])) -> Vec<Taken> {
-        let mut taken = Vec::new();
-        let in_one = self.pieces.front().is_some_and(|piece| piece.range.len() >= size);
-        if self.partial.is_empty() && in_one {
-            let piece = &mut self.pieces[0];
-            let end = piece.range.start + size;
-            use_bytes(&piece.buffer[piece.range.start..end]);
-            piece.range.start = end;
-        } else {
-            while let Some(piece) = self.pieces.front_mut() {
-                let wanted = (size - self.partial.len()).min(piece.range.len());
-                let end = piece.range.start + wanted;
-                self.partial.extend_from_slice(&piece.buffer[piece.range.start..end]);
-                piece.range.start = end;
-                if !piece.range.is_empty() {
-                    break;
-                }
-                taken.extend(self.pieces.pop_front().map(|piece| (piece.request, piece.read)));
-            }
-            use_bytes(&self.partial);
-            self.partial.clear();
-        }
-        if self.pieces.front().is_some_and(|piece| piece.range.is_empty()) {
-            taken.extend(self.pieces.pop_front().map(|piece| (piece.request, piece.read)));
-        }
-        taken
+        self.feed.gather(self.next_size())
     }
 }
 
@@ -412,14 +411,17 @@ fn low_bits(thousandths: i128, scale: u32, speed_milli: u32) -> u32 {
     u32::try_from(nearest.rem_euclid(1 << 32)).unwrap_or(0)
 }
 
+/// A position as the packaging has it.
+fn time(position: Duration) -> MediaTime {
+    MediaTime(i64::try_from(position.as_nanos()).unwrap_or(i64::MAX))
+}
+
 /// The media that is played in a time.
 fn media_time(time: Duration, speed_milli: u32) -> MediaTime {
     let played = u128::from(nanos(time)) * u128::from(speed_milli) / 1000;
     MediaTime(i64::try_from(played).unwrap_or(i64::MAX))
 }
 
-/// Bytes of one request to the engine, as of an HTTP body: its cost is small beside them.
-const WINDOW_BYTES: u64 = 4 * 1024 * 1024;
 /// How late an LDU may be without a change of the pace. Receivers' buffers hold more.
 const MOST_LATE: Duration = Duration::from_secs(1);
 /// How long a picture may be sent before it is shown: more than any codec reorders.

@@ -1,9 +1,10 @@
 //! What a player has set up: its tracks, and where the packets of each go.
 
-use super::headers::TransportSpec;
+use super::headers::{Profile, StreamName, TransportSpec};
 use super::playback::Playback;
 use crate::engine::SessionId;
 use crate::library::OpenTitle;
+use media::TransportCounters;
 use media::rtp::{Packetizer, PayloadFormat};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -48,6 +49,17 @@ pub(super) struct TrackSetup {
     /// The time stamp of the position at which the present or next playback starts.
     pub(super) timestamp: u32,
     pub(super) wire: Wire,
+    /// Where it is a transport stream, which the track leads.
+    pub(super) transport: Option<TransportSetup>,
+}
+
+/// A transport stream that was set up.
+#[derive(Debug)]
+pub(super) struct TransportSetup {
+    pub(super) tracks: Vec<u16>,
+    /// Whether its packets are sent without RTP.
+    pub(super) is_raw: bool,
+    pub(super) counters: TransportCounters,
 }
 
 /// Where the packets of a track go.
@@ -67,6 +79,20 @@ pub(super) struct UdpPair {
     pub(super) rtp: UdpSocket,
     pub(super) rtcp: UdpSocket,
     pub(super) ports: (u16, u16),
+}
+
+impl TrackSetup {
+    pub(super) fn name(&self) -> StreamName {
+        match self.transport {
+            None => StreamName::Track(self.track),
+            Some(_) => StreamName::Transport,
+        }
+    }
+
+    /// Whether its packets have no RTP header, and no reports.
+    pub(super) fn is_raw(&self) -> bool {
+        self.transport.as_ref().is_some_and(|transport| transport.is_raw)
+    }
 }
 
 impl RtspSession {
@@ -140,14 +166,28 @@ impl UdpPair {
 }
 
 /// The transport of a reply.
-pub(super) fn describe(wire: &Wire, spec: TransportSpec, ssrc: u32) -> String {
+pub(super) fn describe(
+    wire: &Wire,
+    (profile, spec): (Profile, TransportSpec),
+    ssrc: u32,
+) -> String {
+    let (udp, tcp) = match profile {
+        Profile::Rtp => ("RTP/AVP", "RTP/AVP/TCP"),
+        Profile::TransportStreamInRtp => ("MP2T/RTP/UDP", "MP2T/RTP/TCP"),
+        Profile::TransportStream => ("MP2T/UDP", "MP2T/TCP"),
+    };
     match (wire, spec) {
+        (Wire::Udp(UdpPair { ports: (own, _), .. }), TransportSpec::Udp { rtp, .. })
+            if profile == Profile::TransportStream =>
+        {
+            format!("{udp};unicast;client_port={rtp};server_port={own}")
+        }
         (Wire::Udp(pair), TransportSpec::Udp { rtp, rtcp }) => format!(
-            "RTP/AVP;unicast;client_port={rtp}-{rtcp};server_port={}-{};ssrc={ssrc:08X}",
+            "{udp};unicast;client_port={rtp}-{rtcp};server_port={}-{};ssrc={ssrc:08X}",
             pair.ports.0, pair.ports.1
         ),
         (Wire::Interleaved { rtp, rtcp }, _) => {
-            format!("RTP/AVP/TCP;unicast;interleaved={rtp}-{rtcp};ssrc={ssrc:08X}")
+            format!("{tcp};unicast;interleaved={rtp}-{rtcp};ssrc={ssrc:08X}")
         }
         (Wire::Udp(_), TransportSpec::Interleaved { .. }) => unreachable!("made from this"),
     }

@@ -17,6 +17,7 @@ mod requests;
 use super::message::{Incoming, MAX_INPUT, RtspReply, next, sequence_number, value};
 use super::playback::Plan;
 use super::session::{RtspSession, Wire};
+use super::tunnel::{self, TunnelDecoder, TunnelHalf, TunnelHead};
 use crate::client_thread::ClientService;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::http::without_token;
@@ -65,6 +66,8 @@ struct RtspWorker {
     opener: Opener,
     limits: RtspLimits,
     connections: HashMap<ConnectionId, RtspConnection>,
+    /// The connections that have the replies of a tunnel, by its cookie.
+    tunnels: HashMap<String, ConnectionId>,
     playing: BTreeSet<ConnectionId>,
     next_check: Instant,
 }
@@ -81,6 +84,7 @@ pub(crate) fn serve(service: ClientService<RtspLimits>) {
         opener,
         limits,
         connections: HashMap::new(),
+        tunnels: HashMap::new(),
         playing: BTreeSet::new(),
         next_check: Instant::now(),
     };
@@ -94,6 +98,7 @@ struct RtspConnection {
     /// When the unread input began to come.
     input_since: Instant,
     receiving: bool,
+    role: Role,
     /// No request is read any more; the connection ends when its last reply is sent.
     closing: bool,
     /// When the peer was last heard of.
@@ -116,6 +121,16 @@ struct RtspConnection {
     packets: VecDeque<UdpPacket>,
     /// When the end of the streams is announced.
     goodbye_at: Option<Instant>,
+}
+
+/// What a connection is for.
+enum Role {
+    /// Requests and replies.
+    Whole,
+    /// The replies of the tunnel with this cookie.
+    Replies(String),
+    /// The requests of a tunnel, whose replies are on this connection.
+    Requests(ConnectionId, TunnelDecoder),
 }
 
 /// A packet for one of the sockets of a track.
@@ -228,6 +243,7 @@ impl RtspWorker {
             input: Vec::new(),
             input_since: now,
             receiving: false,
+            role: Role::Whole,
             closing: false,
             heard: now,
             session: None,
@@ -268,14 +284,35 @@ impl RtspWorker {
         if ended {
             return self.close(id);
         }
-        if !connection.closing {
-            if connection.input.is_empty() {
-                connection.input_since = connection.heard;
+        match &mut connection.role {
+            _ if connection.closing => {}
+            Role::Whole => self.take_input(id, bytes),
+            // The player speaks on the other connection of the tunnel.
+            Role::Replies(_) => {}
+            Role::Requests(replies, decoder) => {
+                let (replies, mut requests) = (*replies, Vec::new());
+                if !decoder.decode(bytes, &mut requests) {
+                    return self.close(replies);
+                }
+                self.take_input(replies, &requests);
             }
-            connection.input.extend_from_slice(bytes);
-            self.read_requests(id);
         }
         self.receive(id);
+    }
+
+    /// Adds bytes of the player to the input of a connection, and answers what is complete.
+    fn take_input(&mut self, id: ConnectionId, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.heard = Instant::now();
+        if connection.input.is_empty() {
+            connection.input_since = connection.heard;
+        }
+        connection.input.extend_from_slice(bytes);
+        // Only a tunnel brings more than is received at once while a request waits.
+        if connection.input.len() > MAX_INPUT + RECEIVE_BYTES {
+            return self.close(id);
+        }
+        self.read_requests(id);
     }
 
     /// Answers a request in the clear on a port for TLS, in the clear. The request is not read.
@@ -300,12 +337,59 @@ impl RtspWorker {
                     connection.consume(length);
                     self.handle(id, request, None);
                 }
+                Incoming::Tunnel(head, length) => {
+                    connection.consume(length);
+                    self.join_tunnel(id, head);
+                }
                 Incoming::Rejected(reply) => {
                     connection.input.clear();
                     connection.closing = true;
                     self.send_reply(id, None, &reply);
                 }
             }
+        }
+    }
+
+    /// Makes a connection one half of a tunnel.
+    fn join_tunnel(&mut self, id: ConnectionId, TunnelHead { half, cookie }: TunnelHead) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        let peer = connection.peer;
+        let is_first = matches!(connection.role, Role::Whole) && connection.session.is_none();
+        let replies = self.tunnels.get(&cookie).copied();
+        let has_peer =
+            |id| self.connections.get(&id).is_some_and(|other| other.peer.ip() == peer.ip());
+        let role = match (half, replies) {
+            (TunnelHalf::Get, None) if is_first => Role::Replies(cookie.clone()),
+            // A cookie is no secret: only its player may add requests.
+            (TunnelHalf::Post, Some(replies)) if is_first && has_peer(replies) => {
+                Role::Requests(replies, TunnelDecoder::default())
+            }
+            (TunnelHalf::Get, _) => return self.refuse_tunnel(id, "this cookie is in use"),
+            (TunnelHalf::Post, _) => {
+                return self
+                    .refuse_tunnel(id, "begin a tunnel with its GET, from the same address");
+            }
+        };
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.role = role;
+        let behind = std::mem::take(&mut connection.input);
+        match half {
+            TunnelHalf::Get => {
+                self.tunnels.insert(cookie, id);
+                self.send_bytes(id, tunnel::REPLY.to_vec());
+            }
+            TunnelHalf::Post => {
+                connection.receiving = true;
+                self.received(id, &behind, false);
+            }
+        }
+    }
+
+    fn refuse_tunnel(&mut self, id: ConnectionId, why: &str) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.input.clear();
+            connection.closing = true;
+            self.send_bytes(id, tunnel::refusal(why));
         }
     }
 
@@ -370,6 +454,14 @@ impl RtspWorker {
         self.shared.rtsp.connections.fetch_sub(1, Ordering::Relaxed);
         self.shared.http.disconnected(ClientAddress::of(connection.peer.ip()));
         self.sockets.close(id);
+        if let Role::Replies(cookie) = connection.role {
+            self.tunnels.remove(&cookie);
+            let requests =
+                |other: &RtspConnection| matches!(other.role, Role::Requests(to, _) if to == id);
+            let others = self.connections.iter().filter(|(_, other)| requests(other));
+            let others: Vec<ConnectionId> = others.map(|(id, _)| *id).collect();
+            others.into_iter().for_each(|id| self.close(id));
+        }
     }
 
     /// Ends sessions and connections that have exceeded a time limit.
@@ -407,6 +499,8 @@ impl RtspWorker {
                         silent.push(*id);
                     }
                 }
+                // The requests of a tunnel end with its replies.
+                None if matches!(connection.role, Role::Requests(..)) => {}
                 None if connection.waiting.is_none() && is_silent(connection.heard) => {
                     idle.push(*id);
                 }

@@ -3,6 +3,8 @@
 
 use crate::certificates::{Authority, connect};
 use crate::fixture::{TestServer, TestStore, eventually, media};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::version::TLS13;
 use server::access::{TitlePatterns, TokenClaims, new_key_file};
 use std::collections::BTreeMap;
@@ -336,6 +338,113 @@ fn packets_over_udp_arrive_and_silence_ends_the_session() {
     assert_balanced(&server);
 }
 
+/// The payloads that come within a second of the last one.
+fn datagrams(socket: &UdpSocket) -> Vec<Vec<u8>> {
+    let mut packet = [0; 2048];
+    let mut received = Vec::new();
+    loop {
+        match socket.recv(&mut packet) {
+            Ok(length) => received.push(packet[..length].to_vec()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // The first one comes after the start-up.
+            Err(_) if received.is_empty() => {}
+            Err(_) => return received,
+        }
+    }
+}
+
+#[test]
+fn a_transport_stream_goes_alone_over_udp_and_is_marked_where_it_goes_on_elsewhere() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = serve(&fixture);
+    let mut player = Player::connect(&server);
+    let described = player.ask("DESCRIBE", "/t/film/ts", "");
+    let lines = "m=video 0 RTP/AVP 33\r\na=rtpmap:33 MP2T/90000\r\na=control:ts\r\n";
+    assert!(described.body.ends_with(lines), "{}", described.body);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let transport = format!("Transport: MP2T/H2221/UDP;unicast;client_port={port}\r\n");
+    let reply = player.ask("SETUP", "/t/film", &transport);
+    let described = reply.field("Transport").to_owned();
+    assert!(described.starts_with(&format!("MP2T/UDP;unicast;client_port={port};")), "{reply:?}");
+    let tcp = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+    assert_eq!(player.ask("SETUP", "/t/film/trackID=0", tcp).status, 455, "the only stream");
+    for (range, played, is_discontinuous) in
+        [("npt=2.4-3", "npt=2.000-3.000", false), ("npt=0-1", "npt=0.000-1.000", true)]
+    {
+        let reply = player.ask("PLAY", "/t/film/", &format!("Range: {range}\r\nScale: 2\r\n"));
+        assert_eq!((reply.field("Range"), reply.field("Scale")), (played, "1.000"), "{reply:?}");
+        let received = datagrams(&socket);
+        assert!(received.iter().all(|it| it.len() % 188 == 0 && it.len() <= 7 * 188));
+        let mut between_tables: Vec<Vec<u8>> = Vec::new();
+        for (number, packet) in received.concat().chunks(188).enumerate() {
+            if packet[1..3] == [0x40, 0] {
+                between_tables.push(Vec::new());
+            }
+            let part = between_tables.last_mut().expect("begins with tables");
+            part.extend_from_slice(packet);
+            if number == 2 {
+                // The flag of the first clock, without which the checks take it.
+                assert_eq!(packet[5] & 0x80 != 0, is_discontinuous);
+                let at = part.len() - 188 + 5;
+                part[at] &= 0x7f;
+            }
+        }
+        let streams = testkit::ts::check(&between_tables).unwrap();
+        let pictures = &streams[0].packets;
+        assert!(pictures[0].random_access && (25..=27).contains(&pictures.len()));
+        assert!(!streams[1].packets.is_empty());
+    }
+    drop(player);
+    assert_balanced(&server);
+}
+
+#[test]
+fn requests_come_through_a_tunnel_of_the_same_player_only() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = serve(&fixture);
+    let open = |head: &str| {
+        let mut player = Player::connect(&server);
+        player.send(format!("{head} /t/film HTTP/1.0\r\nx-sessioncookie: c1\r\n\r\n").as_bytes());
+        player
+    };
+    let status = |player: &mut Player| {
+        let reply = player.read_reply();
+        assert_eq!(reply.field("Connection"), "close", "{reply:?}");
+        reply.status
+    };
+    assert_eq!(status(&mut open("POST")), 400, "no GET has this cookie");
+    let mut replies = open("GET");
+    assert_eq!(status(&mut replies), 200);
+    assert_eq!(status(&mut open("GET")), 400, "the cookie is in use");
+    let address = replies.address;
+    let mut requests = open("POST");
+    let message = |method: &str, path: &str, number: u32, fields: &str| {
+        let head = format!("{method} rtsp://{address}{path} RTSP/1.0\r\nCSeq: {number}\r\n");
+        STANDARD.encode(format!("{head}{fields}\r\n"))
+    };
+    let tcp = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+    let sent =
+        [message("OPTIONS", "/t/film", 1, ""), message("SETUP", "/t/film/trackID=0", 2, tcp)];
+    // In parts that end anywhere.
+    sent.concat().as_bytes().chunks(7).for_each(|part| requests.send(part));
+    assert_eq!(replies.read_reply().field("CSeq"), "1");
+    let reply = replies.read_reply();
+    assert_eq!((reply.status, reply.field("CSeq")), (200, "2"));
+    let session = format!("Session: {}\r\nRange: npt=0-1\r\n", reply.field("Session"));
+    // Another connection for requests, in place of the first.
+    drop(requests);
+    let mut requests = open("POST");
+    requests.send(message("PLAY", "/t/film/", 3, &session).as_bytes());
+    assert_eq!(replies.read_reply().status, 200);
+    replies.read_to_goodbye(&[1]);
+    assert!(!replies.packets[&0].is_empty());
+    requests.send(b"*");
+    assert!(replies.read().is_none() && requests.read().is_none(), "both connections end");
+    assert_balanced(&server);
+}
+
 #[test]
 fn a_refusal_is_453_with_the_words_and_the_time_of_http() {
     let fixture = TestStore::with(&[&media().film]);
@@ -387,6 +496,8 @@ fn each_bad_request_has_its_status_and_reserves_nothing() {
         ("SETUP", "/t/film/trackID=0", "", 400),
         ("SETUP", "/t/film/trackID=0", "Transport: RTP/AVP;multicast\r\n", 461),
         ("SETUP", "/t/film/trackID=9", tcp, 404),
+        ("SETUP", "/t/film/trackID=0", "Transport: MP2T/UDP;client_port=4000\r\n", 461),
+        ("DESCRIBE", "/t/large/ts", "", 415),
         ("SETUP", "/t/film", tcp, 459),
         ("PLAY", "/t/film", "", 454),
         ("PLAY", "/t/film", "Session: 0\r\n", 454),

@@ -28,6 +28,7 @@
 //! | RTSP: a message is sent slowly, one client opens many connections | 10 s; counted with those of HTTP | `server/tests/serve/rtsp.rs`: `a_message_that_comes_slowly_and_connections_over_the_limit_are_closed` |
 //! | RTSP: a player reads nothing, or vanishes without TEARDOWN | 512 KiB wait for it; its session ends with the connection | `server/tests/serve/rtsp.rs`: `players_that_read_nothing_or_vanish_leave_nothing_behind` |
 //! | RTSP: packets are asked for at another's address, or for nobody | they go to the peer of the connection; 60 s of silence end the session | `server/tests/serve/rtsp.rs`: `packets_over_udp_arrive_and_silence_ends_the_session` |
+//! | RTSP: a tunnel with another's cookie, or with bytes that are not base 64 | its halves come from one address; both end | `server/tests/serve/rtsp.rs`: `requests_come_through_a_tunnel_of_the_same_player_only` |
 //! | paths lead out of the server's | 404 | `server/tests/serve/hostile.rs`: `paths_with_tricks_are_not_found` |
 //! | silent connections to an agent of the meter | 10 s for a handshake; the oldest of the largest crowd ends | `tenuto/tests/cli/fleet.rs`: `silent_connections_keep_no_controller_out` |
 //! | a byte of a handshake from time to time | the limit is of the whole handshake | `meter/src/fleet/handshake.rs`: `a_byte_from_time_to_time_does_not_extend_a_handshake` |

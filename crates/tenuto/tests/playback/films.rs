@@ -61,7 +61,7 @@ pub(crate) const FILMS: &[Film] = &[
     film("mp3", "mp3", "-vn -c:a libmp3lame", "", Refuses, Plays),
 ];
 
-const fn film(
+pub(crate) const fn film(
     title: &'static str,
     extension: &'static str,
     encode: &'static str,

@@ -4,17 +4,46 @@
 
 use crate::desktop::{checksums, checksums_of_source};
 use crate::files::ADMITS_ALL;
-use crate::films::{FILMS, Film};
+use crate::films::Verdict::Refuses;
+use crate::films::{FILMS, Film, film};
 use crate::gstreamer;
 use crate::program::TestDir;
+use crate::transport::assert_same_frames;
 use std::process::Command;
 
-/// A title of each payload format.
-const TITLES: &[&str] =
-    &["h264-aac", "h264-mp3", "h264-ac3", "h264-opus", "h264-pcm", "hevc-aac", "aac", "mp3"];
+/// A title of each payload format, with those below.
+const TITLES: &[&str] = &[
+    "h264-aac",
+    "h264-mp3",
+    "h264-ac3",
+    "h264-opus",
+    "h264-pcm",
+    "hevc-aac",
+    "vp9-opus",
+    "mpeg2-ac3",
+    "mpeg4-mp3",
+    "aac",
+    "mp3",
+];
+
+/// Titles for RTSP alone.
+const MORE: &[Film] = &[
+    film("mpeg1-mp2", "mpg", "-c:v mpeg1video -bf 2 -c:a mp2", "yuv420p", Refuses, Refuses),
+    film("s24", "mov", "-vn -c:a pcm_s24le", "", Refuses, Refuses),
+    film("alaw", "mov", "-vn -ar 8000 -c:a pcm_alaw", "", Refuses, Refuses),
+];
 
 /// Titles that are also played over UDP: pictures in fragments, and sound alone.
 const OVER_UDP: &[&str] = &["h264-aac", "hevc-aac", "mp3"];
+
+/// A title that is also played through a tunnel.
+const OVER_HTTP: &str = "h264-aac";
+
+/// Titles that GStreamer plays, too.
+const IN_GSTREAMER: &[&str] = &["h264-aac", "mpeg2-ac3"];
+
+/// Titles that are also played as transport streams.
+const IN_TRANSPORT: &[&str] = &["h264-aac", "hevc-aac", "mpeg2-ac3"];
 
 #[test]
 fn players_decode_over_rtsp_what_is_in_the_source() {
@@ -22,9 +51,10 @@ fn players_decode_over_rtsp_what_is_in_the_source() {
     let films: Vec<(&Film, String)> = FILMS
         .iter()
         .filter(|film| TITLES.contains(&film.title))
+        .chain(MORE)
         .map(|film| (film, film.take_in(&dir)))
         .collect();
-    assert_eq!(films.len(), TITLES.len());
+    assert_eq!(films.len(), TITLES.len() + MORE.len());
     // All of 127.0.0.0/8 is this machine: an address of its own for each run of the tests.
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let listen = format!("127.{high}.{low}.1:8554");
@@ -35,11 +65,19 @@ fn players_decode_over_rtsp_what_is_in_the_source() {
             let address = format!("rtsp://{listen}/t/{}", film.title);
             scope.spawn(move || ffmpeg_plays(dir, number, film, source, &address));
         }
+        let of_gstreamer = films.iter().filter(|(film, _)| IN_GSTREAMER.contains(&film.title));
+        scope.spawn(move || {
+            for (film, source) in of_gstreamer {
+                gstreamer_plays(dir, film, source, &format!("rtsp://{listen}/t/{}", film.title));
+            }
+        });
         let (film, source) = &films[0];
         let address = format!("rtsp://{listen}/t/{}", film.title);
-        let again = address.clone();
-        scope.spawn(move || gstreamer_plays(dir, film, source, &address));
-        scope.spawn(move || mpv_plays(dir, film, source, &again));
+        scope.spawn(move || mpv_plays(dir, film, source, &address));
+        for (film, source) in films.iter().filter(|(film, _)| IN_TRANSPORT.contains(&film.title)) {
+            let address = format!("rtsp://{listen}/t/{}/ts", film.title);
+            scope.spawn(move || assert_same_frames(film.title, source, &address));
+        }
     });
 }
 
@@ -47,6 +85,7 @@ fn ffmpeg_plays(dir: &TestDir, number: usize, film: &Film, source: &str, address
     let wanted = decoded(dir, number, film, &["-i", source]);
     let mut ways = vec!["tcp"];
     ways.extend(OVER_UDP.contains(&film.title).then_some("udp"));
+    ways.extend((film.title == OVER_HTTP).then_some("http"));
     for way in ways {
         let got = decoded(dir, number, film, &["-rtsp_transport", way, "-i", address]);
         assert_eq!(got, wanted, "FFmpeg on {address} over {way}");
@@ -85,7 +124,11 @@ fn decoded(dir: &TestDir, number: usize, film: &Film, input: &[&str]) -> (Vec<St
         command.args(["-map", "0:v", "-fps_mode", "passthrough", "-f", "framemd5", &files[0]]);
     }
     // Over RTP, numbers of PCM have the other order of bytes.
-    let codec = if film.title.ends_with("pcm") { "pcm_s16le" } else { "copy" };
+    let codec = match film.title {
+        "h264-pcm" => "pcm_s16le",
+        "s24" => "pcm_s24le",
+        _ => "copy",
+    };
     command.args(["-map", "0:a", "-c:a", codec, "-f", "md5", &files[1]]);
     let output = command.output().expect("timeout runs");
     let said = String::from_utf8_lossy(&output.stderr);

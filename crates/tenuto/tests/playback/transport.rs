@@ -29,27 +29,32 @@ fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
         let title = film.title;
         check_playlists(&server, title);
         let address = server.url(&format!("/t/{title}/master-ts.m3u8"));
-        let wanted = framemd5::sorted(framemd5::decode(source));
-        let got = framemd5::sorted(framemd5::decode(&address));
-        assert_eq!(wanted.len(), got.len(), "{title}: streams");
-        let mut begins = Vec::new();
-        for (wanted, got) in wanted.iter().zip(&got) {
-            begins.push(match wanted.kind.as_str() {
-                "audio" => assert_same_sound(title, wanted, got),
-                _ => {
-                    let pair = [wanted, got].map(|stream| vec![stream.clone()]);
-                    framemd5::assert_same(title, &pair[0], &pair[1], TOLERANCE_MS);
-                    got.start - wanted.start
-                }
-            });
-        }
-        let apart =
-            begins.iter().max().zip(begins.iter().min()).map_or(0, |(most, least)| most - least);
-        assert!(apart <= TOLERANCE_MS, "{title}: sound and pictures are {apart} ms apart");
+        assert_same_frames(title, source, &address);
         let (pictures, sound) = gstreamer::play(&dir, &address);
         assert!(pictures == gstreamer::pictures_of_source(film, source), "{title} in GStreamer");
         assert!(!sound.is_empty(), "{title}: GStreamer plays sound");
     }
+}
+
+/// FFmpeg decodes from a transport stream what it decodes from the source, at the same times.
+pub(crate) fn assert_same_frames(title: &str, source: &str, address: &str) {
+    let wanted = framemd5::sorted(framemd5::decode(source));
+    let got = framemd5::sorted(framemd5::decode(address));
+    assert_eq!(wanted.len(), got.len(), "{title}: streams");
+    let mut begins = Vec::new();
+    for (wanted, got) in wanted.iter().zip(&got) {
+        begins.push(match wanted.kind.as_str() {
+            "audio" => assert_same_sound(title, wanted, got),
+            _ => {
+                let pair = [wanted, got].map(|stream| vec![stream.clone()]);
+                framemd5::assert_same(title, &pair[0], &pair[1], TOLERANCE_MS);
+                got.start - wanted.start
+            }
+        });
+    }
+    let apart =
+        begins.iter().max().zip(begins.iter().min()).map_or(0, |(most, least)| most - least);
+    assert!(apart <= TOLERANCE_MS, "{title}: sound and pictures are {apart} ms apart");
 }
 
 /// Every frame of sound but the first and last, which the source may cut, at the same times; by how

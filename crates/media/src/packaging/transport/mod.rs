@@ -17,6 +17,8 @@
 //! segment can be made alone. Codecs without a form in a transport stream are not listed; a title
 //! without any picture or sound of such a form is refused with the reason.
 //!
+//! [`TransportPush`] has the units of the segments one by one, for a sender with its own pace.
+//!
 //! Not made: lists of I-frames, and repeated tables within a segment (HLS needs them at its start).
 
 mod adts;
@@ -24,12 +26,14 @@ mod block;
 mod form;
 mod plan;
 mod playlist;
+mod push;
 mod schedule;
 mod tables;
 mod writer;
 
 pub use block::PacketBlock;
 pub use form::NoTransportForm;
+pub use push::{TransportCounters, TransportPush, TransportUnit};
 pub use writer::PacketWriter;
 
 pub(super) use form::StreamForm;

@@ -37,7 +37,7 @@ pub(super) struct Rendition {
     pub(super) rates: Rates,
     segments: Vec<PlannedSegment>,
     /// The end of the last segment on the clock, which has no further one.
-    starts: Vec<i64>,
+    pub(super) starts: Vec<i64>,
 }
 
 #[derive(Debug)]
@@ -154,12 +154,12 @@ impl Rendition {
         }
     }
 
-    fn sources<'a>(&self, packaging: &'a Packaging) -> Vec<RenditionTrack<'a>> {
+    pub(super) fn sources<'a>(&self, packaging: &'a Packaging) -> Vec<RenditionTrack<'a>> {
         self.tracks.iter().map(|track| source(packaging, *track)).collect()
     }
 
     /// The LDUs and the time of a segment.
-    fn span(&self, packaging: &Packaging, number: usize) -> Span {
+    pub(super) fn span(&self, packaging: &Packaging, number: usize) -> Span {
         let parts = packaging.segments(self.tracks[0]).parts(number);
         let mut runs = vec![parts.map(<[LduRun]>::to_vec).unwrap_or_default()];
         if let Some(&sound) = self.tracks.get(1) {
@@ -176,15 +176,24 @@ impl Rendition {
         Span { runs, start: self.starts[number], end: self.starts.get(number + 1).copied() }
     }
 
+    pub(super) fn streams(&self, packaging: &Packaging) -> Option<Arc<[BlockStream]>> {
+        let form = |track: u16| packaging.form(track).ok().map(Arc::clone);
+        let streams =
+            self.tracks.iter().map(|&track| Some(BlockStream { track, form: form(track)? }));
+        Some(streams.collect::<Option<Vec<_>>>()?.into())
+    }
+
+    /// One past the last LDU of the sound beside the pictures of a segment.
+    pub(super) fn sound_end(&self, segment: usize) -> Option<usize> {
+        self.segments.get(segment).map(|planned| planned.sound.end)
+    }
+
     /// A segment as a body; `None` if there is none of this number.
     pub(super) fn segment(&self, packaging: &Packaging, number: u32) -> Option<Body> {
         let counter = number.to_le_bytes()[0];
         let number = usize::try_from(number).ok()?;
         let planned = self.segments.get(number)?;
-        let form = |track: u16| packaging.form(track).ok().map(Arc::clone);
-        let streams =
-            self.tracks.iter().map(|&track| Some(BlockStream { track, form: form(track)? }));
-        let streams: Arc<[BlockStream]> = streams.collect::<Option<Vec<_>>>()?.into();
+        let streams = self.streams(packaging)?;
         let mut body = Body::default();
         body.push_generated(tables(counter, &streams));
         let mut counters = planned.counters;

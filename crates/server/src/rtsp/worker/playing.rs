@@ -3,8 +3,9 @@
 use super::{RtspConnection, RtspWorker, TICK, UdpPacket};
 use crate::messages::Event;
 use crate::rtsp::RtspCounters;
-use crate::rtsp::playback::{Playback, Step, Taken};
+use crate::rtsp::playback::{Playback, Step};
 use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, Wire};
+use crate::rtsp::track_bytes::Taken;
 use device::sockets::ConnectionId;
 use media::rtp::{SenderReport, goodbye};
 use std::collections::VecDeque;
@@ -62,6 +63,9 @@ impl RtspWorker {
                 playback.report_at = now + REPORT_INTERVAL;
                 for setup in &playback.plan.setups {
                     let track = &session.tracks[*setup];
+                    if track.is_raw() {
+                        continue;
+                    }
                     let report = report(track, playback.report(now, track)).to_bytes();
                     out.add(*setup, &track.wire, true, &report, &[]);
                 }
@@ -105,6 +109,9 @@ impl RtspWorker {
             let now = Instant::now();
             for setup in &playback.plan.setups {
                 let track = &session.tracks[*setup];
+                if track.is_raw() {
+                    continue;
+                }
                 let last = goodbye(&report(track, playback.report(now, track)));
                 out.add(*setup, &track.wire, true, &last, &[]);
             }
@@ -171,8 +178,13 @@ fn send_ldu(
     out: &mut PacketSink<'_>,
 ) -> Vec<Taken> {
     playback.send(cursor, tracks, |setup, track, stamp, ldu| {
+        let is_raw = track.is_raw();
         let TrackSetup { packetizer, wire, .. } = track;
-        packetizer.packetise(ldu, stamp, &mut |head, rest| out.add(setup, wire, false, head, rest));
+        packetizer.packetise(ldu, stamp, &mut |head, rest| {
+            // The head of a packet of a transport stream is that of RTP.
+            let head = if is_raw { &[] } else { head };
+            out.add(setup, wire, false, head, rest);
+        });
     })
 }
 

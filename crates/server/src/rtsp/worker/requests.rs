@@ -21,14 +21,16 @@ use crate::opener::Task;
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
 use crate::rtsp::headers::{
-    NptRange, TRACK, Target, TransportSpec, range, scale, seconds, target, transport,
+    NptRange, Profile, StreamName, Target, TransportSpec, range, scale, seconds, target, transport,
 };
 use crate::rtsp::message::{RtspReply, sequence_number, value};
 use crate::rtsp::playback::Plan;
-use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, UdpPair, Wire, describe};
+use crate::rtsp::session::{
+    RtspSession, SessionState, TrackSetup, TransportSetup, UdpPair, Wire, describe,
+};
 use device::sockets::ConnectionId;
-use media::TrackKind;
 use media::rtp::{MediaSection, Packetizer, PayloadFormat, session_description};
+use media::{TrackKind, TransportCounters};
 use rtsp_types::headers::{
     ACCEPT, ALLOW, AUTHORIZATION, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE,
     RTP_INFO, SCALE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
@@ -48,6 +50,7 @@ pub(super) enum Next {
     /// Let the opener do this, and handle the request again.
     Open(String),
     Build(Arc<OpenTitle>, PlaybackParams),
+    PlanTransport(Arc<OpenTitle>, Arc<Presentation>),
     Admit(Box<PlayRequest>, Plan),
 }
 
@@ -80,6 +83,9 @@ impl RtspWorker {
             }
             Next::Open(name) => Task::Open { caller, name },
             Next::Build(title, params) => Task::BuildPresentation { caller, title, params },
+            Next::PlanTransport(title, presentation) => {
+                Task::PlanTransport { caller, title, presentation }
+            }
         };
         if self.opener.submit(task) {
             if let Some(connection) = self.connections.get_mut(&id) {
@@ -193,17 +199,24 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let tracks = sections(&title);
-        if tracks.is_empty() {
+        let streams = match named.stream {
+            Some(StreamName::Transport) => vec![transport_stream(&title)?],
+            _ => sections(&title),
+        };
+        if streams.is_empty() {
             let text = "no track of this title has a codec that goes over RTP here; use HLS or MP4";
             return Err(RtspReply::error(415, text));
         }
         let controls: Vec<String> =
-            tracks.iter().map(|(track, ..)| format!("{TRACK}{track}")).collect();
-        let described: Vec<MediaSection<'_>> = tracks
+            streams.iter().map(|stream| stream.name().to_string()).collect();
+        let described: Vec<MediaSection<'_>> = streams
             .iter()
             .zip(&controls)
-            .map(|((_, kind, format), control)| MediaSection { kind: *kind, format, control })
+            .map(|(stream, control)| MediaSection {
+                kind: stream.kind,
+                format: &stream.format,
+                control,
+            })
             .collect();
         let local = self.limits.local;
         let address = format!("{} {local}", if local.is_ipv6() { "IP6" } else { "IP4" });
@@ -224,10 +237,11 @@ impl RtspWorker {
         let spec = value(request, &TRANSPORT)
             .ok_or_else(|| RtspReply::error(400, "SETUP needs a Transport field"))?;
         let spec = transport(spec).ok_or_else(|| {
-            let text = "use RTP/AVP;unicast;client_port=A-B or RTP/AVP/TCP;interleaved=A-B";
+            let text = "use RTP/AVP;unicast;client_port=A-B or RTP/AVP/TCP;interleaved=A-B, or with \
+                        MP2T/RTP or MP2T in place of RTP/AVP for a transport stream";
             RtspReply::error(461, text)
         })?;
-        if self.sockets.is_secure() && matches!(spec, TransportSpec::Udp { .. }) {
+        if self.sockets.is_secure() && matches!(spec, (_, TransportSpec::Udp { .. })) {
             let text = "packets over UDP would not be encrypted; use RTP/AVP/TCP;interleaved=A-B";
             return Err(RtspReply::error(461, text));
         }
@@ -239,15 +253,7 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let track = match (named.track, sections(&title).as_slice()) {
-            (Some(track), _) => track,
-            (None, [(track, ..)]) => *track,
-            (None, _) => {
-                return Err(RtspReply::error(459, "set up each track by its own address"));
-            }
-        };
-        let format = payload_format(&title, track)
-            .ok_or_else(|| RtspReply::error(404, "there is no such track; DESCRIBE lists them"))?;
+        let stream = stream_to_set_up(&title, named.stream, spec.0)?;
         // The name of the session is a secret of the player; packets show their numbers to all.
         let (secret, random) = (self.random()?, self.random()?);
         if is_new {
@@ -274,7 +280,7 @@ impl RtspWorker {
                 "a session plays one title; begin another session for another",
             ));
         }
-        let described = add_track(session, track, format, spec, (local, peer), random)?;
+        let described = add_stream(session, stream, spec, (local, peer), random)?;
         Ok(RtspReply::new(200).field(TRANSPORT, described).into())
     }
 
@@ -310,7 +316,8 @@ impl RtspWorker {
         {
             return Ok(played(session).into());
         }
-        // Sound alone has one speed: it would have to be decoded for another.
+        // Sound has one speed: it would have to be decoded for another. So has a transport stream,
+        // whose clock and sound are of that speed.
         let speed = if session.tracks.iter().any(|track| track.is_video) { speed } else { 1000 };
         let params = PlaybackParams { speed_milli: speed, ..PlaybackParams::default() };
         let presentation: Arc<Presentation> = match session.title.cached_presentation(&params) {
@@ -332,13 +339,23 @@ impl RtspWorker {
             );
             return Err(RtspReply::error(457, &text));
         }
+        let transport = session.tracks.first().and_then(|setup| setup.transport.as_ref());
+        if transport.is_some() && !presentation.packaging.is_transport_planned() {
+            return Ok(Next::PlanTransport(Arc::clone(&session.title), presentation));
+        }
         let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed);
-        let tracks = plan.setups.iter().map(|setup| session.tracks[*setup].track).collect();
+        let (format, tracks) = match transport {
+            Some(transport) => (DeliveryFormat::TransportStream, transport.tracks.clone()),
+            None => {
+                let played = plan.setups.iter().map(|setup| session.tracks[*setup].track);
+                (DeliveryFormat::Segmented, played.collect())
+            }
+        };
         let play = PlayRequest {
             title: Arc::clone(&session.title),
             presentation,
             name: session.name.clone(),
-            format: DeliveryFormat::Segmented,
+            format,
             tracks: Some(tracks),
             start: plan.first.since_start(),
             max_wait,
@@ -370,10 +387,13 @@ impl RtspWorker {
         let session = session.ok_or_else(|| {
             RtspReply::error(454, "this connection has no session of this name; begin with SETUP")
         })?;
-        let is_alone = |track: u16| session.tracks.len() == 1 && session.tracks[0].track == track;
+        let is_alone = |stream: StreamName| match session.tracks.as_slice() {
+            [setup] => setup.name() == stream,
+            _ => false,
+        };
         match (request.method(), named) {
             (Method::Setup | Method::GetParameter | Method::SetParameter, _) => {}
-            (_, Some(Target { track: Some(track), .. })) if !is_alone(track) => {
+            (_, Some(Target { stream: Some(stream), .. })) if !is_alone(stream) => {
                 return Err(RtspReply::error(
                     460,
                     "use the address of the title: all tracks at once",
@@ -394,17 +414,42 @@ impl RtspWorker {
     }
 }
 
-/// Adds a track to a session; its transport as the reply has it. `addresses`: where UDP sockets are
-/// bound, and the peer of the connection.
-fn add_track(
-    session: &mut RtspSession,
+/// A stream of a title that can be set up.
+struct OfferedStream {
+    /// The track, or the one that leads the transport stream.
     track: u16,
-    (kind, format): (TrackKind, PayloadFormat),
-    spec: TransportSpec,
+    kind: TrackKind,
+    format: PayloadFormat,
+    /// The tracks of a transport stream; empty for a track alone.
+    multiplexed: Vec<u16>,
+}
+
+impl OfferedStream {
+    fn name(&self) -> StreamName {
+        match self.multiplexed.as_slice() {
+            [] => StreamName::Track(self.track),
+            _ => StreamName::Transport,
+        }
+    }
+}
+
+/// Adds a stream to a session; its transport as the reply has it. `addresses`: where UDP sockets
+/// are bound, and the peer of the connection.
+fn add_stream(
+    session: &mut RtspSession,
+    stream: OfferedStream,
+    (profile, spec): (Profile, TransportSpec),
     (local, peer): (IpAddr, IpAddr),
     random: u128,
 ) -> Result<String, RtspReply> {
-    session.tracks.retain(|other| other.track != track);
+    let OfferedStream { track, kind, format, multiplexed } = stream;
+    let is_transport = !multiplexed.is_empty();
+    session
+        .tracks
+        .retain(|other| other.track != track || other.transport.is_some() != is_transport);
+    if session.tracks.iter().any(|other| is_transport || other.transport.is_some()) {
+        return Err(wrong_state("a transport stream is the only stream of its session"));
+    }
     if session.tracks.len() >= MOST_TRACKS {
         return Err(wrong_state("a session has at most 4 tracks; begin another session"));
     }
@@ -424,10 +469,22 @@ fn add_track(
     let (ssrc, timestamp) = (low_32(random), low_32(random >> 32));
     let sequence = u16::try_from(low_32(random >> 64) >> 16).unwrap_or(0);
     let packetizer = Packetizer::new(&format, ssrc, sequence);
-    let described = describe(&wire, spec, ssrc);
-    let is_video = kind == TrackKind::Video;
+    let described = describe(&wire, (profile, spec), ssrc);
+    let is_video = kind == TrackKind::Video && !is_transport;
+    let is_raw = profile == Profile::TransportStream;
+    let counters = TransportCounters::default();
+    let transport =
+        is_transport.then_some(TransportSetup { tracks: multiplexed, is_raw, counters });
     // Streams of a session have unrelated time stamps; reports relate them.
-    session.tracks.push(TrackSetup { track, is_video, format, packetizer, timestamp, wire });
+    session.tracks.push(TrackSetup {
+        track,
+        is_video,
+        format,
+        packetizer,
+        timestamp,
+        wire,
+        transport,
+    });
     Ok(described)
 }
 
@@ -456,14 +513,10 @@ fn wrong_state(text: &str) -> RtspReply {
 }
 
 /// The tracks that are described: the best offer, as far as its codecs have payload formats.
-fn sections(title: &OpenTitle) -> Vec<(u16, TrackKind, PayloadFormat)> {
+fn sections(title: &OpenTitle) -> Vec<OfferedStream> {
     let mut best = Vec::new();
     for offer in title.whole.offers(DeliveryFormat::Segmented) {
-        let with_format = |track: &u16| {
-            let (kind, format) = payload_format(title, *track)?;
-            Some((*track, kind, format))
-        };
-        let tracks: Vec<_> = offer.iter().filter_map(with_format).collect();
+        let tracks: Vec<_> = offer.iter().filter_map(|track| single_track(title, *track)).collect();
         if tracks.len() > best.len() {
             best = tracks;
         }
@@ -471,11 +524,47 @@ fn sections(title: &OpenTitle) -> Vec<(u16, TrackKind, PayloadFormat)> {
     best
 }
 
-/// The kind and the payload format of a track, where it has one.
-fn payload_format(title: &OpenTitle, track: u16) -> Option<(TrackKind, PayloadFormat)> {
+/// A track in packets of its own, if its codec has a payload format.
+fn single_track(title: &OpenTitle, track: u16) -> Option<OfferedStream> {
     let description = &title.whole.packaging.index().tracks.get(usize::from(track))?.description;
     let dynamic = FIRST_DYNAMIC + u8::try_from(track % DYNAMIC_TYPES).unwrap_or(0);
-    Some((description.kind, PayloadFormat::of(description, dynamic)?))
+    let format = PayloadFormat::of(description, dynamic)?;
+    Some(OfferedStream { track, kind: description.kind, format, multiplexed: Vec::new() })
+}
+
+/// The best pictures and the default sound of a title in a transport stream.
+fn transport_stream(title: &OpenTitle) -> Result<OfferedStream, RtspReply> {
+    let offers = title.whole.packaging.transport_offers();
+    let offers = offers.map_err(|why| RtspReply::error(415, &why.to_string()))?;
+    let tracks = offers.into_iter().next().unwrap_or_default();
+    let Some(&track) = tracks.first() else { return Err(no_resource()) };
+    let format = PayloadFormat::transport_stream();
+    Ok(OfferedStream { track, kind: TrackKind::Video, format, multiplexed: tracks })
+}
+
+/// The stream that a SETUP names, by its address or by the profile of its transport.
+fn stream_to_set_up(
+    title: &OpenTitle,
+    name: Option<StreamName>,
+    profile: Profile,
+) -> Result<OfferedStream, RtspReply> {
+    match name {
+        Some(StreamName::Track(_)) if profile != Profile::Rtp => {
+            let text = "a track goes in RTP/AVP; the transport stream is at /t/TITLE/ts";
+            Err(RtspReply::error(461, text))
+        }
+        Some(StreamName::Track(track)) => single_track(title, track)
+            .ok_or_else(|| RtspReply::error(404, "there is no such track; DESCRIBE lists them")),
+        Some(StreamName::Transport) => transport_stream(title),
+        None if profile != Profile::Rtp => transport_stream(title),
+        None => {
+            let mut tracks = sections(title);
+            match (tracks.pop(), tracks.is_empty()) {
+                (Some(track), true) => Ok(track),
+                _ => Err(RtspReply::error(459, "set up each track by its own address")),
+            }
+        }
+    }
 }
 
 /// The address of a title, as the base of its tracks' addresses.
@@ -507,7 +596,7 @@ pub(super) fn playing(request: &Asked, session: &RtspSession, is_secure: bool) -
         .map(|setup| {
             let track = &session.tracks[*setup];
             let (sequence, stamp) = (track.packetizer.next_sequence(), track.timestamp);
-            format!("url={base}{TRACK}{};seq={sequence};rtptime={stamp}", track.track)
+            format!("url={base}{};seq={sequence};rtptime={stamp}", track.name())
         })
         .collect();
     played(session).field(RTP_INFO, info.join(","))
