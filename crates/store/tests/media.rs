@@ -348,7 +348,12 @@ fn files_of_subtitles_are_taken_with_a_film_or_refuse_it() {
     std::fs::write(dir.file("empty.srt"), b"").unwrap();
     std::fs::write(dir.file("list.m3u8"), b"#EXTM3U\n#EXTINF:2,\nwords.vtt\n").unwrap();
     let with = |names: &[&str]| {
-        let file = |name: &&str| SubtitleFile { file: dir.file(name), language: "de".to_owned() };
+        let file = |name: &&str| SubtitleFile {
+            file: dir.file(name),
+            language: "de".to_owned(),
+            forced: *name == "words.ass",
+            hearing_impaired: *name == "words.vtt",
+        };
         let subtitles = names.iter().map(file).collect();
         take_with(&store, &film, &IngestOptions { subtitles, ..IngestOptions::default() })
     };
@@ -366,8 +371,9 @@ fn files_of_subtitles_are_taken_with_a_film_or_refuse_it() {
             text.cues().iter().map(|cue| (cue.start, cue.end, plain(&cue.text))).collect();
         assert_eq!(cues.len(), 3, "{cues:?}");
         assert_eq!(cues[0], (200, 900, "One & two".to_owned()));
-        assert_eq!(described(text), "de");
     }
+    let described: Vec<String> = index.texts.iter().map(described).collect();
+    assert_eq!(described, ["de", "de forced", "de hearing_impaired"]);
     let out = dir.file("out.mp4");
     give(&store, "plain", &out).unwrap();
     for number in 0..3 {

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::{
-    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreError, SubtitleFile,
-    TitleRecord,
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreError, TitleRecord,
 };
 use units::ByteCount;
 
@@ -93,13 +92,7 @@ fn execute_on_store(
                 allow_damaged: *allow_damaged,
                 renditions: *renditions,
                 program: *program,
-                subtitles: subtitles
-                    .iter()
-                    .map(|(language, file)| SubtitleFile {
-                        file: file.clone(),
-                        language: language.clone(),
-                    })
-                    .collect(),
+                subtitles: subtitles.clone(),
                 thumbnails: thumbnails.map(|seconds| Duration::from_secs(seconds.into())),
             };
             let outcomes = store::ingest(store, files, &options, io, &mut on_bytes, cancel);

@@ -29,6 +29,7 @@ pub(crate) use server::ControlServer;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use store::SubtitleFile;
 
 /// A request. Paths are absolute, because the server has its own working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,8 +61,8 @@ pub enum Request {
         renditions: bool,
         /// The programme to take from a file with several.
         program: Option<u32>,
-        /// Files of subtitles for the title, each with its language; absolute paths.
-        subtitles: Vec<(String, PathBuf)>,
+        /// Files of subtitles for the title; absolute paths.
+        subtitles: Vec<SubtitleFile>,
         /// Seconds from one thumbnail to the next; `None` for no thumbnails.
         thumbnails: Option<u32>,
     },

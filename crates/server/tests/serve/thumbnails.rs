@@ -70,6 +70,27 @@ fn thumbnails_are_served_in_each_form_and_take_no_reservation() {
 }
 
 #[test]
+fn caches_keep_thumbnails_for_ever() {
+    let fixture = store();
+    let serving = fixture.serve_with(|config| config.fills = Some(1));
+    let mut client = serving.client();
+    let master = "/origin/film/master.m3u8";
+    let manifest = client.get(master);
+    let list = playlist_uris(manifest.text(), master).pop().expect("the images come last");
+    let playlist = client.get(&list);
+    assert_eq!(playlist.field("cache-control"), Some("public, max-age=3600"));
+    let image = client.get(&playlist_uris(playlist.text(), &list)[0]);
+    assert_eq!(image.field("content-type"), Some("image/jpeg"));
+    let folder = list.strip_suffix("thumbnails.m3u8").expect("the playlist of the images");
+    let cues = client.get(&format!("{folder}thumbnails.vtt"));
+    assert!(cues.text().contains("\nthumbnails/0.jpg#xywh="), "{}", cues.text());
+    for kept in [&image, &cues] {
+        let rule = kept.field("cache-control").unwrap_or_default();
+        assert!(rule.contains("public") && rule.contains("immutable"), "{rule}");
+    }
+}
+
+#[test]
 fn thumbnails_need_a_token_where_the_title_does() {
     let fixture = store();
     let keys = fixture.directory.join("keys.json");

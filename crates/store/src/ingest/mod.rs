@@ -32,6 +32,7 @@ mod transport;
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -59,12 +60,16 @@ pub struct IngestOptions {
 }
 
 /// A file of subtitles beside a film.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubtitleFile {
     /// A text file in a format that FFmpeg reads.
     pub file: PathBuf,
     /// The language: a code of ISO 639 or a tag of BCP 47.
     pub language: String,
+    /// Whether players show it also if subtitles are off.
+    pub forced: bool,
+    /// Whether it describes sounds, too (SDH).
+    pub hearing_impaired: bool,
 }
 
 /// The result of the ingest of one title.

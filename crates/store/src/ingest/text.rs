@@ -73,13 +73,18 @@ pub(super) fn read(
 /// they were named.
 pub(super) fn read_files(job: &mut IngestJob<'_>) -> Result<Vec<TextTrack>, StoreError> {
     let mut tracks = Vec::new();
-    for SubtitleFile { file, language } in &job.options.subtitles {
+    for subtitles in &job.options.subtitles {
+        let SubtitleFile { file, language, forced, hearing_impaired } = subtitles;
         super::size_of_file(file)?;
         job.tell("probing", 0)?;
         let mut input: Vec<OsString> = INPUT.iter().map(OsString::from).collect();
         input.push(probe::local(file));
-        let description =
-            TextDescription { language: language.clone(), ..TextDescription::default() };
+        let description = TextDescription {
+            language: language.clone(),
+            forced: *forced,
+            hearing_impaired: *hearing_impaired,
+            ..TextDescription::default()
+        };
         let stream = TextStream { index: 0, name: String::new(), description };
         let found = read(input, std::slice::from_ref(&stream), FILE_TIME, job.cancel);
         job.tell("probing", 0)?;

@@ -87,6 +87,8 @@ mod tests {
         ("plan --rate fast", "--rate: 'fast' is not a bit rate such as 800kbps"),
         ("serve a --slot 500", "--slot: '500' is not a time such as 500ms, 2s or 1h"),
         ("serve a --wait 1min", "--wait: players give up before 1min: at most 30s"),
+        ("ingest a a.mkv --subtitles a.srt", "'a.srt' is not a language and a file"),
+        ("ingest a a.mkv --subtitles en,loud=a.srt", "'loud' is neither forced nor sdh"),
         ("ingest a a.mkv --thumbnails=0.5s", "'0.5s' is not a number of whole seconds"),
         ("plan --disks 0", "--disks: '0' is not a whole number from 1 to 10000"),
         ("play http://a --speed 0", "'0' is not a speed such as 2, 0.5 or -1"),

@@ -3,6 +3,7 @@
 use super::shared::{OverwriteArgs, ReportArgs, StoresArgs};
 use super::values::{interval, subtitle_file, text};
 use std::path::PathBuf;
+use store::SubtitleFile;
 use units::ByteCount;
 
 /// Arguments of `tenuto format`.
@@ -67,14 +68,16 @@ pub(crate) struct IngestArgs {
     pub(crate) program: Option<u32>,
     /// A file of subtitles for the title, with its language: `en=film.srt`.
     ///
-    /// A text file that FFmpeg reads (SubRip, ASS, WebVTT and others, in UTF-8). Repeat the option
-    /// for each language. The text tracks of the film itself are ingested in any case.
-    #[arg(long, value_name = "LANGUAGE=FILE", value_parser = subtitle_file)]
-    pub(crate) subtitles: Vec<(String, PathBuf)>,
-    /// Make thumbnails, which players show while a viewer moves the position: one each INTERVAL.
+    /// A text file that FFmpeg reads (SubRip, ASS, WebVTT and others, in UTF-8). `en,forced=FILE`:
+    /// players show it also if subtitles are off; `en,sdh=FILE`: it describes sounds, too. Repeat
+    /// the option for each file. The text tracks of the film itself are ingested in any case.
+    #[arg(long, value_name = "LANGUAGE[,MARK]=FILE", value_parser = subtitle_file)]
+    pub(crate) subtitles: Vec<SubtitleFile>,
+    /// Make thumbnails, one each INTERVAL.
     ///
-    /// The pictures are decoded for it, of most films the key frames alone. A title has at most
-    /// 1,000 thumbnails and 2 MiB of them: a long one has them at a multiple of the interval.
+    /// Players show them while a viewer moves the position. The pictures are decoded for it, of most
+    /// films the key frames alone. A title has at most 1,000 thumbnails and 2 MiB of them: a long
+    /// one has them at a multiple of the interval.
     #[arg(
         long,
         value_name = "INTERVAL",

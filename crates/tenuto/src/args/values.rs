@@ -8,9 +8,9 @@ use clap::error::ErrorKind;
 use disk::DiskModel;
 use server::ServerConfig;
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use store::SubtitleFile;
 use units::{Reason, parse_duration, show_duration};
 
 /// Parses any text but the empty one.
@@ -19,15 +19,26 @@ pub(crate) fn text() -> NonEmptyStringValueParser {
     NonEmptyStringValueParser::new()
 }
 
-/// Parses a language and a file of subtitles: `en=film.srt`.
-pub(crate) fn subtitle_file(text: &str) -> Result<(String, PathBuf), String> {
-    let parts = text.split_once('=').filter(|(language, file)| {
-        let is_tag = language.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        (2..=35).contains(&language.len()) && is_tag && !file.is_empty()
-    });
-    let (language, file) = parts
-        .ok_or_else(|| format!("'{text}' is not a language and a file such as en=film.srt"))?;
-    Ok((language.to_owned(), file.into()))
+/// Parses a language and a file of subtitles: `en=film.srt`, `en,forced=signs.srt`.
+pub(crate) fn subtitle_file(text: &str) -> Result<SubtitleFile, String> {
+    let wrong = || format!("'{text}' is not a language and a file such as en=film.srt");
+    let (before, file) = text.split_once('=').ok_or_else(wrong)?;
+    let mut marks = before.split(',');
+    let language = marks.next().unwrap_or_default();
+    let is_tag = language.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if !(2..=35).contains(&language.len()) || !is_tag || file.is_empty() {
+        return Err(wrong());
+    }
+    let (file, language) = (file.into(), language.to_owned());
+    let mut subtitles = SubtitleFile { file, language, forced: false, hearing_impaired: false };
+    for mark in marks {
+        match mark {
+            "forced" => subtitles.forced = true,
+            "sdh" => subtitles.hearing_impaired = true,
+            _ => return Err(format!("'{mark}' is neither forced nor sdh")),
+        }
+    }
+    Ok(subtitles)
 }
 
 /// Parses the time from one thumbnail to the next, in seconds.

@@ -29,11 +29,10 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
     }
     // A server that executes the request has a working directory of its own.
     let files: Vec<PathBuf> = given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?;
-    let subtitles: Vec<(String, PathBuf)> = args
-        .subtitles
-        .iter()
-        .map(|(language, file)| Ok((language.clone(), absolute(file)?)))
-        .collect::<Result<_, Failure>>()?;
+    let mut subtitles = args.subtitles.clone();
+    for subtitles in &mut subtitles {
+        subtitles.file = absolute(&subtitles.file)?;
+    }
     let request = |files: Vec<PathBuf>| Request::Ingest {
         files,
         as_file: args.kind == IngestKind::File,
