@@ -75,9 +75,9 @@ pub(crate) struct IngestArgs {
     pub(crate) subtitles: Vec<SubtitleFile>,
     /// Make thumbnails, one each INTERVAL.
     ///
-    /// Players show them while a viewer moves the position. The pictures are decoded for it, of most
-    /// films the key frames alone. A title has at most 1,000 thumbnails and 2 MiB of them: a long
-    /// one has them at a multiple of the interval.
+    /// Players show them while a viewer moves the position. The pictures are decoded for it, of
+    /// most films the key frames alone. A title has at most 1,000 thumbnails and 2 MiB of them: a
+    /// long one has them at a multiple of the interval.
     #[arg(
         long,
         value_name = "INTERVAL",

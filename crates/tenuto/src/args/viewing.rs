@@ -131,11 +131,12 @@ pub(crate) struct ServeArgs {
     /// server's sessions and numbers.
     #[arg(long, value_name = "KEYS")]
     pub(crate) tokens: Option<PathBuf>,
-    /// Serve caches in front, which fetch this many segments or ranges at once at most.
+    /// Serve caches in front, which fetch at most FILLS segments at once.
     ///
-    /// A content delivery network or a caching proxy then finds every title below /origin/, under
-    /// addresses that are the same for all viewers. What it fetches is admitted beside the viewers
-    /// of /t/, fill by fill. With --tokens it needs a token of its own (`tenuto token --origin`).
+    /// Segments, or ranges of a file. A content delivery network or a caching proxy then finds
+    /// every title below /origin/, under addresses that are the same for all viewers. What it
+    /// fetches is admitted beside the viewers of /t/, fill by fill. With --tokens it needs a token
+    /// of its own (`tenuto token --origin`).
     #[arg(long, value_name = "FILLS", value_parser = whole::<u32>(1, 10_000))]
     pub(crate) origin: Option<u32>,
     /// Write a line per request to this file; `-` is standard error.
