@@ -113,20 +113,31 @@ impl TestDir {
 
     /// As [`TestDir::serve`], with a command that may have been given an environment.
     pub(crate) fn serve_by(&self, mut command: Command, words: &str) -> Served {
-        let mut child = command
+        command
             .args("serve a.store --listen 127.0.0.1:0".split(' '))
             .args(words.split_whitespace())
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("tenuto serves");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
-        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
-        let url = url.unwrap_or_else(|| panic!("no address in '{line}'"));
-        Served { child, origin: url.trim_end_matches("/console/").to_owned() }
+            .stdout(Stdio::piped());
+        // The first start measures the disk. That of a busy machine may stand still for longer than
+        // a slot just then, and the server refuses it: such a start is tried again.
+        let mut said = String::new();
+        for _ in 0..STARTS {
+            let mut child = command.spawn().expect("tenuto serves");
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+            let url = line.split_whitespace().find(|word| word.starts_with("http://"));
+            if let Some(url) = url {
+                return Served { child, origin: url.trim_end_matches("/console/").to_owned() };
+            }
+            let _ = child.kill();
+            said += &format!("no address in '{line}', {:?}; ", child.wait());
+        }
+        panic!("the server does not start: {said}");
     }
 }
+
+/// The most starts of a server that refuses the disk of the machine.
+const STARTS: usize = 3;
 
 impl Drop for TestDir {
     fn drop(&mut self) {
