@@ -7,7 +7,7 @@ Copies the store's titles, as a Tenuto server serves them, into files. Then `ten
 them as fast as it can (with a buffer longer than the titles), several times in turn, from:
 
     warm   tenuto with all titles in its memory        nginx, sendfile, all in the page cache
-    cold   tenuto with memory for few reads            nginx, directio with a thread pool
+    cold   tenuto with titles that were never read     nginx, directio with a thread pool
 
 Processor time is the server's own (utime + stime of its processes while the players ran). On
 loopback the time for receiving is partly charged to the server, so ratios within a run are

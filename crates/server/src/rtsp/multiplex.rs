@@ -1,8 +1,8 @@
 //! The transport stream of a playback: its units in order, and the bytes that they are made from.
 //!
 //! ```text
-//!   video feed ─┐
-//!   sound feed ─┴─▶ unit due next ──▶ packets
+//!   video bytes ─┐
+//!   sound bytes ─┴─▶ unit due next ──▶ packets
 //! ```
 //! Units go out in one order, so that one whose bytes are missing holds up all behind it: the clock
 //! must not run ahead of what it is for.
@@ -15,7 +15,7 @@ use units::MediaTime;
 #[derive(Debug)]
 pub(super) struct Multiplex {
     push: TransportPush,
-    feeds: Vec<TrackBytes>,
+    tracks: Vec<TrackBytes>,
     next: Option<TransportUnit>,
     /// Units from this time on are not sent.
     stop: Option<MediaTime>,
@@ -33,25 +33,25 @@ impl Multiplex {
         counters: TransportCounters,
     ) -> Option<Self> {
         let push = packaging.transport_push(lead, from, counters)?;
-        let feed = |(track, first): (u16, u64)| {
+        let bytes_of = |(track, first): (u16, u64)| {
             let end = stop.map_or_else(
                 || packaging.index().tracks[usize::from(track)].data_len,
                 |stop| packaging.bytes_before(track, stop + TOGETHER),
             );
             TrackBytes::new(track, first..end.max(first))
         };
-        let feeds = push.first_bytes(packaging).into_iter().map(feed).collect();
-        let mut multiplex = Self { push, feeds, next: None, stop, sent: counters };
+        let tracks = push.first_bytes(packaging).into_iter().map(bytes_of).collect();
+        let mut multiplex = Self { push, tracks, next: None, stop, sent: counters };
         multiplex.load(packaging);
         Some(multiplex)
     }
 
-    pub(super) fn feeds(&self) -> &[TrackBytes] {
-        &self.feeds
+    pub(super) fn tracks(&self) -> &[TrackBytes] {
+        &self.tracks
     }
 
-    pub(super) fn feeds_mut(&mut self) -> &mut [TrackBytes] {
-        &mut self.feeds
+    pub(super) fn tracks_mut(&mut self) -> &mut [TrackBytes] {
+        &mut self.tracks
     }
 
     /// The continuity counters to go on with.
@@ -66,13 +66,13 @@ impl Multiplex {
 
     /// Whether the bytes of the next unit are here.
     pub(super) fn has_next(&self) -> bool {
-        self.next.as_ref().is_some_and(|unit| self.feeds[unit.stream].has(size(unit)))
+        self.next.as_ref().is_some_and(|unit| self.tracks[unit.stream].has(size(unit)))
     }
 
     /// Gives back pieces that hold only a part of the next unit.
     pub(super) fn gather(&mut self) -> Vec<Taken> {
         match &self.next {
-            Some(unit) => self.feeds[unit.stream].gather(size(unit)),
+            Some(unit) => self.tracks[unit.stream].gather(size(unit)),
             None => Vec::new(),
         }
     }
@@ -86,7 +86,7 @@ impl Multiplex {
             packets = unit.packets(&[]);
         } else {
             let size = usize::try_from(size(&unit)).unwrap_or(usize::MAX);
-            taken = self.feeds[unit.stream].take(size, |bytes| packets = unit.packets(bytes));
+            taken = self.tracks[unit.stream].take(size, |bytes| packets = unit.packets(bytes));
         }
         self.sent = self.push.counters();
         send(&packets);

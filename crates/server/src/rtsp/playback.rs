@@ -70,7 +70,7 @@ struct Cursor {
     count: usize,
     /// LDUs shown before this time are not sent: they cannot be decoded from the entry on.
     shown_from: MediaTime,
-    feed: TrackBytes,
+    bytes: TrackBytes,
 }
 
 /// What a playback can do now.
@@ -129,21 +129,21 @@ impl Playback {
     /// The requests for bytes that are due; `name` makes their numbers.
     pub(super) fn requests(&mut self, mut name: impl FnMut() -> RequestId) -> Vec<MediaRequest> {
         let session = self.session.id;
-        let feeds = self.source.feeds_mut();
-        feeds.into_iter().filter_map(|feed| feed.next_request(session, &mut name)).collect()
+        let tracks = self.source.tracks_mut();
+        tracks.into_iter().filter_map(|track| track.next_request(session, &mut name)).collect()
     }
 
     /// The engine has accepted a request.
     pub(super) fn accepted(&mut self, request: RequestId) {
-        let mut feeds = self.source.feeds_mut().into_iter();
-        if let Some(feed) = feeds.find(|feed| feed.has_request(request)) {
-            feed.accept();
+        let mut tracks = self.source.tracks_mut().into_iter();
+        if let Some(track) = tracks.find(|track| track.has_request(request)) {
+            track.accept();
         }
     }
 
     /// Whether the first request of each track was accepted.
     pub(super) fn is_accepted(&self) -> bool {
-        self.source.feeds().into_iter().all(TrackBytes::is_accepted)
+        self.source.tracks().into_iter().all(TrackBytes::is_accepted)
     }
 
     /// The engine delivers bytes. Returns buffers that it may have back at once.
@@ -154,33 +154,23 @@ impl Playback {
         buffer: SharedBuffer,
         range: Range<usize>,
     ) -> Vec<Taken> {
-        match &mut self.source {
-            PushSource::Tracks(cursors) => {
-                let cursor = cursors.iter_mut().find(|cursor| cursor.feed.has_request(request));
-                let Some(cursor) = cursor else { return Vec::new() };
-                cursor.feed.deliver(request, read, buffer, range);
-                cursor.gather()
-            }
-            PushSource::Transport(multiplex) => {
-                let mut feeds = multiplex.feeds_mut().iter_mut();
-                let Some(feed) = feeds.find(|feed| feed.has_request(request)) else {
-                    return Vec::new();
-                };
-                feed.deliver(request, read, buffer, range);
-                multiplex.gather()
-            }
-        }
+        let mut tracks = self.source.tracks_mut().into_iter();
+        let Some(track) = tracks.find(|track| track.has_request(request)) else {
+            return Vec::new();
+        };
+        track.deliver(request, read, buffer, range);
+        self.source.gather()
     }
 
     /// Whether a request is one of this playback that is not over.
     pub(super) fn has_request(&self, request: RequestId) -> bool {
-        self.source.feeds().into_iter().any(|feed| feed.has_request(request))
+        self.source.tracks().into_iter().any(|track| track.has_request(request))
     }
 
     /// Requests that the engine has not completed, or whose buffers are held here.
     pub(super) fn open_requests(&self) -> Vec<RequestId> {
-        let feeds = self.source.feeds().into_iter();
-        let mut open: Vec<RequestId> = feeds.flat_map(TrackBytes::open_requests).collect();
+        let tracks = self.source.tracks().into_iter();
+        let mut open: Vec<RequestId> = tracks.flat_map(TrackBytes::open_requests).collect();
         open.sort_unstable();
         open.dedup();
         open
@@ -248,7 +238,7 @@ impl Playback {
         let is_sent = next.shown >= cursor.shown_from;
         let size = usize::try_from(next.bytes.end - next.bytes.start).unwrap_or(usize::MAX);
         let i = cursor.setup;
-        let taken = cursor.feed.take(size, |ldu| {
+        let taken = cursor.bytes.take(size, |ldu| {
             if is_sent {
                 send(i, setup, stamp, ldu);
             }
@@ -315,17 +305,25 @@ impl PushSource {
         Self::Tracks(plan.setups.iter().map(cursor).collect())
     }
 
-    fn feeds(&self) -> Vec<&TrackBytes> {
+    fn tracks(&self) -> Vec<&TrackBytes> {
         match self {
-            Self::Tracks(cursors) => cursors.iter().map(|cursor| &cursor.feed).collect(),
-            Self::Transport(multiplex) => multiplex.feeds().iter().collect(),
+            Self::Tracks(cursors) => cursors.iter().map(|cursor| &cursor.bytes).collect(),
+            Self::Transport(multiplex) => multiplex.tracks().iter().collect(),
         }
     }
 
-    fn feeds_mut(&mut self) -> Vec<&mut TrackBytes> {
+    fn tracks_mut(&mut self) -> Vec<&mut TrackBytes> {
         match self {
-            Self::Tracks(cursors) => cursors.iter_mut().map(|cursor| &mut cursor.feed).collect(),
-            Self::Transport(multiplex) => multiplex.feeds_mut().iter_mut().collect(),
+            Self::Tracks(cursors) => cursors.iter_mut().map(|cursor| &mut cursor.bytes).collect(),
+            Self::Transport(multiplex) => multiplex.tracks_mut().iter_mut().collect(),
+        }
+    }
+
+    /// Gives back pieces that hold only a part of what is sent next.
+    fn gather(&mut self) -> Vec<Taken> {
+        match self {
+            Self::Tracks(cursors) => cursors.iter_mut().flat_map(Cursor::gather).collect(),
+            Self::Transport(multiplex) => multiplex.gather(),
         }
     }
 
@@ -364,8 +362,8 @@ impl Cursor {
             Some(first) if number > 0 && !is_empty => first.shown,
             _ => MediaTime(i64::MIN),
         };
-        let feed = TrackBytes::new(track, bytes);
-        let mut cursor = Self { setup, track, next: None, number, count, shown_from, feed };
+        let bytes = TrackBytes::new(track, bytes);
+        let mut cursor = Self { setup, track, next: None, number, count, shown_from, bytes };
         cursor.load(packaging);
         cursor
     }
@@ -382,7 +380,7 @@ impl Cursor {
 
     /// Whether all bytes of the next LDU are here.
     fn has_next(&self) -> bool {
-        self.next.is_some() && self.feed.has(self.next_size())
+        self.next.is_some() && self.bytes.has(self.next_size())
     }
 
     /// Gives back pieces that hold only a part of the next LDU.
@@ -390,7 +388,7 @@ impl Cursor {
         if self.next.is_none() {
             return Vec::new();
         }
-        self.feed.gather(self.next_size())
+        self.bytes.gather(self.next_size())
     }
 }
 

@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::MediaTime;
 
-/// Something on the way to thumbnails, or the reason in words why there are none.
-type Made<T> = Result<T, String>;
+/// A value, or the reason in words why a title has no thumbnails.
+type OrReason<T> = Result<T, String>;
 
 /// The pictures of one file, and what is made of them.
 struct PictureSource<'a> {
@@ -47,7 +47,7 @@ pub(super) fn make(
     plan: &RemuxPlan,
     tracks: &[(TrackDescription, LduIndex)],
     interval: Duration,
-) -> Result<Made<Thumbnails>, StoreError> {
+) -> Result<OrReason<Thumbnails>, StoreError> {
     let videos = plan.streams.iter().zip(tracks).filter(|(stream, _)| stream.video);
     let pixels = |track: &TrackDescription| u64::from(track.width) * u64::from(track.height);
     let Some((stream, (track, ldus))) = videos.min_by_key(|(_, (track, _))| pixels(track)) else {
@@ -125,7 +125,7 @@ fn decode(
     job: &mut IngestJob<'_>,
     source: &PictureSource<'_>,
     key_frames: bool,
-) -> Result<Made<Vec<u8>>, StoreError> {
+) -> Result<OrReason<Vec<u8>>, StoreError> {
     let PictureSource { stream, size: (width, height), interval, count, .. } = source;
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     if key_frames {
@@ -167,7 +167,7 @@ fn encode(
     job: &mut IngestJob<'_>,
     source: &PictureSource<'_>,
     mut pictures: Vec<u8>,
-) -> Result<Made<Thumbnails>, StoreError> {
+) -> Result<OrReason<Thumbnails>, StoreError> {
     let mut interval = source.interval;
     loop {
         for quality in QUALITIES {
@@ -195,7 +195,7 @@ fn jpeg(
     source: &PictureSource<'_>,
     pictures: &[u8],
     quality: u32,
-) -> Result<Made<Vec<Arc<[u8]>>>, StoreError> {
+) -> Result<OrReason<Vec<Arc<[u8]>>>, StoreError> {
     let (width, height) = source.size;
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     let text = format!(
