@@ -118,26 +118,17 @@ impl TestDir {
             .args(words.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        // The first start measures the disk. That of a busy machine may stand still for longer than
-        // a slot just then, and the server refuses it: such a start is tried again.
-        let mut said = String::new();
-        for _ in 0..STARTS {
-            let mut child = command.spawn().expect("tenuto serves");
-            let mut line = String::new();
-            BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
-            let url = line.split_whitespace().find(|word| word.starts_with("http://"));
-            if let Some(url) = url {
-                return Served { child, origin: url.trim_end_matches("/console/").to_owned() };
-            }
+        let mut child = command.spawn().expect("tenuto serves");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
+        let Some(url) = url else {
             let _ = child.kill();
-            said += &format!("no address in '{line}', {:?}; ", child.wait());
-        }
-        panic!("the server does not start: {said}");
+            panic!("no address in '{line}', {:?}", child.wait());
+        };
+        Served { child, origin: url.trim_end_matches("/console/").to_owned() }
     }
 }
-
-/// The most starts of a server that refuses the disk of the machine.
-const STARTS: usize = 3;
 
 impl Drop for TestDir {
     fn drop(&mut self) {
