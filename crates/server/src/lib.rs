@@ -10,6 +10,7 @@
 )]
 
 pub mod access;
+mod admin;
 mod background_io;
 mod buffer_memory;
 mod calibration;
@@ -47,6 +48,7 @@ mod shared;
 mod tls;
 pub mod wire;
 
+pub use admin::document as openapi;
 pub use buffer_memory::usable_memory;
 pub use config::{MAX_HTTP_THREADS, ServerConfig};
 pub use layout::piece_size;

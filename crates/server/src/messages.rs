@@ -10,6 +10,7 @@ use crate::engine::{
     DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
     ReadOutcome, Refusal, RequestId, SessionId,
 };
+use crate::http::Response;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
@@ -77,6 +78,9 @@ pub(crate) enum Event {
     Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
     /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
     List { caller: Caller },
+    /// The list of sessions is needed outside of HTTP threads, or the session of this number alone.
+    /// The core sends it on `answer`.
+    ReportSessions { session: Option<SessionId>, answer: Sender<wire::SessionList> },
     /// The player disconnected before it received the answer to its admission request.
     Close { session: SessionId },
     /// The player has ended its session.
@@ -190,6 +194,10 @@ pub(crate) enum WorkerMessage {
     },
     /// The request is not served, now or at all.
     RequestFailed { connection: ConnectionId, request: RequestId, why: RequestError },
+    /// The admin API has taken a piece of a request's body, and takes the next one.
+    BodyTaken { connection: ConnectionId },
+    /// The admin API's answer to a request.
+    Answered { connection: ConnectionId, response: Box<Response> },
     /// Close all connections and end.
     Quit,
 }

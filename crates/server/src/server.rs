@@ -15,6 +15,7 @@
 
 use crate::ServerConfig;
 use crate::access::AccessControl;
+use crate::admin::AdminApi;
 use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
 use crate::client_thread::{ClientListener, PreparedThread, ServiceParts};
 use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
@@ -57,6 +58,8 @@ pub struct Server {
     notes: Vec<String>,
     core: CoreHandle,
     control: Vec<ControlServer>,
+    // `None` after its end.
+    api: Option<Arc<AdminApi>>,
     recalibration: Option<Recalibration>,
     // The core's first; the log's last.
     threads: Vec<JoinHandle<()>>,
@@ -106,6 +109,7 @@ impl Server {
         let (opener, tasks) = Opener::new();
         let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
         threads.push(opening.map_err(no_thread)?);
+        let workers = handles.clone();
         let control = control(&config, &shared, &core)?;
         let engine = engine(&config, memory, &mut opened);
         let of_stores = opened.iter().flat_map(|store| store.notes.clone());
@@ -128,7 +132,13 @@ impl Server {
         });
         // Before the first session, so that index reads need no permits.
         shared.content.open_first();
-        let parts = ServiceParts { shared: Arc::clone(&shared), core: core.clone(), opener };
+        let api = admin_api(&config, &shared, &core, workers)?;
+        let parts = ServiceParts {
+            shared: Arc::clone(&shared),
+            core: core.clone(),
+            opener,
+            api: Arc::clone(&api),
+        };
         threads.extend(clients.begin(&config, rtsp_address, parts));
         let recalibration = recalibration(&config, &shared, &core, &mut threads)?;
         let core_thread = thread::Builder::new()
@@ -139,7 +149,8 @@ impl Server {
         threads.insert(0, core_thread);
         // Last, because it writes what the other threads log at their end.
         threads.extend(log_thread);
-        Ok(Self { address, rtsp_address, notes, core, control, recalibration, threads })
+        let api = Some(api);
+        Ok(Self { address, rtsp_address, notes, core, control, api, recalibration, threads })
     }
 
     /// The address on which it listens.
@@ -185,6 +196,9 @@ impl Server {
         threads.next().into_iter().for_each(&mut join);
         // Control commands work until the core has ended; those that still run are cancelled.
         self.control.clear();
+        if let Some(api) = self.api.take() {
+            api.close();
+        }
         self.recalibration = None;
         threads.for_each(join);
         failed.map_or(Ok(()), |name| {
@@ -459,6 +473,17 @@ fn control(
     core: &CoreHandle,
 ) -> Result<Vec<ControlServer>, Reason> {
     served_stores(config, shared, core).into_iter().map(ControlServer::start).collect()
+}
+
+fn admin_api(
+    config: &ServerConfig,
+    shared: &Arc<Shared>,
+    core: &CoreHandle,
+    workers: Vec<WorkerHandle>,
+) -> Result<Arc<AdminApi>, Reason> {
+    let stores = served_stores(config, shared, core);
+    let api = AdminApi::new(Arc::clone(shared), stores, workers, config.uploads.as_deref())?;
+    Ok(Arc::new(api))
 }
 
 fn served_stores(

@@ -391,6 +391,13 @@ mod tests {
         expect_test::expect_file!["../../../docs/reference/serve.schema.json"].assert_eq(&schema());
     }
 
+    /// `cargo xtask docs` writes the document anew.
+    #[test]
+    fn the_written_openapi_document_is_current() {
+        let document = format!("{:#}\n", server::openapi());
+        expect_test::expect_file!["../../../docs/reference/openapi.json"].assert_eq(&document);
+    }
+
     #[test]
     fn a_missing_file_is_a_failure_and_help_needs_none() {
         let line = |words: &str| words.split(' ').map(OsString::from).collect::<Vec<_>>();

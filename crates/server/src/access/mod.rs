@@ -103,6 +103,11 @@ impl AccessControl {
         Ok(Self { keys: path.map(KeyFile::open).transpose()? })
     }
 
+    /// Whether tokens are needed at all.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// Whether a client at `peer` with this token is allowed what it asks for.
     pub(crate) fn check(
         &self,
@@ -218,6 +223,28 @@ impl TokenClaims {
         let header = Header { kid: id, ..Header::new(Algorithm::HS256) };
         jsonwebtoken::encode(&header, self, &EncodingKey::from_secret(&secret))
             .map_err(|error| format!("cannot sign with {}: {error}", keys.display()).into())
+    }
+}
+
+impl Denied {
+    /// The value of `WWW-Authenticate`, with the word of RFC 6750, 3.1, for clients that ask for
+    /// another token by themselves.
+    pub(crate) fn challenge(&self) -> String {
+        let word = match self {
+            Self::NoToken => "",
+            Self::Invalid(_) => ", error=\"invalid_token\"",
+            Self::NotAllowed(_) => ", error=\"insufficient_scope\"",
+        };
+        format!("Bearer realm=\"tenuto\"{word}")
+    }
+
+    /// The status and the stable word of the response.
+    pub(crate) fn status(&self) -> (u16, &'static str) {
+        match self {
+            Self::NoToken => (401, "token-missing"),
+            Self::Invalid(_) => (401, "token-invalid"),
+            Self::NotAllowed(_) => (403, "token-not-allowed"),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::StoreOwner;
 use crate::background_io::EngineBackgroundIo;
+use crate::engine::SessionId;
 use crate::library::{MountedStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::shared::Shared;
@@ -42,8 +43,13 @@ impl ServedStore {
         Self { number, shared, core, config, io }
     }
 
+    /// Index of the store in the library, which is its disk's number.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
     /// The store's path, as the server was given it.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.mounted().path
     }
 
@@ -194,5 +200,20 @@ impl StoreOwner for ServedStore {
 
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {
         Ok(self.shared.status())
+    }
+
+    fn sessions(&self, session: Option<u64>) -> Result<wire::SessionList, wire::Failure> {
+        let (answer, list) = bounded(1);
+        self.core.send(Event::ReportSessions { session: session.map(SessionId), answer });
+        // A core that has ended has no sessions.
+        Ok(list.recv().unwrap_or_default())
+    }
+
+    fn end_session(&self, session: u64) -> Result<(), wire::Failure> {
+        if self.sessions(Some(session))?.sessions.is_empty() {
+            return Err(wire::Failure::no_session(session));
+        }
+        self.core.send(Event::End { session: SessionId(session) });
+        Ok(())
     }
 }

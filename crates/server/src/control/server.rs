@@ -98,10 +98,7 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<Atomi
 
 /// Why a client is not served; `None` if it is.
 fn refusal(stream: &UnixStream, clients: usize) -> Option<wire::Failure> {
-    let failure = |code: &str, message: &str, hint: &str| {
-        let (code, message) = (code.to_owned(), message.to_owned());
-        Some(wire::Failure { code, message, hint: Some(hint.to_owned()) })
-    };
+    let failure = |code, message, hint| Some(wire::Failure::new(code, message, hint));
     if !is_trusted(stream) {
         let message = "only root and the server's user may give it commands";
         return failure("not-allowed", message, "run the command as one of them");

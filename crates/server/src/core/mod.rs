@@ -180,7 +180,13 @@ impl Core {
         let now = self.clock.now();
         match event {
             Event::Admit { caller, client, request } => self.admit(caller, client, request),
-            Event::List { caller } => self.list_sessions(caller),
+            Event::List { caller } => {
+                let (connection, list) = (caller.connection, self.session_list(None));
+                self.send(caller.worker, WorkerMessage::Listed { connection, list });
+            }
+            Event::ReportSessions { session, answer } => {
+                let _ = answer.send(self.session_list(session));
+            }
             Event::Close { session } => {
                 self.engine.close(now, session);
                 self.end_session(session, RequestError::SessionEnded);

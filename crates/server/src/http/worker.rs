@@ -10,12 +10,13 @@
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
-//! in `answers`, new connections in `accepting`.
+//! in `answers`, new connections in `accepting`, the admin API and its bodies in `admin`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
 
 mod accepting;
+mod admin;
 mod answers;
 mod presence;
 mod timeouts;
@@ -29,6 +30,7 @@ use super::ranged::MediaBody;
 use super::request::{HttpRequest, LoggedFields, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;
+use crate::admin::AdminApi;
 use crate::client_thread::ClientService;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{RequestId, SessionId};
@@ -68,6 +70,7 @@ struct Worker {
     shared: Arc<Shared>,
     core: CoreHandle,
     opener: Opener,
+    api: Arc<AdminApi>,
     limits: ConnectionLimits,
     connections: HashMap<ConnectionId, Connection>,
     // Requests of closed connections whose buffers the kernel may still hold.
@@ -77,7 +80,7 @@ struct Worker {
 
 /// Serves HTTP until the server stops.
 pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
-    let ClientService { number, sockets, messages, shared, core, opener, limits } = service;
+    let ClientService { number, sockets, messages, shared, core, opener, api, limits } = service;
     let worker = Worker {
         number,
         sockets,
@@ -85,6 +88,7 @@ pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
         shared,
         core,
         opener,
+        api,
         limits,
         connections: HashMap::new(),
         closing: HashMap::new(),
@@ -153,9 +157,13 @@ impl Worker {
         if connection.receiving || connection.ended {
             return;
         }
-        if lingering || connection.input.len() < MAX_HEAD {
+        let (most, size) = match connection.state {
+            ConnectionState::ReceivingBody(..) => (BODY_BYTES, BODY_BYTES),
+            _ => (MAX_HEAD, RECEIVE_BYTES),
+        };
+        if lingering || connection.input.len() < most {
             connection.receiving = true;
-            self.sockets.recv(id, Vec::with_capacity(RECEIVE_BYTES));
+            self.sockets.recv(id, Vec::with_capacity(size));
         }
     }
 
@@ -188,6 +196,8 @@ impl Worker {
                     connection.deadline = Instant::now() + self.limits.head_timeout;
                 }
                 self.read_request(id);
+            } else {
+                self.take_body(id);
             }
         }
         self.receive(id);
@@ -222,6 +232,9 @@ impl Worker {
             Parsed::Request(request, length) => {
                 connection.input.drain(..length);
                 let (exchange, peer) = (Exchange::new(&request), connection.peer.ip());
+                if request.is_for_api() {
+                    return self.admin_request(id, exchange, *request);
+                }
                 if let Some(denied) = authorize::denied(&self.shared, &request, peer) {
                     return self.send_response(id, exchange, denied);
                 }
@@ -236,7 +249,7 @@ impl Worker {
                 if let Some(report) = &request.cmcd {
                     self.shared.reports.note(report, session.as_deref());
                 }
-                self.answer(id, exchange, request, None);
+                self.answer(id, exchange, *request, None);
             }
         }
     }
@@ -406,6 +419,10 @@ impl Worker {
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
             WorkerMessage::Listed { connection, list } => self.listed(connection, &list),
+            WorkerMessage::BodyTaken { connection } => self.piece_taken(connection),
+            WorkerMessage::Answered { connection, response } => {
+                self.admin_answered(connection, *response);
+            }
             WorkerMessage::Quit => {}
         }
     }
@@ -512,6 +529,7 @@ impl Worker {
         let Some(connection) = self.connections.get(&id) else { return };
         if let ConnectionState::SendingBody(exchange, _)
         | ConnectionState::SendingResponse(exchange, _)
+        | ConnectionState::ReceivingBody(exchange, ..)
         | ConnectionState::Waiting(exchange, ..) = &connection.state
         {
             self.log_exchange(connection.peer, exchange, Some(why));
@@ -577,6 +595,8 @@ const CUT_OFF: &str = "the rest of the bytes could not be read";
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Bytes of one receive; most request heads are smaller.
 const RECEIVE_BYTES: usize = 4096;
+/// Bytes of one receive of a body, and of a body that wait to be taken.
+const BODY_BYTES: usize = 256 * 1024;
 /// Time for a peer to read the last response: closing a socket that has unread input resets the
 /// connection, and the response would be lost on its way.
 const LINGER: Duration = Duration::from_secs(2);

@@ -74,7 +74,7 @@ struct RtspWorker {
 
 /// Serves RTSP until the server stops.
 pub(crate) fn serve(service: ClientService<RtspLimits>) {
-    let ClientService { number, sockets, messages, shared, core, opener, limits } = service;
+    let ClientService { number, sockets, messages, shared, core, opener, limits, .. } = service;
     let worker = RtspWorker {
         number,
         sockets,

@@ -9,6 +9,7 @@
     reason = "only the engine is pure; tests use sockets, programs and clocks"
 )]
 
+mod admin;
 mod certificates;
 mod client;
 mod cmcd;

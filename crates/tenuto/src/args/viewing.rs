@@ -139,6 +139,12 @@ pub(crate) struct ServeArgs {
     /// of its own (`tenuto token --origin`).
     #[arg(long, value_name = "FILLS", value_parser = whole::<u32>(1, 10_000))]
     pub(crate) origin: Option<u32>,
+    /// Take titles by upload over the admin API.
+    ///
+    /// A file is kept in DIRECTORY until it is ingested. At most four at a time, each no larger
+    /// than the free space of its disk. docs/reference/admin.md describes the API.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) uploads: Option<PathBuf>,
     /// Write a line per request to this file; `-` is standard error.
     #[arg(long)]
     pub(crate) access_log: Option<PathBuf>,
@@ -191,7 +197,9 @@ pub(crate) struct TokenArgs {
     /// Without it any client.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) client: Option<IpAddr>,
-    /// Open the server's sessions and numbers, too.
+    /// Open the server's sessions, numbers and admin API, too.
+    ///
+    /// Its holder may remove titles.
     #[arg(long)]
     pub(crate) operator: bool,
     /// Open the addresses for caches (`serve --origin`), too.
