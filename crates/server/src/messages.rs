@@ -5,7 +5,7 @@
 //!   opener ─────────────────────────WorkerMessage──▶ HTTP threads
 //! ```
 
-use crate::clients::ClientAddress;
+use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
     DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
     ReadOutcome, Refusal, RequestId, SessionId,
@@ -22,7 +22,7 @@ use device::sockets::{ConnectionId, Waker};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment};
 
 /// Sends events to the core. Clones send to the same core.
 #[derive(Clone, Debug)]
@@ -112,6 +112,15 @@ pub(crate) enum Event {
     /// A lost disk answers again and holds its data. The core sends on `restored` whether the disk
     /// is used again.
     Restore { disk: DiskNumber, restored: Sender<bool> },
+    /// The configuration has changed.
+    Reconfigure {
+        /// The rate that sessions may reserve of the network together.
+        network: Option<BitRate>,
+        /// The most fills of caches at a time.
+        fills: u32,
+        /// The most sessions of one client that have delivered nothing.
+        unplayed: ClientLimit,
+    },
     /// Admit no new session; end when no session is active, at the latest after `grace`.
     Stop { grace: Duration },
 }

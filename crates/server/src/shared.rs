@@ -1,8 +1,9 @@
 //! State that all threads of a server read: titles, sessions, counters, and the last published
 //! snapshot of the engine's status. No decision is made from it.
 
+use crate::ServerConfig;
 use crate::access::AccessControl;
-use crate::clients::{ClientAddress, ClientCounts};
+use crate::clients::{CLIENT_CONNECTIONS, ClientAddress, ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
     pub(crate) info: ServerInfo,
+    settings: Mutex<Arc<LiveSettings>>,
     snapshot: Mutex<Arc<Snapshot>>,
 }
 
@@ -47,12 +49,32 @@ pub(crate) struct ServerInfo {
     pub(crate) policy: &'static str,
     pub(crate) survive_loss: bool,
     pub(crate) slot: Duration,
+    /// Description of the socket method.
+    pub(crate) socket_method: String,
+}
+
+/// Settings of a server that may change while it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveSettings {
     /// How long a player waits for its admission that does not say so itself.
     pub(crate) wait: Duration,
     /// The most fills of caches at a time; `None`: there are no addresses for caches.
     pub(crate) fills: Option<u32>,
-    /// Description of the socket method.
-    pub(crate) socket_method: String,
+    /// Connections of all clients together.
+    pub(crate) max_connections: u64,
+    /// Connections of one client.
+    pub(crate) client_connections: ClientLimit,
+}
+
+impl LiveSettings {
+    pub(crate) fn of(config: &ServerConfig) -> Self {
+        Self {
+            wait: config.wait.min(ServerConfig::LONGEST_WAIT),
+            fills: config.fills,
+            max_connections: config.max_connections as u64,
+            client_connections: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),
+        }
+    }
 }
 
 /// Counters of the HTTP threads.
@@ -118,6 +140,7 @@ impl Shared {
         Security { access, tls }: Security,
         log: Log,
         info: ServerInfo,
+        settings: LiveSettings,
     ) -> Self {
         Self {
             clock,
@@ -135,6 +158,7 @@ impl Shared {
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
             info,
+            settings: Mutex::new(Arc::new(settings)),
             snapshot: Mutex::default(),
         }
     }
@@ -168,6 +192,15 @@ impl Shared {
         }
         let snapshot = Snapshot { engine, waited, slots, playing };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+
+    /// The settings as they are now.
+    pub(crate) fn settings(&self) -> Arc<LiveSettings> {
+        Arc::clone(&self.settings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_settings(&self, settings: LiveSettings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
     /// Adds an ended session to the histogram of slack.
@@ -212,7 +245,7 @@ impl Shared {
                 fills: counters.refused.of_cause(RefusalCause::Fills),
             },
             fills: wire::Fills {
-                limit: self.info.fills,
+                limit: self.settings().fills,
                 active: engine.fills,
                 admitted: counters.fills_admitted,
                 refused: counters.fills_refused,

@@ -150,6 +150,14 @@ impl StoreOwner for Unserved {
     fn end_session(&self, _: u64) -> Result<(), wire::Failure> {
         Err(not_served())
     }
+
+    fn reload(&self) -> Result<wire::ReloadReport, wire::Failure> {
+        Err(not_served())
+    }
+
+    fn stop(&self, _: Duration) -> Result<(), wire::Failure> {
+        Err(not_served())
+    }
 }
 
 fn not_served() -> wire::Failure {

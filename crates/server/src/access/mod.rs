@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::Reason;
 
@@ -93,19 +94,33 @@ pub(crate) enum Denied {
 /// The check of tokens; without a key file everything is allowed to everybody.
 #[derive(Debug, Default)]
 pub(crate) struct AccessControl {
-    keys: Option<KeyFile>,
+    keys: Mutex<Option<Arc<KeyFile>>>,
 }
 
 impl AccessControl {
     /// Reads the keys of a server.
     pub(crate) fn new(path: Option<&Path>) -> Result<Self, Reason> {
         crypto::install();
-        Ok(Self { keys: path.map(KeyFile::open).transpose()? })
+        Ok(Self { keys: Mutex::new(Self::read(path)?) })
+    }
+
+    /// The keys of a file, if there is one, for [`AccessControl::replace`].
+    pub(crate) fn read(path: Option<&Path>) -> Result<Option<Arc<KeyFile>>, Reason> {
+        path.map(|path| KeyFile::open(path).map(Arc::new)).transpose()
+    }
+
+    /// Uses these keys from now on, or none.
+    pub(crate) fn replace(&self, keys: Option<Arc<KeyFile>>) {
+        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
     /// Whether tokens are needed at all.
     pub(crate) fn has_keys(&self) -> bool {
-        self.keys.is_some()
+        self.keys().is_some()
+    }
+
+    fn keys(&self) -> Option<Arc<KeyFile>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether a client at `peer` with this token is allowed what it asks for.
@@ -116,7 +131,7 @@ impl AccessControl {
         peer: IpAddr,
         now: SystemTime,
     ) -> Result<(), Denied> {
-        let Some(file) = &self.keys else { return Ok(()) };
+        let Some(file) = self.keys() else { return Ok(()) };
         let token = token.ok_or(Denied::NoToken)?;
         let claims = verified(&file.keys(), token)?;
         claims.is_valid_at(seconds(now))?;

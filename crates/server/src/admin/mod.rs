@@ -143,11 +143,17 @@ impl AdminApi {
                 Request::Rename { old: call.name(1).to_owned(), new: call.new_name()? }
             }
             ApiAction::Remove => Request::Rm { title: call.name(1).to_owned() },
+            ApiAction::Reload => Request::Reload,
+            ApiAction::Stop => Request::Stop { seconds: call.stop_seconds()? },
             ApiAction::Document => return Ok(json(200, &document())),
         };
         let store = match call.action() {
             // Of the whole server: any store's owner answers.
-            ApiAction::Sessions | ApiAction::Session | ApiAction::EndSession => &self.stores[0],
+            ApiAction::Sessions
+            | ApiAction::Session
+            | ApiAction::EndSession
+            | ApiAction::Reload
+            | ApiAction::Stop => &self.stores[0],
             _ => self.store(call.name(0))?,
         };
         Ok(match self.ask(store, &request)? {
@@ -158,7 +164,8 @@ impl AdminApi {
             Reply::Title(title) => json(200, &title),
             Reply::Removed(removed) => json(200, &removed),
             Reply::Calibration(calibration) => json(200, &calibration),
-            Reply::Renamed | Reply::SessionEnded => Response::api_done(),
+            Reply::Reloaded(report) => json(200, &report),
+            Reply::Renamed | Reply::SessionEnded | Reply::Stopping => Response::api_done(),
             _ => unreachable!("each request has one kind of reply"),
         })
     }

@@ -45,6 +45,8 @@ pub(super) enum ApiAction {
     Rename,
     Remove,
     Upload,
+    Reload,
+    Stop,
 }
 
 /// The body of a request.
@@ -79,6 +81,15 @@ pub(super) struct NewName {
 #[serde(deny_unknown_fields)]
 pub(super) struct CalibrationTime {
     /// Seconds of the measurement's first part, 1 to 600; the long run takes 2.7 times as long.
+    seconds: f64,
+}
+
+/// The body of a request to stop.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopTime {
+    /// Seconds after which the server ends at the latest, 1 to 86400. A further request may shorten
+    /// the time.
     seconds: f64,
 }
 
@@ -241,6 +252,31 @@ pub(super) static OPERATIONS: &[Operation] = &[
         response: Some(schema_of::<wire::UploadedTitle>),
         errors: &[400, 404, 408, 409, 411, 413, 422, 507],
     },
+    Operation {
+        method: Method::Post,
+        path: "/api/v1/reload",
+        id: "reload",
+        summary: "Read the configuration again, and use what may change of it. If it cannot be used, \
+                  nothing changes",
+        action: ApiAction::Reload,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::ReloadReport>),
+        errors: &[422],
+    },
+    Operation {
+        method: Method::Post,
+        path: "/api/v1/stop",
+        id: "stop",
+        summary: "Drain the server: it admits no new session, and ends when no session is active",
+        action: ApiAction::Stop,
+        query: &[],
+        body: RequestBody::Json(schema_of::<StopTime>),
+        status: 204,
+        response: None,
+        errors: &[413, 415],
+    },
 ];
 
 static UPLOAD_PARAMETERS: &[QueryParameter] = &[
@@ -369,6 +405,14 @@ impl ApiCall {
         match (1.0..=600.0).contains(&seconds) {
             true => Ok(seconds),
             false => Err(bad_body("seconds is from 1 to 600")),
+        }
+    }
+
+    pub(super) fn stop_seconds(&self) -> Result<f64, Problem> {
+        let StopTime { seconds } = self.json()?;
+        match (1.0..=86_400.0).contains(&seconds) {
+            true => Ok(seconds),
+            false => Err(bad_body("seconds is from 1 to 86400")),
         }
     }
 

@@ -59,7 +59,7 @@ impl From<wire::Failure> for Problem {
             "no-title" | "no-session" => 404,
             "exists" => 409,
             "bad-name" => 400,
-            "refused" | "mismatch" => 422,
+            "refused" | "mismatch" | "not-reloaded" => 422,
             "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,
             "cancelled" | "stopped" => 503,
             _ => 500,

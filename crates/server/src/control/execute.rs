@@ -42,6 +42,14 @@ pub trait StoreOwner {
     /// is no server.
     fn sessions(&self, session: Option<u64>) -> Result<wire::SessionList, wire::Failure>;
 
+    /// Reads the server's configuration again; a failure where it cannot be used, or the owner is
+    /// no server.
+    fn reload(&self) -> Result<wire::ReloadReport, wire::Failure>;
+
+    /// Lets the server end when no session is active, at the latest after `grace`; a failure where
+    /// the owner is no server.
+    fn stop(&self, grace: Duration) -> Result<(), wire::Failure>;
+
     /// Ends a session of the server; a failure where there is none of this number.
     fn end_session(&self, session: u64) -> Result<(), wire::Failure>;
 }
@@ -62,6 +70,12 @@ pub fn execute(
             let found = owner.sessions(Some(*session))?.sessions.into_iter().next();
             let report = found.ok_or_else(|| wire::Failure::no_session(*session))?;
             return Ok(Reply::Session(Box::new(report)));
+        }
+        Request::Reload => return Ok(Reply::Reloaded(owner.reload()?)),
+        Request::Stop { seconds } => {
+            let grace = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+            owner.stop(grace)?;
+            return Ok(Reply::Stopping);
         }
         Request::EndSession { session } => {
             owner.end_session(*session)?;
@@ -146,6 +160,8 @@ fn execute_on_store(
         Request::Status
         | Request::Sessions { .. }
         | Request::EndSession { .. }
+        | Request::Reload
+        | Request::Stop { .. }
         | Request::ServedFile => unreachable!("answered by `execute`"),
     })
 }

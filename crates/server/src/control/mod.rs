@@ -109,6 +109,13 @@ pub enum Request {
         /// The session's number.
         session: u64,
     },
+    /// Read the server's configuration again.
+    Reload,
+    /// Admit no new session; end the server when no session is active.
+    Stop {
+        /// Seconds after which it ends at the latest.
+        seconds: f64,
+    },
     /// Report which file or device the server has the store on.
     ServedFile,
 }
@@ -145,6 +152,10 @@ pub enum Reply {
     Session(Box<wire::SessionReport>),
     /// Reply to `EndSession`.
     SessionEnded,
+    /// Reply to `Reload`.
+    Reloaded(wire::ReloadReport),
+    /// Reply to `Stop`.
+    Stopping,
     /// Reply to `ServedFile`.
     ServedFile(wire::ServedFile),
 }

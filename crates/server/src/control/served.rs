@@ -6,6 +6,7 @@ use crate::background_io::EngineBackgroundIo;
 use crate::engine::SessionId;
 use crate::library::{MountedStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
+use crate::reload::Reloader;
 use crate::shared::Shared;
 use crate::{ServerConfig, mount, wire};
 use crossbeam_channel::bounded;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::{BackgroundIo, Store, StoreError, TitleRecord};
-use units::{ByteCount, Hinted};
+use units::{ByteCount, Hinted, Reason};
 
 /// One store of a running server.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub(crate) struct ServedStore {
     shared: Arc<Shared>,
     core: CoreHandle,
     config: Arc<ServerConfig>,
+    reloader: Arc<Reloader>,
     io: EngineBackgroundIo,
 }
 
@@ -38,9 +40,10 @@ impl ServedStore {
         shared: Arc<Shared>,
         core: CoreHandle,
         config: Arc<ServerConfig>,
+        reloader: Arc<Reloader>,
     ) -> Self {
         let io = EngineBackgroundIo::new(core.clone(), &shared.content.stores[number]);
-        Self { number, shared, core, config, io }
+        Self { number, shared, core, config, reloader, io }
     }
 
     /// Index of the store in the library, which is its disk's number.
@@ -207,6 +210,19 @@ impl StoreOwner for ServedStore {
         self.core.send(Event::ReportSessions { session: session.map(SessionId), answer });
         // A core that has ended has no sessions.
         Ok(list.recv().unwrap_or_default())
+    }
+
+    fn reload(&self) -> Result<wire::ReloadReport, wire::Failure> {
+        self.reloader.reload().map_err(|Reason { message, hint }| wire::Failure {
+            code: "not-reloaded".to_owned(),
+            message: format!("nothing has changed: {message}"),
+            hint,
+        })
+    }
+
+    fn stop(&self, grace: Duration) -> Result<(), wire::Failure> {
+        self.core.send(Event::Stop { grace });
+        Ok(())
     }
 
     fn end_session(&self, session: u64) -> Result<(), wire::Failure> {

@@ -76,6 +76,7 @@ pub(crate) struct Core {
     // Per disk, how long its thread had waited for a processor when the history was last saved.
     waited: Vec<Duration>,
     stop_at: Option<Moment>,
+    stop_asked: Option<Moment>,
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
     unplayed_limit: ClientLimit,
@@ -128,6 +129,7 @@ impl Core {
             history_saved_at: Moment::ZERO,
             waited: Vec::new(),
             stop_at: None,
+            stop_asked: None,
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
         }
@@ -232,9 +234,14 @@ impl Core {
                 // The probe may have ended with the server.
                 let _ = restored.send(self.engine.restore_disk(now, disk));
             }
+            Event::Reconfigure { network, fills, unplayed } => {
+                self.engine.set_limits(now, network, fills);
+                self.unplayed_limit = unplayed;
+            }
             Event::Stop { grace } => {
                 self.engine.stop_admitting();
                 self.shared.stopping.store(true, Ordering::Relaxed);
+                self.stop_asked.get_or_insert(now);
                 // A second request to stop may shorten the grace period, never extend it.
                 self.stop_at = Some(self.stop_at.map_or(now + grace, |at| at.min(now + grace)));
             }
@@ -354,7 +361,9 @@ impl Core {
         let Some(at) = self.stop_at else { return false };
         // A body is requested in parts: between two of them no request is pending.
         let idle = self.requests.is_empty() && !self.shared.http.is_sending();
-        now >= at || idle && self.engine.status(now).active == 0
+        // Responses in one piece may still be on their way to the socket.
+        let answered = self.stop_asked.is_none_or(|asked| now.since(asked) >= ANSWERED_WITHIN);
+        now >= at || idle && answered && self.engine.status(now).active == 0
     }
 
     fn send(&self, worker: usize, message: WorkerMessage) {
@@ -377,5 +386,7 @@ const MEMORY_LOOK: Duration = Duration::from_secs(1);
 const LATE_PART: u32 = 50;
 /// Events handled before the time is read again.
 const BURST: usize = 256;
+/// Time in which responses that were made before a request to stop, or to it, reach the kernel.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
 /// The longest wait for an event, so that a clock that jumps does not stop the server for long.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

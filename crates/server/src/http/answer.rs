@@ -299,7 +299,7 @@ fn find_presentation(
 /// The longest time that the player waits for its start: its own, else the server's.
 fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision> {
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
-    Ok(MaxWait { time: asked.unwrap_or(shared.info.wait), is_chosen: asked.is_some() })
+    Ok(MaxWait { time: asked.unwrap_or(shared.settings().wait), is_chosen: asked.is_some() })
 }
 
 fn progressive(

@@ -45,7 +45,7 @@ pub(super) fn answer(
     route: &Route,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
-    if shared.info.fills.is_none() {
+    if shared.settings().fills.is_none() {
         return Ok(not_found().into());
     }
     if playback_params::has_any(&request.query) {
@@ -151,7 +151,7 @@ fn fill(
         format: DeliveryFormat::Segmented,
         tracks: None,
         start: Duration::ZERO,
-        max_wait: MaxWait { time: shared.info.wait, is_chosen: true },
+        max_wait: MaxWait { time: shared.settings().wait, is_chosen: true },
         replaces: None,
         is_fill: true,
     };

@@ -32,7 +32,7 @@ use super::response::Response;
 use super::transfer::Transfer;
 use crate::admin::AdminApi;
 use crate::client_thread::ClientService;
-use crate::clients::{ClientAddress, ClientLimit};
+use crate::clients::ClientAddress;
 use crate::engine::{RequestId, SessionId};
 use crate::library::OpenTitle;
 use crate::messages::{Caller, CoreHandle, EndOfFill, Event, RequestError, WorkerMessage};
@@ -57,10 +57,6 @@ pub(crate) struct ConnectionLimits {
     pub(crate) send_timeout: Duration,
     pub(crate) head_timeout: Duration,
     pub(crate) idle_timeout: Duration,
-    /// Connections of all threads together.
-    pub(crate) max_connections: u64,
-    /// Connections of one client.
-    pub(crate) per_client: ClientLimit,
 }
 
 struct Worker {

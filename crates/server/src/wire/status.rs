@@ -221,6 +221,15 @@ pub struct SlotUse {
     pub active: u64,
 }
 
+/// A configuration that was read again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadReport {
+    /// The options that have another value from now on.
+    pub changed: Vec<String>,
+    /// The options that keep their value until the server is started again.
+    pub needs_restart: Vec<String>,
+}
+
 /// The sessions of a server (`/sessions`), the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {

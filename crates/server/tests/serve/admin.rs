@@ -132,6 +132,10 @@ fn every_operation_answers_as_the_document_says() {
         ("removeTitle", "DELETE", api.title("film"), "", b"", 200),
         ("removeTitle", "DELETE", api.title("film"), "", b"", 404),
         ("removeTitle", "DELETE", api.title("bytes"), "", b"now", 400),
+        // Nothing that it could read again was given to it.
+        ("reload", "POST", "/api/v1/reload".into(), "", b"", 422),
+        ("stop", "POST", "/api/v1/stop".into(), JSON, br#"{"seconds":0}"#, 400),
+        ("stop", "POST", "/api/v1/stop".into(), "", br#"{"seconds":9}"#, 415),
     ];
     let mut unasked = operations(&document);
     for (id, method, path, fields, body, status) in table {
@@ -152,6 +156,9 @@ fn every_operation_answers_as_the_document_says() {
     assert_eq!(new.status, 404);
     let played = format!("/t/new%2Fone.mp4?token={}", api.viewer);
     assert!(api.serving.client().get_following(&played).1.whole);
+
+    // A server that is drained admits nobody, and ends.
+    assert_eq!(api.ask("POST", "/api/v1/stop", JSON, br#"{"seconds":9}"#).status, 204);
     assert_eq!(api.uploads(), 0);
 }
 
@@ -247,6 +254,8 @@ fn the_api_is_the_operators_alone() {
         ("PATCH", &film),
         ("DELETE", &film),
         ("POST", &format!("{disk}/calibrate")),
+        ("POST", "/api/v1/reload"),
+        ("POST", "/api/v1/stop"),
     ] {
         for (token, status) in [("", 401), (&*forged, 401), ("x.y.z", 401), (&*api.viewer, 403)] {
             let bearer = format!("Bearer {token}");

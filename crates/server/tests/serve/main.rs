@@ -32,6 +32,7 @@ mod playing;
 mod preflight;
 mod ranges;
 mod refusals;
+mod reload;
 mod renditions;
 mod rtsp;
 mod thumbnails;
