@@ -61,6 +61,8 @@ pub struct ServerConfig {
     /// The directory in which uploaded files are until they are ingested; `None`: there are no
     /// uploads.
     pub uploads: Option<PathBuf>,
+    /// Where events are sent; `None`: nowhere.
+    pub webhook: Option<WebhookTarget>,
     /// The file of the log; `-` is the standard error stream.
     pub access_log: Option<PathBuf>,
     /// Time for which viewers may continue after a request to stop, where that does not say.
@@ -94,6 +96,15 @@ pub struct ServerConfig {
     pub idle_after: Duration,
     /// A session ends when it makes no request for this long.
     pub session_timeout: Duration,
+}
+
+/// Where events are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookTarget {
+    /// An address of HTTP or HTTPS.
+    pub url: String,
+    /// A file with the secret that requests are signed with; `None`: they are not signed.
+    pub secret: Option<PathBuf>,
 }
 
 /// The most HTTP threads: one core thread cannot supply more.
@@ -169,6 +180,7 @@ impl Default for ServerConfig {
             fills: None,
             tokens: None,
             uploads: None,
+            webhook: None,
             access_log: None,
             grace: Duration::from_secs(10),
             max_connections: 10_000,

@@ -47,11 +47,12 @@ mod server;
 mod sessions;
 mod shared;
 mod tls;
+mod webhook;
 pub mod wire;
 
 pub use admin::document as openapi;
 pub use buffer_memory::usable_memory;
-pub use config::{MAX_HTTP_THREADS, ServerConfig};
+pub use config::{MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
 pub use layout::piece_size;
 pub use reload::{ConfigOption, OptionChange, config_options};
 pub use server::Server;

@@ -60,11 +60,14 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         config;
     let ServerConfig { startup, wait, read_size, segment, recalibrate_after, throttle, .. } =
         config;
-    let ServerConfig { as_disk, tls, insecure, fills, tokens, uploads, access_log, .. } = config;
+    let ServerConfig {
+        as_disk, tls, insecure, fills, tokens, uploads, webhook, access_log, ..
+    } = config;
     let ServerConfig { max_connections, max_client_connections, max_client_unplayed, .. } = config;
     let ServerConfig { grace, .. } = config;
     let [certificate, key] =
         [tls.as_ref().map(|files| &files.certificate), tls.as_ref().map(|files| &files.key)];
+    let (url, secret) = (webhook.as_ref().map(|to| &to.url), webhook.as_ref().map(|to| &to.secret));
     vec![
         of("stores", Restart, stores),
         of("listen", Restart, listen),
@@ -87,6 +90,8 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("tokens", Reload, tokens),
         of("origin", Reload, fills),
         of("uploads", Restart, uploads),
+        of("webhook", Restart, &url),
+        of("webhook-secret", Restart, &secret),
         of("access-log", ReloadIfGiven, access_log),
         of("max-connections", Reload, max_connections),
         of("max-client-connections", Reload, max_client_connections),
@@ -214,6 +219,7 @@ impl Debug for Reloader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WebhookTarget;
     use units::{BitRate, ByteCount};
 
     /// A configuration in which every option has another value than in the default one.
@@ -240,6 +246,7 @@ mod tests {
             fills: Some(1),
             tokens: Some("t".into()),
             uploads: Some("u".into()),
+            webhook: Some(WebhookTarget { url: "w".to_owned(), secret: Some("s".into()) }),
             access_log: Some("l".into()),
             max_connections: 1,
             max_client_connections: Some(1),

@@ -7,7 +7,8 @@
 //!   disk-0..m      one for each store         ├─▶ core (owns the engine)
 //!   control        one for each store         │
 //!   disk-history   writes observations        │
-//!   log            writes lines               ┘
+//!   log            writes lines               │
+//!   webhook        sends events               ┘
 //! ```
 //!
 //! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the
@@ -38,8 +39,9 @@ use crate::recalibration::{self, Recalibration};
 use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
-use crate::shared::{LiveSettings, Security, ServerInfo, Shared};
+use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
+use crate::webhook::Webhook;
 use crate::wire;
 use device::{MemoryLimits, Pool};
 use std::io;
@@ -77,6 +79,7 @@ impl Server {
         exposure::check(config)?;
         AccessControl::new(config.tokens.as_deref())?;
         config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
+        config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;
         }
@@ -455,7 +458,11 @@ fn shared(
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
     let settings = LiveSettings::of(config);
-    Ok(Arc::new(Shared::new(clock, library, sessions, security, log, info, settings)))
+    let (webhook, sender) = Webhook::new(config.webhook.as_ref())?;
+    let outlets = Outlets { log, webhook };
+    let shared = Arc::new(Shared::new(clock, library, sessions, security, outlets, info, settings));
+    sender.map_or(Ok(()), |sender| sender.start(&shared)).map_err(no_thread)?;
+    Ok(shared)
 }
 
 /// What the owners of stores need: those of the control sockets, of the admin API and of the

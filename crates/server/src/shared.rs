@@ -12,6 +12,7 @@ use crate::player_reports::ReportCounters;
 use crate::rtsp::RtspCounters;
 use crate::sessions::SessionTable;
 use crate::tls::ServerTls;
+use crate::webhook::Webhook;
 use crate::wire;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::collections::VecDeque;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     /// `None`: the server answers in the clear.
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) log: Log,
+    pub(crate) webhook: Webhook,
     pub(crate) http: HttpCounters,
     pub(crate) rtsp: RtspCounters,
     pub(crate) reports: ReportCounters,
@@ -132,13 +134,19 @@ pub(crate) struct Security {
     pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
+/// Where a server tells what happens.
+pub(crate) struct Outlets {
+    pub(crate) log: Log,
+    pub(crate) webhook: Webhook,
+}
+
 impl Shared {
     pub(crate) fn new(
         clock: Clock,
         content: Library,
         sessions: SessionTable,
         Security { access, tls }: Security,
-        log: Log,
+        Outlets { log, webhook }: Outlets,
         info: ServerInfo,
         settings: LiveSettings,
     ) -> Self {
@@ -149,6 +157,7 @@ impl Shared {
             access,
             tls,
             log,
+            webhook,
             http: HttpCounters::default(),
             rtsp: RtspCounters::default(),
             reports: ReportCounters::default(),
@@ -201,6 +210,16 @@ impl Shared {
 
     pub(crate) fn set_settings(&self, settings: LiveSettings) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Tells an event of this name in the log and to the webhook. `fields` makes its object.
+    pub(crate) fn tell(&self, event: &str, fields: impl Fn() -> serde_json::Value) {
+        self.webhook.tell(event, &fields);
+        self.log.line(|| {
+            let mut line = fields();
+            line["event"] = event.into();
+            line
+        });
     }
 
     /// Adds an ended session to the histogram of slack.

@@ -26,7 +26,7 @@ pub(crate) use operations::{ApiCall, NoOperation, RequestBody, find};
 pub(crate) use problem::Problem;
 pub(crate) use upload::BodyPieces;
 
-use crate::control::{Reply, Request, ServedStore, StoreOwner, execute};
+use crate::control::{Reply, Request, ServedStore, StoreOwner};
 use crate::http::{Response, escape};
 use crate::messages::{Caller, WorkerHandle, WorkerMessage};
 use crate::shared::Shared;
@@ -174,7 +174,7 @@ impl AdminApi {
     fn ask(&self, store: &ServedStore, request: &Request) -> Result<Reply, Problem> {
         let cancel = AtomicBool::new(false);
         let mut look = |_| cancel.store(self.closed.load(Ordering::Relaxed), Ordering::Relaxed);
-        Ok(execute(store, request, &cancel, &mut look)?)
+        Ok(store.execute(request, &cancel, &mut look)?)
     }
 
     fn disks(&self) -> Result<Response, Problem> {

@@ -1,7 +1,7 @@
 //! A served store as the owner of its control requests: background I/O takes permits from the
 //! engine, and removal and calibration involve the core.
 
-use super::StoreOwner;
+use super::{Reply, Request, StoreOwner, execute};
 use crate::background_io::EngineBackgroundIo;
 use crate::engine::SessionId;
 use crate::library::{MountedStore, StoredCopy};
@@ -16,7 +16,7 @@ use serde_json::json;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{BackgroundIo, Store, StoreError, TitleRecord};
 use units::{ByteCount, Hinted, Reason};
@@ -44,6 +44,41 @@ impl ServedStore {
     ) -> Self {
         let io = EngineBackgroundIo::new(core.clone(), &shared.content.stores[number]);
         Self { number, shared, core, config, reloader, io }
+    }
+
+    /// Executes a request, as [`execute`] does, and tells the outcome of an ingest.
+    pub(crate) fn execute(
+        &self,
+        request: &Request,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Reply, wire::Failure> {
+        let result = execute(self, request, cancel, progress);
+        if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
+            report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
+        }
+        result
+    }
+
+    fn tell_ingest(&self, name: Option<&str>, file: &wire::IngestedFile) {
+        let store = self.path().display().to_string();
+        if let Some(title) = &file.title {
+            let (title, bytes) = (title.name.clone(), title.bytes);
+            self.shared
+                .tell("ingest-done", || json!({ "store": store, "title": title, "bytes": bytes }));
+        } else if let Some(failure) = &file.error {
+            // The title as it would have been called.
+            let stem = || file.file.file_stem().unwrap_or_default().display().to_string();
+            let title = name.map_or_else(stem, str::to_owned);
+            self.shared.tell("ingest-failed", || {
+                json!({
+                    "store": store,
+                    "title": title,
+                    "error": failure.code,
+                    "message": failure.message,
+                })
+            });
+        }
     }
 
     /// Index of the store in the library, which is its disk's number.

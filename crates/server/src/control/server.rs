@@ -3,7 +3,7 @@
 use super::client::is_trusted;
 use super::served::ServedStore;
 use super::socket::{BindError, ControlSocket};
-use super::{Client, Line, Reply, Request, StoreOwner, execute, socket_path};
+use super::{Client, Line, Reply, Request, StoreOwner, socket_path};
 use crate::mount::{copy_of, not_served};
 use crate::wire;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -167,7 +167,7 @@ fn execute_for(
             }
         }
     };
-    match execute(served, request, &cancel, &mut send_progress) {
+    match served.execute(request, &cancel, &mut send_progress) {
         Ok(reply) => Line::Reply(Box::new(reply)),
         Err(failure) => Line::Failed(failure),
     }

@@ -12,6 +12,7 @@
 //! admission and the removal of titles, `actions` the other actions.
 
 mod actions;
+mod alerts;
 mod requests;
 mod sessions;
 
@@ -31,6 +32,7 @@ use crate::mount::disk_number;
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
 use crate::wire::TitleSessions;
+use alerts::Alerts;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
 use requests::PendingRequest;
@@ -75,6 +77,7 @@ pub(crate) struct Core {
     history_saved_at: Moment,
     // Per disk, how long its thread had waited for a processor when the history was last saved.
     waited: Vec<Duration>,
+    alerts: Alerts,
     stop_at: Option<Moment>,
     stop_asked: Option<Moment>,
     // The sessions of each client that have delivered nothing, and the most of them.
@@ -128,6 +131,7 @@ impl Core {
             history_writer: parts.history_writer,
             history_saved_at: Moment::ZERO,
             waited: Vec::new(),
+            alerts: Alerts::default(),
             stop_at: None,
             stop_asked: None,
             unplayed: ClientCounts::default(),
@@ -277,6 +281,11 @@ impl Core {
             self.disks.iter().for_each(DiskThread::release_returned);
         }
         self.log_disk_health(&status);
+        let counters = &status.counters;
+        let violations = (counters.violations_by_disk, counters.violations_by_scheduler);
+        if let Some(new) = self.alerts.violations(now, violations) {
+            self.shared.tell("guarantee-violated", || new.clone());
+        }
         let waited = self.disks.iter().map(DiskThread::waited).collect();
         self.shared.publish(slot, status, waited, playing);
     }
@@ -331,9 +340,8 @@ impl Core {
                 _ => continue,
             };
             let slowdown = disk.slowdown_part();
-            self.shared
-                .log
-                .line(|| json!({ "event": event, "store": store(), "slowdown": slowdown }));
+            let fields = || json!({ "store": store(), "slowdown": slowdown });
+            self.shared.tell(event, fields);
         }
     }
 

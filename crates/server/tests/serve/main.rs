@@ -40,4 +40,5 @@ mod tls;
 mod tokens;
 mod transport;
 mod views;
+mod webhooks;
 mod winding;

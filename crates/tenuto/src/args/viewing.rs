@@ -145,6 +145,14 @@ pub(crate) struct ServeArgs {
     /// than the free space of its disk. docs/reference/admin.md describes the API.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) uploads: Option<PathBuf>,
+    /// Send events to this address: ingests, slow and lost disks, late reads.
+    ///
+    /// JSON in a POST, over HTTP or HTTPS. docs/reference/webhooks.md lists the events.
+    #[arg(long, value_name = "URL", value_parser = text())]
+    pub(crate) webhook: Option<String>,
+    /// Sign events with the secret in this file (HMAC-SHA256).
+    #[arg(long, value_name = "FILE", requires = "webhook")]
+    pub(crate) webhook_secret: Option<PathBuf>,
     /// Write a line per request to this file; `-` is standard error.
     #[arg(long)]
     pub(crate) access_log: Option<PathBuf>,

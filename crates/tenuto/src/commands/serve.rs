@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::{config_file, limits, out};
 use serde_json::json;
 use server::wire::ReloadReport;
-use server::{Server, ServerConfig, TlsFiles};
+use server::{Server, ServerConfig, TlsFiles, WebhookTarget};
 use signal_hook::consts::SIGHUP;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,6 +115,10 @@ fn config(args: &ServeArgs) -> ServerConfig {
         fills: args.origin,
         tokens: args.tokens.clone(),
         uploads: args.uploads.clone(),
+        webhook: args.webhook.clone().map(|url| {
+            let secret = args.webhook_secret.clone();
+            WebhookTarget { url, secret }
+        }),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
         max_client_connections: args.max_client_connections,
