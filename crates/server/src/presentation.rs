@@ -55,7 +55,6 @@ use crate::layout::{
     CopyLocation, DeliveryFormat, LARGEST_PIECE, SMALLEST_PIECE, floor_power, layouts,
 };
 use crate::playback_params::PlaybackParams;
-use crate::sessions::PlayerSession;
 use media::{Body, ExcerptError, Packaging, Slice};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -265,6 +264,7 @@ impl Presentation {
         if format == DeliveryFormat::Progressive {
             due_as_played(&mut copies, base);
         }
+        let spans = Arc::new(spans);
         Some(Self {
             packaging: Arc::clone(&whole.packaging),
             offers: vec![wanted.into_keys().collect()],
@@ -273,8 +273,8 @@ impl Presentation {
             segmented: copies.into_iter().map(Arc::new).collect(),
             progressive: Vec::new(),
             part_reads: whole.part_reads,
-            spans: Arc::new(spans),
-            file_spans: Arc::default(),
+            file_spans: Arc::clone(&spans),
+            spans,
             files: Arc::default(),
             tag: String::new(),
         })
@@ -297,11 +297,12 @@ impl Presentation {
         }
     }
 
-    /// Where the stored bytes of a response to a session are among the engine's bytes.
-    pub(crate) fn spans(&self, session: &PlayerSession) -> Arc<Spans> {
-        // A fill has one layout for whatever it delivers.
-        let is_file = session.format == DeliveryFormat::Progressive && !session.is_fill();
-        Arc::clone(if is_file { &self.file_spans } else { &self.spans })
+    /// Where the stored bytes of a response in this format are among the engine's bytes.
+    pub(crate) fn spans(&self, format: DeliveryFormat) -> Arc<Spans> {
+        Arc::clone(match format {
+            DeliveryFormat::Progressive => &self.file_spans,
+            _ => &self.spans,
+        })
     }
 
     /// The MP4 file of these tracks, if it has been built.

@@ -8,11 +8,11 @@
 //!   skip 1, backwards           g5 ──────── g3 ──────── g1         the other, each in its own time
 //! ```
 //!
-//! An excerpt begins at time zero, so that players handle it like any title. Segments begin with the
-//! key frame at or before the start, and the playlists say where playback starts; a file begins
-//! exactly there ([`Clip`]). Where groups are skipped or the last comes first, starts and stops move
-//! outwards to key frames, and a group is played whole and forwards, because it cannot be decoded
-//! otherwise. The speed is unknown here: players themselves play faster.
+//! An excerpt begins at time zero, so that players handle it like any title. Segments begin with
+//! the key frame at or before the start, and the playlists say where playback starts; a file
+//! begins exactly there ([`Clip`]). Where groups are skipped or the last comes first, starts and
+//! stops move outwards to key frames, and a group is played whole and forwards, because it cannot
+//! be decoded otherwise. The speed is unknown here: players themselves play faster.
 
 use super::clip::{Clip, is_before, time};
 use super::segments::{self, LduRun, Segments, VideoCuts};
@@ -118,7 +118,7 @@ impl Packaging {
     }
 
     /// The segments of each track, and where they begin and end.
-    fn cut(&self, wanted: &Excerpt) -> (Vec<Segments>, Cut) {
+    fn cut(&self, wanted: &Excerpt) -> (Vec<Segments>, SegmentedClip) {
         let pictures = self.videos().into_iter().min().map(usize::from);
         let lead = usize::from(self.lead());
         let groups = self.groups(lead);
@@ -129,7 +129,7 @@ impl Packaging {
         let from = if entry == 0 { MediaTime::ZERO } else { earliest(track, line, first) };
         let is_inside = is_before(groups.begins[entry], clip.start);
         let playback_start = if is_inside { clip.start - from } else { MediaTime::ZERO };
-        let cut = Cut { clip, from, playback_start };
+        let cut = SegmentedClip { clip, from, playback_start };
         let cut_pictures = |i: usize, ldus: Range<usize>| {
             let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
             let firsts = segments::video_firsts(track, line, self.target, ldus.clone());
@@ -228,7 +228,7 @@ impl Packaging {
 
 /// Where the segments of a part begin, on their timeline, and what of them is the part.
 #[derive(Clone, Copy)]
-struct Cut {
+struct SegmentedClip {
     clip: Clip,
     /// The time of the title that is zero of the segments.
     from: MediaTime,

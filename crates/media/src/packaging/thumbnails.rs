@@ -7,8 +7,8 @@
 //!   thumbnails.vtt   a cue for each thumbnail: its image, and its place there (#xywh=)
 //!   thumbnails/K.jpg image K, the same for all
 //! ```
-//! The lists of images belong to the whole title: those of a part of it would begin in the middle of
-//! an image. The cues of a part name the images of the whole.
+//! The lists of images belong to the whole title: those of a part of it would begin in the middle
+//! of an image. The cues of a part name the images of the whole.
 
 use super::Packaging;
 use super::clip::time;

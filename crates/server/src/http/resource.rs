@@ -33,8 +33,8 @@ pub(super) struct MediaResource {
 }
 
 /// The resource that a route names in a presentation of a title; `None` if there is none, also for
-/// routes that name no single track. `clock`: of subtitles and thumbnails. `query` is appended to the
-/// addresses in playlists. Transport streams have to be planned.
+/// routes that name no single track. `clock`: of subtitles and thumbnails. `query` is appended to
+/// the addresses in playlists. Transport streams have to be planned.
 pub(super) fn find(
     route: &Route,
     title: &OpenTitle,

@@ -347,7 +347,7 @@ impl Worker {
         exchange.status = head.status();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let held = (Arc::clone(&self.shared.http.under_way), end);
-        let spans = session.presentation.spans(session);
+        let spans = session.presentation.spans(session.format);
         let number = connection.next_number;
         let mut transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, held);
         transfer.end_windows_at(ends);

@@ -53,8 +53,8 @@ fn parts_are_played_by_real_players() {
     }
 }
 
-/// Pictures of which each is a little brighter than the one before: 70 of 25 in a second, with a key
-/// frame each 12, and a tone.
+/// Pictures of which each is a little brighter than the one before: 70 of 25 in a second, with a
+/// key frame each 12, and a tone.
 const BRIGHTER: &str = "-f lavfi -i nullsrc=s=64x64:r=25:d=2.8,format=gray,geq=lum=16+3*N \
     -f lavfi -i sine=440:d=2.8:r=48000 -c:v libx264 -preset veryfast -crf 4 -bf 2 -g 12 \
     -sc_threshold 0 -pix_fmt yuv420p -c:a aac";
