@@ -140,3 +140,84 @@ const HALF_A_MILLISECOND: MediaTime = MediaTime(500_000);
 /// The sound that is decoded before the first that is heard: 80 ms for Opus (RFC 7845, 4.6), one
 /// packet of AAC, and the bit reservoir of MP3.
 const SOUND_PREROLL: MediaTime = MediaTime(80_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LduIndex, TrackDescription};
+    use units::Timescale;
+
+    /// A track of these LDUs, by duration and composition offset, with a group each 4; its edit
+    /// list hides what is before `media_time`.
+    fn track(kind: TrackKind, scale: u32, media_time: i64, ldus: &[(u32, i32)]) -> TrackIndex {
+        let mut index = LduIndex::default();
+        for (i, (duration, offset)) in ldus.iter().enumerate() {
+            let sync = kind == TrackKind::Audio || i % 4 == 0;
+            index.push(1, *duration, *offset, sync, false);
+        }
+        let mut description = TrackDescription::plain(kind, Timescale(scale));
+        description.edits = vec![Edit { duration: None, media_time: Some(media_time) }];
+        let data_len = index.data_len();
+        TrackIndex { description, ldus: index, data_len, checksums: Vec::new() }
+    }
+
+    fn milliseconds(time: MediaTime) -> i64 {
+        time.0 / 1_000_000
+    }
+
+    /// The LDUs of a track in a clip, where its edit begins in their media, and its duration.
+    fn cut(clip: &Clip, track: &TrackIndex) -> (Range<usize>, i64, i64) {
+        let line = Timeline::new(track);
+        let ldus = clip.ldus(track, &line);
+        let edits = clip.edits(track, &line, &ldus);
+        let [edit] = edits.as_slice() else { panic!("one edit, not {edits:?}") };
+        (ldus, edit.media_time.unwrap(), milliseconds(edit.duration.unwrap()))
+    }
+
+    #[test]
+    fn bounds_ldus_and_edits_of_clips() {
+        // Stored I P B B and shown I B B P, 40 ms each: at 0, 120, 40, 80; 160, 280, 200, 240.
+        let group = [(40, 40), (40, 120), (40, 0), (40, 0)];
+        let pictures = track(TrackKind::Video, 1000, 40, &[group, group].concat());
+        let sound = track(TrackKind::Audio, 48_000, 1024, &[(1024, 0); 16]);
+        let row = |start: u64, stop: Option<u64>| {
+            let ms = Duration::from_millis;
+            let wanted = Excerpt { start: ms(start), stop: stop.map(ms), ..Excerpt::default() };
+            let clip = Clip::of(&pictures, &Timeline::new(&pictures), &wanted);
+            let bounds = (milliseconds(clip.start), clip.stop.map(milliseconds));
+            (bounds, cut(&clip, &pictures), cut(&clip, &sound))
+        };
+        // From one picture to another; the sound has its priming, or 80 ms before it is heard.
+        assert_eq!(row(0, Some(80)), ((0, Some(80)), (0..3, 40, 80), (0..5, 1024, 80)));
+        assert_eq!(row(40, Some(120)), ((40, Some(120)), (0..4, 80, 80), (0..7, 2944, 80)));
+        // Between two pictures the later one is the first.
+        assert_eq!(row(41, Some(120)), ((80, Some(120)), (0..4, 120, 40), (1..7, 3840, 40)));
+        // From a key frame to the end, which is that of each track.
+        assert_eq!(row(160, None), ((160, None), (4..8, 40, 160), (4..16, 4608, 160)));
+        // Shorter than a picture.
+        assert_eq!(row(200, Some(201)), ((200, Some(240)), (4..7, 80, 40), (6..13, 4480, 40)));
+        // Within the last picture.
+        assert_eq!(row(310, Some(320)), ((280, Some(320)), (4..8, 160, 40), (10..16, 4224, 40)));
+    }
+
+    #[test]
+    fn a_track_that_begins_later_waits_and_one_that_has_ended_is_left_out() {
+        let mut late = track(TrackKind::Video, 1000, 0, &[(40, 0); 4]);
+        let wait = Edit { duration: Some(MediaTime(100_000_000)), media_time: None };
+        late.description.edits.insert(0, wait);
+        let line = Timeline::new(&late);
+        let clip = |start: i64, stop: i64| Clip {
+            start: MediaTime(start * 1_000_000),
+            stop: Some(MediaTime(stop * 1_000_000)),
+        };
+        let edits = |clip: Clip| {
+            let edits = clip.edits(&late, &line, &clip.ldus(&late, &line)).into_iter();
+            let shown = edits.map(|edit| (edit.media_time, milliseconds(edit.duration.unwrap())));
+            shown.collect::<Vec<_>>()
+        };
+        assert_eq!(edits(clip(60, 180)), [(None, 40), (Some(0), 80)]);
+        assert_eq!(edits(clip(140, 180)), [(Some(40), 40)]);
+        assert_eq!(edits(clip(300, 400)), []);
+        assert_eq!(edits(clip(0, 90)), []);
+    }
+}
