@@ -18,6 +18,7 @@ mod language_names;
 mod ldu_coding;
 mod packaging;
 pub mod rtp;
+mod subsamples;
 mod text;
 mod thumbnails;
 mod title;
