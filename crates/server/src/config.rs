@@ -58,6 +58,8 @@ pub struct ServerConfig {
     pub fills: Option<u32>,
     /// The JSON Web Key Set of the tokens that admit viewers; `None`: everybody is admitted.
     pub tokens: Option<PathBuf>,
+    /// The file of the keys with which titles are encrypted; `None`: all are sent in the clear.
+    pub title_keys: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
     pub access_log: Option<PathBuf>,
     /// The most connections at a time; further ones are answered with a 503.
@@ -129,6 +131,7 @@ impl Default for ServerConfig {
             insecure: false,
             fills: None,
             tokens: None,
+            title_keys: None,
             access_log: None,
             max_connections: 10_000,
             max_client_connections: None,

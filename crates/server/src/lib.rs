@@ -44,6 +44,7 @@ mod run_delay;
 mod server;
 mod sessions;
 mod shared;
+mod title_keys;
 mod tls;
 pub mod wire;
 

@@ -37,6 +37,7 @@ use crate::recalibration::{self, Recalibration};
 use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
 use crate::shared::{Security, ServerInfo, Shared};
+use crate::title_keys::{KeyFile, KeyProvider};
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use device::{MemoryLimits, Pool};
 use scheduler::PolicyKind;
@@ -70,6 +71,7 @@ impl Server {
         check(config, buffer_memory(config.memory, known)?.size)?;
         exposure::check(config)?;
         AccessControl::new(config.tokens.as_deref())?;
+        config.title_keys.as_deref().map(KeyFile::read).transpose()?;
         config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;
@@ -85,6 +87,7 @@ impl Server {
         check(&config, memory)?;
         exposure::check(&config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
+        let title_keys = config.title_keys.as_deref().map(KeyFile::read).transpose()?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listeners = Listeners::bind(&config)?;
         let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
@@ -101,7 +104,8 @@ impl Server {
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let clients = ClientThreads::prepare(&config, listeners)?;
         let security = Security { access, tls: tls.map(Arc::new) };
-        let shared = shared(&config, security, &opened, methods, &clients.http, clock, log)?;
+        let library = library(&config, title_keys, &opened, methods);
+        let shared = shared(&config, library, security, &clients.http, clock, log)?;
         let handles = clients.handles();
         let (opener, tasks) = Opener::new();
         let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
@@ -404,15 +408,12 @@ impl ClientThreads {
     }
 }
 
-fn shared(
+fn library(
     config: &ServerConfig,
-    security: Security,
+    title_keys: Option<KeyFile>,
     opened: &[PreparedStore],
     methods: Vec<String>,
-    workers: &[HttpThread],
-    clock: Clock,
-    log: Log,
-) -> Result<Arc<Shared>, Reason> {
+) -> Library {
     let parts = config.stores.iter().zip(opened).zip(methods).enumerate();
     let stores = parts.map(|(number, ((path, opened), method))| MountedStore {
         path: path.clone(),
@@ -424,7 +425,18 @@ fn shared(
         method,
         provisional: AtomicBool::new(opened.provisional),
     });
-    let library = Library::new(stores.collect(), config.segment, config.title_memory);
+    let title_keys = title_keys.map(|keys| Box::new(keys) as Box<dyn KeyProvider>);
+    Library::new(stores.collect(), config.segment, config.title_memory, title_keys)
+}
+
+fn shared(
+    config: &ServerConfig,
+    library: Library,
+    security: Security,
+    workers: &[HttpThread],
+    clock: Clock,
+    log: Log,
+) -> Result<Arc<Shared>, Reason> {
     let sessions = SessionTable::new().map_err(|e| failed("open /dev/urandom", e))?;
     let info = ServerInfo {
         policy: config.policy.name(),

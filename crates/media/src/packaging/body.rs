@@ -13,7 +13,7 @@
 //!                            | Stored 0   | second 1 of the video ...
 //! ```
 
-use super::PacketBlock;
+use super::{CipherBlock, PacketBlock};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,6 +42,13 @@ pub enum Slice {
         /// The byte range of the packets that is sent.
         range: Range<u64>,
     },
+    /// Stored bytes that a [`super::CipherWriter`] encrypts.
+    Encrypted {
+        /// The LDUs that are encrypted.
+        block: Arc<CipherBlock>,
+        /// The byte range of the block that is sent.
+        range: Range<u64>,
+    },
 }
 
 impl Slice {
@@ -49,9 +56,9 @@ impl Slice {
     pub fn len(&self) -> u64 {
         match self {
             Self::Generated { range, .. } => (range.end - range.start) as u64,
-            Self::Stored { bytes: range, .. } | Self::Packets { range, .. } => {
-                range.end - range.start
-            }
+            Self::Stored { bytes: range, .. }
+            | Self::Packets { range, .. }
+            | Self::Encrypted { range, .. } => range.end - range.start,
         }
     }
 
@@ -76,6 +83,10 @@ impl Slice {
             Self::Packets { block, range } => {
                 let range = range.start + skip..range.start + skip + take;
                 Self::Packets { block: Arc::clone(block), range }
+            }
+            Self::Encrypted { block, range } => {
+                let range = range.start + skip..range.start + skip + take;
+                Self::Encrypted { block: Arc::clone(block), range }
             }
         }
     }
@@ -171,6 +182,7 @@ impl fmt::Debug for Slice {
             Self::Generated { range, .. } => write!(f, "generated {range:?}"),
             Self::Stored { track, bytes } => write!(f, "track {track} {bytes:?}"),
             Self::Packets { block, range } => write!(f, "packets {range:?} of {block:?}"),
+            Self::Encrypted { block, range } => write!(f, "encrypted {range:?} of {block:?}"),
         }
     }
 }
@@ -210,7 +222,9 @@ mod tests {
                     all.extend(bytes[range.clone()].iter().map(|&b| (u16::MAX, u64::from(b))));
                 }
                 Slice::Stored { track, bytes } => all.extend(bytes.clone().map(|b| (*track, b))),
-                Slice::Packets { .. } => unreachable!("none is made here"),
+                Slice::Packets { .. } | Slice::Encrypted { .. } => {
+                    unreachable!("none is made here")
+                }
             }
         }
         all

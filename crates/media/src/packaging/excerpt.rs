@@ -101,6 +101,7 @@ impl Packaging {
             text_line: text_line.map(|(line, from)| TextLine { later: line.later - from, end }),
             text_rates: Vec::new(),
             is_whole: false,
+            encryption: self.encryption.clone(),
         };
         excerpt.package(all_segments);
         Ok(excerpt)

@@ -2,8 +2,9 @@
 //! held in memory as a store would hold it on disk.
 
 use media::{
-    Body, CHECKSUM_SPAN, FragmentReader, FragmentSink, Packaging, PackagingOptions, PacketBlock,
-    PacketWriter, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+    Body, CHECKSUM_SPAN, CipherBlock, CipherWriter, Encryption, FragmentReader, FragmentSink,
+    Packaging, PackagingOptions, PacketBlock, PacketWriter, Slice, TitleIndex, TitleKind,
+    TrackDescription, TrackIndex, checksum,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -131,6 +132,34 @@ pub(crate) fn packets(
     all
 }
 
+/// The bytes of a range of a block, whose stored bytes come in pieces of at most `piece` bytes.
+pub(crate) fn encrypted(
+    block: &Arc<CipherBlock>,
+    range: Range<u64>,
+    data: &[Vec<u8>],
+    piece: usize,
+) -> Vec<u8> {
+    let (track, bytes) = block.part(&range);
+    let at = |byte| usize::try_from(byte).unwrap();
+    let stored = &data[usize::from(track) % data.len()][at(bytes.start)..at(bytes.end)];
+    let mut writer = CipherWriter::new(Arc::clone(block), range);
+    let (mut all, mut room) = (Vec::new(), vec![0; 1000]);
+    let (mut pieces, mut rest) = (stored.chunks(piece), &[][..]);
+    while !writer.is_done() {
+        let made = writer.write(&mut rest, &mut room);
+        all.extend_from_slice(&room[made.clone()]);
+        if made.is_empty() && !writer.is_done() {
+            assert!(rest.is_empty(), "stored bytes are used before more are wanted");
+            rest = pieces.next().expect("the part is all that is needed");
+        }
+    }
+    // The writer takes what it need not use.
+    for mut rest in pieces {
+        assert!(writer.write(&mut rest, &mut room).is_empty() && rest.is_empty());
+    }
+    all
+}
+
 /// A sink that collects everything.
 #[derive(Debug, Default)]
 pub(crate) struct Collect {
@@ -177,7 +206,11 @@ pub(crate) fn read(stream: &[u8], piece: usize) -> Title {
 
 impl Title {
     pub(crate) fn packaging(&self, segment: Duration) -> Packaging {
-        let options = PackagingOptions { segment };
+        self.encrypted(segment, None)
+    }
+
+    pub(crate) fn encrypted(&self, segment: Duration, how: Option<Encryption>) -> Packaging {
+        let options = PackagingOptions { segment, encryption: how.map(Arc::new) };
         Packaging::new(Arc::new(self.index.clone()), &options).unwrap()
     }
 
@@ -196,6 +229,9 @@ impl Title {
                 }
                 Slice::Packets { block, range } => {
                     all.extend(packets(block, range.clone(), &self.data, 1 << 16));
+                }
+                Slice::Encrypted { block, range } => {
+                    all.extend(encrypted(block, range.clone(), &self.data, 1 << 16));
                 }
             }
         }

@@ -65,6 +65,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::TextPlaylist { .. }
         | Route::ThumbnailPlaylist { .. }
         | Route::TextSegment { .. }
+        | Route::Key { .. }
         | Route::Session { .. } => None,
     }
 }

@@ -87,6 +87,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         insecure: args.insecure,
         fills: args.origin,
         tokens: args.tokens.clone(),
+        title_keys: args.title_keys.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
         max_client_connections: args.max_client_connections,
