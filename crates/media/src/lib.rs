@@ -26,9 +26,10 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, CipherBlock, CipherWriter, ContentKey, DrmSystem, Encryption, EncryptionScheme, Excerpt,
-    ExcerptError, Links, NoTransportForm, Packaging, PackagingError, PackagingOptions, PacketBlock,
-    PacketWriter, PushedLdu, Slice, TransportCounters, TransportPush, TransportUnit, uuid,
+    Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, DrmSystem,
+    Encryption, EncryptionScheme, Excerpt, ExcerptError, Links, NoTransportForm, Packaging,
+    PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
+    TransportCounters, TransportPush, TransportUnit, uuid,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

@@ -329,6 +329,9 @@ fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
                 let (track, bytes) = block.part(range);
                 add(track, bytes);
             }
+            Slice::Chained { segment, range } => {
+                segment.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
+            }
             Slice::Generated { .. } => {}
         }
     }

@@ -13,7 +13,7 @@
 //!                            | Stored 0   | second 1 of the video ...
 //! ```
 
-use super::{CipherBlock, PacketBlock};
+use super::{ChainedSegment, CipherBlock, PacketBlock};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,6 +49,13 @@ pub enum Slice {
         /// The byte range of the block that is sent.
         range: Range<u64>,
     },
+    /// A segment that a [`super::ChainWriter`] encrypts as a whole.
+    Chained {
+        /// The segment.
+        segment: Arc<ChainedSegment>,
+        /// The byte range of the encrypted segment that is sent.
+        range: Range<u64>,
+    },
 }
 
 impl Slice {
@@ -58,7 +65,8 @@ impl Slice {
             Self::Generated { range, .. } => (range.end - range.start) as u64,
             Self::Stored { bytes: range, .. }
             | Self::Packets { range, .. }
-            | Self::Encrypted { range, .. } => range.end - range.start,
+            | Self::Encrypted { range, .. }
+            | Self::Chained { range, .. } => range.end - range.start,
         }
     }
 
@@ -87,6 +95,10 @@ impl Slice {
             Self::Encrypted { block, range } => {
                 let range = range.start + skip..range.start + skip + take;
                 Self::Encrypted { block: Arc::clone(block), range }
+            }
+            Self::Chained { segment, range } => {
+                let range = range.start + skip..range.start + skip + take;
+                Self::Chained { segment: Arc::clone(segment), range }
             }
         }
     }
@@ -182,6 +194,7 @@ impl fmt::Debug for Slice {
             Self::Generated { range, .. } => write!(f, "generated {range:?}"),
             Self::Stored { track, bytes } => write!(f, "track {track} {bytes:?}"),
             Self::Packets { block, range } => write!(f, "packets {range:?} of {block:?}"),
+            Self::Chained { segment, range } => write!(f, "{range:?} of {segment:?}"),
             Self::Encrypted { block, range } => write!(f, "encrypted {range:?} of {block:?}"),
         }
     }
@@ -222,7 +235,7 @@ mod tests {
                     all.extend(bytes[range.clone()].iter().map(|&b| (u16::MAX, u64::from(b))));
                 }
                 Slice::Stored { track, bytes } => all.extend(bytes.clone().map(|b| (*track, b))),
-                Slice::Packets { .. } | Slice::Encrypted { .. } => {
+                Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
                     unreachable!("none is made here")
                 }
             }

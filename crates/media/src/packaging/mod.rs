@@ -36,7 +36,8 @@ mod transport;
 
 pub use body::{Body, Slice};
 pub use encryption::{
-    CipherBlock, CipherWriter, ContentKey, DrmSystem, Encryption, EncryptionScheme, uuid,
+    ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, DrmSystem, Encryption,
+    EncryptionScheme, uuid,
 };
 pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;

@@ -1,7 +1,7 @@
 //! Encrypted segments: FFmpeg decrypts them to the frames of the source, ranges are parts of the
 //! whole, and what segments state of themselves is checked by the text of ISO/IEC 23001-7.
 
-use crate::footage::{Folder, Title, encrypted, ffmpeg, make, read, remux};
+use crate::footage::{Folder, Title, chained, encrypted, ffmpeg, make, read, remux};
 use crate::playback::{Frame, decode, frames};
 use media::{ContentKey, Encryption, EncryptionScheme, Packaging, Slice};
 use std::path::Path;
@@ -78,6 +78,48 @@ fn ffmpeg_decrypts_every_frame_of_the_source() {
                 }
             }
         }
+    }
+}
+
+/// FFmpeg plays HLS of transport streams in AES-128, and any range is a part of the whole.
+#[test]
+fn transport_streams_are_encrypted_as_a_whole() {
+    let folder = Folder::new("encryption-transport");
+    let (name, title) = titles(&folder).next().unwrap();
+    let clear = title.packaging(Duration::from_secs(1));
+    let packaging = title.encrypted(Duration::from_secs(1), Some(how(EncryptionScheme::Cbcs)));
+    let mut played = Vec::new();
+    for (packaging, place) in [(&clear, "clear"), (&packaging, "encrypted")] {
+        let base = folder.file(place);
+        std::fs::create_dir_all(base.join("0")).unwrap();
+        std::fs::create_dir_all(base.join("key")).unwrap();
+        std::fs::write(base.join("key/1d1d1d1d-1d1d-1d1d-1d1d-1d1d1d1d1d1d"), KEY).unwrap();
+        let playlist = packaging.transport_playlist(0, "").unwrap();
+        assert_eq!(playlist.contains("#EXT-X-KEY:METHOD=AES-128,URI=\"key/1d1d"), place != "clear");
+        std::fs::write(base.join("0-ts.m3u8"), playlist).unwrap();
+        for number in 0..packaging.segment_count(0) {
+            let segment = packaging.transport_segment(0, number).unwrap();
+            std::fs::write(base.join(format!("0/{number}.ts")), title.bytes(&segment)).unwrap();
+        }
+        let args = "-allowed_extensions ALL -i FILE -map 0:v -map 0:a -f framemd5 -";
+        played.push(frames(ffmpeg(args, &[&base.join("0-ts.m3u8")])));
+    }
+    assert!(played[0][0].len() == 60 && played[0] == played[1], "{name}");
+    let mut random = fastrand::Rng::with_seed(2);
+    let body = packaging.transport_segment(0, 1).unwrap();
+    let whole = title.bytes(&body);
+    assert_eq!(whole.len() % 16, 0);
+    for _ in 0..50 {
+        let from = random.usize(0..whole.len());
+        let to = random.usize(from..=whole.len());
+        let part = body.range(from as u64..to as u64);
+        let made = part.slices().iter().flat_map(|slice| match slice {
+            Slice::Chained { segment, range } => {
+                chained(segment, range.clone(), &title.data, [7, 188, 5000][random.usize(0..3)])
+            }
+            other => panic!("{other:?}"),
+        });
+        assert!(made.collect::<Vec<u8>>() == whole[from..to], "{from}..{to}");
     }
 }
 

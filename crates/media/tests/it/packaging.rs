@@ -226,7 +226,7 @@ fn order(packaging: &Packaging) -> String {
     let body = packaging.progressive(&[0, 1]);
     let stored = body.slices().iter().filter_map(|slice| match slice {
         Slice::Stored { track, .. } => Some(track.to_string()),
-        Slice::Generated { .. } | Slice::Packets { .. } | Slice::Encrypted { .. } => None,
+        _ => None,
     });
     stored.collect()
 }

@@ -212,7 +212,6 @@ fn segmented(
     let presentation = find_presentation(request, &title)?;
     if manifest == Manifest::HlsTransport {
         let packaging = &presentation.packaging;
-        clear_only(&name, packaging, "transport streams")?;
         packaging.transport_offers().map_err(|why| no_transport(&name, &why))?;
         if !packaging.is_transport_planned() {
             return Ok(Decision::PlanTransport(title, presentation));
@@ -328,7 +327,7 @@ fn progressive(
     }
     let title = open_title(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
-    clear_only(&name, &presentation.packaging, "one file")?;
+    clear_file(&name, &presentation.packaging)?;
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
         return Ok(whole_file_only().into());
     }
@@ -482,12 +481,12 @@ fn key(session: &PlayerSession, id: &str) -> Response {
     })
 }
 
-/// Refuses a form of delivery in which nothing is encrypted to players of encrypted titles.
-pub(super) fn clear_only(name: &str, packaging: &Packaging, form: &str) -> Result<(), Response> {
+/// Refuses the file of a title, in which nothing is encrypted, if the title is to be encrypted.
+pub(super) fn clear_file(name: &str, packaging: &Packaging) -> Result<(), Response> {
     if packaging.encryption().is_none() {
         return Ok(());
     }
-    let message = format!("this title is encrypted, which {form} cannot be");
+    let message = "this title is encrypted, which one file cannot be";
     let name = escape(name);
     let hint = format!("play /t/{name}/master.m3u8 or /t/{name}/manifest.mpd");
     let error = json!({ "error": "encrypted", "message": message, "hint": hint });

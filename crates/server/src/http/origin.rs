@@ -18,7 +18,7 @@
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
 
-use super::answer::{self, Decision, clear_only, no_transport, not_found, open_title};
+use super::answer::{self, Decision, clear_file, no_transport, not_found, open_title};
 use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
 use super::request::HttpRequest;
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
@@ -62,16 +62,12 @@ pub(super) fn answer(
     }
 }
 
-/// Refuses what of an encrypted title caches cannot have: forms that are not encrypted, and any of
-/// it if its keys are at this server, where only sessions get them.
+/// Refuses what of an encrypted title caches cannot have: its file, and any of it if its keys are at
+/// this server, where only sessions get them.
 fn may_be_kept(name: &str, title: &OpenTitle, route: &Route) -> Result<(), Decision> {
     let packaging = &title.whole.packaging;
-    match route {
-        Route::Progressive { .. } => clear_only(name, packaging, "one file")?,
-        Route::TransportMaster { .. }
-        | Route::TransportPlaylist { .. }
-        | Route::TransportSegment { .. } => clear_only(name, packaging, "transport streams")?,
-        _ => {}
+    if matches!(route, Route::Progressive { .. }) {
+        clear_file(name, packaging)?;
     }
     let is_without = |it: &Arc<Encryption>| it.keys().any(|key| key.address.is_none());
     if packaging.encryption().is_some_and(is_without) {

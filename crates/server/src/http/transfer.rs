@@ -32,7 +32,7 @@ use crate::messages::EndOfFill;
 use crate::presentation::{self, Spans};
 use device::SharedBuffer;
 use device::sockets::SendSlice;
-use media::{Body, CipherWriter, PacketWriter, Slice};
+use media::{Body, ChainWriter, CipherWriter, PacketWriter, Slice};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -85,6 +85,7 @@ struct Window {
 enum SliceWriter {
     Packets(PacketWriter),
     Encrypted(CipherWriter),
+    Chained(ChainWriter),
 }
 
 impl SliceWriter {
@@ -97,6 +98,9 @@ impl SliceWriter {
             Slice::Encrypted { block, range } => {
                 Self::Encrypted(CipherWriter::new(Arc::clone(block), range.clone()))
             }
+            Slice::Chained { segment, range } => {
+                Self::Chained(ChainWriter::new(Arc::clone(segment), range.clone()))
+            }
             Slice::Generated { .. } | Slice::Stored { .. } => return None,
         }))
     }
@@ -105,6 +109,7 @@ impl SliceWriter {
         match self {
             Self::Packets(writer) => writer.write(stored, room),
             Self::Encrypted(writer) => writer.write(stored, room),
+            Self::Chained(writer) => writer.write(stored, room),
         }
     }
 
@@ -112,6 +117,7 @@ impl SliceWriter {
         match self {
             Self::Packets(writer) => writer.is_done(),
             Self::Encrypted(writer) => writer.is_done(),
+            Self::Chained(writer) => writer.is_done(),
         }
     }
 }
@@ -397,7 +403,7 @@ impl Window {
                     slices.extend(self.slices.pop_front().and_then(generated));
                     continue;
                 }
-                Slice::Packets { .. } | Slice::Encrypted { .. } => {
+                Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
                     self.writer = self.writer.take().or_else(|| SliceWriter::of(first));
                     return Ok(self.make_packets(slices, used, memory));
                 }
@@ -509,19 +515,23 @@ fn add_parts(slice: &Slice, parts: &mut Vec<Part>) {
             let (track, bytes) = block.part(range);
             parts.push(Part { track, bytes });
         }
+        Slice::Chained { segment, range } => {
+            let all = segment.parts(range).into_iter();
+            parts.extend(all.map(|(track, bytes)| Part { track, bytes }));
+        }
         Slice::Generated { .. } => {}
     }
 }
 
 /// Whether a slice is made of stored bytes here.
 fn is_made(slice: &Slice) -> bool {
-    matches!(slice, Slice::Packets { .. } | Slice::Encrypted { .. })
+    !matches!(slice, Slice::Generated { .. } | Slice::Stored { .. })
 }
 
 fn generated(slice: Slice) -> Option<SendSlice> {
     match slice {
         Slice::Generated { bytes, range } => Some(SendSlice::Bytes { bytes, range }),
-        Slice::Stored { .. } | Slice::Packets { .. } | Slice::Encrypted { .. } => None,
+        _ => None,
     }
 }
 

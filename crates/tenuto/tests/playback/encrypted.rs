@@ -1,5 +1,6 @@
-//! Encrypted titles: FFmpeg with the key decodes the frames of the clear title, and Shaka in
-//! Chromium plays them with the browser's ClearKey; what cannot be encrypted is refused.
+//! Encrypted titles: FFmpeg with the key decodes the frames of the clear title, Shaka in Chromium
+//! plays them with the browser's ClearKey, hls.js and FFmpeg play their transport streams in AES-128;
+//! what cannot be encrypted is refused.
 
 use crate::chromium::{Row, assert_played};
 use crate::dash::check_manifest;
@@ -52,13 +53,19 @@ fn ffmpeg_and_shaka_play_encrypted_titles() {
         let got = framemd5::sorted(framemd5::decode_encrypted(&manifest(title), VIDEO.1));
         framemd5::assert_same(title, &wanted, &got, 0);
     }
+    // Whole segments of transport streams, with the keys of the session.
+    let streams = |title: &str| server.url(&format!("/t/{title}/master-ts.m3u8"));
+    let [wanted, got] =
+        ["clear", "cenc"].map(|it| framemd5::sorted(framemd5::decode(&streams(it))));
+    framemd5::assert_same("transport streams", &wanted, &got, 0);
     let keys = [VIDEO, SOUND].map(|(id, key)| format!("{id}={key}")).join(",");
     let mut rows = Vec::new();
     for title in &TITLES[1..] {
         let dash = format!("{}#{keys}", manifest(title));
-        for url in [dash, server.url(&format!("/t/{title}/master.m3u8"))] {
+        let hls = server.url(&format!("/t/{title}/master.m3u8"));
+        for (way, url) in [("shaka-keys", dash), ("shaka-keys", hls), ("hls", streams(title))] {
             let said = "50 pictures, sound, errors []".to_owned();
-            rows.push(Row { title, way: "shaka-keys", url, may_stall: false, said });
+            rows.push(Row { title, way, url, may_stall: false, said });
         }
     }
     assert_played(&dir, &rows);
@@ -66,10 +73,8 @@ fn ffmpeg_and_shaka_play_encrypted_titles() {
 }
 
 fn what_cannot_be_encrypted_is_refused(dir: &TestDir, server: &Served) {
-    for path in ["/t/cbcs.mp4", "/t/cbcs/master-ts.m3u8"] {
-        let said = server.find(path).expect_err("a refusal");
-        assert!(said.contains("403"), "{path}: {said}");
-    }
+    let said = server.find("/t/cbcs.mp4").expect_err("a refusal");
+    assert!(said.contains(" 403 ") && said.contains("encrypted"), "{said}");
     let key = format!("/t/cbcs/key/{}", "1d000000-0000-0000-0000-000000000001");
     assert!(server.find(&key).is_err(), "keys are given to sessions only");
     for path in ["/status", "/metrics", "/titles", "/sessions"] {

@@ -1,4 +1,5 @@
-//! Common encryption of segments (ISO/IEC 23001-7): schemes `cenc` and `cbcs`.
+//! Common encryption of segments (ISO/IEC 23001-7): schemes `cenc` and `cbcs`. Segments of transport
+//! streams are encrypted as a whole ([`chained`]).
 //!
 //! ```text
 //!   init      stsd ─ encv or enca ─ the entry's own boxes
@@ -26,14 +27,18 @@
 
 mod block;
 mod boxes;
+mod chained;
 mod manifests;
 mod writer;
 
 pub use block::CipherBlock;
+pub use chained::{ChainWriter, ChainedSegment};
 pub use writer::CipherWriter;
 
 pub(super) use boxes::{AuxiliaryInfo, protected_entry, write_systems};
-pub(super) use manifests::{write_dash_protection, write_hls_keys, write_hls_session_keys};
+pub(super) use manifests::{
+    key_address, write_dash_protection, write_hls_keys, write_hls_session_keys,
+};
 
 use crate::codec::SampleEntry;
 use crate::subsamples::Subsample;
