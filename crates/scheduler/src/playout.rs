@@ -285,11 +285,11 @@ fn gap(curve: &TrackPieces<'_>, piece: u32, due: SlotIndex, next_due: SlotIndex)
 struct SlotWalk {
     from_ms: u32,
     with_first_ms: u32,
-    origin: u64,
+    /// When media time `from_ms` is played.
+    opens: u64,
     slot_nanos: u64,
-    startup: u64,
-    opens_after: u64,
-    horizon: u64,
+    /// No deadline is before the first of these times, and none after the second.
+    bounds: (u64, u64),
     slot: SlotIndex,
     next_start: u64,
 }
@@ -298,14 +298,14 @@ impl SlotWalk {
     fn new(timing: PlayoutClock) -> Self {
         let slot_nanos = nanos(timing.slot);
         let slot = timing.due_slot(timing.from_ms);
+        let after = |time| timing.origin.0.saturating_add(nanos(time));
         Self {
             from_ms: timing.from_ms,
             with_first_ms: timing.with_first_ms,
-            origin: timing.origin.0,
+            // Any media time in milliseconds can be added, in nanoseconds.
+            opens: after(timing.opens_after).min(u64::MAX / 2),
             slot_nanos,
-            startup: nanos(timing.startup),
-            opens_after: nanos(timing.opens_after),
-            horizon: nanos(timing.horizon()),
+            bounds: (after(timing.startup.min(timing.horizon())), after(timing.horizon())),
             slot,
             // `slot` stays the last that ends by the deadline until slot + 1 ends, where slot + 2
             // starts.
@@ -316,9 +316,8 @@ impl SlotWalk {
     fn deadline(&self, due_ms: u32) -> u64 {
         let due_ms = if due_ms < self.with_first_ms { self.from_ms } else { due_ms };
         let ahead = u64::from(due_ms.saturating_sub(self.from_ms)) * 1_000_000;
-        let ahead = ahead.saturating_add(self.opens_after);
-        let wait = ahead.saturating_sub(self.slot_nanos).max(self.startup);
-        self.origin.saturating_add(wait.min(self.horizon))
+        let (earliest, latest) = self.bounds;
+        (self.opens + ahead).saturating_sub(self.slot_nanos).max(earliest).min(latest)
     }
 
     fn slot(&mut self, due_ms: u32) -> SlotIndex {

@@ -82,14 +82,15 @@ use units::{BitRate, ByteCount, float, nanos, rounded};
 #[derive(Clone, PartialEq)]
 pub struct Costs {
     transfer: TransferCost,
-    /// Positioning of a sweep, by its number of reads; more reads are charged as several sweeps.
+    /// Positioning of a sweep without a pause before it, by its number of reads; more reads are
+    /// charged as several sweeps.
     positioning: Vec<u64>,
-    /// A linear bound of positioning for at least one read: constant and slope.
+    /// A linear bound of `positioning` for at least one read: constant and slope.
     line: (u64, u64),
     /// The cost of a sequential read beside its transfer, and the shortest transfer of a read that
     /// counts as sequential.
     following: Option<(u64, u64)>,
-    /// The part of a sweep's cost that is charged once for sweeps without a pause between them.
+    /// Charged in addition for a sweep after a pause.
     after_pause: u64,
     /// The queue depth for which the bounds hold.
     depth: u32,
@@ -170,11 +171,7 @@ impl Costs {
             let per_byte = float(line.per_mib) / float(1 << 20);
             (vec![(0, per_byte)], line.each)
         });
-        let positioning = |n: u64| match n {
-            0 => 0,
-            n => line.once.saturating_add(n.saturating_mul(position)),
-        };
-        let table = (0..=MOST_IN_A_SWEEP).map(positioning).collect();
+        let table = (0..=MOST_IN_A_SWEEP).map(|n| n.saturating_mul(position)).collect();
         let transfer = TransferCost::Measured(Measured { zones, end: u64::MAX });
         let costs = Self::new(transfer, table, calibration.queue_depth);
         Some(Self { after_pause: line.once, ..costs })
@@ -200,9 +197,17 @@ impl Costs {
         })
     }
 
-    /// The positioning of a sweep of `reads` reads in nanoseconds, from any position of the head.
+    /// The positioning of a sweep of `reads` reads in nanoseconds, from any position of the head,
+    /// after a pause.
     #[inline]
     pub fn positioning(&self, reads: u64) -> u64 {
+        let pauses = reads.div_ceil(MOST_IN_A_SWEEP);
+        self.positioning_without_pause(reads)
+            .saturating_add(pauses.saturating_mul(self.after_pause))
+    }
+
+    #[inline]
+    fn positioning_without_pause(&self, reads: u64) -> u64 {
         match usize::try_from(reads) {
             Ok(n) if n < self.positioning.len() => self.positioning[n],
             _ => self.of_many(reads),
@@ -212,12 +217,13 @@ impl Costs {
     #[cold]
     fn of_many(&self, reads: u64) -> u64 {
         let (sweeps, rest) = (reads / MOST_IN_A_SWEEP, reads % MOST_IN_A_SWEEP);
-        sweeps.saturating_mul(self.of_most()).saturating_add(self.positioning(rest))
+        let rest = self.positioning_without_pause(rest);
+        sweeps.saturating_mul(self.of_most()).saturating_add(rest)
     }
 
     /// An upper bound, in nanoseconds, of the positioning of `sweeps` sweeps with `reads` reads in
-    /// all, however the reads are distributed over them: a straight line above
-    /// [`Costs::positioning`], for a quick check that there is enough time.
+    /// all, however the reads are distributed over them, if no sweep follows a pause: a straight
+    /// line above [`Costs::sweep_without_pause`], for a quick check that there is enough time.
     #[inline]
     pub fn positioning_of_sweeps(&self, sweeps: u64, reads: u64) -> u64 {
         let (once, each) = self.line;
@@ -234,9 +240,8 @@ impl Costs {
     /// `following` reads continue the last one.
     #[inline]
     pub fn sweep(&self, reads: u64, following: u64, transfer: u64) -> u64 {
-        let (each, _) = self.following.unwrap_or_default();
-        let following = if self.following.is_some() { following.min(reads) } else { 0 };
-        self.batch(reads - following, transfer).saturating_add(following.saturating_mul(each))
+        let (visits, following) = self.visits(reads, following);
+        self.batch(visits, transfer).saturating_add(following)
     }
 
     /// The delay in nanoseconds that reads without a pause between them suffer once in all, which
@@ -247,20 +252,21 @@ impl Costs {
         self.after_pause
     }
 
-    /// Nanoseconds of a sweep that follows another without a pause: [`Costs::sweep`] less
+    /// Nanoseconds of a sweep that follows another without a pause: [`Costs::sweep`] without
     /// [`Costs::after_pause`].
     #[inline]
     pub fn sweep_without_pause(&self, reads: u64, following: u64, transfer: u64) -> u64 {
-        let delay = if reads > 0 { self.after_pause } else { 0 };
-        self.sweep(reads, following, transfer).saturating_sub(delay)
+        let (visits, following) = self.visits(reads, following);
+        let positioning = self.positioning_without_pause(visits);
+        positioning.saturating_add(transfer).saturating_add(following)
     }
 
-    /// [`Costs::positioning_of_sweeps`] of sweeps without a pause between them, without
-    /// [`Costs::after_pause`].
+    /// How many visits these reads are, and the cost beside transfer of those that follow.
     #[inline]
-    pub fn positioning_without_pause(&self, sweeps: u64, reads: u64) -> u64 {
-        let delays = sweeps.saturating_mul(self.after_pause);
-        self.positioning_of_sweeps(sweeps, reads).saturating_sub(delays)
+    fn visits(&self, reads: u64, following: u64) -> (u64, u64) {
+        let (each, _) = self.following.unwrap_or_default();
+        let following = if self.following.is_some() { following.min(reads) } else { 0 };
+        (reads - following, following.saturating_mul(each))
     }
 
     /// The shortest transfer, in nanoseconds, of two reads of which the second may count as

@@ -38,27 +38,35 @@ impl Windowed for TimeDomain {
     const OTHERWISE: &'static dyn Policy = &ServiceCurvePolicy;
 
     fn charge(timings: &DiskTimings) -> Option<impl Charge> {
-        timings.costs.as_ref().map(|costs| AtMost(timings, costs))
+        timings.costs.as_ref().map(|costs| {
+            let after_pause = timings.stretch(costs.after_pause());
+            AtMost { timings, costs, after_pause }
+        })
     }
 }
 
-struct AtMost<'a>(&'a DiskTimings, &'a Costs);
+struct AtMost<'a> {
+    timings: &'a DiskTimings,
+    costs: &'a Costs,
+    /// Asked for in every slot.
+    after_pause: u64,
+}
 
 impl Charge for AtMost<'_> {
     #[inline(always)]
     fn takes(&self, _: u64, swept: Swept) -> u64 {
         let Swept { reads, follows, transfer, .. } = swept;
-        self.0.stretch(self.1.sweep_without_pause(reads, follows, transfer))
+        self.timings.stretch(self.costs.sweep_without_pause(reads, follows, transfer))
     }
 
     #[inline(always)]
     fn after_pause(&self) -> u64 {
-        self.0.stretch(self.1.after_pause())
+        self.after_pause
     }
 
     #[inline(always)]
     fn sweeps_take(&self, sweeps: u64, reads: u64, transfer: u64) -> u64 {
-        let positioning = self.1.positioning_without_pause(sweeps, reads);
-        self.0.stretch(positioning.saturating_add(transfer))
+        let positioning = self.costs.positioning_of_sweeps(sweeps, reads);
+        self.timings.stretch(positioning.saturating_add(transfer))
     }
 }
