@@ -82,8 +82,8 @@ pub(crate) struct OpenTitle {
     /// The moment of its ingest as HTTP writes it; empty where it is not known.
     pub(crate) created_date: String,
     /// Names the bytes of all its resources, as long as they are packaged as now: by its content,
-    /// the length of segments, this program's version and the keys. Part of entity tags and of the addresses
-    /// that caches keep.
+    /// the length of segments, this program's version and the keys. Part of entity tags and of the
+    /// addresses that caches keep.
     pub(crate) version: String,
     presentations: Mutex<VecDeque<(PlaybackParams, PresentationResult)>>,
     // Progressive files by their tracks.

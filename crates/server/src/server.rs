@@ -37,7 +37,7 @@ use crate::recalibration::{self, Recalibration};
 use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
 use crate::shared::{Security, ServerInfo, Shared};
-use crate::title_keys::{KeyFile, KeyProvider};
+use crate::title_keys::{KeyProvider, TitleKeyFile};
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use device::{MemoryLimits, Pool};
 use scheduler::PolicyKind;
@@ -71,7 +71,7 @@ impl Server {
         check(config, buffer_memory(config.memory, known)?.size)?;
         exposure::check(config)?;
         AccessControl::new(config.tokens.as_deref())?;
-        config.title_keys.as_deref().map(KeyFile::read).transpose()?;
+        config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
         config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;
@@ -87,7 +87,7 @@ impl Server {
         check(&config, memory)?;
         exposure::check(&config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
-        let title_keys = config.title_keys.as_deref().map(KeyFile::read).transpose()?;
+        let title_keys = config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listeners = Listeners::bind(&config)?;
         let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
@@ -410,7 +410,7 @@ impl ClientThreads {
 
 fn library(
     config: &ServerConfig,
-    title_keys: Option<KeyFile>,
+    title_keys: Option<TitleKeyFile>,
     opened: &[PreparedStore],
     methods: Vec<String>,
 ) -> Library {

@@ -1,7 +1,7 @@
 //! Which titles are encrypted for players, and with which keys.
 //!
 //! A [`KeyProvider`] is asked when a title is opened; whatever it does takes place on the opener
-//! thread, so that it may ask another machine. There is one provider, a file ([`KeyFile`]):
+//! thread, so that it may ask another machine. There is one provider, a file ([`TitleKeyFile`]):
 //!
 //! ```toml
 //! [[key]]
@@ -34,11 +34,11 @@ pub(crate) trait KeyProvider: fmt::Debug + Send + Sync {
 }
 
 /// Keys of a file, which is read once.
-pub(crate) struct KeyFile {
+pub(crate) struct TitleKeyFile {
     entries: Vec<Entry>,
 }
 
-impl fmt::Debug for KeyFile {
+impl fmt::Debug for TitleKeyFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} entries with keys", self.entries.len())
     }
@@ -86,7 +86,7 @@ struct SystemForm {
     pssh: String,
 }
 
-impl KeyFile {
+impl TitleKeyFile {
     /// Reads a file of keys.
     pub(crate) fn read(path: &Path) -> Result<Self, Reason> {
         let shown = path.display();
@@ -138,7 +138,7 @@ fn one_key_for_each_id(entries: &[Entry]) -> Result<(), String> {
     Ok(())
 }
 
-impl KeyProvider for KeyFile {
+impl KeyProvider for TitleKeyFile {
     fn encryption(&self, name: &str, content: &str) -> Option<Encryption> {
         let entry = self.entries.iter().find(|entry| matches(&entry.titles, name))?;
         Some(Encryption {
@@ -253,11 +253,11 @@ mod tests {
     #[test]
     fn the_first_entry_that_matches_counts() {
         let other = ENTRY.replace("film*", "*").replace("cbcs", "cenc").replace("aa\"", "bb\"");
-        let keys = KeyFile::parse(&format!("{ENTRY}{other}")).unwrap();
+        let keys = TitleKeyFile::parse(&format!("{ENTRY}{other}")).unwrap();
         let scheme = |name| keys.encryption(name, "").unwrap().scheme;
         assert_eq!(scheme("film one"), EncryptionScheme::Cbcs);
         assert_eq!(scheme("a film"), EncryptionScheme::Cenc);
-        assert!(KeyFile::parse(ENTRY).unwrap().encryption("a film", "").is_none());
+        assert!(TitleKeyFile::parse(ENTRY).unwrap().encryption("a film", "").is_none());
         let shown = format!("{keys:?} {:?}", keys.encryption("film", ""));
         assert!(!shown.to_lowercase().contains("5ec2"), "{shown}");
         assert!(!shown.contains("94, 194"), "{shown}");
@@ -279,8 +279,9 @@ mod tests {
 
     #[test]
     fn the_version_changes_with_each_part_and_shows_no_key() {
-        let of =
-            |text: &str| version(&KeyFile::parse(text).unwrap().encryption("film", "").unwrap());
+        let of = |text: &str| {
+            version(&TitleKeyFile::parse(text).unwrap().encryption("film", "").unwrap())
+        };
         let first = of(ENTRY);
         for (from, to) in [("cbcs", "cenc"), ("aa\"", "ab\""), ("ff\"", "fe\"")] {
             assert_ne!(of(&ENTRY.replace(from, to)), first, "{to}");
@@ -313,7 +314,7 @@ mod tests {
             (with("systems = [{ pssh = \"?\" }]"), "not one pssh box"),
         ];
         for (text, wanted) in table {
-            let said = KeyFile::parse(&text).unwrap_err();
+            let said = TitleKeyFile::parse(&text).unwrap_err();
             assert!(said.contains(wanted), "{text}\n{said}");
             assert!(!said.contains("5ec2"), "{said}");
         }

@@ -23,8 +23,8 @@ pub struct Protection {
 pub struct Encrypted {
     /// The number of protected bytes.
     pub protected: u64,
-    /// Of each slice the bytes in the clear at its begin, without emulation prevention; `None`: all
-    /// of it is in the clear.
+    /// Bytes in the clear at the begin of each slice, without emulation prevention; `None`: all of
+    /// the slice is in the clear.
     pub headers: Vec<Option<usize>>,
 }
 

@@ -3,19 +3,19 @@
 //! Of parameter sets only what that depends on is kept. Slice groups (FMO), data partitions and the
 //! extensions for several views and layers are not read.
 
-use super::scan::Header;
+use super::scan::SliceHeader;
 use crate::codec::Bits;
 use std::collections::BTreeMap;
 
 /// The parameter sets of a track so far.
 #[derive(Debug, Default)]
-pub(super) struct ParameterSets {
-    sequences: BTreeMap<u32, Sequence>,
-    pictures: BTreeMap<u32, Picture>,
+pub(super) struct AvcParameterSets {
+    sequences: BTreeMap<u32, AvcSequence>,
+    pictures: BTreeMap<u32, AvcPicture>,
 }
 
 #[derive(Debug)]
-struct Sequence {
+struct AvcSequence {
     separate_planes: bool,
     has_chroma: bool,
     frame_num_bits: usize,
@@ -32,7 +32,7 @@ enum Order {
 }
 
 #[derive(Debug)]
-struct Picture {
+struct AvcPicture {
     sequence: u32,
     cabac: bool,
     has_order_of_fields: bool,
@@ -43,22 +43,22 @@ struct Picture {
     has_redundant: bool,
 }
 
-impl ParameterSets {
+impl AvcParameterSets {
     /// Keeps a parameter set, or finds the end of a slice's header.
-    pub(super) fn header_bits(&mut self, nal: &[u8]) -> Header {
-        let Some(first) = nal.first() else { return Header::NoSlice };
+    pub(super) fn header_bits(&mut self, nal: &[u8]) -> SliceHeader {
+        let Some(first) = nal.first() else { return SliceHeader::NoSlice };
         match first & 0x1f {
-            1 | 5 => Header::Slice(self.slice(nal)),
-            2..=4 | 19..=21 => Header::Slice(None),
+            1 | 5 => SliceHeader::Slice(self.slice(nal)),
+            2..=4 | 19..=21 => SliceHeader::Slice(None),
             7 => {
                 self.sequences.extend(sequence(nal));
-                Header::NoSlice
+                SliceHeader::NoSlice
             }
             8 => {
                 self.pictures.extend(picture(nal));
-                Header::NoSlice
+                SliceHeader::NoSlice
             }
-            _ => Header::NoSlice,
+            _ => SliceHeader::NoSlice,
         }
     }
 
@@ -113,8 +113,8 @@ impl ParameterSets {
 /// Skips what a slice header has from the plane to the redundant picture count.
 fn skip_numbers(
     bits: &mut Bits<'_>,
-    sequence: &Sequence,
-    picture: &Picture,
+    sequence: &AvcSequence,
+    picture: &AvcPicture,
     is_idr: bool,
 ) -> Option<()> {
     if sequence.separate_planes {
@@ -151,7 +151,7 @@ fn skip_list_changes(bits: &mut Bits<'_>) -> Option<()> {
 }
 
 /// `pred_weight_table` (7.3.3.2) with these numbers of references.
-fn skip_weights(bits: &mut Bits<'_>, sequence: &Sequence, lists: &[u32]) -> Option<()> {
+fn skip_weights(bits: &mut Bits<'_>, sequence: &AvcSequence, lists: &[u32]) -> Option<()> {
     bits.skip_ue(1 + u32::from(sequence.has_chroma))?;
     for _ in 0..lists.iter().try_fold(0, |sum: u32, count| sum.checked_add(*count))? {
         if bits.flag()? {
@@ -183,7 +183,7 @@ fn skip_marking(bits: &mut Bits<'_>, is_idr: bool) -> Option<()> {
 }
 
 /// A sequence parameter set (7.3.2.1.1) with its number.
-fn sequence(nal: &[u8]) -> Option<(u32, Sequence)> {
+fn sequence(nal: &[u8]) -> Option<(u32, AvcSequence)> {
     let mut bits = Bits::new(nal);
     bits.skip(8)?;
     let profile = bits.take(8)?;
@@ -221,7 +221,7 @@ fn sequence(nal: &[u8]) -> Option<(u32, Sequence)> {
     bits.skip_ue(2)?;
     let frames_only = bits.flag()?;
     let has_chroma = chroma != 0 && !separate_planes;
-    Some((number, Sequence { separate_planes, has_chroma, frame_num_bits, order, frames_only }))
+    Some((number, AvcSequence { separate_planes, has_chroma, frame_num_bits, order, frames_only }))
 }
 
 /// `scaling_list` (7.3.2.1.1.1).
@@ -237,7 +237,7 @@ fn skip_scaling_list(bits: &mut Bits<'_>, size: u32) -> Option<()> {
 }
 
 /// A picture parameter set (7.3.2.2) with its number.
-fn picture(nal: &[u8]) -> Option<(u32, Picture)> {
+fn picture(nal: &[u8]) -> Option<(u32, AvcPicture)> {
     let mut bits = Bits::new(nal);
     bits.skip(8)?;
     let number = bits.ue().filter(|number| *number <= 255)?;
@@ -252,7 +252,7 @@ fn picture(nal: &[u8]) -> Option<(u32, Picture)> {
     let has_deblocking = bits.flag()?;
     bits.skip(1)?;
     let has_redundant = bits.flag()?;
-    let picture = Picture {
+    let picture = AvcPicture {
         sequence,
         cabac,
         has_order_of_fields,

@@ -1,21 +1,21 @@
 //! The length of slice segment headers of HEVC (ISO/IEC 23008-2, 7.3.6).
 //!
-//! Of parameter sets only what that depends on is kept. The extensions for several layers, depth and
-//! screen content are not read.
+//! Of parameter sets only what that depends on is kept. The extensions for several layers, depth
+//! and screen content are not read.
 
-use super::scan::Header;
+use super::scan::SliceHeader;
 use crate::codec::Bits;
 use std::collections::BTreeMap;
 
 /// The parameter sets of a track so far.
 #[derive(Debug, Default)]
-pub(super) struct ParameterSets {
-    sequences: BTreeMap<u32, Sequence>,
-    pictures: BTreeMap<u32, Picture>,
+pub(super) struct HevcParameterSets {
+    sequences: BTreeMap<u32, HevcSequence>,
+    pictures: BTreeMap<u32, HevcPicture>,
 }
 
 #[derive(Debug)]
-struct Sequence {
+struct HevcSequence {
     separate_planes: bool,
     has_chroma: bool,
     /// The bits of the address of a slice segment.
@@ -23,15 +23,15 @@ struct Sequence {
     order_bits: usize,
     /// The short-term reference picture sets.
     sets: Vec<ReferenceSet>,
-    /// Of each long-term reference picture whether the current picture uses it; `None`: the tool is
-    /// not used.
+    /// Whether the current picture uses each long-term reference picture; `None`: the tool is not
+    /// used.
     long_term: Option<Vec<bool>>,
     has_offset_filter: bool,
     has_temporal_vectors: bool,
 }
 
 #[derive(Debug)]
-struct Picture {
+struct HevcPicture {
     sequence: u32,
     has_dependent: bool,
     has_output_flag: bool,
@@ -57,22 +57,22 @@ struct ReferenceSet {
     later: Vec<(i32, bool)>,
 }
 
-impl ParameterSets {
+impl HevcParameterSets {
     /// Keeps a parameter set, or finds the end of a slice segment's header.
-    pub(super) fn header_bits(&mut self, nal: &[u8]) -> Header {
-        let Some(first) = nal.first() else { return Header::NoSlice };
+    pub(super) fn header_bits(&mut self, nal: &[u8]) -> SliceHeader {
+        let Some(first) = nal.first() else { return SliceHeader::NoSlice };
         match first >> 1 & 0x3f {
-            kind @ (0..=9 | 16..=21) => Header::Slice(self.slice(nal, kind)),
-            10..=31 => Header::Slice(None),
+            kind @ (0..=9 | 16..=21) => SliceHeader::Slice(self.slice(nal, kind)),
+            10..=31 => SliceHeader::Slice(None),
             33 => {
                 self.sequences.extend(sequence(nal));
-                Header::NoSlice
+                SliceHeader::NoSlice
             }
             34 => {
                 self.pictures.extend(picture(nal));
-                Header::NoSlice
+                SliceHeader::NoSlice
             }
-            _ => Header::NoSlice,
+            _ => SliceHeader::NoSlice,
         }
     }
 
@@ -112,8 +112,8 @@ impl ParameterSets {
 /// Skips what only the first segment of a slice has.
 fn skip_independent(
     bits: &mut Bits<'_>,
-    sequence: &Sequence,
-    picture: &Picture,
+    sequence: &HevcSequence,
+    picture: &HevcPicture,
     is_idr: bool,
 ) -> Option<()> {
     bits.skip(picture.extra_bits)?;
@@ -150,7 +150,7 @@ fn skip_independent(
 }
 
 /// Skips the reference pictures of a slice. Returns the number of those that it uses.
-fn skip_references(bits: &mut Bits<'_>, sequence: &Sequence) -> Option<u32> {
+fn skip_references(bits: &mut Bits<'_>, sequence: &HevcSequence) -> Option<u32> {
     bits.skip(sequence.order_bits)?;
     let count = sequence.sets.len();
     let own;
@@ -188,8 +188,8 @@ fn skip_references(bits: &mut Bits<'_>, sequence: &Sequence) -> Option<u32> {
 /// Skips what slices with references have. `used`: the number of pictures that it refers to.
 fn skip_prediction(
     bits: &mut Bits<'_>,
-    sequence: &Sequence,
-    picture: &Picture,
+    sequence: &HevcSequence,
+    picture: &HevcPicture,
     is_b: bool,
     used: u32,
     temporal: bool,
@@ -242,7 +242,7 @@ fn skip_weights(bits: &mut Bits<'_>, has_chroma: bool, lists: &[u32]) -> Option<
 }
 
 /// A sequence parameter set (7.3.2.2) with its number.
-fn sequence(nal: &[u8]) -> Option<(u32, Sequence)> {
+fn sequence(nal: &[u8]) -> Option<(u32, HevcSequence)> {
     let mut bits = Bits::new(nal);
     bits.skip(16 + 4)?;
     let layers = bits.take(3)?;
@@ -289,7 +289,7 @@ fn sequence(nal: &[u8]) -> Option<(u32, Sequence)> {
     let has_temporal_vectors = bits.flag()?;
     let [across, down] = size.map(|pixels| u64::from(pixels).div_ceil(1 << block));
     let address_bits = bits_for(u32::try_from(across * down).ok()?);
-    let sequence = Sequence {
+    let sequence = HevcSequence {
         separate_planes,
         has_chroma: chroma != 0 && !separate_planes,
         address_bits,
@@ -396,7 +396,7 @@ fn derived_set(bits: &mut Bits<'_>, from: &ReferenceSet) -> Option<ReferenceSet>
 }
 
 /// A picture parameter set (7.3.2.3) with its number.
-fn picture(nal: &[u8]) -> Option<(u32, Picture)> {
+fn picture(nal: &[u8]) -> Option<(u32, HevcPicture)> {
     let mut bits = Bits::new(nal);
     bits.skip(16)?;
     let number = bits.ue().filter(|number| *number <= 63)?;
@@ -438,7 +438,7 @@ fn picture(nal: &[u8]) -> Option<(u32, Picture)> {
     bits.ue()?;
     let has_extension = bits.flag()?;
     let has_offset_lists = has_offset_lists(&mut bits, skips_transform)?;
-    let picture = Picture {
+    let picture = HevcPicture {
         sequence,
         has_dependent,
         has_output_flag,

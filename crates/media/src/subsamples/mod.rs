@@ -1,5 +1,5 @@
-//! Which bytes of a video track's LDUs may be encrypted: for each NAL unit of a slice what is behind
-//! its header (ISO/IEC 23001-7, 9.5.2).
+//! Which bytes of a video track's LDUs may be encrypted: for each NAL unit of a slice what is
+//! behind its header (ISO/IEC 23001-7, 9.5.2).
 //!
 //! ```text
 //!   LDU          |length|SPS..|length|slice header|slice data.........|length|SEI|
@@ -15,7 +15,6 @@ mod scan;
 
 pub(crate) use scan::SubsampleScanner;
 
-use crate::ldu_coding::IMPOSSIBLE;
 use std::ops::Range;
 use units::{Decoder, Encoder, Malformed};
 
@@ -29,7 +28,7 @@ pub(crate) struct Subsample {
 /// The subsamples of the LDUs of a track, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubsampleMap {
-    /// Of each LDU the number of subsamples, then of each its two numbers of bytes, as varints.
+    /// For each LDU the number of subsamples, then the two numbers of bytes of each, as varints.
     codes: Encoder,
     /// Where the codes of every 64th LDU begin.
     sparse: Vec<usize>,
@@ -114,6 +113,8 @@ fn read_ldu(codes: &mut Decoder<'_>, found: &mut Vec<Subsample>) -> Result<(), M
     Ok(())
 }
 
+/// The error of a map that is not one of these LDUs.
+const IMPOSSIBLE: Malformed = Malformed("subsamples that are not the bytes of their LDUs");
 /// LDUs between two places that are kept: any other is at most 63 LDUs away.
 const SPARSE: usize = 64;
 

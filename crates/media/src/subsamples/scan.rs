@@ -20,17 +20,17 @@ pub(crate) struct SubsampleScanner {
     found: Vec<Subsample>,
     /// Bytes in the clear since the last protected ones.
     clear: u32,
-    state: State,
+    state: ScanState,
 }
 
 #[derive(Debug)]
 enum Codec {
-    Avc(avc::ParameterSets),
-    Hevc(hevc::ParameterSets),
+    Avc(avc::AvcParameterSets),
+    Hevc(hevc::HevcParameterSets),
 }
 
 #[derive(Debug)]
-enum State {
+enum ScanState {
     /// In the length of a NAL unit: its bytes so far, and their value.
     Length { seen: usize, value: u32 },
     /// At the beginning of a NAL unit with so many bytes to come.
@@ -41,20 +41,21 @@ enum State {
     Unreadable,
 }
 
-const BEGIN: State = State::Length { seen: 0, value: 0 };
+const BEGIN: ScanState = ScanState::Length { seen: 0, value: 0 };
 
 impl SubsampleScanner {
-    /// A scanner for a track with this sample entry; `None` where its codec has no NAL units, or its
-    /// configuration cannot be read.
+    /// A scanner for a track with this sample entry; `None` where its codec has no NAL units, or
+    /// its configuration cannot be read.
     pub(crate) fn of(sample_entry: &[u8]) -> Option<Self> {
         let entry = SampleEntry(sample_entry);
         let (mut codec, config) = match &entry.kind() {
             b"avc1" | b"avc3" => {
-                (Codec::Avc(avc::ParameterSets::default()), avc_config(entry.child(b"avcC")?)?)
+                (Codec::Avc(avc::AvcParameterSets::default()), avc_config(entry.child(b"avcC")?)?)
             }
-            b"hvc1" | b"hev1" => {
-                (Codec::Hevc(hevc::ParameterSets::default()), hevc_config(entry.child(b"hvcC")?)?)
-            }
+            b"hvc1" | b"hev1" => (
+                Codec::Hevc(hevc::HevcParameterSets::default()),
+                hevc_config(entry.child(b"hvcC")?)?,
+            ),
             _ => return None,
         };
         for (_, set) in config.sets {
@@ -104,24 +105,24 @@ impl SubsampleScanner {
         let here = bytes.len().min(usize::try_from(self.ldu_left).unwrap_or(usize::MAX));
         let bytes = &bytes[..here];
         let taken = match &mut self.state {
-            State::Length { seen, value } => {
+            ScanState::Length { seen, value } => {
                 (*seen, *value) = (*seen + 1, *value << 8 | u32::from(bytes[0]));
                 let (seen, value) = (*seen, *value);
                 self.clear += 1;
                 self.ldu_left -= 1;
                 if seen == self.length_bytes {
                     self.state = match usize::try_from(value) {
-                        Ok(_) if value > self.ldu_left => State::Unreadable,
+                        Ok(_) if value > self.ldu_left => ScanState::Unreadable,
                         Ok(0) | Err(_) => BEGIN,
                         Ok(size) => {
                             let wanted = size.min(MOST_HEAD);
-                            State::Head { head: Vec::new(), wanted, left: value }
+                            ScanState::Head { head: Vec::new(), wanted, left: value }
                         }
                     };
                 }
                 return 1;
             }
-            State::Head { head, wanted, left } => {
+            ScanState::Head { head, wanted, left } => {
                 let taken = (*wanted - head.len()).min(bytes.len());
                 head.extend_from_slice(&bytes[..taken]);
                 if head.len() == *wanted {
@@ -134,11 +135,11 @@ impl SubsampleScanner {
                         self.found.push(Subsample { clear: self.clear, protected: rest });
                         self.clear = 0;
                     }
-                    self.state = if left > 0 { State::Body { left } } else { BEGIN };
+                    self.state = if left > 0 { ScanState::Body { left } } else { BEGIN };
                 }
                 taken
             }
-            State::Body { left } => {
+            ScanState::Body { left } => {
                 let taken = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= u32::try_from(taken).expect("at most what is left");
                 if *left == 0 {
@@ -146,7 +147,7 @@ impl SubsampleScanner {
                 }
                 taken
             }
-            State::Unreadable => {
+            ScanState::Unreadable => {
                 self.clear += u32::try_from(bytes.len()).expect("at most what is left");
                 bytes.len()
             }
@@ -187,16 +188,16 @@ impl Codec {
             Self::Hevc(sets) => sets.header_bits(&rbsp.bytes),
         };
         match header {
-            Header::NoSlice => None,
-            Header::Slice(Some(bits)) => Some(rbsp.raw_len(bits.div_ceil(8))),
-            Header::Slice(None) => Some(UNREAD_LEAD),
+            SliceHeader::NoSlice => None,
+            SliceHeader::Slice(Some(bits)) => Some(rbsp.raw_len(bits.div_ceil(8))),
+            SliceHeader::Slice(None) => Some(UNREAD_LEAD),
         }
     }
 }
 
 /// What the beginning of a NAL unit is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Header {
+pub(super) enum SliceHeader {
     /// Not a slice: all of it stays in the clear.
     NoSlice,
     /// A slice with so many bits of headers, that of the NAL unit included; `None`: they could not

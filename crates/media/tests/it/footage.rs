@@ -160,8 +160,8 @@ pub(crate) fn encrypted(
     all
 }
 
-/// The bytes of a range of a segment that is encrypted as a whole, whose stored bytes come in pieces
-/// of at most `piece` bytes.
+/// The bytes of a range of a segment that is encrypted as a whole, whose stored bytes come in
+/// pieces of at most `piece` bytes.
 pub(crate) fn chained(
     segment: &Arc<ChainedSegment>,
     range: Range<u64>,

@@ -62,8 +62,8 @@ pub(super) fn answer(
     }
 }
 
-/// Refuses what of an encrypted title caches cannot have: its file, and any of it if its keys are at
-/// this server, where only sessions get them.
+/// Refuses what of an encrypted title caches cannot have: its file, and any of it if its keys are
+/// at this server, where only sessions get them.
 fn may_be_kept(name: &str, title: &OpenTitle, route: &Route) -> Result<(), Decision> {
     let packaging = &title.whole.packaging;
     if matches!(route, Route::Progressive { .. }) {

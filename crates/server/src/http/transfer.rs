@@ -9,10 +9,10 @@
 //!          sends:  head+gen+piece │ piece │ piece ...     each with a number, taken in order
 //! ```
 //!
-//! Packets of a transport stream and encrypted bytes are made from delivered pieces here, into memory of
-//! [`PACKETS_BYTES`] for each send and for few sends at once, used again when the socket is done
-//! with it; a piece is given back to the engine when its last byte has been used. The parts of such
-//! a slice are requested in one window, which ends with it.
+//! Packets of a transport stream and encrypted bytes are made from delivered pieces here, into
+//! memory of [`PACKETS_BYTES`] for each send and for few sends at once, used again when the socket
+//! is done with it; a piece is given back to the engine when its last byte has been used. The parts
+//! of such a slice are requested in one window, which ends with it.
 //!
 //! ```text
 //!   body:  [gen][packets..................][packets.....]...

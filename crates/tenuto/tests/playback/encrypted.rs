@@ -1,6 +1,6 @@
 //! Encrypted titles: FFmpeg with the key decodes the frames of the clear title, Shaka in Chromium
-//! plays them with the browser's ClearKey, hls.js and FFmpeg play their transport streams in AES-128;
-//! what cannot be encrypted is refused.
+//! plays them with the browser's ClearKey, hls.js and FFmpeg play their transport streams in
+//! AES-128; what cannot be encrypted is refused.
 
 use crate::chromium::{Row, assert_played};
 use crate::dash::check_manifest;
@@ -13,8 +13,8 @@ const VIDEO: (&str, &str) =
 const SOUND: (&str, &str) =
     ("1d000000000000000000000000000002", "0a5ec2e7000000000000000000000002");
 
-/// A title in the clear, and encrypted with each scheme: with one key, and with one for each kind of
-/// track.
+/// A title in the clear, and encrypted with each scheme: with one key, and with one for each kind
+/// of track.
 const TITLES: [&str; 4] = ["clear", "cenc", "cbcs", "two-keys"];
 
 fn write_keys(dir: &TestDir) {

@@ -1,5 +1,5 @@
-//! LDUs of a segment that are encrypted on their way to the socket: where they are stored, and which
-//! of their bytes are encrypted with which vector.
+//! LDUs of a segment that are encrypted on their way to the socket: where they are stored, and
+//! which of their bytes are encrypted with which vector.
 
 use super::TrackCipher;
 use crate::TrackIndex;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct CipherBlock {
     /// The track that is read.
     track: u16,
-    /// Their bytes in the track's data.
+    /// The bytes of the LDUs in the track's data.
     stored: Range<u64>,
     pub(super) cipher: Arc<TrackCipher>,
     pub(super) ldus: Vec<CipherLdu>,

@@ -1,12 +1,12 @@
-//! Whole segments of transport streams in AES-128 (RFC 8216, 4.3.2.4 and 5.2): CBC through all bytes
-//! of a segment, the number of the segment as the vector, and padding by PKCS #7.
+//! Whole segments of transport streams in AES-128 (RFC 8216, 4.3.2.4 and 5.2): CBC through all
+//! bytes of a segment, the number of the segment as the vector, and padding by PKCS #7.
 //!
 //! ```text
 //!   segment   tables | packets of block 0 | packets of block 1 | ...           as in the clear
 //!   sent      ------------------ in whole blocks of AES ----------------- | padding
 //! ```
-//! Each block of AES depends on all before it, so that a range is made from the begin of its segment
-//! on. Packets are made as in the clear, and encrypted in the memory of the transfer.
+//! Each block of AES depends on all before it, so that a range is made from the begin of its
+//! segment on. Packets are made as in the clear, and encrypted in the memory of the transfer.
 
 use super::{BLOCK, TrackCipher};
 use crate::packaging::{Body, PacketWriter, Slice};
@@ -124,9 +124,9 @@ impl ChainWriter {
         self.at >= self.range.end
     }
 
-    /// Makes encrypted bytes of `stored`, from which it removes what it has used, in whole blocks of
-    /// AES at the beginning of `room`. Returns the part of `room` that has bytes of the range; empty:
-    /// it needs further stored bytes, or is done.
+    /// Makes encrypted bytes of `stored`, from which it removes what it has used, in whole blocks
+    /// of AES at the beginning of `room`. Returns the part of `room` that has bytes of the range;
+    /// empty: it needs further stored bytes, or is done.
     pub fn write(&mut self, stored: &mut &[u8], room: &mut [u8]) -> Range<usize> {
         let mut made = 0;
         while !self.is_done() && room.len() - made >= BLOCK as usize {
@@ -145,7 +145,8 @@ impl ChainWriter {
             self.used += count;
             let (first, end) = (self.at, self.at + count as u64);
             self.at = end;
-            // Bytes in front of the range are overwritten by the next; those behind it are left out.
+            // Bytes in front of the range are overwritten by the next; those behind it are left
+            // out.
             let within =
                 |place: u64| usize::try_from(place.clamp(first, end) - first).expect("in the room");
             let kept = within(self.range.start)..within(self.range.end);

@@ -1,5 +1,5 @@
-//! Common encryption of segments (ISO/IEC 23001-7): schemes `cenc` and `cbcs`. Segments of transport
-//! streams are encrypted as a whole ([`chained`]).
+//! Common encryption of segments (ISO/IEC 23001-7): schemes `cenc` and `cbcs`. Segments of
+//! transport streams are encrypted as a whole ([`chained`]).
 //!
 //! ```text
 //!   init      stsd ─ encv or enca ─ the entry's own boxes
@@ -21,9 +21,9 @@
 //! hash are where a track of `cenc` begins to count. An I-frame that is sent alone has the vector
 //! that it has in its segment.
 //!
-//! Which bytes of video are protected is in the index ([`crate::subsamples`]). Sizes of segments are
-//! known beforehand; nothing is encrypted in place, because several viewers may be sent from one
-//! buffer.
+//! Which bytes of video are protected is in the index ([`crate::subsamples`]). Sizes of segments
+//! are known beforehand; nothing is encrypted in place, because several viewers may be sent from
+//! one buffer.
 
 mod block;
 mod boxes;
@@ -137,7 +137,7 @@ pub(super) struct TrackCipher {
     /// Whether only a part of each LDU is encrypted.
     pub(super) is_divided: bool,
     cipher: Aes128,
-    /// Of `cbcs` the vector, of `cenc` in its first half where vectors begin to count.
+    /// The vector of `cbcs`; with `cenc` its first half is where vectors begin to count.
     vector: [u8; 16],
 }
 
@@ -177,8 +177,8 @@ impl TrackCipher {
         first.wrapping_add(ldu as u64).to_be_bytes()
     }
 
-    /// The subsamples of an LDU as the scheme states them: in `cenc` whole blocks are protected, and
-    /// bytes in the clear fit into 16 bits.
+    /// The subsamples of an LDU as the scheme states them: in `cenc` whole blocks are protected,
+    /// and bytes in the clear fit into 16 bits.
     fn stated(&self, found: &[Subsample], out: &mut Vec<Subsample>) {
         out.clear();
         let mut clear = 0;

@@ -3,8 +3,8 @@
 //! A writer takes stored bytes in pieces of any size and fills what room it is given: the bytes are
 //! copied once, into memory of the transfer, and encrypted there, so that a buffer from which
 //! several viewers are sent is never written to. That costs a pass over each byte that clear titles
-//! do not have, and of AES all blocks of `cenc`, which a processor with AES instructions does several
-//! at once, or a tenth of the blocks of `cbcs` video, one after another.
+//! do not have, and of AES all blocks of `cenc`, which a processor with AES instructions does
+//! several at once, or a tenth of the blocks of `cbcs` video, one after another.
 
 use super::block::CipherBlock;
 use super::{BLOCK, EncryptionScheme, PATTERN};
@@ -24,7 +24,7 @@ pub struct CipherWriter {
     ldu: usize,
     subsample: usize,
     /// Bytes of the LDU's present run to come, and what is done with them.
-    run: Run,
+    run: CipherRun,
     /// Protected bytes of the subsample behind the run.
     protected: u32,
     counter: Option<ctr::Ctr64BE<Aes128>>,
@@ -37,14 +37,14 @@ pub struct CipherWriter {
 
 /// Bytes with which the same is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run {
+enum CipherRun {
     Clear(u32),
     Counter(u32),
     /// Whole blocks.
     Chain(u32),
 }
 
-impl Run {
+impl CipherRun {
     fn left(self) -> u32 {
         match self {
             Self::Clear(left) | Self::Counter(left) | Self::Chain(left) => left,
@@ -71,7 +71,7 @@ impl CipherWriter {
             range: range.start..range.end.min(block.len()),
             ldu,
             subsample: 0,
-            run: Run::Clear(0),
+            run: CipherRun::Clear(0),
             protected: 0,
             counter: None,
             chain: None,
@@ -90,8 +90,8 @@ impl CipherWriter {
     }
 
     /// Encrypts `stored`, from which it removes what it has used, to the beginning of `room`.
-    /// Returns the part of `room` that has bytes of the range; empty: it needs further stored bytes,
-    /// or is done.
+    /// Returns the part of `room` that has bytes of the range; empty: it needs further stored
+    /// bytes, or is done.
     pub fn write(&mut self, stored: &mut &[u8], room: &mut [u8]) -> Range<usize> {
         let mut made = 0;
         while !self.is_done() && made < room.len() {
@@ -131,22 +131,22 @@ impl CipherWriter {
         let left = usize::try_from(self.run.left()).unwrap_or(usize::MAX);
         let mut count = left.min(stored.len()).min(room.len());
         match self.run {
-            Run::Chain(_) if self.filled > 0 || count < self.partial.len() => {
+            CipherRun::Chain(_) if self.filled > 0 || count < self.partial.len() => {
                 return self.fill_partial(stored, room);
             }
-            Run::Chain(_) => count -= count % self.partial.len(),
-            Run::Clear(_) | Run::Counter(_) => {}
+            CipherRun::Chain(_) => count -= count % self.partial.len(),
+            CipherRun::Clear(_) | CipherRun::Counter(_) => {}
         }
         let room = &mut room[..count];
         room.copy_from_slice(&stored[..count]);
         *stored = &stored[count..];
         match self.run {
-            Run::Clear(_) => {}
-            Run::Counter(_) => {
+            CipherRun::Clear(_) => {}
+            CipherRun::Counter(_) => {
                 let counter = self.counter.as_mut().expect("an LDU of cenc has begun");
                 counter.apply_keystream(room);
             }
-            Run::Chain(_) => {
+            CipherRun::Chain(_) => {
                 let chain = self.chain.as_mut().expect("a subsample of cbcs has begun");
                 let (blocks, _) = Block::<Aes128>::slice_as_chunks_mut(room);
                 chain.encrypt_blocks(blocks);
@@ -179,13 +179,13 @@ impl CipherWriter {
         if self.protected > 0 {
             let blocks = self.protected / BLOCK * BLOCK;
             self.run = match (cipher.scheme, self.run) {
-                (EncryptionScheme::Cenc, _) => Run::Counter(self.protected),
-                (EncryptionScheme::Cbcs, _) if blocks == 0 => Run::Clear(self.protected),
-                (EncryptionScheme::Cbcs, _) if !cipher.is_divided => Run::Chain(blocks),
-                (EncryptionScheme::Cbcs, Run::Chain(_)) => {
-                    Run::Clear(self.protected.min((PATTERN - 1) * BLOCK))
+                (EncryptionScheme::Cenc, _) => CipherRun::Counter(self.protected),
+                (EncryptionScheme::Cbcs, _) if blocks == 0 => CipherRun::Clear(self.protected),
+                (EncryptionScheme::Cbcs, _) if !cipher.is_divided => CipherRun::Chain(blocks),
+                (EncryptionScheme::Cbcs, CipherRun::Chain(_)) => {
+                    CipherRun::Clear(self.protected.min((PATTERN - 1) * BLOCK))
                 }
-                (EncryptionScheme::Cbcs, _) => Run::Chain(BLOCK),
+                (EncryptionScheme::Cbcs, _) => CipherRun::Chain(BLOCK),
             };
             self.protected -= self.run.left();
             return;
@@ -194,7 +194,7 @@ impl CipherWriter {
         if self.subsample < ldu.subsamples.end {
             let next = self.block.subsamples[self.subsample];
             self.subsample += 1;
-            self.run = Run::Clear(next.clear);
+            self.run = CipherRun::Clear(next.clear);
             self.protected = next.protected;
             self.begin_chain();
         } else {
@@ -206,7 +206,7 @@ impl CipherWriter {
     fn begin_ldu(&mut self) {
         let Some(ldu) = self.block.ldus.get(self.ldu) else { return };
         self.subsample = ldu.subsamples.start;
-        self.run = Run::Clear(0);
+        self.run = CipherRun::Clear(0);
         if ldu.subsamples.is_empty() {
             self.protected = ldu.size;
         }

@@ -6,9 +6,9 @@
 //! N-ts.m3u8        the transport stream that track N leads: N/0.ts, N/1.ts, ...
 //! ```
 //! Encrypted segments are AES-128 with the key of the track that leads, and their number is the
-//! vector. Version 3, the lowest with lengths that are not whole seconds, and 4 with EXT-X-MEDIA: old
-//! players refuse versions that they do not know. Sounds of another codec than that of the default
-//! one are left out, because a variant would have to declare their codec, too.
+//! vector. Version 3, the lowest with lengths that are not whole seconds, and 4 with EXT-X-MEDIA:
+//! old players refuse versions that they do not know. Sounds of another codec than that of the
+//! default one are left out, because a variant would have to declare their codec, too.
 
 use super::plan::{Plan, Rendition};
 use crate::TrackKind;
