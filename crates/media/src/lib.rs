@@ -25,7 +25,7 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, Excerpt, ExcerptError, Links, NoTransportForm, Packaging, PackagingError,
+    Body, CueClock, Excerpt, ExcerptError, Links, NoTransportForm, Packaging, PackagingError,
     PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TransportCounters,
     TransportPush, TransportUnit,
 };

@@ -31,7 +31,7 @@ use crate::messages::{Manifest, PlayRequest};
 use crate::playback_params;
 use crate::presentation::Presentation;
 use crate::shared::Shared;
-use media::{Links, Slice};
+use media::{CueClock, Links, Slice};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,14 +110,15 @@ fn of_version(
     if matches!(route, Route::Progressive { .. }) {
         format = DeliveryFormat::Progressive;
         let tracks = title.whole.offers(format).first().cloned().ok_or_else(not_found)?;
-        let Some(body) = title.cached_file(&tracks) else {
-            return Ok(Decision::BuildFile(title, tracks));
+        let Some(body) = title.whole.cached_file(&tracks) else {
+            let whole = Arc::clone(&title.whole);
+            return Ok(Decision::BuildFile(title, whole, tracks));
         };
-        file = Some(MediaResource::file(&title, &tracks, body));
+        file = Some(MediaResource::file(&title, &title.whole, &tracks, body));
     }
     let found = file
         .map(TitleResource::Media)
-        .or_else(|| resource::find(route, &title, &title.whole, ""))
+        .or_else(|| resource::find(route, &title, &title.whole, CueClock::Segments, ""))
         .ok_or_else(not_found)?;
     let media = match found {
         TitleResource::InMemory(found) => {

@@ -295,7 +295,9 @@ impl Worker {
                 Task::BuildPresentation { caller, title, params }
             }
             Decision::Open(name) => Task::Open { caller, name },
-            Decision::BuildFile(title, tracks) => Task::BuildFile { caller, title, tracks },
+            Decision::BuildFile(title, presentation, tracks) => {
+                Task::BuildFile { caller, title, presentation, tracks }
+            }
             Decision::PlanTransport(title, presentation) => {
                 Task::PlanTransport { caller, title, presentation }
             }
@@ -354,7 +356,7 @@ impl Worker {
         exchange.status = head.status();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let held = (Arc::clone(&self.shared.http.under_way), end);
-        let spans = Arc::clone(&session.presentation.spans);
+        let spans = session.presentation.spans(session.format);
         let number = connection.next_number;
         let mut transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, held);
         transfer.end_windows_at(ends);

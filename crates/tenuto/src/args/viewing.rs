@@ -297,7 +297,7 @@ pub(crate) struct PlayArgs {
     pub(crate) from: Option<Duration>,
     /// Play to this time of the title.
     ///
-    /// To the key frame at or after it.
+    /// To the last picture before it, and those that it is decoded from.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) to: Option<Duration>,
     /// Play at this speed; negative: backwards.
