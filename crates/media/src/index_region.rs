@@ -7,12 +7,12 @@
 //! ```text
 //! header, 32 bytes
 //!   0  magic "TENUTOIX"      16  tracks   u32
-//!   8  version  u16 = 3      20  length   u64, of everything, header included
+//!   8  version  u16 = 4      20  length   u64, of everything, header included
 //!  10  kind     u8           28  CRC-32C  u32, of the 28 bytes before
 //!  11  thumbnails u8, 0 or 1
 //!  12  texts    u32
-//! then per track three sections: description, LDUs, checksums; then one per text track (`text`);
-//! then one with the thumbnails (`thumbnails`), if there are any. A section:
+//! then per track four sections: description, LDUs, subsamples, checksums; then one per text track
+//! (`text`); then one with the thumbnails (`thumbnails`), if there are any. A section:
 //!   0  tag      u32          12  CRC-32C  u32, of the 12 bytes before and the payload
 //!   4  length   u64          16  payload
 //!
@@ -21,10 +21,12 @@
 //!              and bytes), edits u32, per edit: duration i64 ns (-1: to the end),
 //!              has media time u8, media time i64
 //! LDUs:        see `ldu_coding`
+//! subsamples:  known u8, 0 or 1; if 1, see `subsamples`
 //! checksums:   data length u64, count u32, CRC-32C u32 per span of the data
 //! ```
 
 use crate::ldu_coding::{self, IMPOSSIBLE};
+use crate::subsamples::SubsampleMap;
 use crate::title::{
     CHECKSUM_SPAN, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
@@ -68,6 +70,8 @@ pub enum Section {
     Description(u32),
     /// A track's LDUs.
     Ldus(u32),
+    /// A track's subsamples.
+    Subsamples(u32),
     /// A track's data checksums.
     Checksums(u32),
     /// A text track.
@@ -82,6 +86,7 @@ impl std::fmt::Display for Section {
             Self::Header => write!(f, "the header"),
             Self::Description(track) => write!(f, "track {track}'s description"),
             Self::Ldus(track) => write!(f, "track {track}'s LDUs"),
+            Self::Subsamples(track) => write!(f, "track {track}'s subsamples"),
             Self::Checksums(track) => write!(f, "track {track}'s checksums"),
             Self::Text(text) => write!(f, "text track {text}"),
             Self::Thumbnails => write!(f, "the thumbnails"),
@@ -115,6 +120,7 @@ impl TitleIndex {
             assert!(is_consistent(self.kind, track), "sealed with data and index at odds");
             section(&mut out, TAG_DESCRIPTION, |out| encode_description(&track.description, out));
             section(&mut out, TAG_LDUS, |out| ldu_coding::encode(&track.ldus, out));
+            section(&mut out, TAG_SUBSAMPLES, |out| encode_subsamples(&track.ldus, out));
             section(&mut out, TAG_CHECKSUMS, |out| encode_checksums(track, out));
         }
         for text in &self.texts {
@@ -212,6 +218,13 @@ fn encode_description(track: &TrackDescription, out: &mut Encoder) {
     }
 }
 
+fn encode_subsamples(ldus: &LduIndex, out: &mut Encoder) {
+    out.u8(u8::from(ldus.subsamples().is_some()));
+    if let Some(map) = ldus.subsamples() {
+        map.encode(out);
+    }
+}
+
 fn encode_checksums(track: &TrackIndex, out: &mut Encoder) {
     out.u64(track.data_len);
     out.count32(track.checksums.len());
@@ -266,7 +279,13 @@ fn decode_header(bytes: &[u8]) -> Result<Header<'_>, IndexError> {
 fn decode_track(rest: &mut Decoder<'_>, number: u32) -> Result<TrackIndex, IndexError> {
     let description =
         decode_section(rest, TAG_DESCRIPTION, Section::Description(number), decode_description)?;
-    let ldus: LduIndex = decode_section(rest, TAG_LDUS, Section::Ldus(number), ldu_coding::decode)?;
+    let mut ldus: LduIndex =
+        decode_section(rest, TAG_LDUS, Section::Ldus(number), ldu_coding::decode)?;
+    let subsamples = decode_section(rest, TAG_SUBSAMPLES, Section::Subsamples(number), |reader| {
+        let sizes = || ldus.iter().map(|ldu| ldu.size);
+        decode_bool(reader)?.then(|| SubsampleMap::decode(reader, sizes())).transpose()
+    })?;
+    subsamples.into_iter().for_each(|map| ldus.set_subsamples(map));
     let (data_len, checksums) =
         decode_section(rest, TAG_CHECKSUMS, Section::Checksums(number), decode_checksums)?;
     Ok(TrackIndex { description, ldus, data_len, checksums })
@@ -371,7 +390,7 @@ fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Vec<u32>), Malform
 }
 
 const MAGIC: [u8; 8] = *b"TENUTOIX";
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 const HEADER_LEN: usize = 32;
 const SECTION_LEN: usize = 16;
 const EDIT_LEN: usize = 17;
@@ -379,6 +398,7 @@ const KIND_MEDIA: u8 = 1;
 const KIND_FILE: u8 = 2;
 const TAG_DESCRIPTION: u32 = u32::from_le_bytes(*b"desc");
 const TAG_LDUS: u32 = u32::from_le_bytes(*b"ldus");
+const TAG_SUBSAMPLES: u32 = u32::from_le_bytes(*b"subs");
 const TAG_CHECKSUMS: u32 = u32::from_le_bytes(*b"crcs");
 const TAG_TEXT: u32 = u32::from_le_bytes(*b"text");
 const TAG_THUMBNAILS: u32 = u32::from_le_bytes(*b"thmb");

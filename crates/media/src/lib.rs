@@ -18,6 +18,7 @@ mod language_names;
 mod ldu_coding;
 mod packaging;
 pub mod rtp;
+mod subsamples;
 mod text;
 mod thumbnails;
 mod title;
@@ -25,9 +26,10 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, CueClock, Excerpt, ExcerptError, Links, NoTransportForm, Packaging, PackagingError,
-    PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TransportCounters,
-    TransportPush, TransportUnit,
+    Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, CueClock, DrmSystem,
+    Encryption, EncryptionScheme, Excerpt, ExcerptError, Links, NoTransportForm, Packaging,
+    PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
+    TransportCounters, TransportPush, TransportUnit, uuid,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

@@ -3,6 +3,7 @@
 //! These are the types in memory; `index_region` has their encoding.
 
 use crate::codec::SampleEntry;
+use crate::subsamples::SubsampleMap;
 use crate::{TextTrack, Thumbnails};
 use std::ops::Range;
 use units::{MediaTime, Timescale};
@@ -144,6 +145,7 @@ pub struct LduIndex {
     // Decode time of every 64th LDU, so that any other is at most 63 additions away.
     sparse_times: Vec<u64>,
     duration_ticks: u64,
+    subsamples: Option<SubsampleMap>,
 }
 
 const SYNC: u8 = 1;
@@ -179,6 +181,18 @@ impl LduIndex {
             self.duration_ticks = self.duration_ticks - u64::from(*last) + u64::from(duration);
             *last = duration;
         }
+    }
+
+    /// Which bytes of each LDU may be encrypted; `None` where the codec has no NAL units that were
+    /// found when the title was taken in.
+    pub(crate) fn subsamples(&self) -> Option<&SubsampleMap> {
+        self.subsamples.as_ref()
+    }
+
+    /// Adds which bytes of each LDU may be encrypted.
+    pub(crate) fn set_subsamples(&mut self, map: SubsampleMap) {
+        assert_eq!(map.len(), self.len(), "the subsamples of every LDU");
+        self.subsamples = Some(map);
     }
 
     /// The number of LDUs.
@@ -251,7 +265,8 @@ impl LduIndex {
 
     /// The memory of the index in bytes.
     pub fn memory(&self) -> u64 {
-        (self.sizes.len() * 21 + self.sparse_times.len() * 8) as u64
+        let subsamples = self.subsamples.as_ref().map_or(0, SubsampleMap::memory);
+        (self.sizes.len() * 21 + self.sparse_times.len() * 8) as u64 + subsamples
     }
 }
 

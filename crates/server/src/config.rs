@@ -63,6 +63,8 @@ pub struct ServerConfig {
     pub uploads: Option<PathBuf>,
     /// Where events are sent; `None`: nowhere.
     pub webhook: Option<WebhookTarget>,
+    /// The file of the keys with which titles are encrypted; `None`: all are sent in the clear.
+    pub title_keys: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
     pub access_log: Option<PathBuf>,
     /// Time for which viewers may continue after a request to stop, where that does not say.
@@ -181,6 +183,7 @@ impl Default for ServerConfig {
             tokens: None,
             uploads: None,
             webhook: None,
+            title_keys: None,
             access_log: None,
             grace: Duration::from_secs(10),
             max_connections: 10_000,

@@ -46,6 +46,7 @@ mod run_delay;
 mod server;
 mod sessions;
 mod shared;
+mod title_keys;
 mod tls;
 mod webhook;
 pub mod wire;

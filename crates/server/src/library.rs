@@ -11,9 +11,12 @@ use crate::engine::{DiskNumber, Layout, TitleKey};
 use crate::layout::{CopyLocation, DeliveryFormat};
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
+use crate::title_keys::{self, KeyProvider};
 use crate::wire;
 use device::FileIdentity;
-use media::{ExcerptError, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex};
+use media::{
+    Encryption, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -61,6 +64,7 @@ pub(crate) struct Library {
     pub(crate) stores: Vec<MountedStore>,
     packaging: PackagingOptions,
     memory: ByteCount,
+    title_keys: Option<Box<dyn KeyProvider>>,
     keys: Mutex<TitleKeys>,
     open: Mutex<OpenTitles>,
 }
@@ -70,14 +74,16 @@ pub(crate) struct Library {
 pub(crate) struct OpenTitle {
     pub(crate) key: TitleKey,
     pub(crate) id: TitleId,
+    /// The name under which it was opened, by which it has its keys.
+    name: String,
     pub(crate) whole: Arc<Presentation>,
     /// When it was ingested; `None` if the clock was not set then.
     pub(crate) created: Option<SystemTime>,
     /// The moment of its ingest as HTTP writes it; empty where it is not known.
     pub(crate) created_date: String,
     /// Names the bytes of all its resources, as long as they are packaged as now: by its content,
-    /// the length of segments and this program's version. Part of entity tags and of the addresses
-    /// that caches keep.
+    /// the length of segments, this program's version and the keys. Part of entity tags and of the
+    /// addresses that caches keep.
     pub(crate) version: String,
     presentations: Mutex<VecDeque<(PlaybackParams, PresentationResult)>>,
     memory: u64,
@@ -123,10 +129,17 @@ struct OpenTitles {
 }
 
 impl Library {
-    /// A library of these stores. `segment`: length of an HLS segment; `memory`: for open titles.
-    pub(crate) fn new(stores: Vec<MountedStore>, segment: Duration, memory: ByteCount) -> Self {
-        let packaging = PackagingOptions { segment };
-        Self { stores, packaging, memory, keys: Mutex::default(), open: Mutex::default() }
+    /// A library of these stores. `segment`: length of an HLS segment; `memory`: for open titles;
+    /// `title_keys`: with which titles are encrypted.
+    pub(crate) fn new(
+        stores: Vec<MountedStore>,
+        segment: Duration,
+        memory: ByteCount,
+        title_keys: Option<Box<dyn KeyProvider>>,
+    ) -> Self {
+        let packaging = PackagingOptions { segment, encryption: None };
+        let (keys, open) = (Mutex::default(), Mutex::default());
+        Self { stores, packaging, memory, title_keys, keys, open }
     }
 
     /// The title of this name: its key, and its copies with the number of their store, the served
@@ -151,7 +164,7 @@ impl Library {
     /// The title of this name if it is open; `Ok(None)` where it must be opened first.
     pub(crate) fn opened(&self, name: &str) -> Result<Option<Arc<OpenTitle>>, OpenError> {
         let (key, _) = self.find(name).ok_or_else(|| self.no_title(name))?;
-        Ok(self.lock().touch(key))
+        Ok(self.lock().touch(key, name))
     }
 
     fn no_title(&self, name: &str) -> OpenError {
@@ -208,11 +221,17 @@ impl Library {
     ) -> Result<Arc<OpenTitle>, OpenError> {
         let (key, found) = self.find(name).ok_or_else(|| self.no_title(name))?;
         // An earlier task may have opened it while this one waited.
-        if let Some(open) = self.lock().touch(key) {
+        if let Some(open) = self.lock().touch(key, name) {
             return Ok(open);
         }
         let index = self.index(&found, reads, timeout)?;
-        let packaging = Packaging::new(index, &self.packaging).map_err(OpenError::NotPlayable)?;
+        let (_, record) = &found[0];
+        let content = record.content().to_string();
+        let keys = self.title_keys.as_ref();
+        let encryption = keys.and_then(|keys| keys.encryption(name, &content)).map(Arc::new);
+        let version = self.version(&content, encryption.as_deref());
+        let options = PackagingOptions { segment: self.packaging.segment, encryption };
+        let packaging = Packaging::new(index, &options).map_err(OpenError::NotPlayable)?;
         let mut copies = Vec::with_capacity(found.len());
         for (number, record) in &found {
             let mounted = &self.stores[*number];
@@ -227,7 +246,6 @@ impl Library {
         }
         let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));
         let segmented = whole.layouts(DeliveryFormat::Segmented).first();
-        let (_, record) = &found[0];
         let seconds = Duration::from_secs(record.created);
         let created = UNIX_EPOCH.checked_add(seconds).filter(|_| !seconds.is_zero());
         let open = Arc::new(OpenTitle {
@@ -235,7 +253,8 @@ impl Library {
             id: record.id,
             created,
             created_date: created.map(http_date).unwrap_or_default(),
-            version: self.version(record),
+            name: name.to_owned(),
+            version,
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,
             presentations: Mutex::default(),
@@ -244,9 +263,16 @@ impl Library {
         Ok(open)
     }
 
-    fn version(&self, record: &TitleRecord) -> String {
-        let (content, segment) = (record.content(), self.packaging.segment.as_millis());
-        format!("{content}-{segment:x}-{}", env!("CARGO_PKG_VERSION"))
+    fn version(&self, content: &str, encryption: Option<&Encryption>) -> String {
+        let segment = self.packaging.segment.as_millis();
+        let encryption = encryption.map(title_keys::version).map(|it| format!("-{it}"));
+        let encryption = encryption.unwrap_or_default();
+        format!("{content}-{segment:x}-{}{encryption}", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Whether the title of this name is encrypted for players.
+    pub(crate) fn is_encrypted(&self, name: &str) -> bool {
+        self.title_keys.as_ref().is_some_and(|keys| keys.encryption(name, "").is_some())
     }
 
     /// The index of the first copy whose index can be read.
@@ -372,9 +398,10 @@ impl TitleKeys {
 }
 
 impl OpenTitles {
-    fn touch(&mut self, key: TitleKey) -> Option<Arc<OpenTitle>> {
+    /// The open title of this key. One that was opened under another name may have other keys.
+    fn touch(&mut self, key: TitleKey, name: &str) -> Option<Arc<OpenTitle>> {
         self.uses += 1;
-        let (open, used) = self.titles.get_mut(&key)?;
+        let (open, used) = self.titles.get_mut(&key).filter(|(open, _)| open.name == name)?;
         *used = self.uses;
         Some(Arc::clone(open))
     }
@@ -477,7 +504,7 @@ mod tests {
     #[test]
     fn an_index_is_read_from_any_copy_whose_disk_is_free() {
         let stores = vec![store_with_a_title(0), store_with_a_title(1)];
-        let library = Library::new(stores, Duration::from_secs(4), ByteCount::MIB);
+        let library = Library::new(stores, Duration::from_secs(4), ByteCount::MIB, None);
         let (_, copies) = library.find("film").unwrap();
         assert_eq!(copies.len(), 2);
         let read = |copies: &[(usize, TitleRecord)], busy: u16| {

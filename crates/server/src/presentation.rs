@@ -396,6 +396,13 @@ fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
             Slice::Packets { block, range } => {
                 block.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
             }
+            Slice::Encrypted { block, range } => {
+                let (track, bytes) = block.part(range);
+                add(track, bytes);
+            }
+            Slice::Chained { segment, range } => {
+                segment.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
+            }
             Slice::Generated { .. } => {}
         }
     }

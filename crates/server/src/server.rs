@@ -40,6 +40,7 @@ use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
+use crate::title_keys::{KeyProvider, TitleKeyFile};
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use crate::webhook::Webhook;
 use crate::wire;
@@ -78,6 +79,7 @@ impl Server {
         config.check(buffer_memory(config.memory, known)?.size)?;
         exposure::check(config)?;
         AccessControl::new(config.tokens.as_deref())?;
+        config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
         config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
         config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
         for path in &config.stores {
@@ -94,6 +96,7 @@ impl Server {
         config.check(memory)?;
         exposure::check(&config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
+        let title_keys = config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listeners = Listeners::bind(&config)?;
         let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
@@ -110,7 +113,8 @@ impl Server {
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let clients = ClientThreads::prepare(&config, listeners)?;
         let security = Security { access, tls: tls.map(Arc::new) };
-        let shared = shared(&config, security, &opened, methods, &clients.http, clock, log)?;
+        let library = library(&config, title_keys, &opened, methods);
+        let shared = shared(&config, library, security, &clients.http, clock, log)?;
         let handles = clients.handles();
         let (opener, tasks) = Opener::new();
         let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
@@ -429,15 +433,12 @@ impl ClientThreads {
     }
 }
 
-fn shared(
+fn library(
     config: &ServerConfig,
-    security: Security,
+    title_keys: Option<TitleKeyFile>,
     opened: &[PreparedStore],
     methods: Vec<String>,
-    workers: &[HttpThread],
-    clock: Clock,
-    log: Log,
-) -> Result<Arc<Shared>, Reason> {
+) -> Library {
     let parts = config.stores.iter().zip(opened).zip(methods).enumerate();
     let stores = parts.map(|(number, ((path, opened), method))| MountedStore {
         path: path.clone(),
@@ -449,7 +450,18 @@ fn shared(
         method,
         provisional: AtomicBool::new(opened.provisional),
     });
-    let library = Library::new(stores.collect(), config.segment, config.title_memory);
+    let title_keys = title_keys.map(|keys| Box::new(keys) as Box<dyn KeyProvider>);
+    Library::new(stores.collect(), config.segment, config.title_memory, title_keys)
+}
+
+fn shared(
+    config: &ServerConfig,
+    library: Library,
+    security: Security,
+    workers: &[HttpThread],
+    clock: Clock,
+    log: Log,
+) -> Result<Arc<Shared>, Reason> {
     let sessions = SessionTable::new().map_err(|e| failed("open /dev/urandom", e))?;
     let info = ServerInfo {
         policy: config.policy.name(),

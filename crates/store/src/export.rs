@@ -130,7 +130,9 @@ fn write_slice(
 ) -> Result<(), StoreError> {
     match slice {
         Slice::Generated { bytes, range } => write(&bytes[range.clone()]),
-        Slice::Packets { .. } => unreachable!("a file is no transport stream"),
+        Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
+            unreachable!("a file is no transport stream, and not encrypted")
+        }
         Slice::Stored { track, bytes } => {
             let mut at = bytes.start;
             while at < bytes.end {

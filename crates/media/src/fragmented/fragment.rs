@@ -9,6 +9,7 @@ use super::error::{BadStream, malformed};
 use super::latm::LatmUnpacker;
 use crate::boxes::boxes;
 use crate::codec::SampleEntry;
+use crate::subsamples::SubsampleScanner;
 use crate::{LduIndex, TrackDescription};
 use mp4_atom::{Decode, FourCC, Tfdt, Tfhd, Trun, TrunEntry};
 use std::collections::VecDeque;
@@ -32,6 +33,8 @@ pub(super) struct KeptTrack {
     index: LduIndex,
     /// Takes the LATM framing away, if the track has it.
     pub(super) latm: Option<LatmUnpacker>,
+    /// Finds what of it may be encrypted, if it has NAL units.
+    scanner: Option<SubsampleScanner>,
 }
 
 /// The values of an LDU that the fragment does not override.
@@ -54,7 +57,8 @@ pub(super) struct Run {
 impl TrackState {
     pub(super) fn new(id: u32, number: usize, description: TrackDescription, latm: bool) -> Self {
         let latm = latm.then(LatmUnpacker::default);
-        let kept = KeptTrack { number, description, index: LduIndex::default(), latm };
+        let scanner = SubsampleScanner::of(&description.sample_entry);
+        let kept = KeptTrack { number, description, index: LduIndex::default(), latm, scanner };
         Self { id, defaults: Defaults::default(), kept: Some(kept) }
     }
 
@@ -67,13 +71,25 @@ impl TrackState {
         self.kept.as_mut().filter(|kept| kept.number == number)?.latm.as_mut()
     }
 
+    /// Takes the next bytes of the kept track `number`, if it is this one.
+    pub(super) fn scan(&mut self, number: usize, bytes: &[u8]) {
+        if let Some(kept) = self.kept.as_mut().filter(|kept| kept.number == number)
+            && let Some(scanner) = &mut kept.scanner
+        {
+            scanner.push(bytes, &kept.index);
+        }
+    }
+
     pub(super) fn description(&self) -> Option<TrackDescription> {
         self.kept.as_ref().map(|kept| kept.description.clone())
     }
 
     /// The finished track. A last LDU of unknown duration gets that of the one before.
     pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
-        let KeptTrack { mut description, mut index, latm, .. } = self.kept?;
+        let KeptTrack { mut description, mut index, latm, scanner, .. } = self.kept?;
+        if let Some(map) = scanner.and_then(|scanner| scanner.finish(&index)) {
+            index.set_subsamples(map);
+        }
         if let Some(before) = index.len().checked_sub(2)
             && index.get(before + 1).duration == 0
         {

@@ -261,6 +261,7 @@ impl FragmentReader {
             let Some(here) = bytes.get(gap..).filter(|here| !here.is_empty()) else { break };
             let count = usize::try_from(run.end - run.start).unwrap_or(usize::MAX).min(here.len());
             if let Some(track) = run.track {
+                self.tracks.iter_mut().for_each(|state| state.scan(track, &here[..count]));
                 let mut emit =
                     |bytes: &[u8]| sink.payload(track, bytes).map_err(FragmentError::Sink);
                 match self.tracks.iter_mut().find_map(|state| state.latm_of(track)) {

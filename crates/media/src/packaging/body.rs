@@ -13,7 +13,7 @@
 //!                            | Stored 0   | second 1 of the video ...
 //! ```
 
-use super::PacketBlock;
+use super::{ChainedSegment, CipherBlock, PacketBlock};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,6 +42,20 @@ pub enum Slice {
         /// The byte range of the packets that is sent.
         range: Range<u64>,
     },
+    /// Stored bytes that a [`super::CipherWriter`] encrypts.
+    Encrypted {
+        /// The LDUs that are encrypted.
+        block: Arc<CipherBlock>,
+        /// The byte range of the block that is sent.
+        range: Range<u64>,
+    },
+    /// A segment that a [`super::ChainWriter`] encrypts as a whole.
+    Chained {
+        /// The segment.
+        segment: Arc<ChainedSegment>,
+        /// The byte range of the encrypted segment that is sent.
+        range: Range<u64>,
+    },
 }
 
 impl Slice {
@@ -49,9 +63,10 @@ impl Slice {
     pub fn len(&self) -> u64 {
         match self {
             Self::Generated { range, .. } => (range.end - range.start) as u64,
-            Self::Stored { bytes: range, .. } | Self::Packets { range, .. } => {
-                range.end - range.start
-            }
+            Self::Stored { bytes: range, .. }
+            | Self::Packets { range, .. }
+            | Self::Encrypted { range, .. }
+            | Self::Chained { range, .. } => range.end - range.start,
         }
     }
 
@@ -76,6 +91,14 @@ impl Slice {
             Self::Packets { block, range } => {
                 let range = range.start + skip..range.start + skip + take;
                 Self::Packets { block: Arc::clone(block), range }
+            }
+            Self::Encrypted { block, range } => {
+                let range = range.start + skip..range.start + skip + take;
+                Self::Encrypted { block: Arc::clone(block), range }
+            }
+            Self::Chained { segment, range } => {
+                let range = range.start + skip..range.start + skip + take;
+                Self::Chained { segment: Arc::clone(segment), range }
             }
         }
     }
@@ -171,6 +194,8 @@ impl fmt::Debug for Slice {
             Self::Generated { range, .. } => write!(f, "generated {range:?}"),
             Self::Stored { track, bytes } => write!(f, "track {track} {bytes:?}"),
             Self::Packets { block, range } => write!(f, "packets {range:?} of {block:?}"),
+            Self::Chained { segment, range } => write!(f, "{range:?} of {segment:?}"),
+            Self::Encrypted { block, range } => write!(f, "encrypted {range:?} of {block:?}"),
         }
     }
 }
@@ -210,7 +235,9 @@ mod tests {
                     all.extend(bytes[range.clone()].iter().map(|&b| (u16::MAX, u64::from(b))));
                 }
                 Slice::Stored { track, bytes } => all.extend(bytes.clone().map(|b| (*track, b))),
-                Slice::Packets { .. } => unreachable!("none is made here"),
+                Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
+                    unreachable!("none is made here")
+                }
             }
         }
         all

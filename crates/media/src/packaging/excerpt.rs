@@ -112,6 +112,7 @@ impl Packaging {
                 let lead = usize::from(self.lead());
                 Clip::of(&self.index.tracks[lead], &self.lines[lead], wanted)
             }),
+            encryption: self.encryption.clone(),
         };
         excerpt.package(all_segments);
         Ok(excerpt)

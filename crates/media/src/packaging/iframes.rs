@@ -24,6 +24,7 @@
 //! The piece in which I-frames are read is chosen in `server` (`presentation`): it knows the disk.
 
 use super::cuts::nearest_cuts;
+use super::encryption::TrackCipher;
 use super::media_segment;
 use super::rates::Rates;
 use super::segments::{Segments, data, micros};
@@ -50,7 +51,12 @@ pub(super) struct IFrames {
 impl IFrames {
     /// The I-frames of a track that is played in these segments. `None` where the player has no use
     /// for them: there is no second one, or the presentation itself skips groups of pictures.
-    pub(super) fn of(track: &TrackIndex, line: &Timeline, segments: &Segments) -> Option<Self> {
+    pub(super) fn of(
+        track: &TrackIndex,
+        line: &Timeline,
+        segments: &Segments,
+        cipher: Option<&TrackCipher>,
+    ) -> Option<Self> {
         let runs = segments.runs();
         let (first, last) = (runs.first()?, runs.last()?);
         let contiguous = runs.windows(2).all(|pair| pair[0].ldus.end == pair[1].ldus.start);
@@ -83,13 +89,13 @@ impl IFrames {
         };
         let longest = iframes.lengths().max().unwrap_or(0);
         iframes.target_duration = ((longest + 500_000) / 1_000_000).max(1);
-        iframes.rates = iframes.rates(track);
+        iframes.rates = iframes.rates(track, cipher);
         Some(iframes)
     }
 
-    fn rates(&self, track: &TrackIndex) -> Rates {
-        let sizes: Vec<u64> =
-            self.ldus.iter().map(|&ldu| media_segment::picture_size(&track.ldus, ldu)).collect();
+    fn rates(&self, track: &TrackIndex, cipher: Option<&TrackCipher>) -> Rates {
+        let size = |&ldu: &usize| media_segment::picture_size(&track.ldus, ldu, cipher);
+        let sizes: Vec<u64> = self.ldus.iter().map(size).collect();
         let lengths: Vec<u64> = self.lengths().collect();
         let scale = track.description.timescale;
         Rates::of_sizes(&sizes, &lengths, &self.boundaries, scale, self.target_duration)

@@ -19,7 +19,7 @@ use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::thumbnails::{LAYOUT, image_seconds};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
-use super::{Links, Packaging, playlist, track_boxes};
+use super::{Links, Packaging, encryption, playlist, track_boxes};
 use crate::codec::{Colours, SampleEntry};
 use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
@@ -53,8 +53,9 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> St
     line(
         &mut text,
         format_args!(
-            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"static\" profiles=\"{}\" \
+            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"{} type=\"static\" profiles=\"{}\" \
              mediaPresentationDuration=\"{}\" maxSegmentDuration=\"{}\" minBufferTime=\"{}\">",
+            if packaging.encryption().is_some() { CENC } else { "" },
             if is_cmaf(packaging, &all) && !has_other_files { LIVE_AND_CMAF } else { LIVE },
             time(end.unwrap_or_default().since_start()),
             time(longest.max(images.unwrap_or_default())),
@@ -130,7 +131,10 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
     line(text, format_args!("<AdaptationSet {attributes}>"));
     if sound {
         described_audio(text, packaging, set[0]);
-    } else if let Some(colours) = SampleEntry(&first.sample_entry).colours() {
+    } else {
+        protection(text, packaging, TrackKind::Video);
+    }
+    if !sound && let Some(colours) = SampleEntry(&first.sample_entry).colours() {
         described_colours(text, colours);
     }
     for &track in set {
@@ -159,6 +163,7 @@ fn trick_mode_set(
         ),
     );
     let scheme = "http://dashif.org/guidelines/trickmode";
+    protection(text, packaging, TrackKind::Video);
     property(text, "EssentialProperty", scheme, main);
     if let Some(colours) = SampleEntry(&track.sample_entry).colours() {
         described_colours(text, colours);
@@ -180,6 +185,13 @@ fn trick_mode_set(
     segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
     line(text, format_args!("</Representation>"));
     line(text, format_args!("</AdaptationSet>"));
+}
+
+/// Writes how the tracks of a set of this kind are encrypted, if they are.
+fn protection(text: &mut String, packaging: &Packaging, kind: TrackKind) {
+    if let Some(encryption) = packaging.encryption() {
+        encryption::write_dash_protection(text, encryption, kind);
+    }
 }
 
 /// Writes a text track as a set of one file (DASH-IF IOP 4.3, 6.4.4).
@@ -278,6 +290,7 @@ fn described_audio(text: &mut String, packaging: &Packaging, audio: u16) {
         let scheme = "urn:mpeg:mpegB:cicp:ChannelConfiguration";
         property(text, "AudioChannelConfiguration", scheme, layout);
     }
+    protection(text, packaging, TrackKind::Audio);
     let title: String = track.title.trim().chars().filter(|c| !c.is_control()).collect();
     if !title.is_empty() {
         line(text, format_args!("<Label>{}</Label>", escape(&title)));
@@ -454,6 +467,8 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{what}");
 }
 
+/// The namespace of what descriptors of protection state.
+const CENC: &str = " xmlns:cenc=\"urn:mpeg:cenc:2013\"";
 const LIVE: &str = "urn:mpeg:dash:profile:isoff-live:2011";
 const LIVE_AND_CMAF: &str = "urn:mpeg:dash:profile:isoff-live:2011,urn:mpeg:dash:profile:cmaf:2019";
 /// The file name of a track's initialization segment for DASH.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! init      ftyp | moov: mvhd, trak (empty tables, and a note of a sound's priming), mvex
-//! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice
+//! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice, or one to encrypt
 //!           (once for each part: of an excerpt that leaves something out, there are several)
 //! picture   the same with one sample: an I-frame that is shown until the next
 //! ```
@@ -12,6 +12,7 @@
 
 use super::ManifestKind;
 use super::body::{Body, Slice};
+use super::encryption::{self, AuxiliaryInfo, CipherBlock, Encryption, TrackCipher};
 use super::segments::{LduRun, data};
 use super::timeline::{Timeline, ticks};
 use super::track_boxes::{self, TrackHeader};
@@ -21,9 +22,15 @@ use mp4_atom::{
     ElstEntry, Mfhd, Stco, Stsc, Stsz, Stts, Tfdt, Tfhd, Trex, Trun, TrunEntry, TrunSamples,
 };
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The initialization segment of a track for one kind of manifest.
-pub(super) fn init(track: &TrackIndex, line: &Timeline, manifest: ManifestKind) -> Vec<u8> {
+pub(super) fn init(
+    track: &TrackIndex,
+    line: &Timeline,
+    manifest: ManifestKind,
+    encryption: Option<(&Encryption, &TrackCipher)>,
+) -> Vec<u8> {
     let description = &track.description;
     let quicktime = track_boxes::is_quicktime([description]);
     // Only what is decoded and not shown needs an edit; a wait is part of the decode times.
@@ -54,7 +61,9 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline, manifest: ManifestKind) 
     track_boxes::write_file_type(&mut out, quicktime, brands);
     write_box(&mut out, b"moov", |out| {
         track_boxes::write_movie_header(out, 0, TRACK_ID + 1);
-        track_boxes::write_track(out, description, &header, |out| {
+        let entry = encryption.map(|(_, cipher)| encryption::protected_entry(description, cipher));
+        let entry = entry.as_ref().unwrap_or(&description.sample_entry);
+        track_boxes::write_track(out, description, entry, &header, |out| {
             write_atom(out, &Stts::default());
             write_atom(out, &Stsc::default());
             write_atom(out, &Stsz::default());
@@ -65,6 +74,9 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline, manifest: ManifestKind) 
             let defaults = Trex { track_id, default_sample_description_index, ..Trex::default() };
             write_atom(out, &defaults);
         });
+        if let Some((encryption, _)) = encryption {
+            encryption::write_systems(out, encryption);
+        }
     });
     out
 }
@@ -77,23 +89,41 @@ pub(super) fn segment(
     number: u16,
     parts: &[LduRun],
     sequence_number: u32,
+    cipher: Option<&Arc<TrackCipher>>,
 ) -> Body {
     let mut body = Body::default();
     for (part, sequence_number) in parts.iter().zip(sequence_number..) {
         let bytes = data(&track.ldus, part.ldus.clone());
         let payload = bytes.end - bytes.start;
-        let mut head = write_fragment(track, line, part, sequence_number, 0);
+        let info = cipher.and_then(|it| AuxiliaryInfo::of(it, &track.ldus, part.ldus.clone()));
+        let mut head = write_fragment(track, line, part, sequence_number, 0, info.as_ref());
         let mut mdat = Vec::new();
         write_mdat_header(&mut mdat, payload);
         // The offset of the payload counts from the start of the `moof` and does not change its
         // size.
         let offset = i32::try_from(head.len() + mdat.len()).expect("a moof stays below 2 GiB");
-        head = write_fragment(track, line, part, sequence_number, offset);
+        head = write_fragment(track, line, part, sequence_number, offset, info.as_ref());
         head.extend_from_slice(&mdat);
         body.push_generated(head);
-        body.push(Slice::Stored { track: number, bytes });
+        push_payload(&mut body, track, number, part.ldus.clone(), cipher);
     }
     body
+}
+
+/// Appends these LDUs of a track, which are read as track `number`.
+fn push_payload(
+    body: &mut Body,
+    track: &TrackIndex,
+    number: u16,
+    ldus: Range<usize>,
+    cipher: Option<&Arc<TrackCipher>>,
+) {
+    let Some(cipher) = cipher else {
+        return body.push(Slice::Stored { track: number, bytes: data(&track.ldus, ldus) });
+    };
+    for block in CipherBlock::blocks(track, number, ldus, cipher) {
+        body.push(Slice::Encrypted { range: 0..block.len(), block: Arc::new(block) });
+    }
 }
 
 /// A segment of one picture: the sync LDU `ldu` of track `number`, decoded and shown at `time` in
@@ -105,6 +135,7 @@ pub(super) fn picture(
     ldu: usize,
     time: Range<u64>,
     sequence_number: u32,
+    cipher: Option<&Arc<TrackCipher>>,
 ) -> Body {
     let bytes = data(&track.ldus, ldu..ldu + 1);
     let payload = bytes.end - bytes.start;
@@ -119,7 +150,9 @@ pub(super) fn picture(
         default_base_is_moof: true,
         ..Tfhd::default()
     };
-    let offset = PICTURE_MOOF_BYTES + mdat.len() as u64;
+    let info = cipher.and_then(|it| AuxiliaryInfo::of(it, &track.ldus, ldu..ldu + 1));
+    let moof = PICTURE_MOOF_BYTES + info.as_ref().map_or(0, AuxiliaryInfo::len);
+    let offset = moof + mdat.len() as u64;
     let run = Trun {
         data_offset: Some(i32::try_from(offset).expect("two headers")),
         samples: TrunSamples::Inherited { count: 1, first_flags: None },
@@ -127,32 +160,35 @@ pub(super) fn picture(
     // The edit list of the track takes off what is hidden before its first picture.
     let hidden = u64::try_from(line.media_start).unwrap_or(0);
     let mut head = Vec::new();
-    write_moof(&mut head, sequence_number, &header, time.start + hidden, &run);
-    debug_assert_eq!(
-        head.len() as u64,
-        PICTURE_MOOF_BYTES,
-        "sizes are stated before it is written"
-    );
+    write_moof(&mut head, sequence_number, &header, time.start + hidden, &run, info.as_ref());
+    debug_assert_eq!(head.len() as u64, moof, "sizes are stated before it is written");
     head.extend_from_slice(&mdat);
     let mut body = Body::default();
     body.push_generated(head);
-    body.push(Slice::Stored { track: number, bytes });
+    push_payload(&mut body, track, number, ldu..ldu + 1, cipher);
     body
 }
 
 /// The bytes of a segment of one picture, headers included.
-pub(super) fn picture_size(index: &LduIndex, ldu: usize) -> u64 {
+pub(super) fn picture_size(index: &LduIndex, ldu: usize, cipher: Option<&TrackCipher>) -> u64 {
     let bytes = data(index, ldu..ldu + 1);
     let payload = bytes.end - bytes.start;
-    PICTURE_MOOF_BYTES + mdat_header_bytes(payload) + payload
+    let info = info_bytes(index, ldu..ldu + 1, cipher);
+    PICTURE_MOOF_BYTES + info + mdat_header_bytes(payload) + payload
 }
 
 /// The bytes of a part in a media segment, headers included.
-pub(super) fn size(index: &LduIndex, part: &LduRun) -> u64 {
+pub(super) fn size(index: &LduIndex, part: &LduRun, cipher: Option<&TrackCipher>) -> u64 {
     let bytes = data(index, part.ldus.clone());
     let payload = bytes.end - bytes.start;
     let shape = Shape::of(index, part.ldus.clone());
-    shape.moof_bytes(index, part.ldus.clone()) + mdat_header_bytes(payload) + payload
+    let info = info_bytes(index, part.ldus.clone(), cipher);
+    shape.moof_bytes(index, part.ldus.clone()) + info + mdat_header_bytes(payload) + payload
+}
+
+/// The bytes of what a fragment states of the encryption of these LDUs.
+fn info_bytes(index: &LduIndex, ldus: Range<usize>, cipher: Option<&TrackCipher>) -> u64 {
+    cipher.and_then(|it| AuxiliaryInfo::of(it, index, ldus)).map_or(0, |info| info.len())
 }
 
 fn mdat_header_bytes(payload: u64) -> u64 {
@@ -177,6 +213,7 @@ fn write_fragment(
     part: &LduRun,
     sequence_number: u32,
     data_offset: i32,
+    info: Option<&AuxiliaryInfo>,
 ) -> Vec<u8> {
     let ldus = part.ldus.clone();
     let first = track.ldus.get(ldus.start);
@@ -196,7 +233,7 @@ fn write_fragment(
     // `tfdt` has no negative times: what would be decoded before zero begins at zero.
     let decode_time = u64::try_from(decode_time).unwrap_or(0);
     let mut out = Vec::new();
-    write_moof(&mut out, sequence_number, &header, decode_time, &run);
+    write_moof(&mut out, sequence_number, &header, decode_time, &run, info);
     out
 }
 
@@ -206,13 +243,16 @@ fn write_moof(
     header: &Tfhd,
     base_media_decode_time: u64,
     run: &Trun,
+    info: Option<&AuxiliaryInfo>,
 ) {
+    let start = out.len();
     write_box(out, b"moof", |out| {
         write_atom(out, &Mfhd { sequence_number });
         write_box(out, b"traf", |out| {
             write_atom(out, header);
             write_atom(out, &Tfdt { base_media_decode_time });
             write_atom(out, run);
+            info.into_iter().for_each(|info| info.write(out, (out.len() - start) as u64));
         });
     });
 }

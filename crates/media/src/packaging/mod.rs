@@ -18,6 +18,7 @@
 mod body;
 mod clip;
 mod cuts;
+mod encryption;
 mod excerpt;
 mod iframes;
 mod manifest;
@@ -35,6 +36,10 @@ mod track_boxes;
 mod transport;
 
 pub use body::{Body, Slice};
+pub use encryption::{
+    ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, DrmSystem, Encryption,
+    EncryptionScheme, uuid,
+};
 pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;
 pub use text::CueClock;
@@ -45,6 +50,7 @@ pub use transport::{
 use crate::codec::SampleEntry;
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
 use clip::Clip;
+use encryption::TrackCipher;
 use iframes::IFrames;
 use rates::Rates;
 use segments::Segments;
@@ -62,11 +68,13 @@ pub struct PackagingOptions {
     /// The length of a segment, as far as key frames allow it. A title shorter than three of them
     /// has segments of a third of it, of a second at least.
     pub segment: Duration,
+    /// How segments are encrypted; `None`: they are sent in the clear.
+    pub encryption: Option<Arc<Encryption>>,
 }
 
 impl Default for PackagingOptions {
     fn default() -> Self {
-        Self { segment: DEFAULT_SEGMENT }
+        Self { segment: DEFAULT_SEGMENT, encryption: None }
     }
 }
 
@@ -97,7 +105,7 @@ enum ManifestKind {
 }
 
 /// The reason why a title cannot be packaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackagingError {
     /// A title of opaque bytes has no tracks with times.
     #[error("the title was taken in as a file, not as media")]
@@ -105,6 +113,12 @@ pub enum PackagingError {
     /// The title has no media.
     #[error("the title has no playable track")]
     NoTracks,
+    /// The title is to be encrypted, and the codec of its video is not one that can be.
+    #[error(
+        "the title is to be encrypted, which is done for H.264 and HEVC, and its video is {0}; \
+         take it out of the key file, or encode it again"
+    )]
+    NotEncryptable(String),
 }
 
 /// A packaged title. Built once per opened title and shared.
@@ -137,6 +151,7 @@ pub struct Packaging {
     playback_start: MediaTime,
     /// The bounds of its file; `None` for the whole title, and where there is no file.
     file_clip: Option<Clip>,
+    encryption: Option<Arc<Encryption>>,
 }
 
 /// The values that are computed once per track.
@@ -153,6 +168,8 @@ struct PackagedTrack {
     independent: bool,
     /// What a player shows of it while its viewer winds.
     iframes: Option<IFrames>,
+    /// How it is encrypted, if it is.
+    cipher: Option<Arc<TrackCipher>>,
     /// How it goes out in a transport stream.
     form: Result<Arc<StreamForm>, NoTransportForm>,
 }
@@ -162,6 +179,11 @@ impl Packaging {
     pub fn new(index: Arc<TitleIndex>, options: &PackagingOptions) -> Result<Self, PackagingError> {
         if index.kind == TitleKind::File {
             return Err(PackagingError::File);
+        }
+        if options.encryption.is_some()
+            && let Some(track) = index.tracks.iter().find(|it| !encryption::is_possible(it))
+        {
+            return Err(PackagingError::NotEncryptable(encryption::codec_name(track)));
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
         let prerolls = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
@@ -186,6 +208,7 @@ impl Packaging {
             is_whole: true,
             playback_start: MediaTime::ZERO,
             file_clip: None,
+            encryption: options.encryption.clone(),
         };
         packaging.package(packaging.cut_tracks());
         if packaging.playable(None).next().is_none() {
@@ -287,7 +310,8 @@ impl Packaging {
         let i = usize::from(track);
         let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
         let cmaf = manifest::is_cmaf(self, &[track]);
-        Some(media_segment::init(stored, line, ManifestKind::Dash { cmaf }).into())
+        let manifest = ManifestKind::Dash { cmaf };
+        Some(media_segment::init(stored, line, manifest, self.cipher(track)).into())
     }
 
     /// One media segment: `moof` and `mdat` header, then one stored slice (none if all its LDUs are
@@ -299,13 +323,14 @@ impl Packaging {
         let i = usize::from(track);
         let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
         // Fragments are numbered from one across all segments of the track.
-        Some(media_segment::segment(stored, line, track, parts, first + 1))
+        let cipher = self.tracks[i].cipher.as_ref();
+        Some(media_segment::segment(stored, line, track, parts, first + 1, cipher))
     }
 
     /// The HLS I-frame playlist of a video track; `None` if it has none: it has no second key frame
     /// that is decoded by itself, or is an excerpt that leaves out groups of pictures.
     pub fn iframe_playlist(&self, track: u16, query: &str) -> Option<String> {
-        self.iframes(track).map(|iframes| playlist::iframes(iframes, track, query))
+        self.iframes(track).map(|iframes| playlist::iframes(self, iframes, track, query))
     }
 
     /// One I-frame of a track as a media segment: `moof` with one sample and `mdat` header, then
@@ -315,7 +340,8 @@ impl Packaging {
         let i = usize::from(track);
         let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
         let of = self.iframe_track(track)?;
-        Some(media_segment::picture(stored, line, of, ldu, time, number.saturating_add(1)))
+        let (number, cipher) = (number.saturating_add(1), self.tracks[i].cipher.as_ref());
+        Some(media_segment::picture(stored, line, of, ldu, time, number, cipher))
     }
 
     /// The number of a track's I-frames where they stand beside the tracks of the title, in
@@ -460,19 +486,26 @@ impl Packaging {
         let longest = lengths.max().unwrap_or(0);
         self.target_duration = ((longest + 500_000) / 1_000_000).max(1);
         let pairs = self.index.tracks.iter().zip(&self.segment_lines);
-        let tracks = pairs.zip(segments).map(|((track, line), segments)| {
-            let boundaries = manifest::boundaries(track, line, &segments);
-            PackagedTrack {
-                rates: Rates::of(track, &segments, &boundaries, self.target_duration),
-                frame_rate: picture::frame_rate(track),
-                independent: segments::are_independent(&segments, track),
-                iframes: IFrames::of(track, line, &segments),
-                form: StreamForm::of(track).map(Arc::new),
-                init: media_segment::init(track, line, ManifestKind::Hls).into(),
-                segments,
-                boundaries,
-            }
-        });
+        let encryption = self.encryption.as_deref();
+        let tracks =
+            (0u16..).zip(pairs.zip(segments)).map(|(number, ((track, line), segments))| {
+                let boundaries = manifest::boundaries(track, line, &segments);
+                let cipher =
+                    encryption.and_then(|of| Some((of, TrackCipher::of(of, track, number)?)));
+                let of = cipher.as_ref().map(|(encryption, cipher)| (*encryption, cipher));
+                let by = of.map(|(_, cipher)| cipher);
+                PackagedTrack {
+                    rates: Rates::of(track, &segments, &boundaries, self.target_duration, by),
+                    frame_rate: picture::frame_rate(track),
+                    independent: segments::are_independent(&segments, track),
+                    iframes: IFrames::of(track, line, &segments, by),
+                    form: StreamForm::of(track).map(Arc::new),
+                    init: media_segment::init(track, line, ManifestKind::Hls, of).into(),
+                    cipher: cipher.map(|(_, cipher)| Arc::new(cipher)),
+                    segments,
+                    boundaries,
+                }
+            });
         self.tracks = tracks.collect();
         self.text_rates = self.rates_of_texts();
     }
@@ -496,6 +529,17 @@ impl Packaging {
     /// The description of an existing track.
     fn description(&self, track: u16) -> &TrackDescription {
         &self.index.tracks[usize::from(track)].description
+    }
+
+    /// How an existing track is encrypted, if it is.
+    fn cipher(&self, track: u16) -> Option<(&Encryption, &TrackCipher)> {
+        let cipher = self.tracks[usize::from(track)].cipher.as_deref();
+        self.encryption.as_deref().zip(cipher)
+    }
+
+    /// How its segments are encrypted, if they are.
+    pub fn encryption(&self) -> Option<&Arc<Encryption>> {
+        self.encryption.as_ref()
     }
 
     /// The segments of an existing track.

@@ -14,7 +14,7 @@
 
 use super::iframes::IFrames;
 use super::rates::Rates;
-use super::{Links, Packaging, picture};
+use super::{Links, Packaging, encryption, picture};
 use crate::{TextDescription, Thumbnails, TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
@@ -30,6 +30,9 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
     // The tag in this playlist speaks for all media playlists (RFC 8216, 4.3.5.1).
     let mut all = shown.iter().chain(&audios);
     let mut text = head(all.all(|&track| packaging.is_independent(track)));
+    if let Some(encryption) = packaging.encryption() {
+        encryption::write_hls_session_keys(&mut text, encryption, links);
+    }
     if shown.is_empty() {
         text_renditions(&mut text, packaging, links);
         for &audio in if heard.is_empty() { &audios } else { &heard } {
@@ -66,7 +69,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
 pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     let mut text = head(packaging.is_independent(number));
     playback_start(&mut text, packaging);
-    let names = SegmentNames { init: true, number, before: "", after: "m4s" };
+    let names = SegmentNames { init: Some(packaging), number, before: "", after: "m4s" };
     let lengths = packaging.segments(number).lengths();
     list(&mut text, packaging.target_duration, &names, lengths, query);
     text
@@ -80,17 +83,22 @@ pub(super) fn text(
     query: &str,
 ) -> String {
     let mut text = head(true);
-    let names = SegmentNames { init: false, number, before: "", after: "vtt" };
+    let names = SegmentNames { init: None, number, before: "", after: "vtt" };
     list(&mut text, target_duration, &names, lengths, query);
     text
 }
 
-/// The I-frame playlist of an existing track.
-pub(super) fn iframes(iframes: &IFrames, number: u16, query: &str) -> String {
+/// The playlist of the I-frames of an existing track.
+pub(super) fn iframes(
+    packaging: &Packaging,
+    iframes: &IFrames,
+    number: u16,
+    query: &str,
+) -> String {
     // Each I-frame is decoded by itself, whatever the segments of its track need.
     let mut text = head(true);
     line(&mut text, format_args!("#EXT-X-I-FRAMES-ONLY"));
-    let names = SegmentNames { init: true, number, before: "iframe-", after: "m4s" };
+    let names = SegmentNames { init: Some(packaging), number, before: "iframe-", after: "m4s" };
     list(&mut text, iframes.target_duration, &names, iframes.lengths(), query);
     text
 }
@@ -111,9 +119,9 @@ pub(super) fn images(lengths: impl Iterator<Item = u64>, tiles: &str, query: &st
 }
 
 /// The names of a track's segments: its number, then what is before and after each segment's.
-struct SegmentNames {
-    /// Whether it has an initialization segment.
-    init: bool,
+struct SegmentNames<'a> {
+    /// What has the initialization segment, if there is one.
+    init: Option<&'a Packaging>,
     number: u16,
     before: &'static str,
     after: &'static str,
@@ -123,13 +131,21 @@ struct SegmentNames {
 fn list(
     text: &mut String,
     target_duration: u64,
-    names: &SegmentNames,
+    names: &SegmentNames<'_>,
     lengths: impl Iterator<Item = u64>,
     query: &str,
 ) {
     let SegmentNames { init, number, before, after } = names;
     list_head(text, target_duration);
-    if *init {
+    if let Some(packaging) = init {
+        if let Some(encryption) = packaging.encryption() {
+            encryption::write_hls_keys(
+                text,
+                encryption,
+                packaging.description(*number).kind,
+                query,
+            );
+        }
         line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
     }
     write_segments(text, lengths, |text, k| {

@@ -224,7 +224,9 @@ fn header(
                 noted_priming: None,
                 quicktime,
             };
-            track_boxes::write_track(out, &part.track.description, &track_header, |out| {
+            let description = &part.track.description;
+            let entry = &description.sample_entry;
+            track_boxes::write_track(out, description, entry, &track_header, |out| {
                 write_tables(out, part, places, wide);
             });
         }

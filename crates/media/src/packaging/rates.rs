@@ -1,5 +1,6 @@
 //! The bit rates of a track's segments by RFC 8216, 4.1, headers included.
 
+use super::encryption::TrackCipher;
 use super::media_segment;
 use super::segments::Segments;
 use crate::TrackIndex;
@@ -26,11 +27,12 @@ impl Rates {
         segments: &Segments,
         boundaries: &[u64],
         target_duration: u64,
+        cipher: Option<&TrackCipher>,
     ) -> Self {
         let sizes: Vec<u64> = (0..segments.count())
             .map(|number| {
                 let parts = segments.parts(number).unwrap_or_default();
-                parts.iter().map(|part| media_segment::size(&track.ldus, part)).sum()
+                parts.iter().map(|part| media_segment::size(&track.ldus, part, cipher)).sum()
             })
             .collect();
         let lengths: Vec<u64> = segments.lengths().collect();

@@ -71,10 +71,11 @@ pub(super) fn write_movie_header(out: &mut Vec<u8>, duration: u64, next_track_id
     );
 }
 
-/// Writes a `trak`; `tables` writes the boxes after `stsd` in `stbl`.
+/// Writes a `trak` with this sample entry; `tables` writes the boxes after `stsd` in `stbl`.
 pub(super) fn write_track(
     out: &mut Vec<u8>,
     track: &TrackDescription,
+    sample_entry: &[u8],
     header: &TrackHeader<'_>,
     tables: impl FnOnce(&mut Vec<u8>),
 ) {
@@ -93,7 +94,7 @@ pub(super) fn write_track(
                     write_box(out, b"stsd", |out| {
                         // Version, flags and a count of one; the stored entry follows as it is.
                         out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
-                        out.extend_from_slice(&track.sample_entry);
+                        out.extend_from_slice(sample_entry);
                     });
                     tables(out);
                 });

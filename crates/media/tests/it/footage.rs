@@ -2,9 +2,9 @@
 //! held in memory as a store would hold it on disk.
 
 use media::{
-    Body, CHECKSUM_SPAN, CueClock, FragmentReader, FragmentSink, Packaging, PackagingOptions,
-    PacketBlock, PacketWriter, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex,
-    checksum,
+    Body, CHECKSUM_SPAN, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, CueClock,
+    Encryption, FragmentReader, FragmentSink, Packaging, PackagingOptions, PacketBlock,
+    PacketWriter, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -132,6 +132,65 @@ pub(crate) fn packets(
     all
 }
 
+/// The bytes of a range of a block, whose stored bytes come in pieces of at most `piece` bytes.
+pub(crate) fn encrypted(
+    block: &Arc<CipherBlock>,
+    range: Range<u64>,
+    data: &[Vec<u8>],
+    piece: usize,
+) -> Vec<u8> {
+    let (track, bytes) = block.part(&range);
+    let at = |byte| usize::try_from(byte).unwrap();
+    let stored = &data[usize::from(track) % data.len()][at(bytes.start)..at(bytes.end)];
+    let mut writer = CipherWriter::new(Arc::clone(block), range);
+    let (mut all, mut room) = (Vec::new(), vec![0; 1000]);
+    let (mut pieces, mut rest) = (stored.chunks(piece), &[][..]);
+    while !writer.is_done() {
+        let made = writer.write(&mut rest, &mut room);
+        all.extend_from_slice(&room[made.clone()]);
+        if made.is_empty() && !writer.is_done() {
+            assert!(rest.is_empty(), "stored bytes are used before more are wanted");
+            rest = pieces.next().expect("the part is all that is needed");
+        }
+    }
+    // The writer takes what it need not use.
+    for mut rest in pieces {
+        assert!(writer.write(&mut rest, &mut room).is_empty() && rest.is_empty());
+    }
+    all
+}
+
+/// The bytes of a range of a segment that is encrypted as a whole, whose stored bytes come in
+/// pieces of at most `piece` bytes.
+pub(crate) fn chained(
+    segment: &Arc<ChainedSegment>,
+    range: Range<u64>,
+    data: &[Vec<u8>],
+    piece: usize,
+) -> Vec<u8> {
+    let mut stored = Vec::new();
+    for (track, bytes) in segment.parts(&range) {
+        let at = |byte| usize::try_from(byte).unwrap();
+        stored.extend_from_slice(&data[usize::from(track)][at(bytes.start)..at(bytes.end)]);
+    }
+    let mut writer = ChainWriter::new(Arc::clone(segment), range);
+    let (mut all, mut room) = (Vec::new(), vec![0; 1000]);
+    let (mut pieces, mut rest) = (stored.chunks(piece), &[][..]);
+    while !writer.is_done() {
+        let made = writer.write(&mut rest, &mut room);
+        all.extend_from_slice(&room[made.clone()]);
+        if made.is_empty() && !writer.is_done() {
+            assert!(rest.is_empty(), "stored bytes are used before more are wanted");
+            rest = pieces.next().expect("the parts are all that is needed");
+        }
+    }
+    // The writer takes what it need not use.
+    for mut rest in pieces {
+        assert!(writer.write(&mut rest, &mut room).is_empty() && rest.is_empty());
+    }
+    all
+}
+
 /// A sink that collects everything.
 #[derive(Debug, Default)]
 pub(crate) struct Collect {
@@ -178,7 +237,11 @@ pub(crate) fn read(stream: &[u8], piece: usize) -> Title {
 
 impl Title {
     pub(crate) fn packaging(&self, segment: Duration) -> Packaging {
-        let options = PackagingOptions { segment };
+        self.encrypted(segment, None)
+    }
+
+    pub(crate) fn encrypted(&self, segment: Duration, how: Option<Encryption>) -> Packaging {
+        let options = PackagingOptions { segment, encryption: how.map(Arc::new) };
         Packaging::new(Arc::new(self.index.clone()), &options).unwrap()
     }
 
@@ -197,6 +260,12 @@ impl Title {
                 }
                 Slice::Packets { block, range } => {
                     all.extend(packets(block, range.clone(), &self.data, 1 << 16));
+                }
+                Slice::Chained { segment, range } => {
+                    all.extend(chained(segment, range.clone(), &self.data, 1 << 16));
+                }
+                Slice::Encrypted { block, range } => {
+                    all.extend(encrypted(block, range.clone(), &self.data, 1 << 16));
                 }
             }
         }

@@ -6,6 +6,7 @@
     reason = "the room is pure, its tests run FFmpeg's programs on real files"
 )]
 
+mod encryption;
 mod excerpts;
 mod footage;
 mod hostile;

@@ -51,7 +51,8 @@ fn sound(packets: u32) -> TrackIndex {
 
 fn package(tracks: Vec<TrackIndex>, segment: Duration) -> Packaging {
     let index = TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None };
-    Packaging::new(Arc::new(index), &PackagingOptions { segment }).unwrap()
+    Packaging::new(Arc::new(index), &PackagingOptions { segment, ..PackagingOptions::default() })
+        .unwrap()
 }
 
 /// Asserts that the second parser finds the LDU's values.
@@ -225,7 +226,7 @@ fn order(packaging: &Packaging) -> String {
     let body = packaging.progressive(&[0, 1]);
     let stored = body.slices().iter().filter_map(|slice| match slice {
         Slice::Stored { track, .. } => Some(track.to_string()),
-        Slice::Generated { .. } | Slice::Packets { .. } => None,
+        _ => None,
     });
     stored.collect()
 }

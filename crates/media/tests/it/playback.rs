@@ -31,7 +31,7 @@ pub(crate) fn decode_part(path: &Path) -> Vec<Vec<Frame>> {
 const DECODE: &str = "-copyts -i FILE -map 0:v? -map 0:a? -fps_mode passthrough \
                       -enc_time_base 1:90000 -f framemd5 -";
 
-fn frames(text: Vec<u8>) -> Vec<Vec<Frame>> {
+pub(crate) fn frames(text: Vec<u8>) -> Vec<Vec<Frame>> {
     let text = String::from_utf8(text).unwrap();
     let mut bases: Vec<f64> = Vec::new();
     let mut streams: Vec<Vec<Frame>> = Vec::new();

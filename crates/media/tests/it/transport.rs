@@ -411,7 +411,7 @@ fn any_range_of_a_segment_is_that_part_of_the_whole() {
                     let piece = if range.end - range.start > 100_000 { 70_000 } else { piece };
                     bytes.extend(packets(block, range.clone(), &title.data, piece));
                 }
-                Slice::Stored { .. } => panic!("a slice of a file"),
+                other => panic!("{other:?} in a transport stream"),
             }
         }
         assert!(bytes == whole[first..=last], "seed {seed}: {first} to {last}");

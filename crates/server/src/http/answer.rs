@@ -124,6 +124,10 @@ fn decide(
         | Route::Segment { ref title, .. } => {
             return of_session(request, &route, find_session(shared, request, title)?);
         }
+        Route::Key { ref title, ref id } => {
+            let session = find_session(shared, request, title)?;
+            return Ok(key(&session, id).into());
+        }
         Route::Origin { ref title, ref version, ref resource } => {
             let of = (title.as_str(), version.as_deref());
             return origin::answer(shared, request, of, resource, opened);
@@ -324,6 +328,7 @@ fn progressive(
     }
     let title = open_title(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
+    clear_file(&name, &presentation.packaging)?;
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
         return Ok(forwards_only().into());
     }
@@ -478,6 +483,28 @@ fn find_session(
     }
 }
 
+/// The key of this number, for a player of a session of a title that is encrypted with it.
+fn key(session: &PlayerSession, id: &str) -> Response {
+    let encryption = session.presentation.packaging.encryption();
+    let found = encryption
+        .and_then(|it| it.keys().find(|key| key.address.is_none() && media::uuid(&key.id) == id));
+    found.map_or_else(not_found, |key| {
+        uncached(Response::new(200, "application/octet-stream", key.key))
+    })
+}
+
+/// Refuses the file of a title, in which nothing is encrypted, if the title is to be encrypted.
+pub(super) fn clear_file(name: &str, packaging: &Packaging) -> Result<(), Response> {
+    if packaging.encryption().is_none() {
+        return Ok(());
+    }
+    let message = "this title is encrypted, which one file cannot be";
+    let name = escape(name);
+    let hint = format!("play /t/{name}/master.m3u8 or /t/{name}/manifest.mpd");
+    let error = json!({ "error": "encrypted", "message": message, "hint": hint });
+    Err(Response::json(403, &error))
+}
+
 /// The video renditions to list: the admitted one and those below it, so that a player that
 /// switches never requests more than was reserved.
 fn videos(session: &PlayerSession) -> Vec<u16> {
@@ -494,7 +521,8 @@ fn title_list(shared: &Shared) -> Response {
         let name = escape(&title.name);
         title.hls = Some(format!("/t/{name}/master.m3u8"));
         title.dash = Some(format!("/t/{name}/manifest.mpd"));
-        title.mp4 = Some(format!("/t/{name}.mp4"));
+        title.mp4 =
+            Some(format!("/t/{name}.mp4")).filter(|_| !shared.content.is_encrypted(&title.name));
     }
     Response::json(200, &json!({ "titles": titles }))
 }

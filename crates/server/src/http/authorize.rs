@@ -59,6 +59,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::TextPlaylist { .. }
         | Route::ThumbnailPlaylist { .. }
         | Route::TextSegment { .. }
+        | Route::Key { .. }
         | Route::Session { .. } => None,
     }
 }

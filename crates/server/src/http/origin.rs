@@ -18,7 +18,7 @@
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
 
-use super::answer::{self, Decision, no_transport, not_found, open_title};
+use super::answer::{self, Decision, clear_file, no_transport, not_found, open_title};
 use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
 use super::request::HttpRequest;
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
@@ -31,7 +31,7 @@ use crate::messages::{Manifest, PlayRequest};
 use crate::playback_params;
 use crate::presentation::Presentation;
 use crate::shared::Shared;
-use media::{CueClock, Links, Slice};
+use media::{CueClock, Encryption, Links, Slice};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +52,7 @@ pub(super) fn answer(
         return Ok(whole_title_only().into());
     }
     let title = open_title(shared, name, opened)?;
+    may_be_kept(name, &title, route)?;
     match version {
         None => entry(name, &title, route),
         Some(version) if version == title.version => {
@@ -59,6 +60,26 @@ pub(super) fn answer(
         }
         Some(_) => Ok(other_version(name).into()),
     }
+}
+
+/// Refuses what of an encrypted title caches cannot have: its file, and any of it if its keys are
+/// at this server, where only sessions get them.
+fn may_be_kept(name: &str, title: &OpenTitle, route: &Route) -> Result<(), Decision> {
+    let packaging = &title.whole.packaging;
+    if matches!(route, Route::Progressive { .. }) {
+        clear_file(name, packaging)?;
+    }
+    let is_without = |it: &Arc<Encryption>| it.keys().any(|key| key.address.is_none());
+    if packaging.encryption().is_some_and(is_without) {
+        let message = "this title is encrypted, and its keys are given to sessions only";
+        let hint = format!(
+            "state the address of its keys in the key file, or play /t/{}/master.m3u8",
+            escape(name)
+        );
+        let error = json!({ "error": "encrypted", "message": message, "hint": hint });
+        return Err(Response::json(403, &error).into());
+    }
+    Ok(())
 }
 
 /// A manifest, which names the addresses of the present version.

@@ -53,6 +53,8 @@ pub(crate) enum Route {
     ThumbnailCues { title: String },
     /// `/t/TITLE/thumbnails/K.jpg`, of a whole title; `?s=TOKEN`: of a session.
     ThumbnailImage { title: String, number: u32 },
+    /// `/t/TITLE/key/ID?s=TOKEN`: the key of this number.
+    Key { title: String, id: String },
     /// `/t/TITLE/session?s=TOKEN`: a session, to be ended.
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
@@ -99,6 +101,7 @@ impl Route {
             ["t", name, track, "init-dash.mp4"] => {
                 Self::DashInit { title: title(name)?, track: number(track)? }
             }
+            ["t", name, "key", id] => Self::Key { title: title(name)?, id: id.to_owned() },
             ["t", name, "thumbnails", file] => {
                 let number = number(file.strip_suffix(".jpg")?)?;
                 Self::ThumbnailImage { title: title(name)?, number }
@@ -149,7 +152,8 @@ impl Route {
         let is_below = match resource {
             Self::Progressive { .. } => version.is_some(),
             Self::Master { .. } | Self::TransportMaster { .. } | Self::DashManifest { .. } => false,
-            Self::Session { .. } => return None,
+            // Caches keep no keys.
+            Self::Session { .. } | Self::Key { .. } => return None,
             _ => true,
         };
         if is_below != version.is_some() {
@@ -196,6 +200,8 @@ mod tests {
         let init = Route::DashInit { title: film(), track: 1 };
         assert_eq!(route("t/film/1/init-dash.mp4"), Some(init));
         assert_eq!(route("t/film/session"), Some(Route::Session { title: film() }));
+        let key = Route::Key { title: film(), id: "a-b".to_owned() };
+        assert_eq!(route("t/film/key/a-b"), Some(key));
         let segment = Route::Segment { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/17.m4s"), Some(segment));
         let list = Route::IframePlaylist { title: film(), track: 3 };
@@ -283,6 +289,7 @@ mod tests {
             "origin/film/a-1/master.m3u8",
             "origin/film/a-1/manifest.mpd",
             "origin/film/session",
+            "origin/film/a-1/key/a-b",
             "origin/film/a-1/session",
             "origin/film/a-1/film.mp4",
             "origin/film/a-1/0/1.m4s/x",

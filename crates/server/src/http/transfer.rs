@@ -9,10 +9,10 @@
 //!          sends:  head+gen+piece │ piece │ piece ...     each with a number, taken in order
 //! ```
 //!
-//! Packets of a transport stream are made from delivered pieces here, into memory of
-//! [`PACKETS_BYTES`] for each send and for few sends at once, used again when the socket is done
-//! with it; a piece is given back to the engine when its last byte has been used. The parts of such
-//! a slice are requested in one window, which ends with it.
+//! Packets of a transport stream and encrypted bytes are made from delivered pieces here, into
+//! memory of [`PACKETS_BYTES`] for each send and for few sends at once, used again when the socket
+//! is done with it; a piece is given back to the engine when its last byte has been used. The parts
+//! of such a slice are requested in one window, which ends with it.
 //!
 //! ```text
 //!   body:  [gen][packets..................][packets.....]...
@@ -32,7 +32,7 @@ use crate::messages::EndOfFill;
 use crate::presentation::{self, Spans};
 use device::SharedBuffer;
 use device::sockets::SendSlice;
-use media::{Body, PacketWriter, Slice};
+use media::{Body, ChainWriter, CipherWriter, PacketWriter, Slice};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,8 +76,50 @@ struct Window {
     // Stored bytes that have not been delivered yet.
     coming: u64,
     accepted: bool,
-    // Of the packets that are the first slice, once they have begun.
-    writer: Option<Box<PacketWriter>>,
+    // Of the packets or encrypted bytes that are the first slice, once they have begun.
+    writer: Option<Box<SliceWriter>>,
+}
+
+/// Makes what is sent of stored bytes.
+#[derive(Debug)]
+enum SliceWriter {
+    Packets(PacketWriter),
+    Encrypted(CipherWriter),
+    Chained(ChainWriter),
+}
+
+impl SliceWriter {
+    /// A writer of this slice; `None` if it is sent as it is stored or generated.
+    fn of(slice: &Slice) -> Option<Box<Self>> {
+        Some(Box::new(match slice {
+            Slice::Packets { block, range } => {
+                Self::Packets(PacketWriter::new(Arc::clone(block), range.clone()))
+            }
+            Slice::Encrypted { block, range } => {
+                Self::Encrypted(CipherWriter::new(Arc::clone(block), range.clone()))
+            }
+            Slice::Chained { segment, range } => {
+                Self::Chained(ChainWriter::new(Arc::clone(segment), range.clone()))
+            }
+            Slice::Generated { .. } | Slice::Stored { .. } => return None,
+        }))
+    }
+
+    fn write(&mut self, stored: &mut &[u8], room: &mut [u8]) -> Range<usize> {
+        match self {
+            Self::Packets(writer) => writer.write(stored, room),
+            Self::Encrypted(writer) => writer.write(stored, room),
+            Self::Chained(writer) => writer.write(stored, room),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Packets(writer) => writer.is_done(),
+            Self::Encrypted(writer) => writer.is_done(),
+            Self::Chained(writer) => writer.is_done(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -218,8 +260,7 @@ impl Transfer {
         let part_end = self.ends.iter().copied().find(|end| *end > start).unwrap_or(u64::MAX);
         let end = self.rest.end.min(part_end).min(start + WINDOW_BYTES);
         let cut = self.body.range(start..end);
-        let is_packets = |slice: &Slice| matches!(slice, Slice::Packets { .. });
-        if let Some(first) = cut.slices().iter().position(is_packets) {
+        if let Some(first) = cut.slices().iter().position(is_made) {
             // What they are made of is requested once: they are never divided.
             let before: u64 = cut.slices()[..first].iter().map(Slice::len).sum();
             let end = self.body.slice_end(start + before).min(self.rest.end).min(part_end);
@@ -341,7 +382,7 @@ impl Transfer {
 enum Emitted {
     /// A delivered piece.
     Piece(ReadId),
-    /// Packets that were made of delivered pieces.
+    /// Packets or encrypted bytes that were made of delivered pieces.
     Packets,
     /// The next bytes have not been delivered, or the window is empty now.
     Nothing,
@@ -362,9 +403,8 @@ impl Window {
                     slices.extend(self.slices.pop_front().and_then(generated));
                     continue;
                 }
-                Slice::Packets { block, range } => {
-                    let new = || Box::new(PacketWriter::new(Arc::clone(block), range.clone()));
-                    self.writer.get_or_insert_with(new);
+                Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
+                    self.writer = self.writer.take().or_else(|| SliceWriter::of(first));
                     return Ok(self.make_packets(slices, used, memory));
                 }
                 Slice::Stored { bytes, .. } => bytes,
@@ -387,10 +427,10 @@ impl Window {
 
     fn is_at_packets(&self) -> bool {
         let next = self.slices.iter().find(|slice| !matches!(slice, Slice::Generated { .. }));
-        matches!(next, Some(Slice::Packets { .. }))
+        next.is_some_and(is_made)
     }
 
-    /// Makes packets of the delivered pieces, as many as a send may have.
+    /// Makes packets or encrypted bytes of the delivered pieces, as many as a send may have.
     fn make_packets(
         &mut self,
         slices: &mut Vec<SendSlice>,
@@ -471,14 +511,27 @@ fn add_parts(slice: &Slice, parts: &mut Vec<Part>) {
             let all = block.parts(range).into_iter();
             parts.extend(all.map(|(track, bytes)| Part { track, bytes }));
         }
+        Slice::Encrypted { block, range } => {
+            let (track, bytes) = block.part(range);
+            parts.push(Part { track, bytes });
+        }
+        Slice::Chained { segment, range } => {
+            let all = segment.parts(range).into_iter();
+            parts.extend(all.map(|(track, bytes)| Part { track, bytes }));
+        }
         Slice::Generated { .. } => {}
     }
+}
+
+/// Whether a slice is made of stored bytes here.
+fn is_made(slice: &Slice) -> bool {
+    !matches!(slice, Slice::Generated { .. } | Slice::Stored { .. })
 }
 
 fn generated(slice: Slice) -> Option<SendSlice> {
     match slice {
         Slice::Generated { bytes, range } => Some(SendSlice::Bytes { bytes, range }),
-        Slice::Stored { .. } | Slice::Packets { .. } => None,
+        _ => None,
     }
 }
 

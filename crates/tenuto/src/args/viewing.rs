@@ -131,6 +131,13 @@ pub(crate) struct ServeArgs {
     /// server's sessions and numbers.
     #[arg(long, value_name = "KEYS")]
     pub(crate) tokens: Option<PathBuf>,
+    /// Encrypt titles for players with the keys of this file.
+    ///
+    /// A TOML file with the titles, the scheme (cbcs or cenc) and the keys; other users must not be
+    /// able to read it. docs/guide/serve.md has an example. Titles that it does not name are sent
+    /// in the clear.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) title_keys: Option<PathBuf>,
     /// Serve caches in front, which fetch at most FILLS segments at once.
     ///
     /// Segments, or ranges of a file. A content delivery network or a caching proxy then finds

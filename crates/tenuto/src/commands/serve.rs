@@ -119,6 +119,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
             let secret = args.webhook_secret.clone();
             WebhookTarget { url, secret }
         }),
+        title_keys: args.title_keys.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
         max_client_connections: args.max_client_connections,

@@ -35,6 +35,8 @@
 //! | silent connections to an agent of the meter | 10 s for a handshake; the oldest of the largest crowd ends | `tenuto/tests/cli/fleet.rs`: `silent_connections_keep_no_controller_out` |
 //! | a byte of a handshake from time to time | the limit is of the whole handshake | `meter/src/fleet/handshake.rs`: `a_byte_from_time_to_time_does_not_extend_a_handshake` |
 //! | a silent port instead of an agent | 10 s for a handshake | `meter/src/fleet/handshake.rs`: `a_silent_peer_fails_the_handshake_and_not_what_follows_it` |
+//! | the key of an encrypted title is asked for without a session, or looked for in views | 404; keys are in no status, metric or list | `tenuto/tests/playback/encrypted.rs`: `ffmpeg_and_shaka_play_encrypted_titles` |
+//! | a file of titles' keys that others may read | refused | `tenuto/tests/playback/encrypted.rs`: `ffmpeg_and_shaka_play_encrypted_titles` |
 //! | a token file that others may read | refused | `tenuto/tests/cli/fleet.rs`: `a_token_that_others_may_read_or_change_is_refused` |
 //! | a controller names files outside of an agent's | refused | `tenuto/tests/cli/fleet.rs`: `what_agents_do_not_do_is_refused` |
 //! | ingest, rm, rename or serve is killed at any moment | all that was acknowledged is there, nothing else | `tenuto/tests/hostile/killed.rs`: `an_ingest_that_is_killed_at_any_moment_is_done_or_was_never_begun`, `commands_that_are_killed_are_done_or_were_never_begun`, `a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was` |

@@ -50,7 +50,8 @@ pub(crate) fn assert_reported(server: &Served) {
 /// What is played, and what the page says of it.
 pub(crate) struct Row<'a> {
     pub(crate) title: &'a str,
-    /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `shaka-winds` by its trick mode, `mp4`
+    /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `shaka-winds` by its trick mode,
+    /// `shaka-keys` with the keys behind `#`, `mp4`
     /// by the browser itself; `hls-text`, `dash-text` and `shaka-text` tell the subtitles,
     /// `dash-thumbnails` and `shaka-thumbnails` the pictures that are found for some times;
     /// `hls-clip`, `dash-clip`, `shaka-clip` and `mp4-clip` the first and the last picture shown.
@@ -234,6 +235,17 @@ const players = {
     player.configure({ cmcd: { enabled: true, useHeaders: true } });
     player.addEventListener('error', event => failed(event.detail));
     player.attach(video).then(() => player.load(url)).then(on.ready, failed);
+    return () => player.destroy();
+  },
+  // Of DASH with the keys of the test; HLS names the addresses of its keys.
+  'shaka-keys'(video, url, on) {
+    shaka.log.setLevel(shaka.log.Level.WARNING);
+    const player = new shaka.Player(), failed = error => on.error(`code ${error.code}`, true);
+    const clearKeys = {}, [, keys] = url.split('#');
+    if (keys) for (const pair of keys.split(',')) [clearKeys[pair.slice(0, 32)]] = [pair.slice(33)];
+    player.configure({ drm: { clearKeys } });
+    player.addEventListener('error', event => failed(event.detail));
+    player.attach(video).then(() => player.load(url.split('#')[0])).then(on.ready, failed);
     return () => player.destroy();
   },
   'shaka-winds'(video, url, on) {

@@ -47,6 +47,11 @@ pub(crate) fn decode_dash(input: &str) -> Vec<Frames> {
     decode_with(input, &["-map", "-0:v:1?"])
 }
 
+/// As [`decode_dash`], of an encrypted title.
+pub(crate) fn decode_encrypted(input: &str, key: &str) -> Vec<Frames> {
+    decode_after(&["-cenc_decryption_key", key], input, &["-map", "-0:v:1?"])
+}
+
 /// As [`decode`], with sound cut anew into frames of 1024 instants: for PCM, which readers cut as
 /// they like.
 pub(crate) fn decode_regrouped(input: &str) -> Vec<Frames> {
@@ -59,8 +64,15 @@ pub(crate) fn decode_anyway(input: &str) -> Vec<Frames> {
 }
 
 fn decode_with(input: &str, words: &[&str]) -> Vec<Frames> {
+    decode_after(&[], input, words)
+}
+
+/// As [`decode_with`], with options of the reader.
+fn decode_after(before: &[&str], input: &str, words: &[&str]) -> Vec<Frames> {
     let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "warning", "-i", input, "-map", "0:v?", "-map", "0:a?"])
+        .args(["-nostdin", "-v", "warning"])
+        .args(before)
+        .args(["-i", input, "-map", "0:v?", "-map", "0:a?"])
         .args(words)
         .args(["-fps_mode", "passthrough", "-enc_time_base:v", "-1", "-f", "framemd5", "-"])
         .output()

@@ -12,6 +12,7 @@ mod console;
 mod dash;
 mod desktop;
 mod devtools;
+mod encrypted;
 mod files;
 mod films;
 mod framemd5;

@@ -40,6 +40,7 @@ pub(super) use form::StreamForm;
 pub(super) use plan::Plan;
 
 use super::body::Body;
+use super::encryption::ChainedSegment;
 use super::{Links, Packaging};
 use plan::Rendition;
 use std::sync::Arc;
@@ -101,7 +102,12 @@ impl Packaging {
 
     /// A segment of the transport stream that this track leads.
     pub fn transport_segment(&self, track: u16, number: u32) -> Option<Body> {
-        self.rendition(track)?.segment(self, number)
+        let clear = self.rendition(track)?.segment(self, number)?;
+        let cipher = self.tracks[usize::from(track)].cipher.as_ref();
+        Some(match cipher {
+            Some(cipher) => ChainedSegment::body(clear, cipher, number),
+            None => clear,
+        })
     }
 
     fn rendition(&self, track: u16) -> Option<&Rendition> {

@@ -11,6 +11,7 @@ use super::tables::tables;
 use super::{PACKET, StreamForm};
 use crate::TrackKind;
 use crate::packaging::body::{Body, Slice};
+use crate::packaging::encryption::ChainedSegment;
 use crate::packaging::rates::Rates;
 use crate::packaging::segments::{LduRun, data, micros};
 use crate::packaging::{Packaging, partition};
@@ -58,7 +59,9 @@ impl Plan {
         let longest = lengths.max().copied().unwrap_or(0);
         let target_duration = ((longest + 500_000) / 1_000_000).max(1);
         for rendition in renditions.iter_mut().flatten() {
-            let sizes: Vec<u64> = rendition.segments.iter().map(|segment| segment.bytes).collect();
+            let is_encrypted = packaging.encryption().is_some();
+            let sent = |clear| if is_encrypted { ChainedSegment::padded(clear) } else { clear };
+            let sizes: Vec<u64> = rendition.segments.iter().map(|it| sent(it.bytes)).collect();
             rendition.rates = Rates::of_segments(&sizes, &rendition.lengths, target_duration);
         }
         Self { renditions, target_duration }

@@ -5,12 +5,14 @@
 //!                  codec as EXT-X-MEDIA
 //! N-ts.m3u8        the transport stream that track N leads: N/0.ts, N/1.ts, ...
 //! ```
-//! Version 3, the lowest with lengths that are not whole seconds, and 4 with EXT-X-MEDIA: old
-//! players refuse versions that they do not know. Sounds of another codec than that of the default
-//! one are left out, because a variant would have to declare their codec, too.
+//! Encrypted segments are AES-128 with the key of the track that leads, and their number is the
+//! vector. Version 3, the lowest with lengths that are not whole seconds, and 4 with EXT-X-MEDIA:
+//! old players refuse versions that they do not know. Sounds of another codec than that of the
+//! default one are left out, because a variant would have to declare their codec, too.
 
 use super::plan::Rendition;
 use crate::TrackKind;
+use crate::packaging::encryption::key_address;
 use crate::packaging::playlist::{
     audio_names, codec, language_tag, line, picture_attributes, playback_start, write_segments,
 };
@@ -66,6 +68,11 @@ pub(super) fn media(packaging: &Packaging, rendition: &Rendition, query: &str) -
     line(&mut text, format_args!("#EXT-X-TARGETDURATION:{}", plan.target_duration));
     line(&mut text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
+    if let Some(encryption) = packaging.encryption() {
+        let key = encryption.key(packaging.description(number).kind);
+        let address = key_address(key, Links { folder: "", query });
+        line(&mut text, format_args!("#EXT-X-KEY:METHOD=AES-128,URI=\"{address}\""));
+    }
     write_segments(&mut text, rendition.lengths.iter().copied(), |text, k| {
         line(text, format_args!("{number}/{k}.ts{query}"));
     });

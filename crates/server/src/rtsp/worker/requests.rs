@@ -176,6 +176,10 @@ impl RtspWorker {
             let text = "this server is stopping and admits no new session; try again later";
             return Err(RtspReply::error(503, text));
         }
+        if self.shared.content.is_encrypted(name) {
+            let text = "this title is encrypted, which RTSP cannot be; play it with HLS or DASH";
+            return Err(RtspReply::error(403, text));
+        }
         if let Some(title) = opened {
             return Ok(Ok(title));
         }

@@ -1,0 +1,95 @@
+//! What manifests state of encryption: tags of HLS (RFC 8216, 4.3.2.4), descriptors of DASH
+//! (ISO/IEC 23009-1, 5.8.4.1).
+//!
+//! Players get keys of the address that the provider states, else of this server at `key/ID` beside
+//! the manifest. DASH has no descriptor for a key at an address: its players are configured with
+//! keys, or with the address of a licence server, or use a system of the provider.
+
+use super::boxes::{COMMON_SYSTEM, common_system};
+use super::{ContentKey, Encryption, EncryptionScheme, uuid};
+use crate::TrackKind;
+use crate::packaging::Links;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use std::fmt::Write;
+
+/// Writes the tags for tracks of this kind in their media playlist.
+pub(in crate::packaging) fn write_hls_keys(
+    out: &mut String,
+    encryption: &Encryption,
+    kind: TrackKind,
+    query: &str,
+) {
+    let links = Links { folder: "", query };
+    write_tags(out, "KEY", encryption, encryption.key(kind), links);
+}
+
+/// Writes the tags of all keys in the multivariant playlist, by which players get them early.
+pub(in crate::packaging) fn write_hls_session_keys(
+    out: &mut String,
+    encryption: &Encryption,
+    links: Links<'_>,
+) {
+    encryption.keys().for_each(|key| write_tags(out, "SESSION-KEY", encryption, key, links));
+}
+
+fn write_tags(
+    out: &mut String,
+    tag: &str,
+    encryption: &Encryption,
+    key: &ContentKey,
+    links: Links<'_>,
+) {
+    let method = match encryption.scheme {
+        EncryptionScheme::Cenc => "SAMPLE-AES-CTR",
+        EncryptionScheme::Cbcs => "SAMPLE-AES",
+    };
+    let address = key_address(key, links);
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "#EXT-X-{tag}:METHOD={method},URI=\"{address}\",KEYFORMAT=\"identity\",\
+         KEYFORMATVERSIONS=\"1\""
+    );
+    for system in &encryption.systems {
+        let (id, pssh) = (uuid(&system.id), BASE64_STANDARD.encode(&system.pssh));
+        let _ = writeln!(
+            out,
+            "#EXT-X-{tag}:METHOD={method},URI=\"data:text/plain;base64,{pssh}\",\
+             KEYID=0x{},KEYFORMAT=\"urn:uuid:{id}\",KEYFORMATVERSIONS=\"1\"",
+            uuid(&key.id).replace('-', "")
+        );
+    }
+}
+
+/// Where players get a key.
+pub(in crate::packaging) fn key_address(key: &ContentKey, links: Links<'_>) -> String {
+    let Links { folder, query } = links;
+    let own = || format!("{folder}key/{}{query}", uuid(&key.id));
+    key.address.clone().unwrap_or_else(own)
+}
+
+/// Writes the descriptors of a set of tracks of this kind.
+pub(in crate::packaging) fn write_dash_protection(
+    out: &mut String,
+    encryption: &Encryption,
+    kind: TrackKind,
+) {
+    let (key, scheme) = (encryption.key(kind), encryption.scheme.name());
+    let _ = writeln!(
+        out,
+        "<ContentProtection schemeIdUri=\"urn:mpeg:dash:mp4protection:2011\" value=\"{scheme}\" \
+         cenc:default_KID=\"{}\"/>",
+        uuid(&key.id)
+    );
+    let common = (COMMON_SYSTEM, common_system(std::iter::once(key)));
+    let given = encryption.systems.iter().map(|system| (system.id, system.pssh.clone()));
+    for (id, pssh) in std::iter::once(common).chain(given) {
+        let (id, pssh) = (uuid(&id), BASE64_STANDARD.encode(pssh));
+        let _ = writeln!(
+            out,
+            "<ContentProtection schemeIdUri=\"urn:uuid:{id}\"><cenc:pssh>{pssh}</cenc:pssh>\
+             </ContentProtection>"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Encrypted titles: FFmpeg with the key decodes the frames of the clear title, Shaka in Chromium
+//! plays them with the browser's ClearKey, hls.js and FFmpeg play their transport streams in
+//! AES-128; what cannot be encrypted is refused.
+
+use crate::chromium::{Row, assert_played};
+use crate::dash::check_manifest;
+use crate::framemd5;
+use crate::program::{Served, TestDir};
+use std::os::unix::fs::PermissionsExt;
+
+const VIDEO: (&str, &str) =
+    ("1d000000000000000000000000000001", "0a5ec2e7000000000000000000000001");
+const SOUND: (&str, &str) =
+    ("1d000000000000000000000000000002", "0a5ec2e7000000000000000000000002");
+
+/// A title in the clear, and encrypted with each scheme: with one key, and with one for each kind
+/// of track.
+const TITLES: [&str; 4] = ["clear", "cenc", "cbcs", "two-keys"];
+
+fn write_keys(dir: &TestDir) {
+    let (id, key) = VIDEO;
+    let entry = |titles: &str, scheme: &str| {
+        format!(
+            "[[key]]\ntitles = \"{titles}\"\nscheme = \"{scheme}\"\nkey_id = \"{id}\"\n\
+             key = \"{key}\"\n"
+        )
+    };
+    let (id, key) = SOUND;
+    let sound = format!("audio = {{ key_id = \"{id}\", key = \"{key}\" }}\n");
+    let text = [&entry("cenc", "cenc"), &entry("cbcs", "cbcs"), &entry("two*", "cbcs"), &sound];
+    std::fs::write(dir.path("keys.toml"), text.map(String::as_str).concat()).expect("a file");
+    let only_owner = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(dir.path("keys.toml"), only_owner).expect("of this test");
+}
+
+fn served(dir: &TestDir) -> Served {
+    let film = "-f lavfi -i testsrc2=s=320x180:r=25:d=2 -f lavfi -i sine=440:d=2:r=48000 \
+                -c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -g 25 -pix_fmt yuv420p -c:a aac";
+    let film = dir.encode("film.mp4", &film.split_whitespace().collect::<Vec<_>>());
+    TITLES.iter().for_each(|title| dir.ingest(&film, title));
+    write_keys(dir);
+    dir.serve("--segment 1s --admission none --title-keys keys.toml")
+}
+
+#[test]
+fn ffmpeg_and_shaka_play_encrypted_titles() {
+    let dir = TestDir::with_store_of(96);
+    let server = served(&dir);
+    let manifest = |title: &str| server.url(&format!("/t/{title}/manifest.mpd"));
+    let wanted = framemd5::sorted(framemd5::decode_dash(&manifest("clear")));
+    for title in ["cenc", "cbcs"] {
+        check_manifest(&server, title);
+        let got = framemd5::sorted(framemd5::decode_encrypted(&manifest(title), VIDEO.1));
+        framemd5::assert_same(title, &wanted, &got, 0);
+    }
+    // Whole segments of transport streams, with the keys of the session.
+    let streams = |title: &str| server.url(&format!("/t/{title}/master-ts.m3u8"));
+    let [wanted, got] =
+        ["clear", "cenc"].map(|it| framemd5::sorted(framemd5::decode(&streams(it))));
+    framemd5::assert_same("transport streams", &wanted, &got, 0);
+    let keys = [VIDEO, SOUND].map(|(id, key)| format!("{id}={key}")).join(",");
+    let mut rows = Vec::new();
+    for title in &TITLES[1..] {
+        let dash = format!("{}#{keys}", manifest(title));
+        let hls = server.url(&format!("/t/{title}/master.m3u8"));
+        for (way, url) in [("shaka-keys", dash), ("shaka-keys", hls), ("hls", streams(title))] {
+            let said = "50 pictures, sound, errors []".to_owned();
+            rows.push(Row { title, way, url, may_stall: false, said });
+        }
+    }
+    assert_played(&dir, &rows);
+    what_cannot_be_encrypted_is_refused(&dir, &server);
+}
+
+fn what_cannot_be_encrypted_is_refused(dir: &TestDir, server: &Served) {
+    let said = server.find("/t/cbcs.mp4").expect_err("a refusal");
+    assert!(said.contains(" 403 ") && said.contains("encrypted"), "{said}");
+    let key = format!("/t/cbcs/key/{}", "1d000000-0000-0000-0000-000000000001");
+    assert!(server.find(&key).is_err(), "keys are given to sessions only");
+    for path in ["/status", "/metrics", "/titles", "/sessions"] {
+        let text = String::from_utf8(server.get(path)).expect("text");
+        assert!(!text.to_lowercase().contains("5ec2e7"), "{path}");
+    }
+    let said = dir.run_words(&["serve", "a.store", "--check-config", "--title-keys", "film.mp4"]);
+    assert!(said.err.contains("chmod 600"), "other users can read it: {}", said.err);
+}
