@@ -4,11 +4,13 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Writes the reference of the command line and the schema of the configuration file. (Man pages
+/// Writes the reference of the command line, the schema of the configuration file and the OpenAPI
+/// document. (Man pages
 /// and completions are made when Tenuto is installed.)
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     write(root, "--markdown", "docs/reference/cli.md")?;
-    write(root, "--config-schema", "docs/reference/serve.schema.json")
+    write(root, "--config-schema", "docs/reference/serve.schema.json")?;
+    write(root, "--openapi", "docs/reference/openapi.json")
 }
 
 /// Writes what `tenuto man` prints with this option.

@@ -26,7 +26,7 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, DrmSystem,
+    Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, CueClock, DrmSystem,
     Encryption, EncryptionScheme, Excerpt, ExcerptError, Links, NoTransportForm, Packaging,
     PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
     TransportCounters, TransportPush, TransportUnit, uuid,

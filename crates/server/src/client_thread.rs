@@ -6,6 +6,7 @@
 //!   PreparedThread::begin  parts, limits ─▶ ClientService ─▶ serve, until Quit
 //! ```
 
+use crate::admin::AdminApi;
 use crate::messages::{CoreHandle, WorkerHandle, WorkerMessage};
 use crate::opener::Opener;
 use crate::shared::Shared;
@@ -38,6 +39,7 @@ pub(crate) struct ServiceParts {
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: CoreHandle,
     pub(crate) opener: Opener,
+    pub(crate) api: Arc<AdminApi>,
 }
 
 /// All that a thread serves its clients with.
@@ -49,6 +51,7 @@ pub(crate) struct ClientService<L> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: CoreHandle,
     pub(crate) opener: Opener,
+    pub(crate) api: Arc<AdminApi>,
     pub(crate) limits: L,
 }
 
@@ -73,9 +76,9 @@ impl<L: Send + 'static> PreparedThread<L> {
             // Without a service the server has failed to start, and has dropped this thread's
             // handle.
             let Ok((parts, limits)) = begun.recv() else { return };
-            let ServiceParts { shared, core, opener } = parts;
+            let ServiceParts { shared, core, opener, api } = parts;
             let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), listener.protocol);
-            serve(ClientService { number, sockets, messages, shared, core, opener, limits });
+            serve(ClientService { number, sockets, messages, shared, core, opener, api, limits });
         })?;
         let ended = |_| io::Error::other("the thread ended before it was ready");
         let (waker, method) = prepared.recv().map_err(ended)??;

@@ -6,7 +6,7 @@ use scheduler::PolicyKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Reason};
 
 /// The configuration of [`crate::Server::start`].
 #[derive(Clone, Debug)]
@@ -58,10 +58,17 @@ pub struct ServerConfig {
     pub fills: Option<u32>,
     /// The JSON Web Key Set of the tokens that admit viewers; `None`: everybody is admitted.
     pub tokens: Option<PathBuf>,
+    /// The directory in which uploaded files are until they are ingested; `None`: there are no
+    /// uploads.
+    pub uploads: Option<PathBuf>,
+    /// Where events are sent; `None`: nowhere.
+    pub webhook: Option<WebhookTarget>,
     /// The file of the keys with which titles are encrypted; `None`: all are sent in the clear.
     pub title_keys: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
     pub access_log: Option<PathBuf>,
+    /// Time for which viewers may continue after a request to stop, where that does not say.
+    pub grace: Duration,
     /// The most connections at a time; further ones are answered with a 503.
     pub max_connections: usize,
     /// The most connections of one client at a time; further ones are answered with a 429. A client
@@ -93,6 +100,15 @@ pub struct ServerConfig {
     pub session_timeout: Duration,
 }
 
+/// Where events are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookTarget {
+    /// An address of HTTP or HTTPS.
+    pub url: String,
+    /// A file with the secret that requests are signed with; `None`: they are not signed.
+    pub secret: Option<PathBuf>,
+}
+
 /// The most HTTP threads: one core thread cannot supply more.
 pub const MAX_HTTP_THREADS: usize = 16;
 
@@ -100,6 +116,40 @@ impl ServerConfig {
     /// The longest time that a player may wait for its admission: players give up on a manifest
     /// after about half a minute.
     pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+    /// Checks options that exclude each other. `memory`: what the buffers would get.
+    pub(crate) fn check(&self, memory: ByteCount) -> Result<(), Reason> {
+        let refuse = |why: &str| Err(Reason::from(why));
+        let refuse_with = |why: &str, hint: &str| Err(Reason::new(why, hint));
+        if self.stores.is_empty() {
+            return refuse("there is no store to serve");
+        }
+        if self.stores.len() > MAX_STORES {
+            return refuse("more stores than one server can serve (256)");
+        }
+        if self.survive_loss && self.stores.len() < 2 {
+            return refuse_with("--survive-loss needs a second store", "name one on another disk");
+        }
+        if self.survive_loss && self.policy == PolicyKind::None {
+            let why = "--survive-loss needs a policy that guarantees";
+            return refuse_with(why, "choose another than none");
+        }
+        if self.slot < SHORTEST_SLOT || self.slot > LONGEST_SLOT {
+            return refuse("a slot must be from 10 ms to 1 min");
+        }
+        // Without a configured size a calibration chooses it, and `pool` checks the memory again.
+        let read = self.read_size.unwrap_or(ByteCount::MIB).0;
+        if !read.is_power_of_two() || !(media::CHECKSUM_SPAN..=LARGEST_READ.0).contains(&read) {
+            return refuse("a read size must be a power of two from 64 KiB to 16 MiB");
+        }
+        if memory.0 / (self.stores.len() as u64) < 8 * read {
+            return refuse_with(
+                "the memory must be at least 8 reads for each store",
+                "raise --memory",
+            );
+        }
+        Ok(())
+    }
 }
 
 impl Default for ServerConfig {
@@ -131,8 +181,11 @@ impl Default for ServerConfig {
             insecure: false,
             fills: None,
             tokens: None,
+            uploads: None,
+            webhook: None,
             title_keys: None,
             access_log: None,
+            grace: Duration::from_secs(10),
             max_connections: 10_000,
             max_client_connections: None,
             max_client_unplayed: None,
@@ -153,3 +206,9 @@ impl Default for ServerConfig {
         }
     }
 }
+
+/// A disk's number has 16 bits; no machine has more disks than this.
+const MAX_STORES: usize = 256;
+const SHORTEST_SLOT: Duration = Duration::from_millis(10);
+const LONGEST_SLOT: Duration = Duration::from_secs(60);
+const LARGEST_READ: ByteCount = ByteCount::mib(16);

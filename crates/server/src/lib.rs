@@ -10,6 +10,7 @@
 )]
 
 pub mod access;
+mod admin;
 mod background_io;
 mod buffer_memory;
 mod calibration;
@@ -39,6 +40,7 @@ mod presentation;
 mod read_size;
 mod recalibration;
 mod recovery_probe;
+mod reload;
 mod rtsp;
 mod run_delay;
 mod server;
@@ -46,10 +48,13 @@ mod sessions;
 mod shared;
 mod title_keys;
 mod tls;
+mod webhook;
 pub mod wire;
 
+pub use admin::document as openapi;
 pub use buffer_memory::usable_memory;
-pub use config::{MAX_HTTP_THREADS, ServerConfig};
+pub use config::{MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
 pub use layout::piece_size;
+pub use reload::{ConfigOption, OptionChange, config_options};
 pub use server::Server;
 pub use tls::TlsFiles;

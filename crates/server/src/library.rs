@@ -15,7 +15,7 @@ use crate::title_keys::{self, KeyProvider};
 use crate::wire;
 use device::FileIdentity;
 use media::{
-    Body, Encryption, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex,
+    Encryption, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -86,8 +86,6 @@ pub(crate) struct OpenTitle {
     /// addresses that caches keep.
     pub(crate) version: String,
     presentations: Mutex<VecDeque<(PlaybackParams, PresentationResult)>>,
-    // Progressive files by their tracks.
-    files: Mutex<BTreeMap<Vec<u16>, Arc<Body>>>,
     memory: u64,
 }
 
@@ -260,7 +258,6 @@ impl Library {
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,
             presentations: Mutex::default(),
-            files: Mutex::default(),
         });
         self.lock().keep(&open, self.memory.0);
         Ok(open)
@@ -370,22 +367,6 @@ impl OpenTitle {
         // A failure is kept, too: the HTTP thread answers with it when it decides anew.
         presentations.push_back((*params, built.clone()));
         built
-    }
-
-    /// The progressive file of these tracks, if it has been built.
-    pub(crate) fn cached_file(&self, tracks: &[u16]) -> Option<Arc<Body>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(tracks).cloned()
-    }
-
-    /// The progressive file of these tracks, built if necessary. Takes time in proportion to the
-    /// title's length: not for HTTP threads.
-    pub(crate) fn build_file(&self, tracks: &[u16]) -> Arc<Body> {
-        if let Some(file) = self.cached_file(tracks) {
-            return file;
-        }
-        let file = self.whole.packaging.progressive(tracks);
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(files.entry(tracks.to_vec()).or_insert(file))
     }
 
     /// A strong entity tag for one resource of the title, the same for all copies and names of it.

@@ -18,9 +18,19 @@ use units::show::iso_date;
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     // `None` where no log is configured.
-    lines: Option<Sender<Value>>,
+    lines: Option<Sender<LogEntry>>,
     dropped: Arc<AtomicU64>,
 }
+
+/// What the thread of the log gets.
+enum LogEntry {
+    Line(Value),
+    /// The lines that follow go here.
+    GoOnIn(LogFile),
+}
+
+/// A file or stream that lines are written to.
+pub(crate) type LogFile = Box<dyn Write + Send>;
 
 impl Log {
     /// Starts a log that appends to a file or writes to the standard error stream (`-`); without a
@@ -28,17 +38,29 @@ impl Log {
     pub(crate) fn start(path: Option<&Path>) -> io::Result<(Self, Option<JoinHandle<()>>)> {
         let dropped = Arc::new(AtomicU64::new(0));
         let Some(path) = path else { return Ok((Self { lines: None, dropped }, None)) };
-        let out: Box<dyn Write + Send> = if path == Path::new("-") {
-            Box::new(io::stderr())
-        } else {
-            Box::new(OpenOptions::new().create(true).append(true).open(path)?)
-        };
+        let out = Self::open(path)?;
         let (lines, queue) = bounded(QUEUE);
         let counter = Arc::clone(&dropped);
         let thread = thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || write_lines(&queue, BufWriter::new(out), &counter))?;
+            .spawn(move || write_lines(&queue, out, &counter))?;
         Ok((Self { lines: Some(lines), dropped }, Some(thread)))
+    }
+
+    /// Opens a file to append to, or the standard error stream (`-`).
+    pub(crate) fn open(path: &Path) -> io::Result<LogFile> {
+        Ok(if path == Path::new("-") {
+            Box::new(io::stderr())
+        } else {
+            Box::new(OpenOptions::new().create(true).append(true).open(path)?)
+        })
+    }
+
+    /// Writes the lines that follow to another file. Waits while the queue is full.
+    pub(crate) fn go_on_in(&self, out: LogFile) {
+        if let Some(lines) = &self.lines {
+            let _ = lines.send(LogEntry::GoOnIn(out));
+        }
     }
 
     /// Adds a line. `fields` makes its object, and is called only where there is a log.
@@ -46,18 +68,25 @@ impl Log {
         let Some(lines) = &self.lines else { return };
         let mut line = fields();
         line["time"] = iso_date(SystemTime::now()).into();
-        if let Err(TrySendError::Full(_)) = lines.try_send(line) {
+        if let Err(TrySendError::Full(_)) = lines.try_send(LogEntry::Line(line)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-fn write_lines(queue: &Receiver<Value>, mut out: impl Write, dropped: &AtomicU64) {
+fn write_lines(queue: &Receiver<LogEntry>, out: LogFile, dropped: &AtomicU64) {
+    let mut out = BufWriter::new(out);
     while let Ok(first) = queue.recv() {
-        let mut ok = writeln!(out, "{first}");
+        let mut ok = Ok(());
         // Bounded, so that lines reach the file also while more of them keep coming.
-        for line in queue.try_iter().take(QUEUE) {
-            ok = ok.and_then(|()| writeln!(out, "{line}"));
+        for entry in std::iter::once(first).chain(queue.try_iter().take(QUEUE)) {
+            match entry {
+                LogEntry::Line(line) => ok = ok.and_then(|()| writeln!(out, "{line}")),
+                LogEntry::GoOnIn(other) => {
+                    ok = ok.and_then(|()| out.flush());
+                    out = BufWriter::new(other);
+                }
+            }
         }
         let dropped = dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {

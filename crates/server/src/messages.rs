@@ -5,11 +5,12 @@
 //!   opener ─────────────────────────WorkerMessage──▶ HTTP threads
 //! ```
 
-use crate::clients::ClientAddress;
+use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
     DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
     ReadOutcome, Refusal, RequestId, SessionId,
 };
+use crate::http::Response;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
@@ -21,7 +22,7 @@ use device::sockets::{ConnectionId, Waker};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment};
 
 /// Sends events to the core. Clones send to the same core.
 #[derive(Clone, Debug)]
@@ -77,6 +78,9 @@ pub(crate) enum Event {
     Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
     /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
     List { caller: Caller },
+    /// The list of sessions is needed outside of HTTP threads, or the session of this number alone.
+    /// The core sends it on `answer`.
+    ReportSessions { session: Option<SessionId>, answer: Sender<wire::SessionList> },
     /// The player disconnected before it received the answer to its admission request.
     Close { session: SessionId },
     /// The player has ended its session.
@@ -108,6 +112,15 @@ pub(crate) enum Event {
     /// A lost disk answers again and holds its data. The core sends on `restored` whether the disk
     /// is used again.
     Restore { disk: DiskNumber, restored: Sender<bool> },
+    /// The configuration has changed.
+    Reconfigure {
+        /// The rate that sessions may reserve of the network together.
+        network: Option<BitRate>,
+        /// The most fills of caches at a time.
+        fills: u32,
+        /// The most sessions of one client that have delivered nothing.
+        unplayed: ClientLimit,
+    },
     /// Admit no new session; end when no session is active, at the latest after `grace`.
     Stop { grace: Duration },
 }
@@ -190,6 +203,10 @@ pub(crate) enum WorkerMessage {
     },
     /// The request is not served, now or at all.
     RequestFailed { connection: ConnectionId, request: RequestId, why: RequestError },
+    /// The admin API has taken a piece of a request's body, and takes the next one.
+    BodyTaken { connection: ConnectionId },
+    /// The admin API's answer to a request.
+    Answered { connection: ConnectionId, response: Box<Response> },
     /// Close all connections and end.
     Quit,
 }

@@ -86,7 +86,7 @@ impl Scrape {
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
         out.gauge("fills", "Fills of caches admitted and not ended", engine.fills)?;
-        let limit = u64::from(self.0.info.fills.unwrap_or(0));
+        let limit = u64::from(self.0.settings().fills.unwrap_or(0));
         out.gauge("fills_limit", "The most fills of caches at a time", limit)?;
         out.counter("fills_admitted", "Fills of caches admitted", counters.fills_admitted)?;
         out.counter("fills_refused", "Fills of caches refused", counters.fills_refused)?;

@@ -22,7 +22,12 @@ pub(crate) enum Task {
     /// Open the title of this name.
     Open { caller: Caller, name: String },
     /// Build the progressive file of these tracks.
-    BuildFile { caller: Caller, title: Arc<OpenTitle>, tracks: Vec<u16> },
+    BuildFile {
+        caller: Caller,
+        title: Arc<OpenTitle>,
+        presentation: Arc<Presentation>,
+        tracks: Vec<u16>,
+    },
     /// Build the presentation of a part of a title.
     BuildPresentation { caller: Caller, title: Arc<OpenTitle>, params: PlaybackParams },
     /// Plan the transport streams of a presentation of a title.
@@ -90,8 +95,8 @@ fn perform(
 ) -> (Caller, Result<Arc<OpenTitle>, OpenError>) {
     match task {
         Task::Open { caller, name } => (caller, shared.content.open(&name, core)),
-        Task::BuildFile { caller, title, tracks } => {
-            title.build_file(&tracks);
+        Task::BuildFile { caller, title, presentation, tracks } => {
+            presentation.build_file(&tracks);
             (caller, Ok(title))
         }
         Task::BuildPresentation { caller, title, params } => {

@@ -58,7 +58,7 @@ use crate::playback_params::PlaybackParams;
 use media::{Body, ExcerptError, Packaging, Slice};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use units::align_up;
 
@@ -72,14 +72,22 @@ pub(crate) struct Presentation {
     transport_offers: Vec<Vec<u16>>,
     // One layout for each copy.
     segmented: Vec<Arc<Layout>>,
-    // One layout for each copy; empty for a part, because a file is always the whole title.
+    // One layout for each copy; empty where there is no file: groups of pictures are left out or in
+    // another order.
     progressive: Vec<Arc<Layout>>,
     part_reads: PartReads,
     // Per track of the layouts; empty where the engine counts bytes as the store does.
-    pub(crate) spans: Arc<Spans>,
+    spans: Arc<Spans>,
+    // Of the file's layouts.
+    file_spans: Arc<Spans>,
+    // The same for all speeds.
+    files: Arc<Files>,
     // Part of entity tags: distinguishes its segments from other presentations'.
     pub(crate) tag: String,
 }
+
+/// MP4 files by their tracks.
+type Files = Mutex<BTreeMap<Vec<u16>, Arc<Body>>>;
 
 /// What the choice of pieces for single parts of a track is made from: of all copies the narrowest
 /// limit and the most expensive visit.
@@ -133,6 +141,8 @@ impl Presentation {
             segmented: segmented.into_iter().map(Arc::new).collect(),
             progressive: progressive.into_iter().map(Arc::new).collect(),
             spans: Arc::new(spans),
+            file_spans: Arc::default(),
+            files: Arc::default(),
             tag: String::new(),
             packaging,
         }
@@ -156,6 +166,8 @@ impl Presentation {
                 progressive: faster(&whole.progressive),
                 part_reads: whole.part_reads,
                 spans: Arc::clone(&whole.spans),
+                file_spans: Arc::default(),
+                files: Arc::clone(&whole.files),
                 tag: String::new(),
             });
         }
@@ -188,6 +200,8 @@ impl Presentation {
         append(&mut segmented, &mut spans, parts.collect());
         append(&mut segmented, &mut spans, iframe_tracks(&packaging, base, part_reads, params));
         let segmented = segmented.into_iter().map(Arc::new).collect();
+        let (progressive, file_spans) =
+            if skips { (Vec::new(), Spans::new()) } else { part_file(whole, &packaging, params) };
         let excerpt = &params.excerpt;
         let stop = excerpt.stop.map_or_else(String::new, |stop| stop.as_millis().to_string());
         let back = if excerpt.backwards { "b" } else { "" };
@@ -195,17 +209,17 @@ impl Presentation {
         let tag = format!("-{}-{stop}-{}{back}", excerpt.start.as_millis(), excerpt.skip);
         let offers = packaging.offers();
         let transport_offers = packaging.transport_offers().unwrap_or_default();
-        let (file_offers, progressive) = (Vec::new(), Vec::new());
-        let spans = Arc::new(spans);
         Ok(Self {
-            packaging,
             offers,
-            file_offers,
+            file_offers: packaging.file_offers(),
+            packaging,
             transport_offers,
             segmented,
             progressive,
             part_reads,
-            spans,
+            spans: Arc::new(spans),
+            file_spans: Arc::new(file_spans),
+            files: Arc::default(),
             tag,
         })
     }
@@ -250,6 +264,7 @@ impl Presentation {
         if format == DeliveryFormat::Progressive {
             due_as_played(&mut copies, base);
         }
+        let spans = Arc::new(spans);
         Some(Self {
             packaging: Arc::clone(&whole.packaging),
             offers: vec![wanted.into_keys().collect()],
@@ -258,7 +273,9 @@ impl Presentation {
             segmented: copies.into_iter().map(Arc::new).collect(),
             progressive: Vec::new(),
             part_reads: whole.part_reads,
-            spans: Arc::new(spans),
+            file_spans: Arc::clone(&spans),
+            spans,
+            files: Arc::default(),
             tag: String::new(),
         })
     }
@@ -279,9 +296,63 @@ impl Presentation {
             DeliveryFormat::Progressive => &self.progressive,
         }
     }
+
+    /// Where the stored bytes of a response in this format are among the engine's bytes.
+    pub(crate) fn spans(&self, format: DeliveryFormat) -> Arc<Spans> {
+        Arc::clone(match format {
+            DeliveryFormat::Progressive => &self.file_spans,
+            _ => &self.spans,
+        })
+    }
+
+    /// The MP4 file of these tracks, if it has been built.
+    pub(crate) fn cached_file(&self, tracks: &[u16]) -> Option<Arc<Body>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(tracks).cloned()
+    }
+
+    /// The MP4 file of these tracks, built if necessary. Takes time in proportion to the title's
+    /// length: not for HTTP threads.
+    pub(crate) fn build_file(&self, tracks: &[u16]) -> Arc<Body> {
+        if let Some(file) = self.cached_file(tracks) {
+            return file;
+        }
+        let file = self.packaging.progressive(tracks);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(files.entry(tracks.to_vec()).or_insert(file))
+    }
 }
 
-/// The engine's bytes of a range of stored bytes that lies within one group of a track.
+/// The layouts of the file of a part of a title, one for each copy, and its spans.
+fn part_file(
+    whole: &Presentation,
+    packaging: &Packaging,
+    params: &PlaybackParams,
+) -> (Vec<Arc<Layout>>, Spans) {
+    let base = &whole.progressive;
+    let duration = packaging.file_duration() * 1000 / params.speed_milli.max(1);
+    let copy = |copy: &Arc<Layout>| Layout {
+        title: copy.title,
+        disk: copy.disk,
+        duration,
+        tracks: Vec::new(),
+    };
+    let mut copies: Vec<Layout> = base.iter().map(copy).collect();
+    let part = |number: u16| {
+        let order = ReadingOrder {
+            runs: packaging.runs_in_file(number),
+            backwards: false,
+            pieces: PieceChoice::AsStored,
+            speed_milli: params.speed_milli,
+        };
+        part_of(base, number, None, &order)
+    };
+    let tracks = (0u16..).take(packaging.index().tracks.len());
+    let mut spans = Spans::new();
+    append(&mut copies, &mut spans, tracks.map(part).collect());
+    (copies.into_iter().map(Arc::new).collect(), spans)
+}
+
+/// The engine's bytes of a range of stored bytes that lies within one span of a track.
 pub(crate) fn engine_range(spans: &Spans, track: u16, bytes: Range<u64>) -> Range<u64> {
     let Some(of_track) = spans.get(usize::from(track)) else { return bytes };
     // Spans are sorted by stored bytes: only the last one that starts at or before the range can
@@ -434,7 +505,7 @@ fn part_of<L: std::borrow::Borrow<Layout>>(
     let piece = part_piece(&stored_tracks, order);
     let size = u64::from(piece);
     let params = PlaybackParams { speed_milli: order.speed_milli, ..PlaybackParams::default() };
-    let (mut stored, mut due, mut spans) = (Vec::<u32>::new(), Vec::new(), Vec::new());
+    let (mut stored, mut due, mut spans) = (Vec::<u32>::new(), Vec::new(), Vec::<Span>::new());
     for (bytes, ms) in order.runs.iter().filter(|(bytes, _)| !bytes.is_empty()) {
         let number = |byte: u64| u32::try_from(byte / size).expect("within a sound track");
         let (first, last) = (number(bytes.start), number(bytes.end - 1));
@@ -445,7 +516,14 @@ fn part_of<L: std::borrow::Borrow<Layout>>(
         // All pieces of a group are due at its start.
         due.resize(due.len() + new.len(), params.due(*ms));
         stored.extend(new);
-        spans.push(Span { stored: bytes.clone(), at: at as u64 * size + bytes.start % size });
+        match spans.last_mut().filter(|last| !order.backwards && last.stored.end == bytes.start) {
+            // One slice of a body may have both.
+            Some(last) => last.stored.end = bytes.end,
+            None => {
+                let at = at as u64 * size + bytes.start % size;
+                spans.push(Span { stored: bytes.clone(), at });
+            }
+        }
     }
     // Backwards the groups come in falling order, and look-ups need a rising one.
     spans.sort_by_key(|span| span.stored.start);

@@ -7,7 +7,8 @@
 //!   disk-0..m      one for each store         ├─▶ core (owns the engine)
 //!   control        one for each store         │
 //!   disk-history   writes observations        │
-//!   log            writes lines               ┘
+//!   log            writes lines               │
+//!   webhook        sends events               ┘
 //! ```
 //!
 //! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the
@@ -15,9 +16,10 @@
 
 use crate::ServerConfig;
 use crate::access::AccessControl;
+use crate::admin::AdminApi;
 use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
 use crate::client_thread::{ClientListener, PreparedThread, ServiceParts};
-use crate::clients::{CLIENT_CONNECTIONS, CLIENT_UNPLAYED, ClientLimit};
+use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
 use crate::control::{ControlServer, ServedStore};
@@ -34,13 +36,15 @@ use crate::messages::{CoreHandle, Event, WorkerHandle};
 use crate::mount::{self, PreparedStore, disk_number};
 use crate::opener::{self, Opener};
 use crate::recalibration::{self, Recalibration};
+use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
-use crate::shared::{Security, ServerInfo, Shared};
+use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
 use crate::title_keys::{KeyProvider, TitleKeyFile};
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
+use crate::webhook::Webhook;
+use crate::wire;
 use device::{MemoryLimits, Pool};
-use scheduler::PolicyKind;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -58,6 +62,10 @@ pub struct Server {
     notes: Vec<String>,
     core: CoreHandle,
     control: Vec<ControlServer>,
+    // `None` after its end.
+    api: Option<Arc<AdminApi>>,
+    // `None` after the end: its log must end, too.
+    reloader: Option<Arc<Reloader>>,
     recalibration: Option<Recalibration>,
     // The core's first; the log's last.
     threads: Vec<JoinHandle<()>>,
@@ -68,11 +76,12 @@ impl Server {
     /// exclude each other, the files that they name, and that each store is one. Changes nothing.
     pub fn check(config: &ServerConfig) -> Result<(), Reason> {
         let known = MemoryLimits::of_this_process().as_ref().map(MemoryLimits::read);
-        check(config, buffer_memory(config.memory, known)?.size)?;
+        config.check(buffer_memory(config.memory, known)?.size)?;
         exposure::check(config)?;
         AccessControl::new(config.tokens.as_deref())?;
         config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
         config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
+        config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;
         }
@@ -84,7 +93,7 @@ impl Server {
         let limits = MemoryLimits::of_this_process();
         let known = limits.as_ref().map(MemoryLimits::read);
         let BufferMemory { size: memory, note: memory_note } = buffer_memory(config.memory, known)?;
-        check(&config, memory)?;
+        config.check(memory)?;
         exposure::check(&config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
         let title_keys = config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
@@ -110,7 +119,9 @@ impl Server {
         let (opener, tasks) = Opener::new();
         let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
         threads.push(opening.map_err(no_thread)?);
-        let control = control(&config, &shared, &core)?;
+        let workers = handles.clone();
+        let owners = OwnerParts::new(&config, &shared, &core);
+        let control = owners.control()?;
         let engine = engine(&config, memory, &mut opened);
         let of_stores = opened.iter().flat_map(|store| store.notes.clone());
         let notes = memory_note.into_iter().chain(tls_notes).chain(of_stores).collect();
@@ -132,9 +143,15 @@ impl Server {
         });
         // Before the first session, so that index reads need no permits.
         shared.content.open_first();
-        let parts = ServiceParts { shared: Arc::clone(&shared), core: core.clone(), opener };
+        let api = owners.admin_api(workers)?;
+        let parts = ServiceParts {
+            shared: Arc::clone(&shared),
+            core: core.clone(),
+            opener,
+            api: Arc::clone(&api),
+        };
         threads.extend(clients.begin(&config, rtsp_address, parts));
-        let recalibration = recalibration(&config, &shared, &core, &mut threads)?;
+        let recalibration = owners.recalibration(&mut threads)?;
         let core_thread = thread::Builder::new()
             .name("core".to_owned())
             .spawn(move || core_state.run())
@@ -143,7 +160,18 @@ impl Server {
         threads.insert(0, core_thread);
         // Last, because it writes what the other threads log at their end.
         threads.extend(log_thread);
-        Ok(Self { address, rtsp_address, notes, core, control, recalibration, threads })
+        let (api, reloader) = (Some(api), Some(owners.reloader));
+        Ok(Self {
+            address,
+            rtsp_address,
+            notes,
+            core,
+            control,
+            api,
+            reloader,
+            recalibration,
+            threads,
+        })
     }
 
     /// The address on which it listens.
@@ -167,6 +195,25 @@ impl Server {
         self.core.send(Event::Stop { grace });
     }
 
+    /// Where [`Server::reload`] reads a configuration from; the first call counts.
+    pub fn reads_again_from(
+        &self,
+        source: impl Fn() -> Result<ServerConfig, Reason> + Send + Sync + 'static,
+    ) {
+        self.reloader().read_from(source);
+    }
+
+    /// Reads the configuration again, and uses what may change of it while sessions go on. If it
+    /// cannot be used, nothing changes.
+    pub fn reload(&self) -> Result<wire::ReloadReport, Reason> {
+        self.reloader().reload()
+    }
+
+    /// Time for which viewers may continue after a request to stop, as configured now.
+    pub fn grace(&self) -> Duration {
+        self.reloader().grace()
+    }
+
     /// Whether the server is running; false once it has stopped or failed.
     pub fn is_running(&self) -> bool {
         self.threads.first().is_some_and(|core| !core.is_finished())
@@ -175,6 +222,10 @@ impl Server {
     /// Waits until the server has stopped.
     pub fn wait(mut self) -> Result<(), Reason> {
         self.join()
+    }
+
+    fn reloader(&self) -> &Reloader {
+        self.reloader.as_ref().expect("kept until the server has ended")
     }
 
     fn join(&mut self) -> Result<(), Reason> {
@@ -189,6 +240,10 @@ impl Server {
         threads.next().into_iter().for_each(&mut join);
         // Control commands work until the core has ended; those that still run are cancelled.
         self.control.clear();
+        if let Some(api) = self.api.take() {
+            api.close();
+        }
+        self.reloader = None;
         self.recalibration = None;
         threads.for_each(join);
         failed.map_or(Ok(()), |name| {
@@ -207,36 +262,6 @@ impl Drop for Server {
             let _ = self.join();
         }
     }
-}
-
-fn check(config: &ServerConfig, memory: ByteCount) -> Result<(), Reason> {
-    let refuse = |why: &str| Err(Reason::from(why));
-    let refuse_with = |why: &str, hint: &str| Err(Reason::new(why, hint));
-    if config.stores.is_empty() {
-        return refuse("there is no store to serve");
-    }
-    if config.stores.len() > MAX_STORES {
-        return refuse("more stores than one server can serve (256)");
-    }
-    if config.survive_loss && config.stores.len() < 2 {
-        return refuse_with("--survive-loss needs a second store", "name one on another disk");
-    }
-    if config.survive_loss && config.policy == PolicyKind::None {
-        let why = "--survive-loss needs a policy that guarantees";
-        return refuse_with(why, "choose another than none");
-    }
-    if config.slot < SHORTEST_SLOT || config.slot > LONGEST_SLOT {
-        return refuse("a slot must be from 10 ms to 1 min");
-    }
-    // Without a configured size a calibration chooses it, and `pool` checks the memory again.
-    let read = config.read_size.unwrap_or(ByteCount::MIB).0;
-    if !read.is_power_of_two() || !(media::CHECKSUM_SPAN..=LARGEST_READ.0).contains(&read) {
-        return refuse("a read size must be a power of two from 64 KiB to 16 MiB");
-    }
-    if memory.0 / (config.stores.len() as u64) < 8 * read {
-        return refuse_with("the memory must be at least 8 reads for each store", "raise --memory");
-    }
-    Ok(())
 }
 
 /// One pool of buffers for all disks, in units of the largest read.
@@ -442,48 +467,67 @@ fn shared(
         policy: config.policy.name(),
         survive_loss: config.survive_loss,
         slot: config.slot,
-        wait: config.wait.min(ServerConfig::LONGEST_WAIT),
-        fills: config.fills,
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
-    Ok(Arc::new(Shared::new(clock, library, sessions, security, log, info)))
+    let settings = LiveSettings::of(config);
+    let (webhook, sender) = Webhook::new(config.webhook.as_ref())?;
+    let outlets = Outlets { log, webhook };
+    let shared = Arc::new(Shared::new(clock, library, sessions, security, outlets, info, settings));
+    sender.map_or(Ok(()), |sender| sender.start(&shared)).map_err(no_thread)?;
+    Ok(shared)
 }
 
-/// Starts the thread that measures disks again at quiet times, where that is configured.
-fn recalibration(
-    config: &ServerConfig,
-    shared: &Arc<Shared>,
-    core: &CoreHandle,
-    threads: &mut Vec<JoinHandle<()>>,
-) -> Result<Option<Recalibration>, Reason> {
-    if config.recalibrate_after.is_none() {
-        return Ok(None);
+/// What the owners of stores need: those of the control sockets, of the admin API and of the
+/// thread that measures disks.
+struct OwnerParts {
+    config: Arc<ServerConfig>,
+    shared: Arc<Shared>,
+    core: CoreHandle,
+    reloader: Arc<Reloader>,
+}
+
+impl OwnerParts {
+    fn new(config: &ServerConfig, shared: &Arc<Shared>, core: &CoreHandle) -> Self {
+        let reloader = Reloader::new(config.clone(), Arc::clone(shared), core.clone());
+        Self {
+            config: Arc::new(config.clone()),
+            shared: Arc::clone(shared),
+            core: core.clone(),
+            reloader: Arc::new(reloader),
+        }
     }
-    let stores = served_stores(config, shared, core);
-    let (running, thread) = recalibration::start(stores, Arc::clone(shared)).map_err(no_thread)?;
-    threads.push(thread);
-    Ok(Some(running))
-}
 
-fn control(
-    config: &ServerConfig,
-    shared: &Arc<Shared>,
-    core: &CoreHandle,
-) -> Result<Vec<ControlServer>, Reason> {
-    served_stores(config, shared, core).into_iter().map(ControlServer::start).collect()
-}
+    fn stores(&self) -> Vec<ServedStore> {
+        let numbers = 0..self.shared.content.stores.len();
+        let served = numbers.map(|number| {
+            let (shared, config) = (Arc::clone(&self.shared), Arc::clone(&self.config));
+            ServedStore::new(number, shared, self.core.clone(), config, Arc::clone(&self.reloader))
+        });
+        served.collect()
+    }
 
-fn served_stores(
-    config: &ServerConfig,
-    shared: &Arc<Shared>,
-    core: &CoreHandle,
-) -> Vec<ServedStore> {
-    let config = Arc::new(config.clone());
-    let numbers = 0..shared.content.stores.len();
-    let served = numbers.map(|number| {
-        ServedStore::new(number, Arc::clone(shared), core.clone(), Arc::clone(&config))
-    });
-    served.collect()
+    fn control(&self) -> Result<Vec<ControlServer>, Reason> {
+        self.stores().into_iter().map(ControlServer::start).collect()
+    }
+
+    fn admin_api(&self, workers: Vec<WorkerHandle>) -> Result<Arc<AdminApi>, Reason> {
+        let (shared, uploads) = (Arc::clone(&self.shared), self.config.uploads.as_deref());
+        Ok(Arc::new(AdminApi::new(shared, self.stores(), workers, uploads)?))
+    }
+
+    /// Starts the thread that measures disks again at quiet times, where that is configured.
+    fn recalibration(
+        &self,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<Option<Recalibration>, Reason> {
+        if self.config.recalibrate_after.is_none() {
+            return Ok(None);
+        }
+        let shared = Arc::clone(&self.shared);
+        let (running, thread) = recalibration::start(self.stores(), shared).map_err(no_thread)?;
+        threads.push(thread);
+        Ok(Some(running))
+    }
 }
 
 fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
@@ -491,8 +535,6 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
         send_timeout: config.send_timeout,
         head_timeout: config.head_timeout,
         idle_timeout: config.idle_timeout,
-        max_connections: config.max_connections as u64,
-        per_client: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),
     }
 }
 
@@ -505,8 +547,6 @@ fn rtsp_limits(config: &ServerConfig, address: Option<SocketAddr>) -> RtspLimits
         send_timeout: config.send_timeout,
         head_timeout: config.head_timeout,
         session_timeout: config.rtsp_timeout,
-        max_connections: config.max_connections as u64,
-        per_client: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),
     }
 }
 
@@ -517,9 +557,3 @@ fn no_thread(error: io::Error) -> Reason {
 fn failed(what: &str, error: io::Error) -> Reason {
     error.reason().about(format!("cannot {what}"))
 }
-
-/// A disk's number has 16 bits; no machine has more disks than this.
-const MAX_STORES: usize = 256;
-const SHORTEST_SLOT: Duration = Duration::from_millis(10);
-const LONGEST_SLOT: Duration = Duration::from_secs(60);
-const LARGEST_READ: ByteCount = ByteCount::mib(16);

@@ -1,8 +1,9 @@
 //! State that all threads of a server read: titles, sessions, counters, and the last published
 //! snapshot of the engine's status. No decision is made from it.
 
+use crate::ServerConfig;
 use crate::access::AccessControl;
-use crate::clients::{ClientAddress, ClientCounts};
+use crate::clients::{CLIENT_CONNECTIONS, ClientAddress, ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
@@ -11,6 +12,7 @@ use crate::player_reports::ReportCounters;
 use crate::rtsp::RtspCounters;
 use crate::sessions::SessionTable;
 use crate::tls::ServerTls;
+use crate::webhook::Webhook;
 use crate::wire;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::collections::VecDeque;
@@ -29,6 +31,7 @@ pub(crate) struct Shared {
     /// `None`: the server answers in the clear.
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) log: Log,
+    pub(crate) webhook: Webhook,
     pub(crate) http: HttpCounters,
     pub(crate) rtsp: RtspCounters,
     pub(crate) reports: ReportCounters,
@@ -38,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
     pub(crate) info: ServerInfo,
+    settings: Mutex<Arc<LiveSettings>>,
     snapshot: Mutex<Arc<Snapshot>>,
 }
 
@@ -47,12 +51,32 @@ pub(crate) struct ServerInfo {
     pub(crate) policy: &'static str,
     pub(crate) survive_loss: bool,
     pub(crate) slot: Duration,
+    /// Description of the socket method.
+    pub(crate) socket_method: String,
+}
+
+/// Settings of a server that may change while it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveSettings {
     /// How long a player waits for its admission that does not say so itself.
     pub(crate) wait: Duration,
     /// The most fills of caches at a time; `None`: there are no addresses for caches.
     pub(crate) fills: Option<u32>,
-    /// Description of the socket method.
-    pub(crate) socket_method: String,
+    /// Connections of all clients together.
+    pub(crate) max_connections: u64,
+    /// Connections of one client.
+    pub(crate) client_connections: ClientLimit,
+}
+
+impl LiveSettings {
+    pub(crate) fn of(config: &ServerConfig) -> Self {
+        Self {
+            wait: config.wait.min(ServerConfig::LONGEST_WAIT),
+            fills: config.fills,
+            max_connections: config.max_connections as u64,
+            client_connections: ClientLimit::new(config.max_client_connections, CLIENT_CONNECTIONS),
+        }
+    }
 }
 
 /// Counters of the HTTP threads.
@@ -110,14 +134,21 @@ pub(crate) struct Security {
     pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
+/// Where a server tells what happens.
+pub(crate) struct Outlets {
+    pub(crate) log: Log,
+    pub(crate) webhook: Webhook,
+}
+
 impl Shared {
     pub(crate) fn new(
         clock: Clock,
         content: Library,
         sessions: SessionTable,
         Security { access, tls }: Security,
-        log: Log,
+        Outlets { log, webhook }: Outlets,
         info: ServerInfo,
+        settings: LiveSettings,
     ) -> Self {
         Self {
             clock,
@@ -126,6 +157,7 @@ impl Shared {
             access,
             tls,
             log,
+            webhook,
             http: HttpCounters::default(),
             rtsp: RtspCounters::default(),
             reports: ReportCounters::default(),
@@ -135,6 +167,7 @@ impl Shared {
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
             info,
+            settings: Mutex::new(Arc::new(settings)),
             snapshot: Mutex::default(),
         }
     }
@@ -168,6 +201,25 @@ impl Shared {
         }
         let snapshot = Snapshot { engine, waited, slots, playing };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+
+    /// The settings as they are now.
+    pub(crate) fn settings(&self) -> Arc<LiveSettings> {
+        Arc::clone(&self.settings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_settings(&self, settings: LiveSettings) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Tells an event of this name in the log and to the webhook. `fields` makes its object.
+    pub(crate) fn tell(&self, event: &str, fields: impl Fn() -> serde_json::Value) {
+        self.webhook.tell(event, &fields);
+        self.log.line(|| {
+            let mut line = fields();
+            line["event"] = event.into();
+            line
+        });
     }
 
     /// Adds an ended session to the histogram of slack.
@@ -212,7 +264,7 @@ impl Shared {
                 fills: counters.refused.of_cause(RefusalCause::Fills),
             },
             fills: wire::Fills {
-                limit: self.info.fills,
+                limit: self.settings().fills,
                 active: engine.fills,
                 admitted: counters.fills_admitted,
                 refused: counters.fills_refused,

@@ -142,14 +142,26 @@ impl StoreOwner for Unserved {
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {
         Err(not_served())
     }
+
+    fn sessions(&self, _: Option<u64>) -> Result<wire::SessionList, wire::Failure> {
+        Err(not_served())
+    }
+
+    fn end_session(&self, _: u64) -> Result<(), wire::Failure> {
+        Err(not_served())
+    }
+
+    fn reload(&self) -> Result<wire::ReloadReport, wire::Failure> {
+        Err(not_served())
+    }
+
+    fn stop(&self, _: Duration) -> Result<(), wire::Failure> {
+        Err(not_served())
+    }
 }
 
 fn not_served() -> wire::Failure {
-    wire::Failure {
-        code: "not-served".to_owned(),
-        message: "no server serves this store".to_owned(),
-        hint: Some("start `tenuto serve`".to_owned()),
-    }
+    wire::Failure::new("not-served", "no server serves this store", "start `tenuto serve`")
 }
 
 /// Measures a device that no other process uses, for about `budget`.

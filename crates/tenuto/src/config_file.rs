@@ -12,6 +12,8 @@
 //! Each option of the command is a key, so that there is one list of options, one parser of their
 //! values and one text for each error. Only the origin of a wrong value is added to its error.
 
+use crate::args::RootCommand;
+use crate::args::viewing::ServeArgs;
 use crate::cli;
 use crate::failure::Failure;
 use clap::Arg;
@@ -95,6 +97,32 @@ impl OptionSetting {
         }
         word
     }
+}
+
+/// The arguments of `serve` as this process would have them if it started now: the same command
+/// line, with the file and the environment as they are.
+pub(crate) fn serve_again() -> Result<ServeArgs, Failure> {
+    let line = ExpandedLine::new(std::env::args_os().collect(), std::env::vars_os())?;
+    match cli::parse(line.words.clone()).map(|parsed| parsed.command) {
+        Ok(RootCommand::Serve(args)) => Ok(*args),
+        Ok(_) => Err(Failure::new("this process is no server")),
+        Err(error) => Err(line.located(cli::failure(&error, line.words.get(1..).unwrap_or(&[])))),
+    }
+}
+
+/// The options by what becomes of a change in a running server, as the rows of a table.
+#[cfg(test)]
+fn changes() -> String {
+    let options = server::config_options(&server::ServerConfig::default());
+    let row = |option: &server::ConfigOption| {
+        let change = match option.change {
+            server::OptionChange::Reload => "yes",
+            server::OptionChange::ReloadIfGiven => "yes, if it was given at the start and still is",
+            server::OptionChange::Restart => "at the next start",
+        };
+        format!("| `{}` | {change} |\n", option.name)
+    };
+    options.iter().map(row).collect()
 }
 
 /// The JSON schema of the file, for editors that check and complete it.
@@ -389,6 +417,26 @@ mod tests {
     #[test]
     fn the_written_schema_is_current() {
         expect_test::expect_file!["../../../docs/reference/serve.schema.json"].assert_eq(&schema());
+    }
+
+    /// `cargo xtask docs` writes the document anew.
+    #[test]
+    fn the_written_openapi_document_is_current() {
+        let document = format!("{:#}\n", server::openapi());
+        expect_test::expect_file!["../../../docs/reference/openapi.json"].assert_eq(&document);
+    }
+
+    #[test]
+    fn the_page_says_of_each_option_what_a_reload_does() {
+        let page = include_str!("../../../docs/reference/configuration.md");
+        assert!(page.contains(&changes()), "write this table:\n{}", changes());
+        let mut named: Vec<String> = SettableOptions::new().0.into_iter().map(|(n, _)| n).collect();
+        named.push("stores".to_owned());
+        let options = server::config_options(&server::ServerConfig::default());
+        let mut known: Vec<&str> = options.iter().map(|option| option.name).collect();
+        named.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(named, known);
     }
 
     #[test]

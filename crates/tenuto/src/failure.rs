@@ -71,6 +71,12 @@ impl From<Reason> for Failure {
     }
 }
 
+impl From<Failure> for Reason {
+    fn from(failure: Failure) -> Self {
+        Self { message: failure.sentence, hint: failure.hint }
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let code = if error.is_damage() { Code::Damage } else { Code::Failed };

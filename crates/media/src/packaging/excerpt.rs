@@ -1,5 +1,5 @@
-//! Parts of a title as titles: from one key frame to another, each n-th group of pictures, last
-//! group first. Nothing is stored for them; the same bytes get other times.
+//! Parts of a title as titles: from one picture to another, each n-th group of pictures, last group
+//! first. Nothing is stored for them; the same bytes get other times.
 //!
 //! ```text
 //!   groups of the title   g0    g1    g2    g3    g4    g5         start in g1, stop in g5
@@ -8,10 +8,13 @@
 //!   skip 1, backwards           g5 ──────── g3 ──────── g1         the other, each in its own time
 //! ```
 //!
-//! An excerpt begins at time zero, so that players handle it like any title. Starts and stops move
-//! outwards to key frames; a group is always played whole and forwards, because it cannot be
-//! decoded otherwise. The speed is unknown here: players themselves play faster.
+//! An excerpt begins at time zero, so that players handle it like any title. Segments begin with
+//! the key frame at or before the start, and the playlists say where playback starts; a file
+//! begins exactly there ([`Clip`]). Where groups are skipped or the last comes first, starts and
+//! stops move outwards to key frames, and a group is played whole and forwards, because it cannot
+//! be decoded otherwise. The speed is unknown here: players themselves play faster.
 
+use super::clip::{Clip, is_before, time};
 use super::segments::{self, LduRun, Segments, VideoCuts};
 use super::text::TextLine;
 use super::timeline::{Timeline, nearest, ticks};
@@ -25,9 +28,9 @@ use units::MediaTime;
 /// The selection of a part of a title.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Excerpt {
-    /// The start, moved to the key frame at or before it.
+    /// The start: the first picture at or after it is the first one shown, to the millisecond.
     pub start: Duration,
-    /// The stop, moved to the key frame at or after it; `None` for the end.
+    /// The stop: the first picture at or after it is not shown; `None` for the end.
     pub stop: Option<Duration>,
     /// Number of groups of pictures that are skipped after each one played.
     pub skip: u32,
@@ -68,11 +71,11 @@ impl Packaging {
         if wanted.stop.is_some_and(|stop| stop <= wanted.start) {
             return Err(ExcerptError::Empty);
         }
-        let (all_segments, from) = if wanted.skip > 0 || wanted.backwards {
+        let (all_segments, cut) = if wanted.skip > 0 || wanted.backwards {
             (self.skipping(wanted)?, None)
         } else {
-            let (segments, from) = self.cut(wanted);
-            (segments, Some(from))
+            let (segments, cut) = self.cut(wanted);
+            (segments, Some(cut))
         };
         let mut lines = Vec::with_capacity(all_segments.len());
         for ((track, line), segments) in
@@ -87,7 +90,10 @@ impl Packaging {
         let end = all_segments.iter().map(Segments::end).max();
         // Pictures that come one after the other from different times have no text, as they have no
         // sound.
-        let text_line = self.text_line.zip(from);
+        let text_line = self.text_line.zip(cut).map(|(line, cut)| {
+            let end = cut.clip.stop.map(|stop| stop - cut.from).or(end);
+            TextLine { later: line.later - cut.from, end }
+        });
         let mut excerpt = Self {
             index: self.index.clone(),
             lines: self.lines.clone(),
@@ -98,35 +104,41 @@ impl Packaging {
             target: self.target,
             target_duration: 0,
             duration: end.unwrap_or_default().since_start(),
-            text_line: text_line.map(|(line, from)| TextLine { later: line.later - from, end }),
+            text_line,
             text_rates: Vec::new(),
             is_whole: false,
+            playback_start: cut.map_or(MediaTime::ZERO, |cut| cut.playback_start),
+            file_clip: cut.map(|_| {
+                let lead = usize::from(self.lead());
+                Clip::of(&self.index.tracks[lead], &self.lines[lead], wanted)
+            }),
             encryption: self.encryption.clone(),
         };
         excerpt.package(all_segments);
         Ok(excerpt)
     }
 
-    /// The segments of each track, and the time of the title at which they begin.
-    fn cut(&self, wanted: &Excerpt) -> (Vec<Segments>, MediaTime) {
+    /// The segments of each track, and where they begin and end.
+    fn cut(&self, wanted: &Excerpt) -> (Vec<Segments>, SegmentedClip) {
         let pictures = self.videos().into_iter().min().map(usize::from);
-        let lead = pictures.or_else(|| self.default_audio().map(usize::from)).unwrap_or(0);
+        let lead = usize::from(self.lead());
         let groups = self.groups(lead);
-        let shown = groups.shown(wanted);
-        // `None` is the end of each track, which differs between tracks.
-        let to = (shown.end < groups.count()).then(|| groups.begins[shown.end]);
-        let first = groups.firsts[shown.start];
         let (track, line) = (&self.index.tracks[lead], &self.segment_lines[lead]);
-        let from = if shown.start == 0 { MediaTime::ZERO } else { earliest(track, line, first) };
+        let clip = Clip::of(track, line, wanted);
+        let entry = groups.at(clip.start);
+        let first = groups.firsts[entry];
+        let from = if entry == 0 { MediaTime::ZERO } else { earliest(track, line, first) };
+        let is_inside = is_before(groups.begins[entry], clip.start);
+        let playback_start = if is_inside { clip.start - from } else { MediaTime::ZERO };
+        let cut = SegmentedClip { clip, from, playback_start };
         let cut_pictures = |i: usize, ldus: Range<usize>| {
             let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
             let firsts = segments::video_firsts(track, line, self.target, ldus.clone());
-            Segments::new(&firsts, ldus.end, track, line, from)
+            let end = Clip::shown_until(track, line, ldus.clone());
+            Segments::new(&firsts, ldus.end, end, track, line, from)
         };
-        let lead_segments = pictures.map(|lead| {
-            let ldus = groups.firsts[shown.start]..groups.firsts[shown.end];
-            cut_pictures(lead, ldus)
-        });
+        let lead_segments =
+            pictures.map(|lead| cut_pictures(lead, first..clip.end(track, line).max(first)));
         let segments = |i: usize| {
             let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
             match track.description.kind {
@@ -138,9 +150,8 @@ impl Packaging {
                     let at = |time| {
                         groups.begins[..groups.count()].partition_point(|b| *b + NEARLY < time)
                     };
-                    let ldus =
-                        groups.firsts[at(from)]..groups.firsts[to.map_or(groups.count(), at)];
-                    cut_pictures(i, ldus)
+                    let first = groups.firsts[at(from)];
+                    cut_pictures(i, first..clip.end(track, line).max(first))
                 }
                 TrackKind::Audio => {
                     let begins = |j: usize| line.begins(track, j);
@@ -151,20 +162,23 @@ impl Packaging {
                     } else {
                         0
                     };
-                    let end = to.map_or(track.ldus.len(), |to| {
-                        partition(0..track.ldus.len(), |j| begins(j) < to)
-                    });
                     // A short audio track may end before the excerpt begins.
-                    let ldus = first..end.max(first);
+                    let ldus = first..clip.end(track, line).max(first);
                     let video = VideoCuts { segments: lead_segments.as_ref(), from };
                     let firsts =
                         segments::audio_firsts(track, line, &video, self.target, ldus.clone());
-                    Segments::new(&firsts, ldus.end, track, line, from)
+                    let end = segments::ends(track, line, ldus.end);
+                    Segments::new(&firsts, ldus.end, end, track, line, from)
                 }
                 _ => Segments::default(),
             }
         };
-        ((0..self.index.tracks.len()).map(segments).collect(), from)
+        ((0..self.index.tracks.len()).map(segments).collect(), cut)
+    }
+
+    /// The track whose times bound a part: a video track, else the default sound.
+    fn lead(&self) -> u16 {
+        self.videos().into_iter().min().or_else(|| self.default_audio()).unwrap_or(0)
     }
 
     fn skipping(&self, wanted: &Excerpt) -> Result<Vec<Segments>, ExcerptError> {
@@ -213,15 +227,25 @@ impl Packaging {
     }
 }
 
+/// Where the segments of a part begin, on their timeline, and what of them is the part.
+#[derive(Clone, Copy)]
+struct SegmentedClip {
+    clip: Clip,
+    /// The time of the title that is zero of the segments.
+    from: MediaTime,
+    /// The time from there to the first picture of the part; zero where that is at a key frame.
+    playback_start: MediaTime,
+}
+
 /// The entry points of a track: LDUs, and their times in the title. The last entry of both is the
 /// end.
-struct Groups {
-    firsts: Vec<usize>,
-    begins: Vec<MediaTime>,
+pub(super) struct Groups {
+    pub(super) firsts: Vec<usize>,
+    pub(super) begins: Vec<MediaTime>,
 }
 
 impl Groups {
-    fn of(track: &TrackIndex, line: &Timeline) -> Self {
+    pub(super) fn of(track: &TrackIndex, line: &Timeline) -> Self {
         let mut groups = Self { firsts: Vec::new(), begins: Vec::new() };
         for (i, ldu) in track.ldus.iter().enumerate() {
             if i > 0 && !ldu.sync {
@@ -246,16 +270,19 @@ impl Groups {
         self.begins.push(begins.max(last));
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.firsts.len() - 1
     }
 
+    /// The group from whose beginning on all that is shown from `time` on can be decoded.
+    pub(super) fn at(&self, time: MediaTime) -> usize {
+        self.begins[..self.count()].partition_point(|at| *at <= time).saturating_sub(1)
+    }
+
     /// The groups from the one at the start to the last that begins before the stop.
-    fn shown(&self, wanted: &Excerpt) -> Range<usize> {
+    pub(super) fn shown(&self, wanted: &Excerpt) -> Range<usize> {
         let begins = &self.begins[..self.count()];
-        let time = |at: Duration| MediaTime(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
-        let start = time(wanted.start);
-        let first = begins.partition_point(|at| *at <= start).saturating_sub(1);
+        let first = self.at(time(wanted.start));
         let end = wanted.stop.map_or(begins.len(), |stop| {
             let stop = time(stop);
             begins.partition_point(|at| *at < stop)

@@ -16,6 +16,7 @@
 //! where a transport stream has no form for it: players decide which codecs they can play.
 
 mod body;
+mod clip;
 mod cuts;
 mod encryption;
 mod excerpt;
@@ -41,12 +42,14 @@ pub use encryption::{
 };
 pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;
+pub use text::CueClock;
 pub use transport::{
     NoTransportForm, PacketBlock, PacketWriter, TransportCounters, TransportPush, TransportUnit,
 };
 
 use crate::codec::SampleEntry;
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
+use clip::Clip;
 use encryption::TrackCipher;
 use iframes::IFrames;
 use rates::Rates;
@@ -143,6 +146,11 @@ pub struct Packaging {
     text_rates: Vec<Rates>,
     /// Whether it presents the whole title.
     is_whole: bool,
+    /// The time from the beginning of the segments at which playback starts: what is before it is
+    /// only decoded.
+    playback_start: MediaTime,
+    /// The bounds of its file; `None` for the whole title, and where there is no file.
+    file_clip: Option<Clip>,
     encryption: Option<Arc<Encryption>>,
 }
 
@@ -198,6 +206,8 @@ impl Packaging {
             text_line: Some(TextLine { later: preroll, end: None }),
             text_rates: Vec::new(),
             is_whole: true,
+            playback_start: MediaTime::ZERO,
+            file_clip: None,
             encryption: options.encryption.clone(),
         };
         packaging.package(packaging.cut_tracks());
@@ -378,12 +388,34 @@ impl Packaging {
     }
 
     /// These tracks as one file with the header in front: MP4, or QuickTime if a codec needs it.
-    /// Tracks that do not exist are left out. It takes time and memory proportional to the number
+    /// Tracks that do not exist are left out. There is no file of a presentation that skips or
+    /// reverses groups of pictures. It takes time and memory proportional to the number
     /// of LDUs, so that the result should be kept.
     pub fn progressive(&self, tracks: &[u16]) -> Arc<Body> {
         let tracks: Vec<u16> =
             tracks.iter().copied().filter(|&track| self.track(track).is_some()).collect();
-        Arc::new(progressive::file(&self.index, &self.lines, &tracks))
+        Arc::new(progressive::file(&self.index, &self.lines, &tracks, self.file_clip.as_ref()))
+    }
+
+    /// The duration of the file: of a part of a title exactly that of the part.
+    pub fn file_duration(&self) -> Duration {
+        let clip = self.file_clip.as_ref().and_then(|clip| Some(clip.stop? - clip.start));
+        let start = self.file_clip.map_or(MediaTime::ZERO, |clip| clip.start);
+        let to_end = || self.lines.iter().map(|line| line.time(line.end) - start).max();
+        clip.or_else(to_end).unwrap_or_default().since_start()
+    }
+
+    /// The byte ranges of a track's data in the file, in order, each with its due time in ms of the
+    /// played time: the start of its second. Empty where there is no file.
+    pub fn runs_in_file(&self, track: u16) -> Vec<(Range<u64>, u32)> {
+        let (Some(_), Some(clip)) = (self.track(track), &self.file_clip) else {
+            return Vec::new();
+        };
+        let i = usize::from(track);
+        let (stored, line) = (&self.index.tracks[i], &self.lines[i]);
+        let chunks = progressive::chunks(stored, line, clip.ldus(stored, line)).into_iter();
+        let due = |chunk: &progressive::Chunk| millis(progressive::due(chunk) - clip.start);
+        chunks.map(|chunk| (chunk.bytes.clone(), due(&chunk))).collect()
     }
 
     /// The due time of each piece of `piece` bytes of a track's data when played in segments, in ms
@@ -423,7 +455,7 @@ impl Packaging {
         }
         let i = usize::from(track);
         let stored = &self.index.tracks[i];
-        let chunks = progressive::chunks(stored, &self.lines[i]);
+        let chunks = progressive::chunks(stored, &self.lines[i], 0..stored.ldus.len());
         let starts = chunks.iter().map(|chunk| (chunk.bytes.start, progressive::due(chunk)));
         due_by_piece(starts, stored.data_len, piece, 0)
     }

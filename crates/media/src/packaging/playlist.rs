@@ -68,6 +68,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
 /// The media playlist of an existing track.
 pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     let mut text = head(packaging.is_independent(number));
+    playback_start(&mut text, packaging);
     let names = SegmentNames { init: Some(packaging), number, before: "", after: "m4s" };
     let lengths = packaging.segments(number).lengths();
     list(&mut text, packaging.target_duration, &names, lengths, query);
@@ -180,6 +181,18 @@ fn head(independent: bool) -> String {
         text.push_str("#EXT-X-INDEPENDENT-SEGMENTS\n");
     }
     text
+}
+
+/// Writes where playback of a media playlist starts, if that is not at the beginning (RFC 8216,
+/// 4.3.5.2). In a multivariant playlist FFmpeg would take the tag for an empty media playlist.
+pub(super) fn playback_start(text: &mut String, packaging: &Packaging) {
+    let start = packaging.playback_start.since_start();
+    if !start.is_zero() {
+        // Rounded up: a player that seeks to a moment before a picture shows the one before it.
+        let micros = start.as_nanos().div_ceil(1000);
+        let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
+        line(text, format_args!("#EXT-X-START:TIME-OFFSET={seconds}.{rest:06},PRECISE=YES"));
+    }
 }
 
 /// The audio tracks by codec: the default track's group first, tracks in their order.

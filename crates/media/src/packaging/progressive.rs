@@ -4,17 +4,21 @@
 //! ```text
 //! ftyp | moov | mdat header | second 0: track a, track b | second 1: track a, track b | ...
 //! ```
+//! A part of a title ([`Clip`]) is a file, too: with the LDUs that it is decoded from, and edit
+//! lists that hide what is before its start and behind its stop.
+//!
 //! The LDUs of a track in one second of the title are contiguous (a chunk in ISO's terms), so that
 //! a player needs little buffer and each stored slice is long. Within a second, the track comes
 //! first whose LDUs begin first.
 
 use super::body::{Body, Slice};
+use super::clip::Clip;
 use super::media_segment::write_mdat_header;
 use super::timeline::{Timeline, nearest, ticks};
 use super::track_boxes::{self, MOVIE_SCALE, TrackHeader};
 use crate::boxes::{write_atom, write_box};
 use crate::codec::SampleEntry;
-use crate::{LduIndex, TitleIndex, TrackIndex, TrackKind};
+use crate::{Edit, Ldu, TitleIndex, TrackIndex, TrackKind};
 use mp4_atom::{
     Co64, Ctts, CttsEntry, ElstEntry, Stco, Stsc, StscEntry, Stss, Stsz, StszSamples, Stts,
     SttsEntry,
@@ -34,12 +38,18 @@ pub(super) struct Chunk {
     ldus: Range<usize>,
 }
 
-/// The file with these tracks, in this order.
-pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Body {
+/// The file with these tracks, in this order; of a part of the title, with those that it has.
+pub(super) fn file(
+    index: &TitleIndex,
+    lines: &[Timeline],
+    tracks: &[u16],
+    clip: Option<&Clip>,
+) -> Body {
     let parts: Vec<MovieTrack<'_>> =
-        tracks.iter().map(|&number| MovieTrack::new(index, lines, number)).collect();
+        tracks.iter().filter_map(|&number| MovieTrack::new(index, lines, number, clip)).collect();
     let order = interleave(&parts);
-    let payload: u64 = parts.iter().map(|part| part.track.ldus.data_len()).sum();
+    let chunks = parts.iter().flat_map(|part| &part.chunks);
+    let payload: u64 = chunks.map(|chunk| chunk.bytes.end - chunk.bytes.start).sum();
     // The width of offsets depends on the end of the file, which depends on the header's length
     // with them: the wide form is the longer one.
     let longest = header(&parts, &order, payload, true, 0).len() as u64;
@@ -56,10 +66,10 @@ pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Bo
     body
 }
 
-/// The chunks of a track in order.
-pub(super) fn chunks(track: &TrackIndex, line: &Timeline) -> Vec<Chunk> {
+/// The chunks of these LDUs of a track in order.
+pub(super) fn chunks(track: &TrackIndex, line: &Timeline, ldus: Range<usize>) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
-    for (i, ldu) in track.ldus.iter().enumerate() {
+    for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus)) {
         // LDUs before time zero (priming) are stored with second 0.
         let at = line.place(ticks(ldu.decode_time)).max(0);
         let second = u64::try_from(at).unwrap_or(0) / u64::from(line.scale.0);
@@ -83,6 +93,9 @@ struct MovieTrack<'a> {
     number: u16,
     track: &'a TrackIndex,
     line: &'a Timeline,
+    ldus: Range<usize>,
+    /// The edit list; an edit without a duration lasts until the end of the track.
+    edits: Vec<Edit>,
     chunks: Vec<Chunk>,
     pcm: Option<Pcm>,
 }
@@ -96,22 +109,48 @@ struct Pcm {
 }
 
 impl<'a> MovieTrack<'a> {
-    fn new(index: &'a TitleIndex, lines: &'a [Timeline], number: u16) -> Self {
+    /// `None`: nothing of the track is in the part of the title.
+    fn new(
+        index: &'a TitleIndex,
+        lines: &'a [Timeline],
+        number: u16,
+        clip: Option<&Clip>,
+    ) -> Option<Self> {
         let (track, line) = (&index.tracks[usize::from(number)], &lines[usize::from(number)]);
-        let chunks = chunks(track, line);
-        Self { number, track, line, chunks, pcm: Pcm::of(track) }
+        let (ldus, edits) = match clip {
+            None => (0..track.ldus.len(), track.description.edits.clone()),
+            Some(clip) => {
+                let ldus = clip.ldus(track, line);
+                let edits = clip.edits(track, line, &ldus);
+                if edits.is_empty() {
+                    return None;
+                }
+                (ldus, edits)
+            }
+        };
+        let chunks = chunks(track, line, ldus.clone());
+        Some(Self { number, track, line, pcm: Pcm::of(track, ldus.clone()), ldus, edits, chunks })
+    }
+
+    fn ldus(&self) -> impl Iterator<Item = Ldu> + '_ {
+        self.track.ldus.range(self.ldus.clone())
+    }
+
+    /// The duration of the media in ticks.
+    fn media_duration(&self) -> u64 {
+        self.ldus().map(|ldu| u64::from(ldu.duration)).sum()
     }
 
     /// The duration in `moov`: presentation in movie ticks.
     fn duration(&self) -> u64 {
-        let all: u64 = self.edits().iter().map(|edit| edit.segment_duration).sum();
+        let all: u64 = self.edit_entries().iter().map(|edit| edit.segment_duration).sum();
         if all > 0 { all } else { movie_ticks(self.line.end, self.line.scale) }
     }
 
     /// The edit list with all durations made explicit.
-    fn edits(&self) -> Vec<ElstEntry> {
+    fn edit_entries(&self) -> Vec<ElstEntry> {
         let shown = self.line.end.saturating_sub(self.line.wait);
-        let entry = |edit: &crate::Edit| ElstEntry {
+        let entry = |edit: &Edit| ElstEntry {
             segment_duration: match edit.duration {
                 Some(time) => u64::try_from(nearest(time, Timescale(MOVIE_SCALE))).unwrap_or(0),
                 None => movie_ticks(shown, self.line.scale),
@@ -119,19 +158,22 @@ impl<'a> MovieTrack<'a> {
             media_time: edit.media_time.and_then(|time| u64::try_from(time).ok()),
             media_rate: 1.into(),
         };
-        self.track.description.edits.iter().map(entry).collect()
+        self.edits.iter().map(entry).collect()
     }
 }
 
 impl Pcm {
-    fn of(track: &TrackIndex) -> Option<Self> {
-        let first = (!track.ldus.is_empty()).then(|| track.ldus.get(0))?;
+    fn of(track: &TrackIndex, ldus: Range<usize>) -> Option<Self> {
+        if !SampleEntry(&track.description.sample_entry).is_pcm() || ldus.is_empty() {
+            return None;
+        }
+        let first = track.ldus.get(ldus.start);
         let bytes = first.size.checked_div(first.duration).filter(|&bytes| bytes > 0)?;
         // Samples can be counted by the instant only if each LDU has whole instants of one size.
-        let whole = |ldu: crate::Ldu| ldu.duration.checked_mul(bytes) == Some(ldu.size);
-        let pcm = SampleEntry(&track.description.sample_entry).is_pcm();
-        let instants = u32::try_from(track.ldus.duration_ticks()).ok()?;
-        (pcm && track.ldus.iter().all(whole)).then_some(Self { bytes, instants })
+        let whole = |ldu: Ldu| ldu.duration.checked_mul(bytes) == Some(ldu.size);
+        let all = || track.ldus.range(ldus.clone());
+        let instants = u32::try_from(all().map(|ldu| u64::from(ldu.duration)).sum::<u64>()).ok()?;
+        all().all(whole).then_some(Self { bytes, instants })
     }
 }
 
@@ -177,8 +219,8 @@ fn header(
                 // One enabled track of each kind: players play all enabled ones at once.
                 enabled: part.number == default_of(parts, part.track.description.kind),
                 duration: part.duration(),
-                media_duration: part.track.ldus.duration_ticks(),
-                edits: &part.edits(),
+                media_duration: part.media_duration(),
+                edits: &part.edit_entries(),
                 noted_priming: None,
                 quicktime,
             };
@@ -202,20 +244,19 @@ fn default_of(parts: &[MovieTrack<'_>], kind: TrackKind) -> u16 {
 
 /// Writes the sample tables; `places` are the offsets of the part's chunks in the file.
 fn write_tables(out: &mut Vec<u8>, part: &MovieTrack<'_>, places: &[u64], wide: bool) {
-    let index = &part.track.ldus;
     if let Some(pcm) = part.pcm {
         return write_pcm_tables(out, part, pcm, places, wide);
     }
-    write_atom(out, &Stts { entries: decode_times(index) });
-    if index.iter().any(|ldu| ldu.composition_offset != 0) {
-        write_atom(out, &Ctts { entries: composition_offsets(index) });
+    write_atom(out, &Stts { entries: decode_times(part.ldus()) });
+    if part.ldus().any(|ldu| ldu.composition_offset != 0) {
+        write_atom(out, &Ctts { entries: composition_offsets(part.ldus()) });
     }
     // Without `stss` every sample is a sync sample (ISO/IEC 14496-12, 8.6.2).
-    if index.iter().any(|ldu| !ldu.sync) {
-        let numbers = (1..).zip(index.iter()).filter(|(_, ldu)| ldu.sync);
+    if part.ldus().any(|ldu| !ldu.sync) {
+        let numbers = (1..).zip(part.ldus()).filter(|(_, ldu)| ldu.sync);
         write_atom(out, &Stss { entries: numbers.map(|(number, _)| number).collect() });
     }
-    let sizes = index.iter().map(|ldu| ldu.size).collect();
+    let sizes = part.ldus().map(|ldu| ldu.size).collect();
     write_atom(out, &Stsz { samples: StszSamples::Different { sizes } });
     let lengths = part.chunks.iter().map(|chunk| count(chunk.ldus.len()));
     write_chunks(out, lengths, places.to_vec(), wide);
@@ -234,12 +275,12 @@ fn write_pcm_tables(
     let even = SttsEntry { sample_count: instants, sample_delta: 1 };
     write_atom(out, &Stts { entries: vec![even] });
     write_atom(out, &Stsz { samples: StszSamples::Identical { count: instants, size } });
-    let mut ldu_places = Vec::with_capacity(part.track.ldus.len());
+    let mut ldu_places = Vec::with_capacity(part.ldus.len());
     for (chunk, &place) in part.chunks.iter().zip(places) {
         let ldus = part.track.ldus.range(chunk.ldus.clone());
         ldu_places.extend(ldus.map(|ldu| place + ldu.offset - chunk.bytes.start));
     }
-    write_chunks(out, part.track.ldus.iter().map(|ldu| ldu.duration), ldu_places, wide);
+    write_chunks(out, part.ldus().map(|ldu| ldu.duration), ldu_places, wide);
 }
 
 /// Writes the chunk tables. `lengths` are the samples of each chunk.
@@ -266,9 +307,9 @@ fn write_chunks(
     }
 }
 
-fn decode_times(index: &LduIndex) -> Vec<SttsEntry> {
+fn decode_times(ldus: impl Iterator<Item = Ldu>) -> Vec<SttsEntry> {
     let mut entries: Vec<SttsEntry> = Vec::new();
-    for ldu in index.iter() {
+    for ldu in ldus {
         match entries.last_mut().filter(|last| last.sample_delta == ldu.duration) {
             Some(last) => last.sample_count += 1,
             None => entries.push(SttsEntry { sample_count: 1, sample_delta: ldu.duration }),
@@ -277,9 +318,9 @@ fn decode_times(index: &LduIndex) -> Vec<SttsEntry> {
     entries
 }
 
-fn composition_offsets(index: &LduIndex) -> Vec<CttsEntry> {
+fn composition_offsets(ldus: impl Iterator<Item = Ldu>) -> Vec<CttsEntry> {
     let mut entries: Vec<CttsEntry> = Vec::new();
-    for ldu in index.iter() {
+    for ldu in ldus {
         let sample_offset = i64::from(ldu.composition_offset);
         match entries.last_mut().filter(|last| last.sample_offset == sample_offset) {
             Some(last) => last.sample_count += 1,

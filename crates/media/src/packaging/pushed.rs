@@ -3,7 +3,8 @@
 //! The times are those of segments: the title begins with the first picture that can be decoded,
 //! and an edit list moves tracks against each other.
 
-use super::timeline::ticks;
+use super::clip::is_before;
+use super::timeline::{REORDERED, ticks};
 use super::{Packaging, partition};
 use crate::TrackKind;
 use std::ops::Range;
@@ -64,6 +65,20 @@ impl Packaging {
         partition(0..self.ldu_count(track), |ldu| {
             self.pushed(track, ldu).is_some_and(|found| found.decoded < time)
         })
+    }
+
+    /// One past the last LDU of a track, in decode order, that is shown before a time.
+    pub fn ldus_until(&self, track: u16, time: MediaTime) -> usize {
+        let before = self.ldus_before(track, time);
+        let kind = self.index().tracks.get(usize::from(track)).map(|it| it.description.kind);
+        if kind != Some(TrackKind::Video) {
+            return before;
+        }
+        let is_shown = |ldu: &usize| {
+            self.pushed(track, *ldu).is_some_and(|found| is_before(found.shown, time))
+        };
+        let decoded = (before + REORDERED).min(self.ldu_count(track));
+        (0..decoded).rev().find(is_shown).map_or(0, |last| last + 1)
     }
 
     /// The end of the bytes of the LDUs that are decoded before a time.

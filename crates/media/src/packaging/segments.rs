@@ -31,11 +31,12 @@ pub(super) struct LduRun {
 }
 
 impl Segments {
-    /// Segments of one part each: `firsts` are their first LDUs, `end` is the LDU after the last;
-    /// playback begins at `from` in the title.
+    /// Segments of one part each: `firsts` are their first LDUs, `end` is the LDU after the last,
+    /// and `until` their end in the title; playback begins at `from` there.
     pub(super) fn new(
         firsts: &[usize],
         end: usize,
+        until: MediaTime,
         track: &TrackIndex,
         line: &Timeline,
         from: MediaTime,
@@ -53,7 +54,7 @@ impl Segments {
             times.push(time.max(times.last().copied().unwrap_or_default()));
         }
         if let Some(&last) = times.last() {
-            times.push((ends(track, line, end) - from).max(last));
+            times.push((until - from).max(last));
         }
         let cuts = if parts.is_empty() { Vec::new() } else { (0..=parts.len()).collect() };
         Self { parts, cuts, times }
@@ -126,7 +127,7 @@ impl Segments {
 /// Cuts a video track at its sync LDUs.
 pub(super) fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -> Segments {
     let firsts = video_firsts(track, line, target, 0..track.ldus.len());
-    Segments::new(&firsts, track.ldus.len(), track, line, MediaTime::ZERO)
+    Segments::new(&firsts, track.ldus.len(), line.time(line.end), track, line, MediaTime::ZERO)
 }
 
 /// The first LDUs of the segments of a video track.
@@ -160,7 +161,7 @@ pub(super) fn cut_audio(
     let all = 0..track.ldus.len();
     let cuts = VideoCuts { segments: video, from: MediaTime::ZERO };
     let firsts = audio_firsts(track, line, &cuts, target, all);
-    Segments::new(&firsts, track.ldus.len(), track, line, MediaTime::ZERO)
+    Segments::new(&firsts, track.ldus.len(), line.time(line.end), track, line, MediaTime::ZERO)
 }
 
 /// The segments of a video track that audio follows.
@@ -207,7 +208,7 @@ pub(super) fn audio_firsts(
 }
 
 /// The end of the LDUs before the `i`th.
-fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
+pub(super) fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
     if i < track.ldus.len() { line.begins(track, i) } else { line.time(line.end) }
 }
 

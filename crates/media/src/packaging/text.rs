@@ -26,6 +26,16 @@ pub(super) struct TextLine {
     pub(super) end: Option<MediaTime>,
 }
 
+/// The clock that cues are on. Both are the same unless a part of a title begins between two key
+/// frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CueClock {
+    /// Zero is the beginning of the first segment: a key frame.
+    Segments,
+    /// Zero is the beginning of the MP4 file: exactly that of the part.
+    File,
+}
+
 /// A cue in a presentation, in ms.
 struct ShownCue<'a> {
     start: i64,
@@ -68,11 +78,20 @@ impl Packaging {
     }
 
     /// A text track as one WebVTT file; `None` if the presentation has no such track.
-    pub fn text_file(&self, text: u16) -> Option<String> {
-        let (line, track) = self.text(text)?;
+    pub fn text_file(&self, text: u16, clock: CueClock) -> Option<String> {
+        let (_, track) = self.text(text)?;
         let mut out = FILE_HEAD.to_owned();
-        line.shown(track).for_each(|cue| cue.write(&mut out));
+        self.cue_line(clock)?.shown(track).for_each(|cue| cue.write(&mut out));
         Some(out)
+    }
+
+    /// Where cues are on a clock; `None` if the presentation can have none.
+    pub(super) fn cue_line(&self, clock: CueClock) -> Option<TextLine> {
+        let in_file = self.file_clip.filter(|_| clock == CueClock::File).map(|clip| TextLine {
+            later: MediaTime::ZERO - clip.start,
+            end: clip.stop.map(|stop| stop - clip.start),
+        });
+        in_file.or(self.text_line)
     }
 
     /// The bit rate of text that a player fetches beside pictures and sound, at most.

@@ -7,15 +7,16 @@
 //!   thumbnails.vtt   a cue for each thumbnail: its image, and its place there (#xywh=)
 //!   thumbnails/K.jpg image K, the same for all
 //! ```
-//! They belong to the whole title: a part of it (an excerpt) has none, because its images would
-//! begin in the middle of one.
+//! The lists of images belong to the whole title: those of a part of it would begin in the middle
+//! of an image. The cues of a part name the images of the whole.
 
 use super::Packaging;
+use super::clip::time;
 use super::playlist;
-use super::text::{FILE_HEAD, write_cue};
+use super::text::{CueClock, FILE_HEAD, write_cue};
 use crate::Thumbnails;
 use std::sync::Arc;
-use std::time::Duration;
+use units::MediaTime;
 
 impl Packaging {
     /// The HLS playlist of the images with thumbnails; `None` if the presentation has none.
@@ -31,24 +32,36 @@ impl Packaging {
 
     /// An image with thumbnails, as JPEG; `None` if there is no such image.
     pub fn thumbnail_image(&self, number: u32) -> Option<Arc<[u8]>> {
-        self.thumbnails()?.images().get(usize::try_from(number).ok()?).cloned()
+        self.text_line?;
+        let thumbnails = self.index.thumbnails.as_ref()?;
+        thumbnails.images().get(usize::try_from(number).ok()?).cloned()
     }
 
     /// The thumbnails as one WebVTT file, whose cues name an image and a rectangle of it; `None`
     /// if the presentation has none. `query`: as for a manifest.
-    pub fn thumbnail_cues(&self, query: &str) -> Option<String> {
-        let thumbnails = self.thumbnails()?;
-        let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let (interval, end) = (thumbnails.interval(), ms(self.duration));
+    pub fn thumbnail_cues(&self, query: &str, clock: CueClock) -> Option<String> {
+        let thumbnails = self.index.thumbnails.as_ref()?;
+        let line = self.cue_line(clock)?;
+        let ms = |time: MediaTime| (time.0 + 500_000).div_euclid(1_000_000);
+        let (later, interval) = (ms(line.later), ms(time(thumbnails.interval())));
+        let to_end = match clock {
+            CueClock::Segments => self.duration,
+            CueClock::File => self.file_duration(),
+        };
+        let end = ms(line.end.unwrap_or(time(to_end)));
         let (width, height) = thumbnails.size();
         let mut text = FILE_HEAD.to_owned();
-        let shown = (0..thumbnails.count()).map(|number| (number, ms(interval * number)));
-        for (number, start) in shown.take_while(|(_, start)| *start < end) {
+        for number in 0..thumbnails.count() {
+            let begins = interval * i64::from(number) + later;
+            let (start, stop) = (begins.max(0), (begins + interval).min(end));
+            if start >= stop {
+                continue;
+            }
             let (image, place) = (number / Thumbnails::IN_IMAGE, number % Thumbnails::IN_IMAGE);
             let (column, row) = (place % Thumbnails::COLUMNS, place / Thumbnails::COLUMNS);
             let (x, y) = (column * width, row * height);
             let target = format!("thumbnails/{image}.jpg{query}#xywh={x},{y},{width},{height}");
-            write_cue(&mut text, start, (start + ms(interval)).min(end), &target);
+            write_cue(&mut text, start, stop, &target);
         }
         Some(text)
     }

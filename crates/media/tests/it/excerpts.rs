@@ -1,11 +1,12 @@
 //! Excerpts of titles, decoded: exactly the requested frames of the source, in the right order and
-//! at the right times.
+//! at the right times. In a file they are all that FFmpeg shows; in segments they are what is shown
+//! from the time that the playlist says, except for pictures behind the last one.
 
-use crate::footage::{Folder, Title, make, read, remux};
-use crate::playback::{Frame, decode, decode_ours};
+use crate::footage::{Folder, Title, ffmpeg, make, read, remux};
+use crate::playback::{Frame, decode, decode_ours, decode_part};
 use media::{Excerpt, ExcerptError};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The number of pictures in a group: 12 of 25 in a second, which is 480 ms. There are five groups.
@@ -49,11 +50,10 @@ type Row = (u64, Option<u64>, u32, bool, &'static [usize]);
 
 const ROWS: &[Row] = &[
     (0, None, 0, false, &[0, 1, 2, 3, 4]),
-    (1000, Some(1500), 0, false, &[2, 3]),
-    (980, Some(1430), 0, false, &[2]),
-    (940, Some(1460), 0, false, &[1, 2, 3]),
-    (1000, None, 0, false, &[2, 3, 4]),
-    (0, Some(1), 0, false, &[0]),
+    (960, Some(1440), 0, false, &[2]),
+    (480, Some(1920), 0, false, &[1, 2, 3]),
+    (960, None, 0, false, &[2, 3, 4]),
+    (0, Some(480), 0, false, &[0]),
     (0, None, 1, false, &[0, 2, 4]),
     (500, None, 2, false, &[1, 4]),
     (0, None, 0, true, &[4, 3, 2, 1, 0]),
@@ -122,6 +122,147 @@ fn assert_sound(source: &[Frame], given: &[Frame], (from, groups): (usize, usize
     }
 }
 
+/// Footage whose frames can be told apart: pictures with a counter, and a tone that rises. Name,
+/// encoder options, muxer for ingest.
+const CLIPPED: &[(&str, &str, &str)] = &[
+    ("closed.mp4", "-c:v libx264 -preset veryfast -bf 3 -g 12 -c:a aac", "mp4"),
+    ("open.mp4", "-c:v libx264 -x264-params open-gop=1:keyint=12:bframes=3 -c:a aac", "mp4"),
+    ("open.mpg", "-c:v mpeg2video -bf 2 -g 12 -c:a ac3", "mp4"),
+    (
+        "hevc.mkv",
+        "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=12:bframes=2 -c:a flac",
+        "mp4",
+    ),
+    (
+        "ntsc.mov",
+        "-vf settb=1001/30000,setpts=N -fps_mode passthrough -enc_time_base:v 1001/30000 \
+         -c:v libx264 -preset veryfast -bf 2 -g 15 -c:a pcm_s16le",
+        "mov",
+    ),
+    (
+        "vfr.mp4",
+        "-vf settb=1/1000,setpts=N*40+mod(N*N\\,7)*4 -fps_mode passthrough -enc_time_base:v 1/1000 \
+         -c:v libx264 -preset veryfast -bf 2 -g 12 -c:a libopus",
+        "mp4",
+    ),
+];
+
+/// Starts and stops in ms: in the middle of groups, at key frames, beside a picture's time, at the
+/// ends.
+const CLIPS: &[(u64, Option<u64>)] =
+    &[(1, Some(700)), (960, Some(1440)), (1034, Some(1501)), (1700, None)];
+
+/// One picture in the middle of a group. After the key frame of an open group of H.264 FFmpeg drops
+/// pictures until its decoder has seen some, so that it shows none of so short a clip.
+const ONE_PICTURE: (u64, Option<u64>) = (1034, Some(1035));
+
+#[test]
+fn a_clip_is_exact_to_the_frame() {
+    for (name, encode, muxer) in CLIPPED {
+        let folder = Folder::new(&format!("clips-{name}"));
+        let source = folder.file(name);
+        let inputs = "-f lavfi -i testsrc2=s=160x90:r=25:d=2.4 \
+                      -f lavfi -i aevalsrc=sin(2*PI*(300+400*t)*t):d=2.4:s=48000";
+        ffmpeg(&format!("{inputs} {encode} FILE"), &[&source]);
+        let title = read(&remux(&source, muxer, ""), 1 << 16);
+        // The title as it is served is the reference: a container may begin at any time.
+        let packaging = title.packaging(ms(900));
+        let whole = title.write_progressive(&packaging, &folder);
+        let pictures = decode_part(&whole).remove(0);
+        let sound = samples(&whole);
+        let one_picture = Some(&ONE_PICTURE).filter(|_| *name != "open.mp4");
+        for (start, stop) in CLIPS.iter().chain(one_picture) {
+            let what = format!("{name}: {start} to {stop:?}");
+            let wanted = Excerpt { start: ms(*start), stop: stop.map(ms), ..Excerpt::default() };
+            let clip = packaging.excerpt(&wanted).expect(&what);
+            let (first, end) = bounds(&pictures, *start, *stop);
+            // Sound may begin before the pictures.
+            let zero = match first {
+                0 => pictures[0].0.min(ms(*start).as_secs_f64()),
+                _ => pictures[first].0,
+            };
+            let wanted: Vec<Frame> =
+                pictures[first..end].iter().map(|f| (f.0 - zero, f.1.clone())).collect();
+
+            let file = title.write_progressive(&clip, &folder);
+            let given = decode_part(&file);
+            assert_frames(&wanted, &given[0], &format!("{what}, file"));
+            let until = pictures.get(end).map(|frame| frame.0);
+            // Opus is not the same to the bit until its decoder has heard more.
+            let allowed = if encode.ends_with("libopus") { 0.02 } else { 0.001 };
+            assert_same_sound(&sound, &samples(&file), (zero, until), allowed, &what);
+
+            let hls = title.write_hls(&clip, &folder);
+            let given = decode_part(&hls).remove(0);
+            assert_played_from_start(&folder.file("0.m3u8"), &wanted, &given, &what);
+        }
+    }
+}
+
+/// The first frame of a clip and the first behind it: those whose times, rounded to the
+/// millisecond, are at or after its start and its stop.
+fn bounds(frames: &[Frame], start: u64, stop: Option<u64>) -> (usize, usize) {
+    #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
+    let at = |ms: u64| frames.iter().position(|f| (f.0 * 1000.0).round() >= ms as f64);
+    let first = at(start).expect("the start is within the footage");
+    // A clip has one picture at least.
+    let end = stop.and_then(at).unwrap_or(frames.len());
+    (first, end.max(first + 1))
+}
+
+/// Asserts that a player that starts where the playlist says shows what is wanted, and after it at
+/// most the pictures that are decoded before the last one.
+#[track_caller]
+fn assert_played_from_start(playlist: &Path, wanted: &[Frame], given: &[Frame], what: &str) {
+    let text = std::fs::read_to_string(playlist).unwrap();
+    let tag = "#EXT-X-START:TIME-OFFSET=";
+    let from = text.lines().find_map(|line| line.strip_prefix(tag)?.strip_suffix(",PRECISE=YES"));
+    let from: f64 = from.map_or(0.0, |from| from.parse().unwrap());
+    // At a key frame there is no tag; pictures of an open group may come before it.
+    let key_frame = || given.iter().position(|frame| frame.1 == wanted[0].1);
+    // The picture that a player shows at a time is the last one that begins by then.
+    let at_start = || given.iter().rposition(|frame| frame.0 <= from + 1e-4).or(Some(0));
+    let first = if from > 0.0 { at_start() } else { key_frame() }.expect(what);
+    let zero = if from > 0.0 { from } else { given[first].0 - wanted[0].0 };
+    let shown: Vec<Frame> = given[first..].iter().map(|f| (f.0 - zero, f.1.clone())).collect();
+    let behind = shown.len().checked_sub(wanted.len()).expect(what);
+    assert!(behind <= 3, "{what}: {behind} pictures more than wanted");
+    assert_frames(wanted, &shown[..wanted.len()], &format!("{what}, segments from {from}"));
+}
+
+/// The first track of sound as samples, decoded by FFmpeg. Before its first time there is silence.
+fn samples(path: &Path) -> Vec<f64> {
+    let from_zero = "-copyts -i FILE -map 0:a -af aresample=async=1:first_pts=0";
+    let bytes = ffmpeg(&format!("{from_zero} -ac 1 -ar 48000 -f s16le -"), &[path]);
+    bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect()
+}
+
+/// Asserts that sound is that of the whole title between two times, to the sample.
+#[track_caller]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few seconds")]
+fn assert_same_sound(
+    whole: &[f64],
+    given: &[f64],
+    (from, until): (f64, Option<f64>),
+    allowed: f64,
+    what: &str,
+) {
+    let sample = |time: f64| (time * 48_000.0).round() as usize;
+    let wanted = &whole[sample(from).min(whole.len())..];
+    let wanted =
+        &wanted[..until.map_or(wanted.len(), |until| sample(until - from).min(wanted.len()))];
+    // FFmpeg ends sound with a packet.
+    assert!(given.len() >= wanted.len(), "{what}: {} of {} samples", given.len(), wanted.len());
+    assert!(
+        given.len() - wanted.len() < 4800,
+        "{what}: {} samples more",
+        given.len() - wanted.len()
+    );
+    let error: f64 = wanted.iter().zip(given).map(|(a, b)| (a - b).powi(2)).sum();
+    let power: f64 = wanted.iter().map(|a| a.powi(2)).sum();
+    assert!(error <= allowed * power, "{what}: sound differs by {:.4}", error / power);
+}
+
 #[test]
 fn impossible_excerpts_are_refused() {
     let folder = Folder::new("no-excerpts");
@@ -170,6 +311,14 @@ fn played_bytes_are_listed_in_order() {
     assert_eq!(excerpt.runs_shown(1), []);
     let exact = Excerpt { start: ms(960), stop: Some(ms(1440)), ..Excerpt::default() };
     assert_eq!(packaging.excerpt(&exact).unwrap().runs_shown(0), [(group(2), 0)]);
+    // A file reads what its pictures are decoded from: here the last two groups, without the
+    // pictures after 1.6 s.
+    let clip = Excerpt { start: ms(1200), stop: Some(ms(1600)), ..Excerpt::default() };
+    let read = packaging.excerpt(&clip).unwrap().runs_in_file(0);
+    assert_eq!(read.first().unwrap(), &(group(2).start..read[0].0.end, 0));
+    let end = read.last().unwrap().0.end;
+    assert!(group(3).start < end && end < group(3).end, "{read:?}");
+    assert!(read.windows(2).all(|pair| pair[0].0.end == pair[1].0.start), "{read:?}");
     let all: Vec<Range<u64>> = packaging.runs_shown(0).into_iter().map(|run| run.0).collect();
     assert_eq!(all.first().unwrap().start, 0);
     assert_eq!(all.last().unwrap().end, ldus.data_len());

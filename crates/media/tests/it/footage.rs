@@ -2,9 +2,9 @@
 //! held in memory as a store would hold it on disk.
 
 use media::{
-    Body, CHECKSUM_SPAN, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, Encryption,
-    FragmentReader, FragmentSink, Packaging, PackagingOptions, PacketBlock, PacketWriter, Slice,
-    TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+    Body, CHECKSUM_SPAN, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, CueClock,
+    Encryption, FragmentReader, FragmentSink, Packaging, PackagingOptions, PacketBlock,
+    PacketWriter, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -346,7 +346,10 @@ impl Title {
                 }
                 None => match text.strip_suffix(".m3u8") {
                     Some(text) => packaging.text_playlist(text.parse().ok()?, ""),
-                    None => packaging.text_file(text.strip_suffix(".vtt")?.parse().ok()?),
+                    None => {
+                        let number = text.strip_suffix(".vtt")?.parse().ok()?;
+                        packaging.text_file(number, CueClock::Segments)
+                    }
                 },
             }
             .map(String::into_bytes),

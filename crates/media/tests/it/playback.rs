@@ -14,12 +14,18 @@ pub(crate) type Frame = (f64, String);
 
 /// Decodes all streams of a source, video first. Times count from the earliest frame.
 pub(crate) fn decode(path: &Path) -> Vec<Vec<Frame>> {
-    frames(ffmpeg(DECODE, &[path]))
+    from_earliest(frames(ffmpeg(DECODE, &[path])))
 }
 
 /// Decodes a file of the packaging, in which no warnings are allowed.
 pub(crate) fn decode_ours(path: &Path) -> Vec<Vec<Frame>> {
-    frames(ffmpeg_strict(DECODE, &[path]))
+    from_earliest(frames(ffmpeg_strict(DECODE, &[path])))
+}
+
+/// Decodes a file of the packaging that may begin with an open group: a decoder complains about the
+/// pictures that are shown before its key frame. Times are those of the file.
+pub(crate) fn decode_part(path: &Path) -> Vec<Vec<Frame>> {
+    frames(ffmpeg(&format!("-v fatal {DECODE}"), &[path]))
 }
 
 const DECODE: &str = "-copyts -i FILE -map 0:v? -map 0:a? -fps_mode passthrough \
@@ -41,6 +47,10 @@ pub(crate) fn frames(text: Vec<u8>) -> Vec<Vec<Frame>> {
             streams[stream].push((time, fields[5].to_owned()));
         }
     }
+    streams
+}
+
+fn from_earliest(mut streams: Vec<Vec<Frame>>) -> Vec<Vec<Frame>> {
     let earliest = streams.iter().filter_map(|s| s.first()).map(|f| f.0).fold(f64::MAX, f64::min);
     streams.iter_mut().flatten().for_each(|frame| frame.0 -= earliest);
     streams

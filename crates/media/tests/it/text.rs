@@ -2,7 +2,7 @@
 //! the rules of WebVTT, HLS and DASH.
 
 use crate::footage::{Folder, Title, make, read, remux};
-use media::{Excerpt, Packaging, TextDescription, TextTrack};
+use media::{CueClock, Excerpt, Packaging, TextDescription, TextTrack};
 use std::time::Duration;
 use testkit::webvtt;
 
@@ -43,7 +43,7 @@ fn film(folder: &Folder) -> Title {
 
 /// The cues of a text track as a player shows them.
 fn shown(packaging: &Packaging, text: u16) -> Vec<String> {
-    let file = packaging.text_file(text).expect("a text track");
+    let file = packaging.text_file(text, CueClock::Segments).expect("a text track");
     let (_, cues) = webvtt::parse(file.as_bytes()).unwrap();
     let one = |cue: &webvtt::FileCue| format!("{}-{} {}", cue.time.start, cue.time.end, cue.text());
     cues.iter().map(one).collect()
@@ -67,7 +67,10 @@ fn cues_are_in_every_segment_in_which_they_are_shown() {
     assert_eq!(of_segment(1), ["over both segments", "a & b", "late", "after the end"]);
     assert_eq!(packaging.text_segment(0, 2), None);
     assert_eq!(packaging.text_segment(6, 0), None);
-    assert_eq!((packaging.text_playlist(6, ""), packaging.text_file(6)), (None, None));
+    assert_eq!(
+        (packaging.text_playlist(6, ""), packaging.text_file(6, CueClock::File)),
+        (None, None)
+    );
     let lines = packaging.multivariant_playlist(&[0], "?s=T");
     let texts: Vec<&str> = lines.lines().filter(|line| line.contains("SUBTITLES,")).collect();
     let same = "TYPE=SUBTITLES,GROUP-ID=\"text\",NAME=";
@@ -97,16 +100,26 @@ fn a_part_of_a_title_has_the_text_of_that_part() {
         let excerpt = Excerpt { start, stop: Some(Duration::from_millis(stop)), skip, backwards };
         packaging.excerpt(&excerpt).unwrap()
     };
-    // From the key frame at 0.96 s to the one at 1.92 s.
+    // From 1 s to 1.52 s, in segments that begin at the key frame at 0.96 s.
     let middle = part(1000, 1500, 0, false);
     title.check_manifests(&middle, "middle");
-    assert_eq!(shown(&middle, 0), ["0-960 over both segments", "0-1 a & b", "540-640 late"]);
-    // From 0.48 s to 1.44 s, and the sound a little longer.
+    assert_eq!(shown(&middle, 0), ["0-560 over both segments", "0-1 a & b", "540-560 late"]);
+    let beside = middle.text_file(0, CueClock::File).expect("a text track");
+    let lines: Vec<&str> = beside.lines().filter(|line| line.contains("-->")).collect();
+    assert_eq!(
+        lines,
+        ["00:00:00.000 --> 00:00:00.520", "00:00:00.500 --> 00:00:00.520"],
+        "from the first picture on: {beside}"
+    );
+    // From 0.52 s to 1.4 s, in segments from the key frame at 0.48 s.
     let early = part(500, 1400, 0, false);
     title.check_manifests(&early, "early");
-    assert_eq!(shown(&early, 0), ["0-420 one", "320-971 over both segments", "480-481 a & b"]);
+    assert_eq!(shown(&early, 0), ["0-420 one", "320-920 over both segments", "480-481 a & b"]);
     let skipping = part(0, 2000, 1, false);
-    assert_eq!((skipping.text_file(0), skipping.text_playlist(0, "")), (None, None));
+    assert_eq!(
+        (skipping.text_file(0, CueClock::File), skipping.text_playlist(0, "")),
+        (None, None)
+    );
     title.check_manifests(&skipping, "skipping");
 }
 

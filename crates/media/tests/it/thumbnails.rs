@@ -1,7 +1,7 @@
 //! Thumbnails for players: the same in HLS, DASH and WebVTT, by the rules of each.
 
 use crate::footage::{Folder, Title, make, read, remux};
-use media::{Excerpt, Packaging, Thumbnails};
+use media::{CueClock, Excerpt, Packaging, Thumbnails};
 use std::sync::Arc;
 use std::time::Duration;
 use testkit::thumbnails::{self, Thumbnail};
@@ -25,7 +25,7 @@ fn film(folder: &Folder, interval: u32, count: u32) -> Title {
 
 /// The thumbnails in WebVTT.
 fn by_cues(title: &Title, packaging: &Packaging) -> Vec<Thumbnail> {
-    let cues = packaging.thumbnail_cues("").expect("it has thumbnails");
+    let cues = packaging.thumbnail_cues("", CueClock::Segments).expect("it has thumbnails");
     thumbnails::of_webvtt(cues.as_bytes(), &mut |uri| Some(title.fetch(packaging, uri))).unwrap()
 }
 
@@ -61,20 +61,33 @@ fn addresses_carry_the_query() {
     assert!(playlist.contains("\nthumbnails/0.jpg?s=1\n"), "{playlist}");
     let manifest = packaging.dash_manifest(&[0], "?s=1");
     assert!(manifest.contains("media=\"thumbnails/$Number$.jpg?s=1\""), "{manifest}");
-    let cues = packaging.thumbnail_cues("?s=1").unwrap();
+    let cues = packaging.thumbnail_cues("?s=1", CueClock::Segments).unwrap();
     assert!(cues.contains("\nthumbnails/0.jpg?s=1#xywh=160,0,160,90\n"), "{cues}");
 }
 
 #[test]
-fn a_part_of_a_title_has_no_thumbnails() {
+fn a_part_of_a_title_has_the_cues_of_that_part_and_no_lists_of_images() {
     let folder = Folder::new("thumbnails-part");
     let title = film(&folder, 1, 3);
     let whole = title.packaging(Duration::from_secs(1));
     let part = Excerpt { start: Duration::from_secs(1), ..Excerpt::default() };
     let part = whole.excerpt(&part).unwrap();
     title.check_manifests(&part, "part");
-    assert_eq!((part.thumbnail_playlist(""), part.thumbnail_cues("")), (None, None));
-    assert_eq!(part.thumbnail_image(0), None);
+    assert_eq!(part.thumbnail_playlist(""), None);
     assert!(!part.multivariant_playlist(&[0], "").contains("IMAGE"));
-    assert!(whole.thumbnail_image(0).is_some() && whole.thumbnail_image(1).is_none());
+    let times = |packaging: &Packaging, clock| {
+        let cues = packaging.thumbnail_cues("", clock).expect("it has thumbnails");
+        let times = cues.lines().filter(|line| line.contains("-->")).map(str::to_owned);
+        times.collect::<Vec<String>>()
+    };
+    // The file begins with the picture at 1 s, the segments with the key frame at 0.96 s.
+    assert_eq!(
+        times(&part, CueClock::File),
+        ["00:00:00.000 --> 00:00:01.000", "00:00:01.000 --> 00:00:01.400"]
+    );
+    assert_eq!(times(&part, CueClock::Segments)[1], "00:00:00.040 --> 00:00:01.040");
+    assert!(part.thumbnail_image(0).is_some() && part.thumbnail_image(1).is_none());
+    let skipping = whole.excerpt(&Excerpt { skip: 1, ..Excerpt::default() }).unwrap();
+    assert_eq!(skipping.thumbnail_cues("", CueClock::Segments), None);
+    assert_eq!(skipping.thumbnail_image(0), None);
 }

@@ -29,7 +29,7 @@ pub(super) struct AccessKey {
 /// The keys of a file. They are read again when it changes; while it cannot be read, the last ones
 /// remain.
 #[derive(Debug)]
-pub(super) struct KeyFile {
+pub(crate) struct KeyFile {
     path: PathBuf,
     read: Mutex<ReadKeys>,
 }

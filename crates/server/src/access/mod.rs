@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::Reason;
 
@@ -93,14 +94,33 @@ pub(crate) enum Denied {
 /// The check of tokens; without a key file everything is allowed to everybody.
 #[derive(Debug, Default)]
 pub(crate) struct AccessControl {
-    keys: Option<KeyFile>,
+    keys: Mutex<Option<Arc<KeyFile>>>,
 }
 
 impl AccessControl {
     /// Reads the keys of a server.
     pub(crate) fn new(path: Option<&Path>) -> Result<Self, Reason> {
         crypto::install();
-        Ok(Self { keys: path.map(KeyFile::open).transpose()? })
+        Ok(Self { keys: Mutex::new(Self::read(path)?) })
+    }
+
+    /// The keys of a file, if there is one, for [`AccessControl::replace`].
+    pub(crate) fn read(path: Option<&Path>) -> Result<Option<Arc<KeyFile>>, Reason> {
+        path.map(|path| KeyFile::open(path).map(Arc::new)).transpose()
+    }
+
+    /// Uses these keys from now on, or none.
+    pub(crate) fn replace(&self, keys: Option<Arc<KeyFile>>) {
+        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    /// Whether tokens are needed at all.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys().is_some()
+    }
+
+    fn keys(&self) -> Option<Arc<KeyFile>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether a client at `peer` with this token is allowed what it asks for.
@@ -111,7 +131,7 @@ impl AccessControl {
         peer: IpAddr,
         now: SystemTime,
     ) -> Result<(), Denied> {
-        let Some(file) = &self.keys else { return Ok(()) };
+        let Some(file) = self.keys() else { return Ok(()) };
         let token = token.ok_or(Denied::NoToken)?;
         let claims = verified(&file.keys(), token)?;
         claims.is_valid_at(seconds(now))?;
@@ -218,6 +238,28 @@ impl TokenClaims {
         let header = Header { kid: id, ..Header::new(Algorithm::HS256) };
         jsonwebtoken::encode(&header, self, &EncodingKey::from_secret(&secret))
             .map_err(|error| format!("cannot sign with {}: {error}", keys.display()).into())
+    }
+}
+
+impl Denied {
+    /// The value of `WWW-Authenticate`, with the word of RFC 6750, 3.1, for clients that ask for
+    /// another token by themselves.
+    pub(crate) fn challenge(&self) -> String {
+        let word = match self {
+            Self::NoToken => "",
+            Self::Invalid(_) => ", error=\"invalid_token\"",
+            Self::NotAllowed(_) => ", error=\"insufficient_scope\"",
+        };
+        format!("Bearer realm=\"tenuto\"{word}")
+    }
+
+    /// The status and the stable word of the response.
+    pub(crate) fn status(&self) -> (u16, &'static str) {
+        match self {
+            Self::NoToken => (401, "token-missing"),
+            Self::Invalid(_) => (401, "token-invalid"),
+            Self::NotAllowed(_) => (403, "token-not-allowed"),
+        }
     }
 }
 

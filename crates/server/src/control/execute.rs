@@ -37,6 +37,21 @@ pub trait StoreOwner {
 
     /// The server's status; a failure where the owner is no server.
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure>;
+
+    /// The server's sessions, or the one with this number if it is there; a failure where the owner
+    /// is no server.
+    fn sessions(&self, session: Option<u64>) -> Result<wire::SessionList, wire::Failure>;
+
+    /// Reads the server's configuration again; a failure where it cannot be used, or the owner is
+    /// no server.
+    fn reload(&self) -> Result<wire::ReloadReport, wire::Failure>;
+
+    /// Lets the server end when no session is active, at the latest after `grace`; a failure where
+    /// the owner is no server.
+    fn stop(&self, grace: Duration) -> Result<(), wire::Failure>;
+
+    /// Ends a session of the server; a failure where there is none of this number.
+    fn end_session(&self, session: u64) -> Result<(), wire::Failure>;
 }
 
 /// Executes one request. `cancel`: set when the answer is no longer waited for. `progress`: called
@@ -50,6 +65,22 @@ pub fn execute(
     match request {
         Request::Status => return Ok(Reply::Status(Box::new(owner.status()?))),
         Request::ServedFile => return Ok(Reply::ServedFile(owner.served_file()?)),
+        Request::Sessions { session: None } => return Ok(Reply::Sessions(owner.sessions(None)?)),
+        Request::Sessions { session: Some(session) } => {
+            let found = owner.sessions(Some(*session))?.sessions.into_iter().next();
+            let report = found.ok_or_else(|| wire::Failure::no_session(*session))?;
+            return Ok(Reply::Session(Box::new(report)));
+        }
+        Request::Reload => return Ok(Reply::Reloaded(owner.reload()?)),
+        Request::Stop { seconds } => {
+            let grace = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+            owner.stop(grace)?;
+            return Ok(Reply::Stopping);
+        }
+        Request::EndSession { session } => {
+            owner.end_session(*session)?;
+            return Ok(Reply::SessionEnded);
+        }
         _ => {}
     }
     execute_on_store(owner, request, cancel, progress).map_err(|error| (&error).into())
@@ -104,7 +135,7 @@ fn execute_on_store(
             // The owner removes it, not the store: a served title may be in use and ends with its
             // last session.
             let (record, in_use) = owner.remove(title)?;
-            Reply::Removed { title: wire::ListedTitle::from(&record), in_use }
+            Reply::Removed(wire::RemovedTitle { title: (&record).into(), in_use })
         }
         Request::Rename { old, new } => {
             store.rename(old, new)?;
@@ -126,7 +157,12 @@ fn execute_on_store(
             let calibration = owner.calibrate(budget, progress)?;
             Reply::Calibration(Box::new(wire::Calibration::from(&calibration)))
         }
-        Request::Status | Request::ServedFile => unreachable!("answered by `execute`"),
+        Request::Status
+        | Request::Sessions { .. }
+        | Request::EndSession { .. }
+        | Request::Reload
+        | Request::Stop { .. }
+        | Request::ServedFile => unreachable!("answered by `execute`"),
     })
 }
 

@@ -99,6 +99,23 @@ pub enum Request {
     },
     /// Report the server's status.
     Status,
+    /// List the server's sessions, or describe one.
+    Sessions {
+        /// The session's number; `None` for all.
+        session: Option<u64>,
+    },
+    /// End a session of the server.
+    EndSession {
+        /// The session's number.
+        session: u64,
+    },
+    /// Read the server's configuration again.
+    Reload,
+    /// Admit no new session; end the server when no session is active.
+    Stop {
+        /// Seconds after which it ends at the latest.
+        seconds: f64,
+    },
     /// Report which file or device the server has the store on.
     ServedFile,
 }
@@ -118,12 +135,7 @@ pub enum Reply {
     /// Reply to `Ingest`.
     Ingest(wire::IngestReport),
     /// Reply to `Rm`.
-    Removed {
-        /// The removed title.
-        title: wire::ListedTitle,
-        /// Whether sessions still play it; its space is freed when the last has ended.
-        in_use: bool,
-    },
+    Removed(wire::RemovedTitle),
     /// Reply to `Rename`.
     Renamed,
     /// Reply to `Export`.
@@ -134,6 +146,16 @@ pub enum Reply {
     Calibration(Box<wire::Calibration>),
     /// Reply to `Status`.
     Status(Box<wire::ServerStatus>),
+    /// Reply to `Sessions` without a number.
+    Sessions(wire::SessionList),
+    /// Reply to `Sessions` with a number.
+    Session(Box<wire::SessionReport>),
+    /// Reply to `EndSession`.
+    SessionEnded,
+    /// Reply to `Reload`.
+    Reloaded(wire::ReloadReport),
+    /// Reply to `Stop`.
+    Stopping,
     /// Reply to `ServedFile`.
     ServedFile(wire::ServedFile),
 }

@@ -1,10 +1,12 @@
 //! A served store as the owner of its control requests: background I/O takes permits from the
 //! engine, and removal and calibration involve the core.
 
-use super::StoreOwner;
+use super::{Reply, Request, StoreOwner, execute};
 use crate::background_io::EngineBackgroundIo;
+use crate::engine::SessionId;
 use crate::library::{MountedStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
+use crate::reload::Reloader;
 use crate::shared::Shared;
 use crate::{ServerConfig, mount, wire};
 use crossbeam_channel::bounded;
@@ -14,10 +16,10 @@ use serde_json::json;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{BackgroundIo, Store, StoreError, TitleRecord};
-use units::{ByteCount, Hinted};
+use units::{ByteCount, Hinted, Reason};
 
 /// One store of a running server.
 #[derive(Debug)]
@@ -27,6 +29,7 @@ pub(crate) struct ServedStore {
     shared: Arc<Shared>,
     core: CoreHandle,
     config: Arc<ServerConfig>,
+    reloader: Arc<Reloader>,
     io: EngineBackgroundIo,
 }
 
@@ -37,13 +40,54 @@ impl ServedStore {
         shared: Arc<Shared>,
         core: CoreHandle,
         config: Arc<ServerConfig>,
+        reloader: Arc<Reloader>,
     ) -> Self {
         let io = EngineBackgroundIo::new(core.clone(), &shared.content.stores[number]);
-        Self { number, shared, core, config, io }
+        Self { number, shared, core, config, reloader, io }
+    }
+
+    /// Executes a request, as [`execute`] does, and tells the outcome of an ingest.
+    pub(crate) fn execute(
+        &self,
+        request: &Request,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Reply, wire::Failure> {
+        let result = execute(self, request, cancel, progress);
+        if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
+            report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
+        }
+        result
+    }
+
+    fn tell_ingest(&self, name: Option<&str>, file: &wire::IngestedFile) {
+        let store = self.path().display().to_string();
+        if let Some(title) = &file.title {
+            let (title, bytes) = (title.name.clone(), title.bytes);
+            self.shared
+                .tell("ingest-done", || json!({ "store": store, "title": title, "bytes": bytes }));
+        } else if let Some(failure) = &file.error {
+            // The title as it would have been called.
+            let stem = || file.file.file_stem().unwrap_or_default().display().to_string();
+            let title = name.map_or_else(stem, str::to_owned);
+            self.shared.tell("ingest-failed", || {
+                json!({
+                    "store": store,
+                    "title": title,
+                    "error": failure.code,
+                    "message": failure.message,
+                })
+            });
+        }
+    }
+
+    /// Index of the store in the library, which is its disk's number.
+    pub(crate) fn number(&self) -> usize {
+        self.number
     }
 
     /// The store's path, as the server was given it.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.mounted().path
     }
 
@@ -194,5 +238,33 @@ impl StoreOwner for ServedStore {
 
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {
         Ok(self.shared.status())
+    }
+
+    fn sessions(&self, session: Option<u64>) -> Result<wire::SessionList, wire::Failure> {
+        let (answer, list) = bounded(1);
+        self.core.send(Event::ReportSessions { session: session.map(SessionId), answer });
+        // A core that has ended has no sessions.
+        Ok(list.recv().unwrap_or_default())
+    }
+
+    fn reload(&self) -> Result<wire::ReloadReport, wire::Failure> {
+        self.reloader.reload().map_err(|Reason { message, hint }| wire::Failure {
+            code: "not-reloaded".to_owned(),
+            message: format!("nothing has changed: {message}"),
+            hint,
+        })
+    }
+
+    fn stop(&self, grace: Duration) -> Result<(), wire::Failure> {
+        self.core.send(Event::Stop { grace });
+        Ok(())
+    }
+
+    fn end_session(&self, session: u64) -> Result<(), wire::Failure> {
+        if self.sessions(Some(session))?.sessions.is_empty() {
+            return Err(wire::Failure::no_session(session));
+        }
+        self.core.send(Event::End { session: SessionId(session) });
+        Ok(())
     }
 }

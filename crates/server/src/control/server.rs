@@ -3,7 +3,7 @@
 use super::client::is_trusted;
 use super::served::ServedStore;
 use super::socket::{BindError, ControlSocket};
-use super::{Client, Line, Reply, Request, StoreOwner, execute, socket_path};
+use super::{Client, Line, Reply, Request, StoreOwner, socket_path};
 use crate::mount::{copy_of, not_served};
 use crate::wire;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -98,10 +98,7 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<Atomi
 
 /// Why a client is not served; `None` if it is.
 fn refusal(stream: &UnixStream, clients: usize) -> Option<wire::Failure> {
-    let failure = |code: &str, message: &str, hint: &str| {
-        let (code, message) = (code.to_owned(), message.to_owned());
-        Some(wire::Failure { code, message, hint: Some(hint.to_owned()) })
-    };
+    let failure = |code, message, hint| Some(wire::Failure::new(code, message, hint));
     if !is_trusted(stream) {
         let message = "only root and the server's user may give it commands";
         return failure("not-allowed", message, "run the command as one of them");
@@ -170,7 +167,7 @@ fn execute_for(
             }
         }
     };
-    match execute(served, request, &cancel, &mut send_progress) {
+    match served.execute(request, &cancel, &mut send_progress) {
         Ok(reply) => Line::Reply(Box::new(reply)),
         Err(failure) => Line::Failed(failure),
     }

@@ -117,9 +117,8 @@ impl Core {
 
     fn disk_lost(&self, disk: DiskNumber, failed_over: u64, ended: u64) {
         let store = self.store_name(disk);
-        self.shared.log.line(|| {
+        self.shared.tell("disk-lost", || {
             json!({
-                "event": "disk-lost",
                 "store": store,
                 "sessions_failed_over": failed_over,
                 "sessions_ended": ended,

@@ -12,6 +12,7 @@
 //! admission and the removal of titles, `actions` the other actions.
 
 mod actions;
+mod alerts;
 mod requests;
 mod sessions;
 
@@ -31,6 +32,7 @@ use crate::mount::disk_number;
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
 use crate::wire::TitleSessions;
+use alerts::Alerts;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
 use requests::PendingRequest;
@@ -75,7 +77,9 @@ pub(crate) struct Core {
     history_saved_at: Moment,
     // Per disk, how long its thread had waited for a processor when the history was last saved.
     waited: Vec<Duration>,
+    alerts: Alerts,
     stop_at: Option<Moment>,
+    stop_asked: Option<Moment>,
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
     unplayed_limit: ClientLimit,
@@ -127,7 +131,9 @@ impl Core {
             history_writer: parts.history_writer,
             history_saved_at: Moment::ZERO,
             waited: Vec::new(),
+            alerts: Alerts::default(),
             stop_at: None,
+            stop_asked: None,
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
         }
@@ -180,7 +186,13 @@ impl Core {
         let now = self.clock.now();
         match event {
             Event::Admit { caller, client, request } => self.admit(caller, client, request),
-            Event::List { caller } => self.list_sessions(caller),
+            Event::List { caller } => {
+                let (connection, list) = (caller.connection, self.session_list(None));
+                self.send(caller.worker, WorkerMessage::Listed { connection, list });
+            }
+            Event::ReportSessions { session, answer } => {
+                let _ = answer.send(self.session_list(session));
+            }
             Event::Close { session } => {
                 self.engine.close(now, session);
                 self.end_session(session, RequestError::SessionEnded);
@@ -226,9 +238,14 @@ impl Core {
                 // The probe may have ended with the server.
                 let _ = restored.send(self.engine.restore_disk(now, disk));
             }
+            Event::Reconfigure { network, fills, unplayed } => {
+                self.engine.set_limits(now, network, fills);
+                self.unplayed_limit = unplayed;
+            }
             Event::Stop { grace } => {
                 self.engine.stop_admitting();
                 self.shared.stopping.store(true, Ordering::Relaxed);
+                self.stop_asked.get_or_insert(now);
                 // A second request to stop may shorten the grace period, never extend it.
                 self.stop_at = Some(self.stop_at.map_or(now + grace, |at| at.min(now + grace)));
             }
@@ -264,6 +281,11 @@ impl Core {
             self.disks.iter().for_each(DiskThread::release_returned);
         }
         self.log_disk_health(&status);
+        let counters = &status.counters;
+        let violations = (counters.violations_by_disk, counters.violations_by_scheduler);
+        if let Some(new) = self.alerts.violations(now, violations) {
+            self.shared.tell("guarantee-violated", || new.clone());
+        }
         let waited = self.disks.iter().map(DiskThread::waited).collect();
         self.shared.publish(slot, status, waited, playing);
     }
@@ -318,9 +340,8 @@ impl Core {
                 _ => continue,
             };
             let slowdown = disk.slowdown_part();
-            self.shared
-                .log
-                .line(|| json!({ "event": event, "store": store(), "slowdown": slowdown }));
+            let fields = || json!({ "store": store(), "slowdown": slowdown });
+            self.shared.tell(event, fields);
         }
     }
 
@@ -348,7 +369,9 @@ impl Core {
         let Some(at) = self.stop_at else { return false };
         // A body is requested in parts: between two of them no request is pending.
         let idle = self.requests.is_empty() && !self.shared.http.is_sending();
-        now >= at || idle && self.engine.status(now).active == 0
+        // Responses in one piece may still be on their way to the socket.
+        let answered = self.stop_asked.is_none_or(|asked| now.since(asked) >= ANSWERED_WITHIN);
+        now >= at || idle && answered && self.engine.status(now).active == 0
     }
 
     fn send(&self, worker: usize, message: WorkerMessage) {
@@ -371,5 +394,7 @@ const MEMORY_LOOK: Duration = Duration::from_secs(1);
 const LATE_PART: u32 = 50;
 /// Events handled before the time is read again.
 const BURST: usize = 256;
+/// Time in which responses that were made before a request to stop, or to it, reach the kernel.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(250);
 /// The longest wait for an event, so that a clock that jumps does not stop the server for long.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

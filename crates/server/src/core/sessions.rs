@@ -264,12 +264,14 @@ impl Core {
         self.shared.content.stores[copy.store].store.release(copy.id);
     }
 
-    pub(super) fn list_sessions(&self, caller: Caller) {
-        let statuses = self.engine.sessions(SESSIONS_LISTED);
+    /// All sessions, as far as they are listed, or the one of this number if it is there.
+    pub(super) fn session_list(&self, only: Option<SessionId>) -> wire::SessionList {
+        let statuses = match only {
+            None => self.engine.sessions(SESSIONS_LISTED),
+            Some(session) => self.engine.session(session).into_iter().collect(),
+        };
         let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
-        let list = wire::SessionList { total: self.sessions.len() as u64, sessions };
-        let connection = caller.connection;
-        self.send(caller.worker, WorkerMessage::Listed { connection, list });
+        wire::SessionList { total: self.sessions.len() as u64, sessions }
     }
 
     fn session_report(&self, status: &SessionStatus) -> Option<wire::SessionReport> {

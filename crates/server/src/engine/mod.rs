@@ -46,7 +46,7 @@ use std::time::Duration;
 use stream::StreamId;
 use streams::Streams;
 use table::Table;
-use units::{ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment};
 
 pub use api::*;
 pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
@@ -359,6 +359,14 @@ impl Engine {
     /// seeks. Pieces that nobody holds, and reads far ahead, are given up at once.
     pub fn set_memory(&mut self, now: Moment, buffers: ByteCount) {
         self.input(now, |engine| engine.streams.set_memory(now, buffers.0));
+    }
+
+    /// Sessions may reserve this rate of the network together from now on, and there may be so many
+    /// fills. What is admitted goes on, also where it is more.
+    pub fn set_limits(&mut self, now: Moment, network: Option<BitRate>, fills: u32) {
+        self.config.network = network;
+        self.config.fills = fills;
+        self.input(now, |engine| engine.streams.bookings.set_network(network));
     }
 
     /// The server is stopping: no session is admitted any more. Running sessions go on.

@@ -171,17 +171,23 @@ impl DiskStatus {
 impl Engine {
     /// The sessions that have been open for longest, at most `most`.
     pub fn sessions(&self, most: usize) -> Vec<SessionStatus> {
-        let of = |(id, session): (&SessionId, &Session)| {
-            let streams = session.streams.iter().map(|stream| &self.streams[stream]);
-            let held = streams.flat_map(Stream::held).map(|(_, piece)| u64::from(piece.len));
-            SessionStatus {
-                session: *id,
-                disk: session.layout.disk,
-                buffered: held.sum(),
-                summary: *self.streams.accounts.of(*id),
-            }
-        };
-        self.sessions.iter().take(most).map(of).collect()
+        self.sessions.iter().take(most).map(|(id, session)| self.status_of(*id, session)).collect()
+    }
+
+    /// The session with this number; `None` if it has ended.
+    pub fn session(&self, id: SessionId) -> Option<SessionStatus> {
+        self.sessions.get(&id).map(|session| self.status_of(id, session))
+    }
+
+    fn status_of(&self, id: SessionId, session: &Session) -> SessionStatus {
+        let streams = session.streams.iter().map(|stream| &self.streams[stream]);
+        let held = streams.flat_map(Stream::held).map(|(_, piece)| u64::from(piece.len));
+        SessionStatus {
+            session: id,
+            disk: session.layout.disk,
+            buffered: held.sum(),
+            summary: *self.streams.accounts.of(id),
+        }
     }
 
     /// Sessions, counters and disks at this moment.

@@ -22,7 +22,7 @@ use crate::presentation::Presentation;
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
-use media::{Links, NoTransportForm, Packaging, PackagingError, TrackKind};
+use media::{CueClock, Links, NoTransportForm, Packaging, PackagingError, TrackKind};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ pub(crate) enum Decision {
     /// Let the opener open the title of this name, then decide again.
     Open(String),
     /// Let the opener build the file of these tracks, then decide again.
-    BuildFile(Arc<OpenTitle>, Vec<u16>),
+    BuildFile(Arc<OpenTitle>, Arc<Presentation>, Vec<u16>),
     /// Let the opener build a presentation of a title, then decide again.
     BuildPresentation(Arc<OpenTitle>, PlaybackParams),
     /// Let the opener plan the transport streams of a presentation, then decide again.
@@ -175,7 +175,7 @@ pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
             );
             Response::retry_later(429, "too-many-unplayed", &message, UNPLAYED_RETRY)
         }
-        AdmissionError::FormatUnavailable => whole_file_only(),
+        AdmissionError::FormatUnavailable => forwards_only(),
         AdmissionError::Failed(error) => Response::error(500, "internal", &error),
     }
 }
@@ -303,7 +303,7 @@ fn find_presentation(
 /// The longest time that the player waits for its start: its own, else the server's.
 fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision> {
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
-    Ok(MaxWait { time: asked.unwrap_or(shared.info.wait), is_chosen: asked.is_some() })
+    Ok(MaxWait { time: asked.unwrap_or(shared.settings().wait), is_chosen: asked.is_some() })
 }
 
 fn progressive(
@@ -315,29 +315,30 @@ fn progressive(
     if request.query("s").is_some() {
         let session = find_session(shared, request, &name)?;
         let tracks = session.tracks().to_vec();
-        let Some(body) = session.title.cached_file(&tracks) else {
-            return Ok(Decision::BuildFile(Arc::clone(&session.title), tracks));
+        let (title, part) = (&session.title, &session.presentation);
+        let Some(body) = part.cached_file(&tracks) else {
+            return Ok(Decision::BuildFile(Arc::clone(title), Arc::clone(part), tracks));
         };
         // The token determines what is played, so parameters beside it would have no effect.
         if playback_params::has_any(&request.query) {
             return Ok(manifests_only().into());
         }
-        let media = MediaResource::file(&session.title, &tracks, body);
+        let media = MediaResource::file(title, part, &tracks, body);
         return Ok(media_of_session(request, session, media));
     }
     let title = open_title(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
     clear_file(&name, &presentation.packaging)?;
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
-        return Ok(whole_file_only().into());
+        return Ok(forwards_only().into());
     }
     if request.method == Method::Head {
         // HEAD begins no session, so the best offer stands for all. A title that opened has one.
-        let tracks = title.whole.offers(DeliveryFormat::Progressive)[0].clone();
-        let Some(body) = title.cached_file(&tracks) else {
-            return Ok(Decision::BuildFile(title, tracks));
+        let tracks = presentation.offers(DeliveryFormat::Progressive)[0].clone();
+        let Some(body) = presentation.cached_file(&tracks) else {
+            return Ok(Decision::BuildFile(title, presentation, tracks));
         };
-        let etag = &*file_etag(&title, &tracks);
+        let etag = &*file_etag(&title, &presentation, &tracks);
         let present = Validators { etag, modified: modified(&title, SystemTime::now()) };
         let head = with_validators(Head::new(200), present, &title)
             .field("Content-Type", content_type(&title, &tracks))
@@ -363,7 +364,9 @@ fn of_session(
     if is_transport && session.format != DeliveryFormat::TransportStream {
         return Ok(not_found().into());
     }
-    let found = resource::find(route, &session.title, &session.presentation, &session.query());
+    let clock = clock_of(session.format);
+    let (title, part) = (&session.title, &session.presentation);
+    let found = resource::find(route, title, part, clock, &session.query());
     Ok(match found.ok_or_else(not_found)? {
         TitleResource::InMemory(found) => found.response(&session.title, ASK_EACH_TIME).into(),
         TitleResource::Media(media) => media_of_session(request, session, media),
@@ -393,20 +396,29 @@ fn in_memory(
     name: &str,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
-    let (title, presentation) = if request.query("s").is_some() {
+    let (title, presentation, clock) = if request.query("s").is_some() {
         if playback_params::has_any(&request.query) {
             return Ok(manifests_only().into());
         }
         let session = find_session(shared, request, name)?;
-        (Arc::clone(&session.title), Arc::clone(&session.presentation))
+        let clock = clock_of(session.format);
+        (Arc::clone(&session.title), Arc::clone(&session.presentation), clock)
     } else {
         let title = open_title(shared, name, opened)?;
         let presentation = find_presentation(request, &title)?;
-        (title, presentation)
+        (title, presentation, CueClock::File)
     };
-    match resource::find(route, &title, &presentation, &same_token(request)) {
+    match resource::find(route, &title, &presentation, clock, &same_token(request)) {
         Some(TitleResource::InMemory(found)) => Ok(found.response(&title, ASK_EACH_TIME).into()),
         _ => Ok(not_found().into()),
+    }
+}
+
+/// The clock of what is shown beside media in this format.
+fn clock_of(format: DeliveryFormat) -> CueClock {
+    match format {
+        DeliveryFormat::Progressive => CueClock::File,
+        _ => CueClock::Segments,
     }
 }
 
@@ -525,10 +537,10 @@ fn bad_parameter(BadParameter(why): &BadParameter) -> Response {
     Response::error(400, "bad-parameter", why)
 }
 
-fn whole_file_only() -> Response {
-    let why = "an MP4 file is always the whole title, forwards; use start, stop, skip and a \
-               negative speed with master.m3u8 or manifest.mpd";
-    Response::error(400, "whole-file-only", why)
+fn forwards_only() -> Response {
+    let why = "an MP4 file leaves out no pictures and has them forwards; use skip and a negative \
+               speed with master.m3u8 or manifest.mpd";
+    Response::error(400, "forwards-only", why)
 }
 
 fn manifests_only() -> Response {

@@ -3,7 +3,7 @@
 use super::request::{HttpRequest, Method};
 use super::response::Response;
 use super::routes::Route;
-use crate::access::{Denied, TokenNeed};
+use crate::access::TokenNeed;
 use crate::shared::Shared;
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -18,15 +18,9 @@ pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Op
     let access = needed(&route, request.query("s").is_some())?;
     let why =
         shared.access.check(access, request.token.as_deref(), peer, SystemTime::now()).err()?;
-    // The word of RFC 6750, 3.1, for clients that ask for another token by themselves.
-    let (status, code, word) = match why {
-        Denied::NoToken => (401, "token-missing", ""),
-        Denied::Invalid(_) => (401, "token-invalid", ", error=\"invalid_token\""),
-        Denied::NotAllowed(_) => (403, "token-not-allowed", ", error=\"insufficient_scope\""),
-    };
+    let (status, code) = why.status();
     let mut response = Response::error(status, code, &why.to_string());
-    let field = format!("Bearer realm=\"tenuto\"{word}");
-    response.head = response.head.field("WWW-Authenticate", field);
+    response.head.add("WWW-Authenticate", why.challenge());
     Some(response)
 }
 

@@ -66,7 +66,7 @@ impl Cmsd {
         Self {
             object: object(packaging, tracks),
             bit_rate: Some(sum(tracks, |track| packaging.mean_rate(track))),
-            duration: Some(packaging.duration()),
+            duration: Some(packaging.file_duration()),
             format: Some("o"),
             reserved: None,
         }

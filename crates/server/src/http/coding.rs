@@ -204,7 +204,7 @@ mod tests {
     fn request(method: &str, fields: &str) -> HttpRequest {
         let head = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let Parsed::Request(request, _) = parse(head.as_bytes()) else { panic!("{head}") };
-        request
+        *request
     }
 
     fn text_of(size: usize) -> Response {

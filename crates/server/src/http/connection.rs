@@ -6,8 +6,10 @@ use super::cmcd::Cmcd;
 use super::ranged::MediaBody;
 use super::request::{HttpRequest, LoggedFields, Method};
 use super::transfer::Transfer;
+use crate::admin::ApiCall;
 use crate::messages::Manifest;
 use crate::sessions::PlayerSession;
+use crossbeam_channel::Sender;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -50,6 +52,8 @@ pub(super) struct SessionUse {
 pub(super) enum ConnectionState {
     /// Waiting for a request, or for the rest of one.
     Reading,
+    /// Taking the body of a request to the admin API.
+    ReceivingBody(Exchange, Box<HttpRequest>, Box<IncomingBody>),
     /// Waiting for the opener's or the core's answer.
     Waiting(Exchange, Box<HttpRequest>, PendingAnswer),
     /// Sending a response made in one piece; the number of its send.
@@ -72,6 +76,31 @@ pub(super) enum PendingAnswer {
     Fill { title: String, media: Box<MediaBody> },
     /// The core's list of sessions.
     SessionList,
+    /// The admin API's.
+    Api,
+}
+
+/// The body of a request to the admin API as it arrives.
+#[derive(Debug)]
+pub(super) struct IncomingBody {
+    /// Bytes that have not been handed on.
+    pub(super) left: u64,
+    /// What `left` was when the peer had last sent enough bytes.
+    pub(super) marked: u64,
+    pub(super) target: BodyTarget,
+}
+
+/// Where the bytes of a body go.
+#[derive(Debug)]
+pub(super) enum BodyTarget {
+    /// Collected for the operation, which begins when all of them are there.
+    Json(ApiCall),
+    /// To the operation, piece by piece.
+    Pieces {
+        sender: Sender<Vec<u8>>,
+        /// Whether it has not taken the last piece yet.
+        taking: bool,
+    },
 }
 
 /// A request and its response, for the access log.
@@ -136,7 +165,8 @@ impl Connection {
 
     /// Whether a request is being answered.
     pub(super) fn is_answering(&self) -> bool {
-        !matches!(self.state, ConnectionState::Reading | ConnectionState::Lingering)
+        use ConnectionState::{Lingering, Reading, ReceivingBody};
+        !matches!(self.state, Reading | ReceivingBody(..) | Lingering)
     }
 
     /// Whether bytes wait for the peer to take them.
@@ -145,6 +175,7 @@ impl Connection {
             ConnectionState::SendingResponse(..) => true,
             ConnectionState::SendingBody(_, transfer) => transfer.is_sending(),
             ConnectionState::Reading
+            | ConnectionState::ReceivingBody(..)
             | ConnectionState::Waiting(..)
             | ConnectionState::Lingering => false,
         }

@@ -33,7 +33,9 @@ mod worker;
 pub(crate) use answer::{not_admitted, open_failed};
 pub(crate) use cmcd::Cmcd;
 pub(crate) use error_response::of as request_failed;
-pub(crate) use request::{bearer_token, without_token};
-pub(crate) use response::Response;
+#[cfg(test)]
+pub(crate) use request::parsed;
+pub(crate) use request::{HttpRequest, Method, bearer_token, without_token};
+pub(crate) use response::{Response, reason};
 pub(crate) use routes::escape;
 pub(crate) use worker::{ConnectionLimits, next_request_id, serve};

@@ -31,7 +31,7 @@ use crate::messages::{Manifest, PlayRequest};
 use crate::playback_params;
 use crate::presentation::Presentation;
 use crate::shared::Shared;
-use media::{Encryption, Links, Slice};
+use media::{CueClock, Encryption, Links, Slice};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(super) fn answer(
     route: &Route,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
-    if shared.info.fills.is_none() {
+    if shared.settings().fills.is_none() {
         return Ok(not_found().into());
     }
     if playback_params::has_any(&request.query) {
@@ -131,14 +131,15 @@ fn of_version(
     if matches!(route, Route::Progressive { .. }) {
         format = DeliveryFormat::Progressive;
         let tracks = title.whole.offers(format).first().cloned().ok_or_else(not_found)?;
-        let Some(body) = title.cached_file(&tracks) else {
-            return Ok(Decision::BuildFile(title, tracks));
+        let Some(body) = title.whole.cached_file(&tracks) else {
+            let whole = Arc::clone(&title.whole);
+            return Ok(Decision::BuildFile(title, whole, tracks));
         };
-        file = Some(MediaResource::file(&title, &tracks, body));
+        file = Some(MediaResource::file(&title, &title.whole, &tracks, body));
     }
     let found = file
         .map(TitleResource::Media)
-        .or_else(|| resource::find(route, &title, &title.whole, ""))
+        .or_else(|| resource::find(route, &title, &title.whole, CueClock::Segments, ""))
         .ok_or_else(not_found)?;
     let media = match found {
         TitleResource::InMemory(found) => {
@@ -172,7 +173,7 @@ fn fill(
         format: DeliveryFormat::Segmented,
         tracks: None,
         start: Duration::ZERO,
-        max_wait: MaxWait { time: shared.info.wait, is_chosen: true },
+        max_wait: MaxWait { time: shared.settings().wait, is_chosen: true },
         replaces: None,
         is_fill: true,
     };

@@ -20,6 +20,10 @@ pub(crate) enum Method {
     Delete,
     /// Ends a session: what a page can send when it is closed (`navigator.sendBeacon`).
     Post,
+    /// Changes something, in the admin API.
+    Patch,
+    /// Makes a title, in the admin API.
+    Put,
 }
 
 impl Method {
@@ -30,6 +34,8 @@ impl Method {
             Self::Options => "OPTIONS",
             Self::Delete => "DELETE",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Put => "PUT",
         }
     }
 }
@@ -52,7 +58,19 @@ pub(crate) struct HttpRequest {
     pub(crate) cmcd: Option<Box<Cmcd>>,
     /// The token of an `Authorization: Bearer` field, or of the query.
     pub(crate) token: Option<String>,
+    pub(crate) body: AnnouncedBody,
     pub(crate) keep_alive: bool,
+}
+
+/// What a head says of the body that follows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AnnouncedBody {
+    /// Bytes; zero where there is none.
+    pub(crate) length: u64,
+    /// Whether it is JSON.
+    pub(crate) is_json: bool,
+    /// Whether the client waits to be told to send it (`Expect: 100-continue`).
+    pub(crate) is_announced: bool,
 }
 
 /// Fields that are written to the log as they came.
@@ -68,6 +86,11 @@ impl HttpRequest {
     /// The first value of a parameter of the query.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it is a request to the admin API.
+    pub(crate) fn is_for_api(&self) -> bool {
+        self.path.first().is_some_and(|name| name == "api")
     }
 }
 
@@ -88,7 +111,7 @@ pub(crate) enum Parsed {
     /// The head is not complete.
     Partial,
     /// A request, and the bytes of its head.
-    Request(HttpRequest, usize),
+    Request(Box<HttpRequest>, usize),
     /// Not a request that can be answered.
     Rejected(HeadError),
 }
@@ -108,7 +131,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
         Err(_) => return Parsed::Rejected(MALFORMED),
     };
     match request(&head) {
-        Ok(request) => Parsed::Request(request, length),
+        Ok(request) => Parsed::Request(Box::new(request), length),
         Err(rejection) => Parsed::Rejected(rejection),
     }
 }
@@ -121,6 +144,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         "OPTIONS" => Method::Options,
         "DELETE" => Method::Delete,
         "POST" => Method::Post,
+        "PATCH" => Method::Patch,
+        "PUT" => Method::Put,
         _ => return Err(METHOD),
     };
     let mut request = HttpRequest {
@@ -134,11 +159,12 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         accept_encoding: AcceptEncoding::default(),
         cmcd: None,
         token: None,
+        body: AnnouncedBody::default(),
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.
         keep_alive: head.version == Some(1),
     };
-    let mut hosts = 0;
+    let (mut hosts, mut length) = (0, None);
     for field in head.headers.iter() {
         if cmcd::is_field(field.name) {
             let text = std::str::from_utf8(field.value).ok();
@@ -165,8 +191,14 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.keep_alive &= !has("close");
         } else if is("host") {
             hosts += 1;
-        } else if is("transfer-encoding") || is("content-length") && value != "0" {
-            // The bytes of a body that is not read would be parsed as the next request.
+        } else if is("content-type") {
+            let kind = value.split(';').next().unwrap_or_default().trim();
+            request.body.is_json = kind.eq_ignore_ascii_case("application/json");
+        } else if is("expect") {
+            request.body.is_announced = value.eq_ignore_ascii_case("100-continue");
+        } else if is("content-length") && length.is_none() {
+            length = Some(value);
+        } else if is("transfer-encoding") || is("content-length") {
             return Err(BODY);
         }
     }
@@ -175,8 +207,18 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         return Err(HOST);
     }
     take_target(target, &mut request)?;
+    request.body.length = length.map_or(Some(0), whole_number).ok_or(BODY)?;
+    // The bytes of a body that is not read would be parsed as the next request.
+    if request.body.length > 0 && !request.is_for_api() {
+        return Err(BODY);
+    }
     request.token = request.token.take().or_else(|| request.query("token").map(str::to_owned));
     Ok(request)
+}
+
+/// A number of digits alone.
+fn whole_number(value: &str) -> Option<u64> {
+    value.bytes().all(|digit| digit.is_ascii_digit()).then(|| value.parse().ok())?
 }
 
 /// The token of an `Authorization` field. Other schemes are a proxy's: its credentials are no token
@@ -264,7 +306,8 @@ const HOST: HeadError =
 const BODY: HeadError = rejection(
     400,
     "body-not-allowed",
-    "no request here has a body; send it without Content-Length and Transfer-Encoding",
+    "this address takes no body, and a body of the API comes with one Content-Length and without \
+     Transfer-Encoding",
 );
 const METHOD: HeadError =
     rejection(405, "method-not-allowed", "use GET, HEAD or OPTIONS; DELETE or POST end a session");
@@ -279,6 +322,15 @@ const VERSION: HeadError = rejection(505, "version-not-supported", "use HTTP/1.1
 
 const fn rejection(status: u16, code: &'static str, message: &'static str) -> HeadError {
     HeadError { status, code, message }
+}
+
+/// A request head as a request.
+#[cfg(test)]
+pub(crate) fn parsed(head: &str) -> HttpRequest {
+    match parse(head.as_bytes()) {
+        Parsed::Request(request, _) => *request,
+        other => panic!("{head}: {other:?}"),
+    }
 }
 
 #[cfg(test)]
@@ -350,6 +402,19 @@ mod tests {
             ("GET / HTTP/1.1\r\nHost: a\r\nX\0: y\r\n\r\n", 400),
             ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
             ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1", 400),
+            // The API has bodies; those whose end is unclear are no one's.
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1", 200),
+            ("PUT /apis HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1", 400),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n1", 400),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n1", 400),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n", 400),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", 400),
+            (
+                "PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n1",
+                400,
+            ),
             ("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
             ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
             (&long_line, 414),

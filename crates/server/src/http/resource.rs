@@ -7,7 +7,7 @@ use super::response::Response;
 use super::routes::Route;
 use crate::library::OpenTitle;
 use crate::presentation::Presentation;
-use media::{Body, Slice, TrackKind};
+use media::{Body, CueClock, Slice, TrackKind};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -33,15 +33,19 @@ pub(super) struct MediaResource {
 }
 
 /// The resource that a route names in a presentation of a title; `None` if there is none, also for
-/// routes that name no single track. `query` is appended to the addresses in playlists. Transport
-/// streams have to be planned.
+/// routes that name no single track. `clock`: of subtitles and thumbnails. `query` is appended to
+/// the addresses in playlists. Transport streams have to be planned.
 pub(super) fn find(
     route: &Route,
     title: &OpenTitle,
     presentation: &Presentation,
+    clock: CueClock,
     query: &str,
 ) -> Option<TitleResource> {
     let packaging = &presentation.packaging;
+    // A whole title has one clock.
+    let of_file = clock == CueClock::File && !presentation.tag.is_empty();
+    let of_clock = if of_file { "f" } else { "" };
     let etag = |what: String| title.etag(&format!("{what}{}", presentation.tag));
     let playlist = |text: Option<String>, what: String| in_memory(PLAYLIST, text, etag(what));
     let media = |body: Option<Body>, kind: &'static str, what: String, cmsd: Option<Cmsd>| {
@@ -67,13 +71,15 @@ pub(super) fn find(
             in_memory(WEBVTT, segment, etag(format!("v{text}-{number}")))
         }
         Route::TextFile { text, .. } => {
-            in_memory(WEBVTT, packaging.text_file(text), etag(format!("v{text}")))
+            let file = packaging.text_file(text, clock);
+            in_memory(WEBVTT, file, etag(format!("v{text}{of_clock}")))
         }
         Route::ThumbnailPlaylist { .. } => {
             playlist(packaging.thumbnail_playlist(query), "jp".to_owned())
         }
         Route::ThumbnailCues { .. } => {
-            in_memory(WEBVTT, packaging.thumbnail_cues(query), etag("jv".to_owned()))
+            let cues = packaging.thumbnail_cues(query, clock);
+            in_memory(WEBVTT, cues, etag(format!("jv{of_clock}")))
         }
         Route::ThumbnailImage { number, .. } => {
             let image = packaging.thumbnail_image(number);
@@ -119,17 +125,23 @@ impl MemoryResource {
 }
 
 impl MediaResource {
-    /// A title as the file of these tracks, which is `body`.
-    pub(super) fn file(title: &OpenTitle, tracks: &[u16], body: Arc<Body>) -> Self {
-        let (etag, kind) = (file_etag(title, tracks), content_type(title, tracks));
-        let cmsd = Some(Cmsd::of_file(&title.whole.packaging, tracks));
+    /// A title, or a part of it, as the file of these tracks, which is `body`.
+    pub(super) fn file(
+        title: &OpenTitle,
+        presentation: &Presentation,
+        tracks: &[u16],
+        body: Arc<Body>,
+    ) -> Self {
+        let (etag, kind) = (file_etag(title, presentation, tracks), content_type(title, tracks));
+        let cmsd = Some(Cmsd::of_file(&presentation.packaging, tracks));
         Self { body, etag, kind, cmsd }
     }
 }
 
 /// The entity tag of the file of these tracks.
-pub(super) fn file_etag(title: &OpenTitle, tracks: &[u16]) -> String {
-    title.etag(&tracks.iter().fold("mp4".to_owned(), |tag, track| format!("{tag}-{track}")))
+pub(super) fn file_etag(title: &OpenTitle, part: &Presentation, tracks: &[u16]) -> String {
+    let name = tracks.iter().fold("mp4".to_owned(), |tag, track| format!("{tag}-{track}"));
+    title.etag(&(name + &part.tag))
 }
 
 /// The content type of media of these tracks.

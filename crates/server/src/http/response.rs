@@ -19,12 +19,20 @@ pub(crate) struct Head {
 impl Head {
     /// Status line and the fields that every response has.
     pub(crate) fn new(status: u16) -> Self {
+        let mut head = Self::of_same_origin(status);
+        // Without the second one pages of other origins see no `Retry-After`, `Content-Range` or
+        // `ETag`.
+        head.text
+            .push_str("Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *\r\n");
+        head
+    }
+
+    /// The beginning of a response that pages of other origins may not read.
+    fn of_same_origin(status: u16) -> Self {
         let mut text = String::with_capacity(512);
         let date = http_date(SystemTime::now());
         write!(text, "HTTP/1.1 {status} {}\r\nDate: {date}\r\n", reason(status)).ok();
-        text.push_str("Server: tenuto\r\nAccess-Control-Allow-Origin: *\r\n");
-        // Without it pages of other origins see no `Retry-After`, `Content-Range` or `ETag`.
-        text.push_str("Access-Control-Expose-Headers: *\r\n");
+        text.push_str("Server: tenuto\r\n");
         Self { status, text }
     }
 
@@ -63,6 +71,7 @@ impl Head {
 }
 
 /// A response whose body is in memory.
+#[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
@@ -126,6 +135,21 @@ impl Response {
         Self::error(412, "precondition-failed", message)
     }
 
+    /// A response of the admin API: JSON of this content type.
+    pub(crate) fn api(status: u16, content_type: &str, value: &impl serde::Serialize) -> Self {
+        let mut body = serde_json::to_vec(value).unwrap_or_default();
+        body.push(b'\n');
+        let head = Head::of_same_origin(status)
+            .field("Content-Type", content_type)
+            .field("Cache-Control", "no-store");
+        Self { head, length: body.len() as u64, body, etag: None, modified: None }
+    }
+
+    /// A response of the admin API: done, and there is nothing more to say.
+    pub(crate) fn api_done() -> Self {
+        Self::only_head(Head::of_same_origin(204).field("Cache-Control", "no-store"), 0)
+    }
+
     /// Done, and there is nothing more to say.
     pub(crate) fn no_content() -> Self {
         Self::only_head(Head::new(204).field("Cache-Control", "no-store"), 0)
@@ -176,7 +200,7 @@ impl Response {
 }
 
 /// All methods of this server.
-pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST";
+pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST, PATCH, PUT";
 
 /// A refusal in a sentence: why, and what to do.
 fn refusal_message(refusal: &Refusal) -> String {
@@ -242,9 +266,11 @@ fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }
 
-fn reason(status: u16) -> &'static str {
+/// A status in words.
+pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        201 => "Created",
         204 => "No Content",
         206 => "Partial Content",
         304 => "Not Modified",
@@ -255,14 +281,20 @@ fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        409 => "Conflict",
         410 => "Gone",
+        411 => "Length Required",
         412 => "Precondition Failed",
+        413 => "Content Too Large",
         414 => "URI Too Long",
+        415 => "Unsupported Media Type",
         416 => "Range Not Satisfiable",
+        422 => "Unprocessable Content",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         503 => "Service Unavailable",
+        507 => "Insufficient Storage",
         505 => "HTTP Version Not Supported",
         _ => "",
     }

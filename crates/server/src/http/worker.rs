@@ -10,12 +10,13 @@
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
-//! in `answers`, new connections in `accepting`.
+//! in `answers`, new connections in `accepting`, the admin API and its bodies in `admin`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
 
 mod accepting;
+mod admin;
 mod answers;
 mod presence;
 mod timeouts;
@@ -29,8 +30,9 @@ use super::ranged::MediaBody;
 use super::request::{HttpRequest, LoggedFields, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;
+use crate::admin::AdminApi;
 use crate::client_thread::ClientService;
-use crate::clients::{ClientAddress, ClientLimit};
+use crate::clients::ClientAddress;
 use crate::engine::{RequestId, SessionId};
 use crate::library::OpenTitle;
 use crate::messages::{Caller, CoreHandle, EndOfFill, Event, RequestError, WorkerMessage};
@@ -55,10 +57,6 @@ pub(crate) struct ConnectionLimits {
     pub(crate) send_timeout: Duration,
     pub(crate) head_timeout: Duration,
     pub(crate) idle_timeout: Duration,
-    /// Connections of all threads together.
-    pub(crate) max_connections: u64,
-    /// Connections of one client.
-    pub(crate) per_client: ClientLimit,
 }
 
 struct Worker {
@@ -68,6 +66,7 @@ struct Worker {
     shared: Arc<Shared>,
     core: CoreHandle,
     opener: Opener,
+    api: Arc<AdminApi>,
     limits: ConnectionLimits,
     connections: HashMap<ConnectionId, Connection>,
     // Requests of closed connections whose buffers the kernel may still hold.
@@ -77,7 +76,7 @@ struct Worker {
 
 /// Serves HTTP until the server stops.
 pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
-    let ClientService { number, sockets, messages, shared, core, opener, limits } = service;
+    let ClientService { number, sockets, messages, shared, core, opener, api, limits } = service;
     let worker = Worker {
         number,
         sockets,
@@ -85,6 +84,7 @@ pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
         shared,
         core,
         opener,
+        api,
         limits,
         connections: HashMap::new(),
         closing: HashMap::new(),
@@ -153,9 +153,13 @@ impl Worker {
         if connection.receiving || connection.ended {
             return;
         }
-        if lingering || connection.input.len() < MAX_HEAD {
+        let (most, size) = match connection.state {
+            ConnectionState::ReceivingBody(..) => (BODY_BYTES, BODY_BYTES),
+            _ => (MAX_HEAD, RECEIVE_BYTES),
+        };
+        if lingering || connection.input.len() < most {
             connection.receiving = true;
-            self.sockets.recv(id, Vec::with_capacity(RECEIVE_BYTES));
+            self.sockets.recv(id, Vec::with_capacity(size));
         }
     }
 
@@ -188,6 +192,8 @@ impl Worker {
                     connection.deadline = Instant::now() + self.limits.head_timeout;
                 }
                 self.read_request(id);
+            } else {
+                self.take_body(id);
             }
         }
         self.receive(id);
@@ -222,6 +228,9 @@ impl Worker {
             Parsed::Request(request, length) => {
                 connection.input.drain(..length);
                 let (exchange, peer) = (Exchange::new(&request), connection.peer.ip());
+                if request.is_for_api() {
+                    return self.admin_request(id, exchange, *request);
+                }
                 if let Some(denied) = authorize::denied(&self.shared, &request, peer) {
                     return self.send_response(id, exchange, denied);
                 }
@@ -236,7 +245,7 @@ impl Worker {
                 if let Some(report) = &request.cmcd {
                     self.shared.reports.note(report, session.as_deref());
                 }
-                self.answer(id, exchange, request, None);
+                self.answer(id, exchange, *request, None);
             }
         }
     }
@@ -286,7 +295,9 @@ impl Worker {
                 Task::BuildPresentation { caller, title, params }
             }
             Decision::Open(name) => Task::Open { caller, name },
-            Decision::BuildFile(title, tracks) => Task::BuildFile { caller, title, tracks },
+            Decision::BuildFile(title, presentation, tracks) => {
+                Task::BuildFile { caller, title, presentation, tracks }
+            }
             Decision::PlanTransport(title, presentation) => {
                 Task::PlanTransport { caller, title, presentation }
             }
@@ -345,7 +356,7 @@ impl Worker {
         exchange.status = head.status();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let held = (Arc::clone(&self.shared.http.under_way), end);
-        let spans = Arc::clone(&session.presentation.spans);
+        let spans = session.presentation.spans(session.format);
         let number = connection.next_number;
         let mut transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, held);
         transfer.end_windows_at(ends);
@@ -406,6 +417,10 @@ impl Worker {
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
             WorkerMessage::Listed { connection, list } => self.listed(connection, &list),
+            WorkerMessage::BodyTaken { connection } => self.piece_taken(connection),
+            WorkerMessage::Answered { connection, response } => {
+                self.admin_answered(connection, *response);
+            }
             WorkerMessage::Quit => {}
         }
     }
@@ -512,6 +527,7 @@ impl Worker {
         let Some(connection) = self.connections.get(&id) else { return };
         if let ConnectionState::SendingBody(exchange, _)
         | ConnectionState::SendingResponse(exchange, _)
+        | ConnectionState::ReceivingBody(exchange, ..)
         | ConnectionState::Waiting(exchange, ..) = &connection.state
         {
             self.log_exchange(connection.peer, exchange, Some(why));
@@ -577,6 +593,8 @@ const CUT_OFF: &str = "the rest of the bytes could not be read";
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Bytes of one receive; most request heads are smaller.
 const RECEIVE_BYTES: usize = 4096;
+/// Bytes of one receive of a body, and of a body that wait to be taken.
+const BODY_BYTES: usize = 256 * 1024;
 /// Time for a peer to read the last response: closing a socket that has unread input resets the
 /// connection, and the response would be lost on its way.
 const LINGER: Duration = Duration::from_secs(2);

@@ -349,7 +349,7 @@ impl Cursor {
         let number = packaging.entry(track, plan.first).unwrap_or(0);
         let count = plan.stop.map_or_else(
             || packaging.ldu_count(track),
-            |stop| packaging.ldus_before(track, time(stop)).max(number),
+            |stop| packaging.ldus_until(track, time(stop)).max(number),
         );
         let at = |ldu: usize| packaging.pushed(track, ldu);
         let (next, last) = (at(number), count.checked_sub(1).and_then(at));

@@ -19,7 +19,7 @@ use super::playback::Plan;
 use super::session::{RtspSession, Wire};
 use super::tunnel::{self, TunnelDecoder, TunnelHalf, TunnelHead};
 use crate::client_thread::ClientService;
-use crate::clients::{ClientAddress, ClientLimit};
+use crate::clients::ClientAddress;
 use crate::http::without_token;
 use crate::messages::{Caller, CoreHandle, WorkerMessage};
 use crate::opener::Opener;
@@ -50,10 +50,6 @@ pub(crate) struct RtspLimits {
     /// A session ends when its player is silent for this long, except while it plays over its
     /// connection; so does a connection without a session.
     pub(crate) session_timeout: Duration,
-    /// Connections of RTSP and HTTP together.
-    pub(crate) max_connections: u64,
-    /// Connections of one client, RTSP and HTTP together.
-    pub(crate) per_client: ClientLimit,
 }
 
 struct RtspWorker {
@@ -74,7 +70,7 @@ struct RtspWorker {
 
 /// Serves RTSP until the server stops.
 pub(crate) fn serve(service: ClientService<RtspLimits>) {
-    let ClientService { number, sockets, messages, shared, core, opener, limits } = service;
+    let ClientService { number, sockets, messages, shared, core, opener, limits, .. } = service;
     let worker = RtspWorker {
         number,
         sockets,
@@ -233,7 +229,8 @@ impl RtspWorker {
 
     fn accepted(&mut self, id: ConnectionId, peer: SocketAddr) {
         let client = ClientAddress::of(peer.ip());
-        let most = self.limits.per_client.of(client);
+        let settings = self.shared.settings();
+        let most = settings.client_connections.of(client);
         let open = self.shared.rtsp.connections.fetch_add(1, Ordering::Relaxed)
             + self.shared.http.connections.load(Ordering::Relaxed);
         let held = self.shared.http.connected(client);
@@ -260,7 +257,7 @@ impl RtspWorker {
         };
         self.connections.insert(id, connection);
         // Told by the end alone: a reply answers a request, and none has come.
-        if held >= most || open >= self.limits.max_connections {
+        if held >= most || open >= settings.max_connections {
             return self.close(id);
         }
         self.receive(id);

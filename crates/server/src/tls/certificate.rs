@@ -31,13 +31,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// The certificate of the files as they are now, or as they last were when they could be used.
 #[derive(Debug)]
 pub(super) struct CertificateFiles {
-    files: TlsFiles,
     log: Log,
     read: Mutex<ReadFiles>,
 }
 
 #[derive(Debug)]
 struct ReadFiles {
+    files: TlsFiles,
     certificate: ServerCertificate,
     // Of the files that were last tried, also where they could not be used.
     versions: FileVersions,
@@ -46,7 +46,7 @@ struct ReadFiles {
 
 /// A certificate with its chain and key, and when it expires, in seconds since 1970.
 #[derive(Clone, Debug)]
-pub(super) struct ServerCertificate {
+pub(crate) struct ServerCertificate {
     key: Arc<CertifiedKey>,
     expiry: i64,
 }
@@ -58,8 +58,21 @@ impl CertificateFiles {
     pub(super) fn open(files: &TlsFiles, log: Log) -> Result<Self, Reason> {
         let versions = versions(files);
         let certificate = read(files)?;
-        let read = ReadFiles { certificate, versions, looked: Instant::now() };
-        Ok(Self { files: files.clone(), log, read: Mutex::new(read) })
+        let files = files.clone();
+        let read = ReadFiles { files, certificate, versions, looked: Instant::now() };
+        Ok(Self { log, read: Mutex::new(read) })
+    }
+
+    /// Uses other files from now on, of which this is the certificate.
+    pub(super) fn replace(&self, files: &TlsFiles, certificate: ServerCertificate) {
+        let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        // A change since `certificate` was read is seen at the next look.
+        *last = ReadFiles {
+            files: files.clone(),
+            certificate,
+            versions: [None, None],
+            looked: Instant::now(),
+        };
     }
 
     /// When the certificate expires, in seconds since 1970.
@@ -70,7 +83,8 @@ impl CertificateFiles {
     /// What an operator should know of the files, one line each.
     pub(super) fn notes(&self, now: SystemTime) -> Vec<String> {
         let mut notes = Vec::new();
-        let certificate = self.files.certificate.display();
+        let files = self.current().files.clone();
+        let certificate = files.certificate.display();
         let left = self.expiry() - seconds(now);
         if left < 0 {
             notes.push(format!(
@@ -81,9 +95,9 @@ impl CertificateFiles {
             let length = show::length(Duration::from_secs(left.unsigned_abs()).as_secs_f64());
             notes.push(format!("{certificate} expires in {length}; renew it"));
         }
-        let mode = fs::metadata(&self.files.key).map_or(0, |meta| meta.permissions().mode());
+        let mode = fs::metadata(&files.key).map_or(0, |meta| meta.permissions().mode());
         if mode & 0o007 != 0 {
-            let key = self.files.key.display();
+            let key = files.key.display();
             notes.push(format!("{key} can be read by every user of this machine; chmod 600 {key}"));
         }
         notes
@@ -96,13 +110,13 @@ impl CertificateFiles {
             return last;
         }
         last.looked = Instant::now();
-        let versions = versions(&self.files);
+        let versions = versions(&last.files);
         if versions == last.versions {
             return last;
         }
         last.versions = versions;
-        let file = self.files.certificate.display().to_string();
-        match read(&self.files) {
+        let file = last.files.certificate.display().to_string();
+        match read(&last.files) {
             Ok(certificate) => {
                 let expiry = certificate.expiry;
                 last.certificate = certificate;

@@ -28,7 +28,7 @@ mod stream;
 pub(crate) use sockets::{ClientSockets, is_clear_text};
 
 use crate::log::Log;
-use certificate::CertificateFiles;
+use certificate::{CertificateFiles, ServerCertificate};
 use rustls::ServerConfig as TlsConfig;
 use rustls::crypto::ring;
 use std::path::PathBuf;
@@ -50,7 +50,12 @@ pub struct TlsFiles {
 impl TlsFiles {
     /// Whether a server could start with them.
     pub(crate) fn check(&self) -> Result<(), Reason> {
-        certificate::read(self).map(|_| ())
+        self.read().map(|_| ())
+    }
+
+    /// The certificate in them, for [`ServerTls::replace`].
+    pub(crate) fn read(&self) -> Result<ServerCertificate, Reason> {
+        certificate::read(self)
     }
 }
 
@@ -97,6 +102,11 @@ impl ServerTls {
         http.alpn_protocols = vec![b"http/1.1".to_vec()];
         let (http, rtsp) = (Arc::new(http), Arc::new(rtsp));
         Ok(Self { certificate, http, rtsp, counters: TlsCounters::default(), log: log.clone() })
+    }
+
+    /// Uses other files for the connections that come from now on.
+    pub(crate) fn replace(&self, files: &TlsFiles, certificate: ServerCertificate) {
+        self.certificate.replace(files, certificate);
     }
 
     /// When the certificate expires, in seconds since 1970.

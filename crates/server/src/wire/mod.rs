@@ -10,11 +10,12 @@ mod status;
 
 pub use status::*;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// An open store (`info STORE`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StoreInfo {
     /// The store's uuid, made when it was formatted or given by `relabel`.
     pub uuid: String,
@@ -40,6 +41,45 @@ pub struct StoreInfo {
     pub calibration: Option<Calibration>,
 }
 
+/// The disks of a server (`/api/v1/disks`).
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DiskList {
+    /// The disks in the order in which the server was given them.
+    pub disks: Vec<ServedDisk>,
+}
+
+/// A disk of a server (`/api/v1/disks/UUID`).
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ServedDisk {
+    /// Path of its store.
+    pub store: String,
+    /// Whether it is lost.
+    pub lost: bool,
+    /// Sessions that are read from it.
+    pub sessions: u64,
+    /// The store on it, and its calibration.
+    #[serde(flatten)]
+    pub info: StoreInfo,
+}
+
+/// The titles of a disk (`/api/v1/disks/UUID/titles`).
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TitleList {
+    /// The titles, sorted by name.
+    pub titles: Vec<ListedTitle>,
+}
+
+/// A title that was made of an uploaded file.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct UploadedTitle {
+    /// The new title.
+    pub title: ListedTitle,
+    /// Parts of the file that are not in the title, in words.
+    pub left_out: Vec<String>,
+    /// Further notes for people.
+    pub notes: Vec<String>,
+}
+
 /// The file or device that a server has a store on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedFile {
@@ -53,7 +93,7 @@ pub struct ServedFile {
 pub const MEDIA_KIND: &str = "media";
 
 /// A title in a list (`ls`, `/titles`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListedTitle {
     /// The title's name, unique in its store.
     pub name: String,
@@ -86,7 +126,7 @@ pub struct ListedTitle {
 }
 
 /// One title with its tracks (`info STORE TITLE`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TitleDetail {
     /// The title as in lists.
     #[serde(flatten)]
@@ -103,7 +143,7 @@ pub struct TitleDetail {
 }
 
 /// One track.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListedTrack {
     /// The track's number, as in URLs.
     pub number: usize,
@@ -132,7 +172,7 @@ pub struct ListedTrack {
 }
 
 /// One text track.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListedText {
     /// The text track's number, as in URLs: `text/0.vtt`.
     pub number: usize,
@@ -151,7 +191,7 @@ pub struct ListedText {
 }
 
 /// The thumbnails of a title.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListedThumbnails {
     /// Number of thumbnails.
     pub count: u32,
@@ -166,7 +206,7 @@ pub struct ListedThumbnails {
 }
 
 /// A run of chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Extent {
     /// The first chunk, counted from the start of the device.
     pub start: u64,
@@ -206,6 +246,28 @@ pub struct Failure {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure of this word, with what to do about it.
+    pub fn new(code: &str, message: impl Into<String>, hint: &str) -> Self {
+        Self { code: code.to_owned(), message: message.into(), hint: Some(hint.to_owned()) }
+    }
+
+    /// A session that is not there.
+    pub fn no_session(session: u64) -> Self {
+        let message = format!("the server has no session {session}");
+        Self::new("no-session", message, "list the sessions: it may have ended")
+    }
+}
+
+/// A removed title (`rm`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemovedTitle {
+    /// The removed title.
+    pub title: ListedTitle,
+    /// Whether sessions still play it; its space is freed when the last has ended.
+    pub in_use: bool,
 }
 
 /// An exported title (`export`).
@@ -250,7 +312,7 @@ pub struct Finding {
 }
 
 /// A device's calibration (`calibrate`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
     /// Seconds of the slot in which the guarantees count reads.
     pub slot: f64,
@@ -282,7 +344,7 @@ pub struct Calibration {
 }
 
 /// The part of a device that a calibration could read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredPart {
     /// Bytes that were written before.
     pub bytes: u64,
@@ -291,7 +353,7 @@ pub struct MeasuredPart {
 }
 
 /// A disk's seek and rotation times as fitted to timed reads, never shorter than measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Actuator {
     /// Bytes of the part of the disk over which seeks were measured.
     pub capacity: u64,
@@ -311,7 +373,7 @@ pub struct Actuator {
 }
 
 /// Disk time that writes take from concurrent reads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteCost {
     /// Bytes of each write.
     pub write_size: u64,
@@ -322,7 +384,7 @@ pub struct WriteCost {
 }
 
 /// The guarantee for reads of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadGuarantee {
     /// Bytes of each read.
     pub read_size: u64,
@@ -339,7 +401,7 @@ pub struct ReadGuarantee {
 }
 
 /// A bound for reads without a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadPace {
     /// Seconds of the longest delay, once.
     pub once: f64,
@@ -348,7 +410,7 @@ pub struct ReadPace {
 }
 
 /// A delay that did not recur when it was measured again; it is not part of the guarantees.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outlier {
     /// Bytes of the reads that were delayed.
     pub read_size: u64,
@@ -359,7 +421,7 @@ pub struct Outlier {
 }
 
 /// Sequential rate from an offset on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Zone {
     /// The offset in bytes where the zone starts.
     pub offset: u64,

@@ -1,6 +1,7 @@
 //! JSON of a running server: `/status`, `/sessions`, and `status` on the control socket. The names
 //! are documented and stable.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A server at one moment (`/status`). Counters count since the server's start.
@@ -134,7 +135,7 @@ pub struct Fills {
 
 /// Guarantee violations: reads completed after the slot in which they were due, by cause. A viewer
 /// sees a late read only if it is late by up to another slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violations {
     /// The disk took longer than it was charged, or had to repeat a read.
     pub disk: u64,
@@ -220,8 +221,17 @@ pub struct SlotUse {
     pub active: u64,
 }
 
+/// A configuration that was read again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadReport {
+    /// The options that have another value from now on.
+    pub changed: Vec<String>,
+    /// The options that keep their value until the server is started again.
+    pub needs_restart: Vec<String>,
+}
+
 /// The sessions of a server (`/sessions`), the oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
     /// Number of all sessions; at most 1,000 are listed.
     pub total: u64,
@@ -230,7 +240,7 @@ pub struct SessionList {
 }
 
 /// One session of a server. It does not contain the session's token.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionReport {
     /// The session's number, counted from the server's start.
     pub session: u64,
@@ -266,7 +276,7 @@ pub struct SessionReport {
 
 /// What the player of a session reports of itself with its requests (CMCD, CTA-5004): the last of
 /// each value; `null` where it has not reported one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CmcdReport {
     /// The player's name for the playback (`sid`).
     pub sid: Option<String>,

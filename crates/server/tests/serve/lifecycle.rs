@@ -5,6 +5,7 @@ use crate::fixture::{TestStore, eventually, media};
 use serde_json::json;
 use server::Server;
 use server::control::{Client, Reply, Request};
+use server::wire::RemovedTitle;
 use std::time::Duration;
 use store::Store;
 
@@ -25,7 +26,7 @@ fn sessions_of_a_removed_title_play_to_the_end_and_no_new_one_is_admitted() {
     };
     let before = free();
     let removed = control.call(&Request::Rm { title: "film".to_owned() }, |_| {}).unwrap();
-    assert!(matches!(removed, Reply::Removed { in_use: true, .. }), "{removed:?}");
+    assert!(matches!(removed, Reply::Removed(RemovedTitle { in_use: true, .. })), "{removed:?}");
     assert_eq!(serving.client().get("/t/film.mp4").error(), "no-title");
     assert_eq!(serving.client().get("/titles").json()["titles"].as_array().unwrap().len(), 0);
     let again = control.call(&Request::Rm { title: "film".to_owned() }, |_| {});

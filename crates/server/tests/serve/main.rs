@@ -9,6 +9,7 @@
     reason = "only the engine is pure; tests use sockets, programs and clocks"
 )]
 
+mod admin;
 mod certificates;
 mod client;
 mod cmcd;
@@ -31,6 +32,7 @@ mod playing;
 mod preflight;
 mod ranges;
 mod refusals;
+mod reload;
 mod renditions;
 mod rtsp;
 mod thumbnails;
@@ -38,4 +40,5 @@ mod tls;
 mod tokens;
 mod transport;
 mod views;
+mod webhooks;
 mod winding;

@@ -14,7 +14,7 @@ fn a_page_may_send_what_players_send() {
     let mut client = serving.client();
     let read = ["GET", "HEAD", "OPTIONS"];
     let end = ["DELETE", "POST", "OPTIONS"];
-    let all = ["GET", "HEAD", "OPTIONS", "DELETE", "POST"];
+    let all = ["GET", "HEAD", "OPTIONS", "DELETE", "POST", "PATCH", "PUT"];
     for (path, methods) in [
         ("/t/film/master.m3u8", &read[..]),
         ("/t/film/0/1.m4s?s=x&CMCD=bs", &read),

@@ -56,7 +56,7 @@ fn thumbnails_are_served_in_each_form_and_take_no_reservation() {
 
     for path in [
         "/t/film/thumbnails/1.jpg",
-        "/t/film/thumbnails.vtt?start=1",
+        "/t/film/thumbnails.vtt?skip=1",
         "/t/song/thumbnails.vtt",
         "/t/song/thumbnails/0.jpg",
         "/t/film/thumbnails.m3u8",

@@ -239,6 +239,18 @@ fn the_certificate_is_replaced_while_viewers_play_and_a_bad_one_is_not_used() {
 }
 
 #[test]
+fn a_reload_takes_the_certificate_of_other_files() {
+    let (store, authority, serving) = secured(&[], |_| {});
+    let first = expiry(&mut authority.client(&serving));
+    let tls = Some(authority.identity("other", 90));
+    let config = server::ServerConfig { tls, ..store.config() };
+    serving.server.reads_again_from(move || Ok(config.clone()));
+    assert_eq!(serving.server.reload().unwrap().changed, ["tls-certificate", "tls-key"]);
+    let days = (expiry(&mut authority.client(&serving)) - first) / 86_400.0;
+    assert!((days - 60.0).abs() < 0.01, "{days}");
+}
+
+#[test]
 fn files_that_cannot_be_used_are_refused_at_the_start() {
     let store = TestStore::with(&[]);
     let authority = Authority::new(&store.directory);

@@ -200,10 +200,13 @@ pub(crate) struct ManArgs {
     /// Print the JSON schema of the configuration file of `serve`.
     #[arg(long, conflicts_with_all = ["command", "markdown"])]
     pub(crate) config_schema: bool,
+    /// Print the OpenAPI document of the admin API of `serve`.
+    #[arg(long, conflicts_with_all = ["command", "markdown", "config_schema"])]
+    pub(crate) openapi: bool,
     /// Write the pages of all commands to this directory
     ///
     /// One file for each command and subcommand, such as tenuto-meter-run.1. The directory is made
     /// if it does not exist; pages that are there are replaced.
-    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["command", "markdown", "config_schema"])]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["command", "markdown", "config_schema", "openapi"])]
     pub(crate) out: Option<PathBuf>,
 }

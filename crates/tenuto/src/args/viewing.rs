@@ -21,7 +21,7 @@ pub(crate) struct ServeArgs {
     ///
     /// A key is an option without its dashes: memory = "4GiB". An environment variable such as
     /// `TENUTO_SERVE_MEMORY` goes before the file, and the command line before both.
-    /// docs/reference/configuration.md lists the keys.
+    /// docs/reference/configuration.md lists the keys. SIGHUP lets a server read the file again.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Check the options and the files that they name, and end.
@@ -146,6 +146,20 @@ pub(crate) struct ServeArgs {
     /// of its own (`tenuto token --origin`).
     #[arg(long, value_name = "FILLS", value_parser = whole::<u32>(1, 10_000))]
     pub(crate) origin: Option<u32>,
+    /// Take titles by upload over the admin API.
+    ///
+    /// A file is kept in DIRECTORY until it is ingested. At most four at a time, each no larger
+    /// than the free space of its disk. docs/reference/admin.md describes the API.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) uploads: Option<PathBuf>,
+    /// Send events to this address: ingests, slow and lost disks, late reads.
+    ///
+    /// JSON in a POST, over HTTP or HTTPS. docs/reference/webhooks.md lists the events.
+    #[arg(long, value_name = "URL", value_parser = text())]
+    pub(crate) webhook: Option<String>,
+    /// Sign events with the secret in this file (HMAC-SHA256).
+    #[arg(long, value_name = "FILE", requires = "webhook")]
+    pub(crate) webhook_secret: Option<PathBuf>,
     /// Write a line per request to this file; `-` is standard error.
     #[arg(long)]
     pub(crate) access_log: Option<PathBuf>,
@@ -198,7 +212,9 @@ pub(crate) struct TokenArgs {
     /// Without it any client.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) client: Option<IpAddr>,
-    /// Open the server's sessions and numbers, too.
+    /// Open the server's sessions, numbers and admin API, too.
+    ///
+    /// Its holder may remove titles.
     #[arg(long)]
     pub(crate) operator: bool,
     /// Open the addresses for caches (`serve --origin`), too.
@@ -288,7 +304,7 @@ pub(crate) struct PlayArgs {
     pub(crate) from: Option<Duration>,
     /// Play to this time of the title.
     ///
-    /// To the key frame at or after it.
+    /// To the last picture before it, and those that it is decoded from.
     #[arg(long, value_parser = parse_duration)]
     pub(crate) to: Option<Duration>,
     /// Play at this speed; negative: backwards.

@@ -1,13 +1,17 @@
-//! `serve`: runs a server until a signal stops it.
+//! `serve`: runs a server until a signal stops it. SIGHUP lets it read its configuration again.
 
 use crate::args::viewing::ServeArgs;
 use crate::failure::Failure;
-use crate::{limits, out};
+use crate::{config_file, limits, out};
 use serde_json::json;
-use server::{Server, ServerConfig, TlsFiles};
-use std::sync::atomic::Ordering;
+use server::wire::ReloadReport;
+use server::{Server, ServerConfig, TlsFiles, WebhookTarget};
+use signal_hook::consts::SIGHUP;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
+use units::{Hinted, Reason};
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     // Kept, because the report names the stores after the server has taken its own copy.
@@ -27,17 +31,24 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     }
     // Before the start: a signal during it stops the server right after.
     let stop = stop_on_signals()?;
+    let reload = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&reload))
+        .map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
     limits::raise_open_files();
     let server = Server::start(config.clone())?;
+    server.reads_again_from(|| Ok(self::config(&config_file::serve_again()?)));
     tell(args, &config, &server);
     while !stop.load(Ordering::Relaxed) && server.is_running() {
+        if reload.swap(false, Ordering::Relaxed) {
+            tell_reloaded(server.reload());
+        }
         std::thread::sleep(LOOK_FOR_SIGNALS);
     }
     if stop.load(Ordering::Relaxed) {
         out::note("stopping: no new viewer is admitted; a second signal ends the server at once");
     }
     // Also after the server has ended by itself: its other stores must be closed.
-    server.stop(args.grace);
+    server.stop(server.grace());
     Ok(server.wait()?)
 }
 
@@ -66,6 +77,22 @@ fn tell(args: &ServeArgs, config: &ServerConfig, server: &Server) {
     out::print(&format!("serving {stores} at {url}console/{rtsp} (Ctrl-C stops)\n"));
 }
 
+fn tell_reloaded(result: Result<ReloadReport, Reason>) {
+    let list = |options: &[String]| match options {
+        [] => "nothing".to_owned(),
+        some => some.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(", "),
+    };
+    match result {
+        Ok(ReloadReport { changed, needs_restart }) => {
+            out::note(&format!("configuration read again: {} changed", list(&changed)));
+            if !needs_restart.is_empty() {
+                out::note(&format!("until the next start as before: {}", list(&needs_restart)));
+            }
+        }
+        Err(why) => out::note(&format!("nothing changed: {}", why.one_line())),
+    }
+}
+
 fn config(args: &ServeArgs) -> ServerConfig {
     ServerConfig {
         stores: args.stores.clone(),
@@ -87,11 +114,17 @@ fn config(args: &ServeArgs) -> ServerConfig {
         insecure: args.insecure,
         fills: args.origin,
         tokens: args.tokens.clone(),
+        uploads: args.uploads.clone(),
+        webhook: args.webhook.clone().map(|url| {
+            let secret = args.webhook_secret.clone();
+            WebhookTarget { url, secret }
+        }),
         title_keys: args.title_keys.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
         max_client_connections: args.max_client_connections,
         max_client_unplayed: args.max_client_unplayed,
+        grace: args.grace,
         ..ServerConfig::default()
     }
 }

@@ -16,10 +16,11 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     if let Some(directory) = &args.out {
         return write_pages(directory);
     }
-    let page = match (args.markdown, args.config_schema) {
-        (true, _) => reference::markdown(),
-        (_, true) => config_file::schema(),
-        _ => manual(&args.command)?,
+    let page = match args {
+        ManArgs { markdown: true, .. } => reference::markdown(),
+        ManArgs { config_schema: true, .. } => config_file::schema(),
+        ManArgs { openapi: true, .. } => format!("{:#}\n", server::openapi()),
+        ManArgs { command, .. } => manual(command)?,
     };
     out::print(&page);
     Ok(())

@@ -230,7 +230,9 @@ pub(crate) fn rm(args: &RmArgs) -> Result<(), Failure> {
     let several = args.stores.are_several();
     let mut removed = Vec::new();
     let failed = args.stores.each(|store| {
-        let Reply::Removed { title, in_use } = ask(store, &request)? else { mismatched() };
+        let Reply::Removed(wire::RemovedTitle { title, in_use }) = ask(store, &request)? else {
+            mismatched()
+        };
         if !args.report.json {
             let later = if in_use { ", free when its last viewer has left" } else { "" };
             let from = if several { format!(" from {}", store.display()) } else { String::new() };

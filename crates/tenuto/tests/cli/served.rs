@@ -1,7 +1,9 @@
 //! A store that a server owns: the same commands, the same output, through its control socket.
 
-use crate::program::TestDir;
+use crate::program::{Served, TestDir};
 use serde_json::{Value, json};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 #[test]
 fn commands_reach_a_served_store() {
@@ -148,4 +150,41 @@ fn a_server_is_measured_by_its_titles() {
     let run = dir.run(&format!("meter capacity --target {}/t/film.mp4 --json", server.origin));
     let none: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!((&none["streams"], &none["too_many"]), (&json!(0), &json!(1)), "refused: not held");
+}
+
+/// Sends SIGHUP, and waits until the log names the outcome; returns its line.
+fn reloaded(dir: &TestDir, server: &Served, lines_before: usize) -> Value {
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().expect("kill runs").success());
+    let start = Instant::now();
+    loop {
+        let log = String::from_utf8(dir.read("log")).expect("a log in UTF-8");
+        if let Some(line) = log.lines().nth(lines_before) {
+            return serde_json::from_str(line).expect("a line of JSON");
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "no line in the log: {log}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_hangup_lets_a_server_read_its_file_again() {
+    let dir = TestDir::with_store();
+    let file = |lines: &str| dir.write("serve.toml", format!("access-log = \"log\"\n{lines}"));
+    file("wait = \"2s\"\n");
+    let server = dir.serve("--config serve.toml --network 1Gbps");
+    file("wait = \"3s\"\nsegment = \"2s\"\nnetwork = \"1Mbps\"\n");
+    let line = reloaded(&dir, &server, 0);
+    assert_eq!(line["changed"], json!(["wait"]), "the command line goes before the file");
+    assert_eq!(line["needs_restart"], json!(["segment"]));
+    file("wait = \"3 parsecs\"\n");
+    let line = reloaded(&dir, &server, 1);
+    assert_eq!(line["event"], "configuration-not-reloaded");
+    assert!(
+        line["error"].as_str().is_some_and(|why| why.starts_with("serve.toml: --wait")),
+        "{line}"
+    );
+    file("wait = \"2s\"\n");
+    assert_eq!(reloaded(&dir, &server, 2)["changed"], json!(["wait"]));
+    assert_eq!(server.stop(), Some(0));
 }

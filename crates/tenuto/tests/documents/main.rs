@@ -60,6 +60,7 @@ pages! {
     disks: 3, "docs/concepts/disks.md";
     simulation: 3, "docs/concepts/simulation.md";
     codecs: 3, "docs/reference/codecs.md";
+    admin: 3, "docs/reference/admin.md";
     configuration: 3, "docs/reference/configuration.md";
 }
 

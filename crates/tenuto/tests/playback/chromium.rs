@@ -53,7 +53,8 @@ pub(crate) struct Row<'a> {
     /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `shaka-winds` by its trick mode,
     /// `shaka-keys` with the keys behind `#`, `mp4`
     /// by the browser itself; `hls-text`, `dash-text` and `shaka-text` tell the subtitles,
-    /// `dash-thumbnails` and `shaka-thumbnails` the pictures that are found for some times.
+    /// `dash-thumbnails` and `shaka-thumbnails` the pictures that are found for some times;
+    /// `hls-clip`, `dash-clip`, `shaka-clip` and `mp4-clip` the first and the last picture shown.
     pub(crate) way: &'static str,
     pub(crate) url: String,
     /// Whether the player may report a stall and play on.
@@ -194,9 +195,10 @@ const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div
 // Players write their warnings to the console, by functions that they take when they are loaded.
 const warned = new Set();
 // Shaka says the first of every title in two languages. dash.js knows no trick modes and says that
-// it leaves their set alone, as it should.
+// it leaves their set alone, as it should. Sound of a part begins with the first whole packet.
 const harmless = words => words === 'Rejecting variant - not compatible with root.'
-  || /removed AdaptationSet .* with unsupported EssentialProperty/.test(words);
+  || /removed AdaptationSet .* with unsupported EssentialProperty/.test(words)
+  || /Adjusting playback time .* because of gap in the manifest/.test(words);
 for (const kind of ['warn', 'error']) console[kind] = (...words) => warned.add(words.join(' '));
 </script>
 SCRIPTS
@@ -309,6 +311,24 @@ const players = {
     return () => {};
   },
 };
+for (const way of ['hls', 'dash', 'shaka', 'mp4']) players[`${way}-clip`] = (video, url, on) => {
+  on.what = picturesOf(video);
+  return players[way](video, url, on);
+};
+// The numbers of the first and the last picture that is shown: the first one of the film has the
+// brightness 16 of 255, and each 3 more than the one before.
+function picturesOf(video) {
+  video.crossOrigin = 'anonymous';
+  const canvas = document.createElement('canvas'), context = canvas.getContext('2d');
+  canvas.width = canvas.height = 1;
+  const number = () => {
+    context.drawImage(video, 0, 0, 1, 1);
+    return Math.round((context.getImageData(0, 0, 1, 1).data[1] - 16) / 3);
+  };
+  let first;
+  video.requestVideoFrameCallback(() => first = number());
+  return () => `pictures ${first} to ${number()}`;
+}
 // Watches the text that is shown, each cue once, with its times; returns what tells them.
 function textOf(video) {
   const seen = new Set(), seconds = time => Math.round(time * 10) / 10;

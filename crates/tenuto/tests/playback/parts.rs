@@ -1,6 +1,7 @@
 //! Parts of a film in GStreamer, in FFmpeg and in `tenuto play`: the very pictures that were asked
 //! for, and no others.
 
+use crate::chromium::{Row, assert_played};
 use crate::files::ADMITS_ALL;
 use crate::gstreamer;
 use crate::program::TestDir;
@@ -13,7 +14,7 @@ const GROUP: usize = 25;
 
 /// A query, `tenuto play`'s words for it, and the seconds that are shown.
 const PARTS: &[(&str, &[&str], &[usize])] = &[
-    ("start=2.1&stop=3.9", &["--from", "2100ms", "--to", "3900ms"], &[2, 3]),
+    ("start=2&stop=4", &["--from", "2s", "--to", "4s"], &[2, 3]),
     ("skip=1", &["--skip", "1"], &[0, 2, 4]),
     ("speed=-2&skip=2", &["--speed", "-2", "--skip", "2"], &[3, 0]),
     ("speed=2", &["--speed", "2"], &[0, 1, 2, 3, 4, 5]),
@@ -50,6 +51,44 @@ fn parts_are_played_by_real_players() {
             let _ = std::fs::remove_file(dir.at(name));
         }
     }
+}
+
+/// Pictures of which each is a little brighter than the one before: 70 of 25 in a second, with a
+/// key frame each 12, and a tone.
+const BRIGHTER: &str = "-f lavfi -i nullsrc=s=64x64:r=25:d=2.8,format=gray,geq=lum=16+3*N \
+    -f lavfi -i sine=440:d=2.8:r=48000 -c:v libx264 -preset veryfast -crf 4 -bf 2 -g 12 \
+    -sc_threshold 0 -pix_fmt yuv420p -c:a aac";
+
+/// In a browser, the first and the last picture of a clip from the middle of one group of pictures
+/// to the middle of another, 15 to 43. DASH has no means to start later than with a key frame, the
+/// 12th; segments have what is decoded before the last picture, here until the 45th. Of transport
+/// streams hls.js counts times from the first decode time, which two B-frames put two pictures
+/// before the first picture.
+#[test]
+fn a_clip_is_exact_in_chromium() {
+    let dir = TestDir::with_store_of(96);
+    let source = dir.encode("clip.mp4", &BRIGHTER.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "clip");
+    let server = dir.serve(ADMITS_ALL);
+    let ways = [
+        ("mp4-clip", "/t/clip.mp4", "15 to 43"),
+        ("hls-clip", "/t/clip/master.m3u8", "15 to 45"),
+        ("hls-clip", "/t/clip/master-ts.m3u8", "13 to 45"),
+        ("shaka-clip", "/t/clip/master.m3u8", "15 to 45"),
+        ("dash-clip", "/t/clip/manifest.mpd", "12 to 45"),
+        ("shaka-clip", "/t/clip/manifest.mpd", "12 to 45"),
+    ];
+    let rows: Vec<Row<'_>> = ways
+        .into_iter()
+        .map(|(way, path, pictures)| Row {
+            title: path,
+            way,
+            url: server.url(&format!("{path}?start=0.6&stop=1.76")),
+            may_stall: false,
+            said: format!("pictures {pictures}, errors []"),
+        })
+        .collect();
+    assert_played(&dir, &rows);
 }
 
 /// All pictures that FFmpeg decodes, one after the other.

@@ -86,13 +86,7 @@ impl Packaging {
     /// The HLS media playlist of the transport stream that this track leads: a video track with the
     /// default sound, or a sound alone. `None` if the track has no form in a transport stream.
     pub fn transport_playlist(&self, track: u16, query: &str) -> Option<String> {
-        Some(playlist::media(
-            self,
-            self.transport_plan(),
-            self.rendition(track)?,
-            self.is_independent(track),
-            query,
-        ))
+        Some(playlist::media(self, self.rendition(track)?, query))
     }
 
     /// The tracks of the transport stream that this track leads.

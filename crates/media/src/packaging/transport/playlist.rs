@@ -10,11 +10,11 @@
 //! old players refuse versions that they do not know. Sounds of another codec than that of the
 //! default one are left out, because a variant would have to declare their codec, too.
 
-use super::plan::{Plan, Rendition};
+use super::plan::Rendition;
 use crate::TrackKind;
 use crate::packaging::encryption::key_address;
 use crate::packaging::playlist::{
-    audio_names, codec, language_tag, line, picture_attributes, write_segments,
+    audio_names, codec, language_tag, line, picture_attributes, playback_start, write_segments,
 };
 use crate::packaging::rates::Rates;
 use crate::packaging::{Links, Packaging};
@@ -60,15 +60,11 @@ fn group(packaging: &Packaging, leads: &[u16], mut sounds: Vec<u16>) -> Vec<u16>
 }
 
 /// The media playlist of the transport stream that a track leads.
-pub(super) fn media(
-    packaging: &Packaging,
-    plan: &Plan,
-    rendition: &Rendition,
-    independent: bool,
-    query: &str,
-) -> String {
-    let mut text = head(3, independent);
+pub(super) fn media(packaging: &Packaging, rendition: &Rendition, query: &str) -> String {
+    let plan = packaging.transport_plan();
     let number = rendition.tracks[0];
+    let mut text = head(3, packaging.is_independent(number));
+    playback_start(&mut text, packaging);
     line(&mut text, format_args!("#EXT-X-TARGETDURATION:{}", plan.target_duration));
     line(&mut text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));

@@ -86,6 +86,11 @@ impl Bookings {
         }
     }
 
+    /// The network carries this rate from now on.
+    pub(super) fn set_network(&mut self, rate: Option<BitRate>) {
+        self.network_rate = rate;
+    }
+
     pub(super) fn now(&self) -> Moment {
         self.now
     }

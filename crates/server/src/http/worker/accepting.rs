@@ -12,7 +12,8 @@ use std::time::Instant;
 impl Worker {
     pub(super) fn accepted(&mut self, id: ConnectionId, peer: SocketAddr) {
         let client = ClientAddress::of(peer.ip());
-        let most = self.limits.per_client.of(client);
+        let settings = self.shared.settings();
+        let most = settings.client_connections.of(client);
         // A connection over a limit is counted, too, because `close` counts all of them down.
         let open = self.shared.http.connections.fetch_add(1, Ordering::Relaxed);
         let held = self.shared.http.connected(client);
@@ -25,7 +26,7 @@ impl Worker {
         } else if held >= most {
             let message = format!("{client} has {most} connections, the most it may; close some");
             Response::retry_later(429, "too-many-client-connections", &message, RETRY_AFTER)
-        } else if open >= self.limits.max_connections {
+        } else if open >= settings.max_connections {
             let message = "this server has reached its limit of connections; try again later";
             Response::unavailable("too-many-connections", message, RETRY_AFTER)
         } else {

@@ -2,7 +2,8 @@
 //! closed.
 
 use super::Worker;
-use crate::http::connection::{ConnectionState, Exchange};
+use crate::admin::Problem;
+use crate::http::connection::{BodyTarget, ConnectionState, Exchange};
 use crate::http::response::Response;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -21,6 +22,13 @@ impl Worker {
                     (connection.taken, connection.progress_at) = (taken, now);
                 } else if now.duration_since(connection.progress_at) > self.limits.send_timeout {
                     exceeded.push((*id, Limit::Send));
+                }
+            } else if let ConnectionState::ReceivingBody(_, _, body) = &mut connection.state {
+                let taking = matches!(body.target, BodyTarget::Pieces { taking: true, .. });
+                if taking || body.marked - body.left >= LEAST_PROGRESS {
+                    (body.marked, connection.progress_at) = (body.left, now);
+                } else if now.duration_since(connection.progress_at) > self.limits.send_timeout {
+                    exceeded.push((*id, Limit::Body));
                 }
             } else if now > connection.deadline {
                 match connection.state {
@@ -42,6 +50,11 @@ impl Worker {
                     let response = Response::error(408, "request-timeout", message);
                     self.send_response(id, Exchange::unparsed(), response);
                 }
+                Limit::Body => {
+                    let message = "too few bytes of the body came in the send timeout";
+                    let problem = Problem::new(408, "request-timeout", message, "send it faster");
+                    self.admin_answered(id, problem.into_response());
+                }
                 Limit::Send => {
                     self.shared.http.send_timeouts.fetch_add(1, Ordering::Relaxed);
                     self.abandon(id, "the client took too few bytes in the send timeout");
@@ -58,5 +71,6 @@ const LEAST_PROGRESS: u64 = 16 * 1024;
 enum Limit {
     Idle,
     Head,
+    Body,
     Send,
 }

@@ -42,7 +42,10 @@ impl RtspWorker {
                     self.failed(connection, &why);
                 }
             }
-            WorkerMessage::Listed { .. } | WorkerMessage::Quit => {}
+            WorkerMessage::Listed { .. }
+            | WorkerMessage::BodyTaken { .. }
+            | WorkerMessage::Answered { .. }
+            | WorkerMessage::Quit => {}
         }
     }
 

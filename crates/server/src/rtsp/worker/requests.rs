@@ -309,7 +309,7 @@ impl RtspWorker {
             }
             Some(Some(Some(speed))) => speed,
         };
-        let max_wait = MaxWait { time: self.shared.info.wait, is_chosen: false };
+        let max_wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
         let session = self.named_session(id, request)?;
         if session.tracks.is_empty() {
             return Err(wrong_state("no track is set up"));

@@ -1,0 +1,242 @@
+//! The admin API: sessions, titles and disks over HTTP, below `/api/v1/`.
+//!
+//! ```text
+//!   HTTP thread ──request──▶ operations (a table) ──▶ body ──▶ thread `api`: control::execute
+//!        ▲                        │                                     │
+//!        │                        └──▶ openapi (the same table)         │
+//!        └───────────── Answered: JSON, or problem details ◀────────────┘
+//! ```
+//!
+//! An operation is another form of a control request, so that a command and the API do the same.
+//! Nothing is decided here about titles, sessions and disks. Operations may wait for a disk, so
+//! each runs in a thread of its own, of which there are few.
+//!
+//! Changes need an operator's token. Reading needs one where the server has tokens, as `/status`
+//! does. No response may be read by pages of other origins.
+
+mod access;
+mod openapi;
+mod operations;
+mod problem;
+mod upload;
+
+pub(crate) use access::denied;
+pub use openapi::document;
+pub(crate) use operations::{ApiCall, NoOperation, RequestBody, find};
+pub(crate) use problem::Problem;
+pub(crate) use upload::BodyPieces;
+
+use crate::control::{Reply, Request, ServedStore, StoreOwner};
+use crate::http::{Response, escape};
+use crate::messages::{Caller, WorkerHandle, WorkerMessage};
+use crate::shared::Shared;
+use crate::wire;
+use operations::ApiAction;
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use units::Reason;
+use upload::UploadDirectory;
+
+/// The admin API of a running server.
+#[derive(Debug)]
+pub(crate) struct AdminApi {
+    shared: Arc<Shared>,
+    stores: Vec<ServedStore>,
+    workers: Vec<WorkerHandle>,
+    /// `None`: titles are not taken from uploads.
+    uploads: Option<UploadDirectory>,
+    // Set when the server ends.
+    closed: AtomicBool,
+    jobs: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl AdminApi {
+    /// The API of a server with these stores. `uploads`: where uploaded files are until they are
+    /// ingested. `workers`: the HTTP threads, which get the answers.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        stores: Vec<ServedStore>,
+        workers: Vec<WorkerHandle>,
+        uploads: Option<&Path>,
+    ) -> Result<Self, Reason> {
+        let uploads = uploads.map(UploadDirectory::open).transpose()?;
+        let (closed, jobs) = (AtomicBool::new(false), Mutex::default());
+        Ok(Self { shared, stores, workers, uploads, closed, jobs })
+    }
+
+    /// Whether a body of this length may follow, for an operation that takes a file.
+    pub(crate) fn check_upload(&self, call: &ApiCall, length: u64) -> Result<(), Problem> {
+        if self.uploads.is_none() {
+            let message = "this server takes no uploads";
+            return Err(Problem::new(403, "uploads-disabled", message, "start it with --uploads"));
+        }
+        if length == 0 {
+            let hint = "send the file as the body, with its length in Content-Length";
+            return Err(Problem::new(411, "length-required", "the request has no body", hint));
+        }
+        let store = self.store(call.name(0))?.store();
+        let info = store.info();
+        let free = info.free_chunks * info.chunk.0;
+        if length > free {
+            let message = format!("the file has {length} bytes, and the disk has {free} free");
+            return Err(Problem::new(413, "too-large", message, "remove titles first"));
+        }
+        match store.find(call.name(1)) {
+            Ok(record) => Err(Problem::from(store::StoreError::Exists { name: record.name })),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// How the HTTP thread with this number is reached.
+    pub(crate) fn worker(&self, number: usize) -> WorkerHandle {
+        self.workers[number].clone()
+    }
+
+    /// Performs an operation in a thread of its own, which sends [`WorkerMessage::Answered`].
+    /// `body`: the pieces of the file that it takes.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        call: ApiCall,
+        body: Option<BodyPieces>,
+        caller: Caller,
+    ) -> Result<(), Problem> {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        jobs.retain(|job| !job.is_finished());
+        if jobs.len() >= MOST_JOBS || self.closed.load(Ordering::Relaxed) {
+            return Err(Problem::busy("too many requests to the API run at the moment"));
+        }
+        let api = Arc::clone(self);
+        let job = thread::Builder::new().name("api".to_owned()).spawn(move || {
+            let response = api.perform(&call, body).unwrap_or_else(Problem::into_response);
+            let (connection, response) = (caller.connection, Box::new(response));
+            api.workers[caller.worker].send(WorkerMessage::Answered { connection, response });
+        });
+        jobs.push(job.map_err(|error: io::Error| Problem::busy(&error.to_string()))?);
+        Ok(())
+    }
+
+    /// Cancels what runs, and waits for its end.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
+        for job in jobs {
+            let _ = job.join();
+        }
+    }
+
+    fn perform(&self, call: &ApiCall, body: Option<BodyPieces>) -> Result<Response, Problem> {
+        let request = match call.action() {
+            ApiAction::Disks => return self.disks(),
+            ApiAction::Upload => return self.upload(call, body),
+            ApiAction::Sessions => Request::Sessions { session: None },
+            ApiAction::Session => Request::Sessions { session: Some(call.number(0)?) },
+            ApiAction::EndSession => Request::EndSession { session: call.number(0)? },
+            ApiAction::Disk => Request::Info { title: None },
+            ApiAction::Calibrate => Request::Calibrate { seconds: call.seconds()? },
+            ApiAction::Titles => Request::Ls,
+            ApiAction::Title => Request::Info { title: Some(call.name(1).to_owned()) },
+            ApiAction::Rename => {
+                Request::Rename { old: call.name(1).to_owned(), new: call.new_name()? }
+            }
+            ApiAction::Remove => Request::Rm { title: call.name(1).to_owned() },
+            ApiAction::Reload => Request::Reload,
+            ApiAction::Stop => Request::Stop { seconds: call.stop_seconds()? },
+            ApiAction::Document => return Ok(json(200, &document())),
+        };
+        let store = match call.action() {
+            // Of the whole server: any store's owner answers.
+            ApiAction::Sessions
+            | ApiAction::Session
+            | ApiAction::EndSession
+            | ApiAction::Reload
+            | ApiAction::Stop => &self.stores[0],
+            _ => self.store(call.name(0))?,
+        };
+        Ok(match self.ask(store, &request)? {
+            Reply::Sessions(list) => json(200, &list),
+            Reply::Session(report) => json(200, &report),
+            Reply::Store(info) => json(200, &self.served_disk(store, info)),
+            Reply::Titles(titles) => json(200, &wire::TitleList { titles }),
+            Reply::Title(title) => json(200, &title),
+            Reply::Removed(removed) => json(200, &removed),
+            Reply::Calibration(calibration) => json(200, &calibration),
+            Reply::Reloaded(report) => json(200, &report),
+            Reply::Renamed | Reply::SessionEnded | Reply::Stopping => Response::api_done(),
+            _ => unreachable!("each request has one kind of reply"),
+        })
+    }
+
+    /// Executes a control request, and cancels it when the server ends.
+    fn ask(&self, store: &ServedStore, request: &Request) -> Result<Reply, Problem> {
+        let cancel = AtomicBool::new(false);
+        let mut look = |_| cancel.store(self.closed.load(Ordering::Relaxed), Ordering::Relaxed);
+        Ok(store.execute(request, &cancel, &mut look)?)
+    }
+
+    fn disks(&self) -> Result<Response, Problem> {
+        let mut disks = Vec::new();
+        for store in &self.stores {
+            let Reply::Store(info) = self.ask(store, &Request::Info { title: None })? else {
+                unreachable!("each request has one kind of reply")
+            };
+            disks.push(self.served_disk(store, info));
+        }
+        Ok(json(200, &wire::DiskList { disks }))
+    }
+
+    fn served_disk(&self, store: &ServedStore, info: wire::StoreInfo) -> wire::ServedDisk {
+        let (path, number) = (store.path().display().to_string(), store.number());
+        let snapshot = self.shared.snapshot();
+        let disk = snapshot.engine.disks.get(number);
+        wire::ServedDisk {
+            store: path,
+            lost: disk.is_some_and(|disk| disk.lost),
+            sessions: disk.map_or(0, |disk| disk.sessions),
+            info,
+        }
+    }
+
+    /// Takes a file piece by piece, and ingests it when all of it is there.
+    fn upload(&self, call: &ApiCall, body: Option<BodyPieces>) -> Result<Response, Problem> {
+        let (Some(uploads), Some(body)) = (&self.uploads, body) else {
+            unreachable!("checked before the body")
+        };
+        let store = self.store(call.name(0))?;
+        let file = uploads.receive(&body)?;
+        let request = call.ingest(file.path())?;
+        let Reply::Ingest(mut report) = self.ask(store, &request)? else {
+            unreachable!("each request has one kind of reply")
+        };
+        let Some(outcome) = report.files.pop() else { unreachable!("one file is ingested") };
+        let Some(title) = outcome.title else {
+            let failure = outcome.error.unwrap_or_else(|| {
+                wire::Failure::new("cancelled", "the ingest was cancelled", "try again")
+            });
+            return Err(Problem::from(file.unnamed(failure)));
+        };
+        let (left_out, notes) = (outcome.left_out, outcome.notes);
+        let location = format!("/api/v1/disks/{}/titles/{}", call.name(0), escape(&title.name));
+        let mut response = json(201, &wire::UploadedTitle { title, left_out, notes });
+        response.head.add("Location", location);
+        Ok(response)
+    }
+
+    fn store(&self, uuid: &str) -> Result<&ServedStore, Problem> {
+        let found = self.stores.iter().find(|store| store.store().info().uuid.to_string() == uuid);
+        found.ok_or_else(|| {
+            let message = format!("this server has no disk {}", uuid.escape_debug());
+            Problem::new(404, "no-disk", message, "/api/v1/disks lists them, each with its uuid")
+        })
+    }
+}
+
+fn json(status: u16, value: &impl Serialize) -> Response {
+    Response::api(status, "application/json", value)
+}
+
+/// The most operations at the same time; each has a thread.
+const MOST_JOBS: usize = 16;

@@ -1,0 +1,122 @@
+//! The OpenAPI 3.1 document of the admin API, from the table of operations and the types of its
+//! bodies.
+
+use super::operations::{OPERATIONS, Operation, QueryParameter, RequestBody};
+use super::problem::{CONTENT_TYPE, ProblemDetails};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// How the schema of a type is made.
+pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// The schema of `T`, by reference where it has a name.
+pub(super) fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// The document.
+pub fn document() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    let mut paths = Map::new();
+    for operation in OPERATIONS {
+        let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
+        methods[operation.method.name().to_ascii_lowercase()] =
+            described(operation, &mut generator);
+    }
+    let problem = schema_of::<ProblemDetails>(&mut generator);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Admin API of tenuto serve",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+            "description": "Sizes are bytes, rates bits per second, times seconds with fractions, \
+                            moments Unix seconds. Errors are problem details (RFC 9457).",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "responses": {
+                "Problem": {
+                    "description": "Why it was not done, and what to do",
+                    "content": { CONTENT_TYPE: { "schema": problem } },
+                },
+            },
+            "securitySchemes": {
+                "operator": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "A token of `tenuto token KEYS --operator`. Where the server has \
+                                    no --tokens, reads need none, and changes are not allowed.",
+                },
+            },
+        },
+    })
+}
+
+fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
+    let mut responses = Map::new();
+    let mut success = json!({ "description": "Done" });
+    if let Some(schema) = operation.response {
+        success["content"] = json!({ "application/json": { "schema": schema(generator) } });
+    }
+    if operation.status == 201 {
+        success["headers"] =
+            json!({ "Location": { "description": "The title", "schema": { "type": "string" } } });
+    }
+    responses.insert(operation.status.to_string(), success);
+    let of_all: &[u16] = if operation.is_public() { &[] } else { OF_ALL };
+    for status in operation.errors.iter().chain(of_all) {
+        let problem = json!({ "$ref": "#/components/responses/Problem" });
+        responses.insert(status.to_string(), problem);
+    }
+    responses.sort_keys();
+    let mut value = json!({
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "parameters": parameters(operation, generator),
+        "responses": responses,
+        "security": if operation.is_public() { json!([]) } else { json!([{ "operator": [] }]) },
+    });
+    match operation.body {
+        RequestBody::None => {}
+        RequestBody::Json(schema) => {
+            let content = json!({ "application/json": { "schema": schema(generator) } });
+            value["requestBody"] = json!({ "required": true, "content": content });
+        }
+        RequestBody::File => {
+            let content = json!({ "application/octet-stream": {} });
+            value["requestBody"] = json!({ "required": true, "content": content });
+        }
+    }
+    value
+}
+
+fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let parts = operation.path.split('/').filter_map(|part| part.strip_prefix('{'));
+    let in_path = parts.map(|part| {
+        let name = part.trim_end_matches('}');
+        let (about, schema) = match name {
+            "session" => ("The session's number", json!({ "type": "integer", "minimum": 0 })),
+            "disk" => ("The store's uuid", json!({ "type": "string", "format": "uuid" })),
+            _ => ("The title's name, in percent-encoding", json!({ "type": "string" })),
+        };
+        let (place, required) = ("path", true);
+        json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema })
+    });
+    let in_query = operation.query.iter().map(|parameter| {
+        let QueryParameter { name, description, schema } = parameter;
+        let schema = schema(generator);
+        json!({ "name": name, "in": "query", "description": description, "schema": schema })
+    });
+    in_path.chain(in_query).collect()
+}
+
+/// The errors of every operation that needs a token: 401, 403, a server that is busy or ends, and
+/// a store that cannot be read or written.
+const OF_ALL: &[u16] = &[400, 401, 403, 500, 503];

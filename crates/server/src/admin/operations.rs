@@ -1,0 +1,546 @@
+//! The table of operations: it routes requests, and the OpenAPI document is made from it.
+
+use super::openapi::{SchemaOf, schema_of};
+use super::problem::Problem;
+use crate::control::Request;
+use crate::http::{HttpRequest, Method};
+use crate::wire;
+use media::TitleKind;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::path::Path;
+
+/// One operation of the API.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(super) method: Method,
+    /// The address; a name in braces stands for one name of a path.
+    pub(super) path: &'static str,
+    /// The name of the operation for generated clients.
+    pub(super) id: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) action: ApiAction,
+    pub(super) query: &'static [QueryParameter],
+    pub(super) body: RequestBody,
+    /// The status of its success.
+    pub(super) status: u16,
+    /// What it answers then; `None`: nothing.
+    pub(super) response: Option<SchemaOf>,
+    /// The statuses of its errors, beside those of every operation.
+    pub(super) errors: &'static [u16],
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApiAction {
+    Document,
+    Sessions,
+    Session,
+    EndSession,
+    Disks,
+    Disk,
+    Calibrate,
+    Titles,
+    Title,
+    Rename,
+    Remove,
+    Upload,
+    Reload,
+    Stop,
+}
+
+/// The body of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RequestBody {
+    /// There is none.
+    None,
+    /// A JSON object.
+    Json(SchemaOf),
+    /// A file, of any type.
+    File,
+}
+
+/// A parameter of the query.
+#[derive(Debug)]
+pub(super) struct QueryParameter {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    pub(super) schema: SchemaOf,
+}
+
+/// The body of a rename.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewName {
+    /// The new name, unique in its store.
+    name: String,
+}
+
+/// The body of a calibration.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CalibrationTime {
+    /// Seconds of the measurement's first part, 1 to 600; the long run takes 2.7 times as long.
+    seconds: f64,
+}
+
+/// The body of a request to stop.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopTime {
+    /// Seconds after which the server ends at the latest, 1 to 86400. A further request may shorten
+    /// the time.
+    seconds: f64,
+}
+
+/// What `as` says of an uploaded file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum UploadedAs {
+    /// Media, which players can play.
+    Media,
+    /// Opaque bytes.
+    File,
+}
+
+/// All operations. Those of one address follow each other.
+pub(super) static OPERATIONS: &[Operation] = &[
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/openapi.json",
+        id: "document",
+        summary: "This document",
+        action: ApiAction::Document,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<serde_json::Value>),
+        errors: &[],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/sessions",
+        id: "listSessions",
+        summary: "List the sessions, the oldest first",
+        action: ApiAction::Sessions,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::SessionList>),
+        errors: &[],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/sessions/{session}",
+        id: "getSession",
+        summary: "Describe one session",
+        action: ApiAction::Session,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::SessionReport>),
+        errors: &[404],
+    },
+    Operation {
+        method: Method::Delete,
+        path: "/api/v1/sessions/{session}",
+        id: "endSession",
+        summary: "End a session; its player gets 410 from then on",
+        action: ApiAction::EndSession,
+        query: &[],
+        body: RequestBody::None,
+        status: 204,
+        response: None,
+        errors: &[404],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/disks",
+        id: "listDisks",
+        summary: "List the disks, with their stores and calibrations",
+        action: ApiAction::Disks,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::DiskList>),
+        errors: &[],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/disks/{disk}",
+        id: "getDisk",
+        summary: "Describe one disk",
+        action: ApiAction::Disk,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::ServedDisk>),
+        errors: &[404],
+    },
+    Operation {
+        method: Method::Post,
+        path: "/api/v1/disks/{disk}/calibrate",
+        id: "calibrateDisk",
+        summary: "Measure a disk again, between the reads of sessions. A measurement during sessions \
+                  is returned, and stored only where there is no other",
+        action: ApiAction::Calibrate,
+        query: &[],
+        body: RequestBody::Json(schema_of::<CalibrationTime>),
+        status: 200,
+        response: Some(schema_of::<wire::Calibration>),
+        errors: &[400, 404, 413, 415],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/disks/{disk}/titles",
+        id: "listTitles",
+        summary: "List the titles of a disk",
+        action: ApiAction::Titles,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::TitleList>),
+        errors: &[404],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/disks/{disk}/titles/{title}",
+        id: "getTitle",
+        summary: "Describe one title with its tracks",
+        action: ApiAction::Title,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::TitleDetail>),
+        errors: &[404],
+    },
+    Operation {
+        method: Method::Patch,
+        path: "/api/v1/disks/{disk}/titles/{title}",
+        id: "renameTitle",
+        summary: "Rename a title",
+        action: ApiAction::Rename,
+        query: &[],
+        body: RequestBody::Json(schema_of::<NewName>),
+        status: 204,
+        response: None,
+        errors: &[400, 404, 409, 413, 415],
+    },
+    Operation {
+        method: Method::Delete,
+        path: "/api/v1/disks/{disk}/titles/{title}",
+        id: "removeTitle",
+        summary: "Remove a title. Sessions that play it go on to their end, and its space is freed \
+                  then",
+        action: ApiAction::Remove,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::RemovedTitle>),
+        errors: &[404],
+    },
+    Operation {
+        method: Method::Put,
+        path: "/api/v1/disks/{disk}/titles/{title}",
+        id: "uploadTitle",
+        summary: "Ingest the body of the request as a title of this name. The answer comes when the \
+                  title is in the catalogue",
+        action: ApiAction::Upload,
+        query: UPLOAD_PARAMETERS,
+        body: RequestBody::File,
+        status: 201,
+        response: Some(schema_of::<wire::UploadedTitle>),
+        errors: &[400, 404, 408, 409, 411, 413, 422, 507],
+    },
+    Operation {
+        method: Method::Post,
+        path: "/api/v1/reload",
+        id: "reload",
+        summary: "Read the configuration again, and use what may change of it. If it cannot be used, \
+                  nothing changes",
+        action: ApiAction::Reload,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::ReloadReport>),
+        errors: &[422],
+    },
+    Operation {
+        method: Method::Post,
+        path: "/api/v1/stop",
+        id: "stop",
+        summary: "Drain the server: it admits no new session, and ends when no session is active",
+        action: ApiAction::Stop,
+        query: &[],
+        body: RequestBody::Json(schema_of::<StopTime>),
+        status: 204,
+        response: None,
+        errors: &[413, 415],
+    },
+];
+
+static UPLOAD_PARAMETERS: &[QueryParameter] = &[
+    QueryParameter {
+        name: "as",
+        description: "What the file is: `media` unless said otherwise",
+        schema: schema_of::<UploadedAs>,
+    },
+    QueryParameter {
+        name: "allow-damaged",
+        description: "Take the readable part of a damaged file",
+        schema: schema_of::<bool>,
+    },
+    QueryParameter {
+        name: "program",
+        description: "Number of the programme to take from a file with several",
+        schema: schema_of::<u32>,
+    },
+    QueryParameter {
+        name: "thumbnails",
+        description: "Make thumbnails; seconds from one to the next",
+        schema: schema_of::<u32>,
+    },
+];
+
+/// A request for an operation.
+#[derive(Debug)]
+pub(crate) struct ApiCall {
+    pub(crate) operation: &'static Operation,
+    // What the names in braces stand for, in their order.
+    names: Vec<String>,
+    query: Vec<(String, String)>,
+    /// The body, where it is JSON.
+    pub(crate) json: Vec<u8>,
+}
+
+/// Why a request is for no operation.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NoOperation {
+    /// There is nothing at its address.
+    Path,
+    /// The address has these methods.
+    Method(String),
+}
+
+/// The operation that a request is for.
+pub(crate) fn find(request: &HttpRequest) -> Result<ApiCall, NoOperation> {
+    let mut methods = Vec::new();
+    for operation in OPERATIONS {
+        let Some(names) = names(operation.path, &request.path) else { continue };
+        let is_head = request.method == Method::Head && operation.method == Method::Get;
+        if operation.method == request.method || is_head {
+            let query = request.query.clone();
+            return Ok(ApiCall { operation, names, query, json: Vec::new() });
+        }
+        methods.push(operation.method.name());
+        if operation.method == Method::Get {
+            methods.push(Method::Head.name());
+        }
+    }
+    if methods.is_empty() {
+        return Err(NoOperation::Path);
+    }
+    methods.push(Method::Options.name());
+    Err(NoOperation::Method(methods.join(", ")))
+}
+
+/// What the names in braces of a template stand for in a path; `None` if it is another path.
+fn names(template: &str, path: &[String]) -> Option<Vec<String>> {
+    let parts: Vec<&str> = template.trim_start_matches('/').split('/').collect();
+    if parts.len() != path.len() {
+        return None;
+    }
+    let mut names = Vec::new();
+    for (part, name) in parts.iter().zip(path) {
+        match part.starts_with('{') && !name.is_empty() {
+            true => names.push(name.clone()),
+            false if part == name => {}
+            false => return None,
+        }
+    }
+    Some(names)
+}
+
+impl Operation {
+    /// Whether it changes anything.
+    pub(super) fn is_change(&self) -> bool {
+        self.method != Method::Get
+    }
+
+    /// Whether it tells nothing of this server.
+    pub(super) fn is_public(&self) -> bool {
+        self.action == ApiAction::Document
+    }
+
+    pub(crate) fn body(&self) -> RequestBody {
+        self.body
+    }
+}
+
+impl ApiCall {
+    pub(super) fn action(&self) -> ApiAction {
+        self.operation.action
+    }
+
+    /// What the name in braces with this index stands for.
+    pub(super) fn name(&self, index: usize) -> &str {
+        self.names.get(index).map_or("", String::as_str)
+    }
+
+    /// The session's number that the name in braces with this index stands for.
+    pub(super) fn number(&self, index: usize) -> Result<u64, Problem> {
+        let name = self.name(index);
+        name.parse().map_err(|_| {
+            let message = format!("'{}' is no session's number", name.escape_debug());
+            Problem::new(404, "no-session", message, "/api/v1/sessions lists them")
+        })
+    }
+
+    pub(super) fn new_name(&self) -> Result<String, Problem> {
+        Ok(self.json::<NewName>()?.name)
+    }
+
+    pub(super) fn seconds(&self) -> Result<f64, Problem> {
+        let CalibrationTime { seconds } = self.json()?;
+        match (1.0..=600.0).contains(&seconds) {
+            true => Ok(seconds),
+            false => Err(bad_body("seconds is from 1 to 600")),
+        }
+    }
+
+    pub(super) fn stop_seconds(&self) -> Result<f64, Problem> {
+        let StopTime { seconds } = self.json()?;
+        match (1.0..=86_400.0).contains(&seconds) {
+            true => Ok(seconds),
+            false => Err(bad_body("seconds is from 1 to 86400")),
+        }
+    }
+
+    fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        serde_json::from_slice(&self.json).map_err(|error| bad_body(&error.to_string()))
+    }
+
+    /// The control request that ingests the uploaded file.
+    pub(super) fn ingest(&self, file: &Path) -> Result<Request, Problem> {
+        let kind = self.parameter::<UploadedAs>("as", "media or file")?;
+        let kind = match kind {
+            Some(UploadedAs::File) => TitleKind::File,
+            _ => TitleKind::Media,
+        };
+        Ok(Request::Ingest {
+            files: vec![file.to_owned()],
+            as_file: kind == TitleKind::File,
+            title: Some(self.name(1).to_owned()),
+            allow_damaged: self.parameter("allow-damaged", "true or false")?.unwrap_or(false),
+            renditions: false,
+            program: self.parameter("program", "a number")?,
+            subtitles: Vec::new(),
+            thumbnails: self
+                .parameter::<std::num::NonZeroU32>("thumbnails", "seconds")?
+                .map(u32::from),
+        })
+    }
+
+    /// Whether the query has only parameters of the operation, with values that they may have.
+    pub(crate) fn check_query(&self) -> Result<(), Problem> {
+        let known = |name: &str| {
+            name == TOKEN || self.operation.query.iter().any(|parameter| parameter.name == name)
+        };
+        if let Some((name, _)) = self.query.iter().find(|(name, _)| !known(name)) {
+            let message = format!("this operation has no parameter '{}'", name.escape_debug());
+            let hint = "/api/v1/openapi.json has those that it has";
+            return Err(Problem::new(400, "bad-parameter", message, hint));
+        }
+        match self.action() {
+            ApiAction::Upload => self.ingest(Path::new("")).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn parameter<T: for<'a> Deserialize<'a>>(
+        &self,
+        name: &str,
+        values: &str,
+    ) -> Result<Option<T>, Problem> {
+        let Some((_, text)) = self.query.iter().find(|(key, _)| key == name) else {
+            return Ok(None);
+        };
+        // A word or a number, as JSON has it.
+        let value = serde_json::from_str(text)
+            .or_else(|_| serde_json::from_value(serde_json::Value::String(text.clone())));
+        value.map(Some).map_err(|_| {
+            let message = format!("'{name}' has the value '{}'", text.escape_debug());
+            Problem::new(400, "bad-parameter", message, &format!("it takes {values}"))
+        })
+    }
+}
+
+fn bad_body(why: &str) -> Problem {
+    let message = format!("the body is not what this operation takes: {why}");
+    Problem::new(400, "bad-body", message, "/api/v1/openapi.json has its schema")
+}
+
+/// The parameter of every address that a token may stand in.
+const TOKEN: &str = "token";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::parsed;
+
+    /// The name of the operation and its names, or the methods of the address.
+    fn found(line: &str) -> String {
+        match find(&parsed(&format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"))) {
+            Ok(call) => format!("{} {}", call.operation.id, call.names.join(" ")),
+            Err(NoOperation::Path) => "nothing".to_owned(),
+            Err(NoOperation::Method(methods)) => methods,
+        }
+    }
+
+    #[test]
+    fn methods_and_addresses_name_operations() {
+        for (line, wanted) in [
+            ("GET /api/v1/sessions", "listSessions "),
+            ("HEAD /api/v1/sessions", "listSessions "),
+            ("DELETE /api/v1/sessions/17", "endSession 17"),
+            ("PUT /api/v1/disks/d/titles/a%2Fb%20%C3%A4", "uploadTitle d a/b ä"),
+            ("PATCH /api/v1/disks/d/titles/..", "renameTitle d .."),
+            ("DELETE /api/v1/sessions", "GET, HEAD, OPTIONS"),
+            ("POST /api/v1/sessions/17", "GET, HEAD, DELETE, OPTIONS"),
+            ("GET /api/v1/disks/d/calibrate", "POST, OPTIONS"),
+            ("POST /api/v1/disks/d/titles/x", "GET, HEAD, PATCH, DELETE, PUT, OPTIONS"),
+            ("GET /api/v1/disks/d/titles/", "nothing"),
+            ("GET /api/v1/disks//titles", "nothing"),
+            ("GET /api/v1/", "nothing"),
+            ("GET /api", "nothing"),
+            ("GET /api/v2/sessions", "nothing"),
+        ] {
+            assert_eq!(found(line), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn parameters_have_the_values_that_they_may_have() {
+        for (query, wanted) in [
+            ("", "false true"),
+            ("?as=media&thumbnails=10&program=2&token=x", "false true"),
+            ("?as=file&allow-damaged=true", "true true"),
+            ("?as=film", "bad"),
+            ("?allow-damaged=yes", "bad"),
+            ("?thumbnails=0", "bad"),
+            ("?thumbnails=10s", "bad"),
+            ("?program=-1", "bad"),
+            ("?title=x", "bad"),
+        ] {
+            let line = format!("PUT /api/v1/disks/d/titles/x{query} HTTP/1.1\r\nHost: a\r\n\r\n");
+            let call = find(&parsed(&line)).unwrap();
+            let said = match (call.check_query(), call.ingest(Path::new("f"))) {
+                (Ok(()), Ok(Request::Ingest { as_file, title, .. })) => {
+                    format!("{as_file} {}", title.as_deref() == Some("x"))
+                }
+                _ => "bad".to_owned(),
+            };
+            assert_eq!(said, wanted, "{query}");
+        }
+    }
+}

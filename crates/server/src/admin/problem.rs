@@ -1,0 +1,79 @@
+//! Errors of the admin API: problem details (RFC 9457), with the word and the hint that the same
+//! failure has in a command.
+
+use crate::http::Response;
+use crate::wire;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::time::Duration;
+use store::StoreError;
+
+/// Why an operation failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    status: u16,
+    failure: wire::Failure,
+}
+
+/// The body of an error (RFC 9457). The type is `about:blank`: `error` tells errors apart.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProblemDetails {
+    /// The status in words.
+    title: &'static str,
+    /// The status of the response.
+    status: u16,
+    /// One sentence: what failed.
+    detail: String,
+    /// One stable word.
+    error: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: u16, code: &str, message: impl Into<String>, hint: &str) -> Self {
+        Self { status, failure: wire::Failure::new(code, message, hint) }
+    }
+
+    /// Something that is full, and will not be later.
+    pub(crate) fn busy(message: &str) -> Self {
+        Self::new(503, "busy", message, "try again later")
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        let Self { status, failure: wire::Failure { code, message, hint } } = self;
+        let title = crate::http::reason(status);
+        let details = ProblemDetails { title, status, detail: message, error: code, hint };
+        let mut response = Response::api(status, CONTENT_TYPE, &details);
+        if status == 503 {
+            response.head.add("Retry-After", RETRY_AFTER.as_secs());
+        }
+        response
+    }
+}
+
+impl From<wire::Failure> for Problem {
+    fn from(failure: wire::Failure) -> Self {
+        let status = match failure.code.as_str() {
+            "no-title" | "no-session" => 404,
+            "exists" => 409,
+            "bad-name" => 400,
+            "refused" | "mismatch" | "not-reloaded" => 422,
+            "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,
+            "cancelled" | "stopped" => 503,
+            _ => 500,
+        };
+        Self { status, failure }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::from(wire::Failure::from(&error))
+    }
+}
+
+/// The content type of errors.
+pub(super) const CONTENT_TYPE: &str = "application/problem+json";
+const RETRY_AFTER: Duration = Duration::from_secs(2);

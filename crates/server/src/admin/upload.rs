@@ -1,0 +1,136 @@
+//! Files that are uploaded: taken piece by piece into the directory of `--uploads`, and removed
+//! when they have been ingested, or were not.
+//!
+//! ```text
+//!   socket ─▶ HTTP thread ──piece──▶ thread `api` ──▶ DIRECTORY/UUID.upload ──▶ ingest ──▶ removed
+//!                  ▲───BodyTaken─────────┘
+//! ```
+//!
+//! The room for a file is reserved before its first piece. A file is locked while it is in use, so
+//! that a start removes what an earlier server left behind, and nothing of another one.
+
+use super::problem::Problem;
+use crate::messages::{WorkerHandle, WorkerMessage};
+use crate::wire;
+use crossbeam_channel::Receiver;
+use device::sockets::ConnectionId;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use units::{Hinted, Reason};
+use uuid::Uuid;
+
+/// The directory of `--uploads`.
+#[derive(Debug)]
+pub(super) struct UploadDirectory {
+    path: PathBuf,
+    /// Files in it.
+    files: AtomicUsize,
+}
+
+/// The body of a request as it arrives.
+#[derive(Debug)]
+pub(crate) struct BodyPieces {
+    /// Bytes of all pieces.
+    pub(crate) length: u64,
+    /// The pieces in their order. It ends early where the client has disconnected.
+    pub(crate) pieces: Receiver<Vec<u8>>,
+    /// The HTTP thread that sends the next piece when it is told that one was taken.
+    pub(crate) worker: WorkerHandle,
+    pub(crate) connection: ConnectionId,
+}
+
+/// A file that was uploaded; removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct UploadedFile<'a> {
+    path: PathBuf,
+    // Locked.
+    file: File,
+    directory: &'a UploadDirectory,
+}
+
+impl UploadDirectory {
+    /// Removes the files that a server left behind, and checks that files can be made.
+    pub(super) fn open(path: &Path) -> Result<Self, Reason> {
+        let failed = |error: io::Error| {
+            let about = format!("--uploads {}", path.display());
+            Reason::new(error.to_string(), "name a directory that tenuto may write to").about(about)
+        };
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let left = entry.map_err(failed)?.path();
+            let is_upload = left.extension().is_some_and(|end| end == ENDING);
+            if is_upload && File::open(&left).is_ok_and(|file| file.try_lock().is_ok()) {
+                fs::remove_file(&left).map_err(failed)?;
+            }
+        }
+        let directory = Self { path: path.to_owned(), files: AtomicUsize::new(0) };
+        drop(directory.file().map_err(failed)?);
+        Ok(directory)
+    }
+
+    /// Takes a whole body into a file.
+    pub(super) fn receive(&self, body: &BodyPieces) -> Result<UploadedFile<'_>, Problem> {
+        if self.files.load(Ordering::Relaxed) >= MOST_FILES {
+            return Err(Problem::busy("as many uploads as may be are under way"));
+        }
+        let mut uploaded = self.file().map_err(|error| not_kept(&error))?;
+        let flags = rustix::fs::FallocateFlags::empty();
+        match rustix::fs::fallocate(&uploaded.file, flags, 0, body.length) {
+            // Without it a file system that fills up is noticed later.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(not_kept(&error.into())),
+        }
+        let mut left = body.length;
+        while left > 0 {
+            let Ok(piece) = body.pieces.recv() else {
+                let message = "the client has disconnected before the end of its file";
+                return Err(Problem::new(408, "request-timeout", message, "send all of it"));
+            };
+            uploaded.file.write_all(&piece).map_err(|error| not_kept(&error))?;
+            left -= piece.len() as u64;
+            body.worker.send(WorkerMessage::BodyTaken { connection: body.connection });
+        }
+        Ok(uploaded)
+    }
+
+    /// A new file.
+    fn file(&self) -> io::Result<UploadedFile<'_>> {
+        let path = self.path.join(format!("{}.{ENDING}", Uuid::new_v4()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.try_lock()?;
+        self.files.fetch_add(1, Ordering::Relaxed);
+        Ok(UploadedFile { path, file, directory: self })
+    }
+}
+
+impl UploadedFile<'_> {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A failure without the name of this file, which its sender does not know.
+    pub(super) fn unnamed(&self, failure: wire::Failure) -> wire::Failure {
+        let message = failure.message.replace(&self.path.display().to_string(), "the file");
+        wire::Failure { message, ..failure }
+    }
+}
+
+impl Drop for UploadedFile<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        self.directory.files.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn not_kept(error: &io::Error) -> Problem {
+    let message = format!("the file cannot be kept until it is ingested: {error}");
+    let hint = error.hint().unwrap_or_else(|| "make room in the directory of --uploads".to_owned());
+    Problem::new(507, "no-room", message, &hint)
+}
+
+/// The most uploads at the same time.
+const MOST_FILES: usize = 4;
+/// The ending of the files' names.
+const ENDING: &str = "upload";

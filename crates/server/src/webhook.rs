@@ -1,0 +1,213 @@
+//! Events of the server, sent to an address of the operator's (`--webhook`).
+//!
+//! ```text
+//!   core, control, API ──tell──▶ queue of 256 ──▶ thread `webhook` ──POST──▶ URL
+//!                                 │ full                 │ not taken: again after 1, 4, 16 and 64 s
+//!                                 └▶ dropped, counted    └▶ given up, logged
+//! ```
+//!
+//! Telling an event never waits. The thread is not joined: an address that does not answer must not
+//! delay the end of the server.
+
+use crate::config::WebhookTarget;
+use crate::shared::Shared;
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use ring::hmac;
+use rustls::crypto::ring as ring_provider;
+use serde_json::{Value, json};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+use units::show::iso_date;
+use units::{Hinted, Reason};
+use ureq::Agent;
+use ureq::http::Uri;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use uuid::Uuid;
+
+/// Tells events; without a target they are discarded.
+#[derive(Debug, Default)]
+pub(crate) struct Webhook {
+    events: Option<Sender<Value>>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// The other end of [`Webhook`], before its thread runs.
+pub(crate) struct WebhookSender {
+    url: String,
+    key: Option<hmac::Key>,
+    agent: Agent,
+    events: Receiver<Value>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Webhook {
+    /// Whether events can be sent to a target, as far as that is known without sending one.
+    pub(crate) fn check(target: &WebhookTarget) -> Result<(), Reason> {
+        agent(&target.url)?;
+        target.secret.as_deref().map(key).transpose().map(drop)
+    }
+
+    /// A webhook, and what [`WebhookSender::start`] runs.
+    pub(crate) fn new(
+        target: Option<&WebhookTarget>,
+    ) -> Result<(Self, Option<WebhookSender>), Reason> {
+        let Some(target) = target else { return Ok((Self::default(), None)) };
+        let (sender, events) = bounded(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let other_end = WebhookSender {
+            url: target.url.clone(),
+            key: target.secret.as_deref().map(key).transpose()?,
+            agent: agent(&target.url)?,
+            events,
+            dropped: Arc::clone(&dropped),
+        };
+        Ok((Self { events: Some(sender), dropped }, Some(other_end)))
+    }
+
+    /// Sends an event of this name, with the fields of an object. Never waits: an event that does
+    /// not fit the queue is dropped.
+    pub(crate) fn tell(&self, event: &str, fields: impl FnOnce() -> Value) {
+        let Some(events) = &self.events else { return };
+        let mut body = fields();
+        body["event"] = event.into();
+        body["id"] = Uuid::new_v4().to_string().into();
+        body["time"] = iso_date(SystemTime::now()).into();
+        if let Err(TrySendError::Full(_)) = events.try_send(body) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl WebhookSender {
+    /// Starts the thread. It ends with the server, whose state it does not keep.
+    pub(crate) fn start(self, shared: &Arc<Shared>) -> std::io::Result<()> {
+        let shared = Arc::downgrade(shared);
+        thread::Builder::new().name("webhook".to_owned()).spawn(move || {
+            while let Ok(event) = self.events.recv() {
+                self.deliver(&event, &shared);
+            }
+        })?;
+        Ok(())
+    }
+
+    fn deliver(&self, event: &Value, server: &Weak<Shared>) {
+        let mut body = event.clone();
+        body["dropped"] = self.dropped.swap(0, Ordering::Relaxed).into();
+        let body = body.to_string();
+        let mut failed = String::new();
+        for pause in PAUSES {
+            if !sleep_while_running(Duration::from_secs(pause), server) {
+                return;
+            }
+            match self.post(&body) {
+                Ok(()) => return,
+                Err(why) => failed = why,
+            }
+        }
+        if let Some(server) = server.upgrade() {
+            let (what, id) = (&event["event"], &event["id"]);
+            server.log.line(
+                || json!({ "event": "webhook-failed", "of": what, "id": id, "error": failed }),
+            );
+        }
+    }
+
+    fn post(&self, body: &str) -> Result<(), String> {
+        let mut request = self.agent.post(&self.url).header("Content-Type", "application/json");
+        if let Some(key) = &self.key {
+            let tag = hmac::sign(key, body.as_bytes());
+            let signature = format!("sha256={}", units::to_hex(tag.as_ref()));
+            request = request.header("Tenuto-Signature", signature);
+        }
+        match request.send(body).map(|response| response.status()) {
+            Ok(status) if status.is_success() => Ok(()),
+            Ok(status) => Err(format!("answered with {status}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Debug for WebhookSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is secret.
+        f.debug_struct("WebhookSender").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Sleeps; false if the server has ended meanwhile.
+fn sleep_while_running(pause: Duration, server: &Weak<Shared>) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < pause && server.strong_count() > 0 {
+        thread::sleep(LOOK.min(pause));
+    }
+    server.strong_count() > 0
+}
+
+/// An HTTP client for this address.
+fn agent(url: &str) -> Result<Agent, Reason> {
+    let bad = |why: &str| {
+        let hint = "for example --webhook https://alerts.example/tenuto";
+        Err(Reason::new(format!("--webhook {url} {why}"), hint))
+    };
+    let Ok(uri) = url.parse::<Uri>() else { return bad("is no address") };
+    let is_secure = match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") => false,
+        _ => return bad("begins neither with https:// nor with http://"),
+    };
+    if uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
+        return bad("has no host, or a password; sign with --webhook-secret");
+    }
+    let provider = Arc::new(ring_provider::default_provider());
+    let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
+    let roots = if is_secure { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
+    if is_secure && roots.is_empty() {
+        return bad(
+            "cannot be verified: this machine trusts no authority; install ca-certificates",
+        );
+    }
+    let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        // The operator has named where events go.
+        .proxy(None)
+        .max_redirects(0)
+        .tls_config(tls.root_certs(RootCerts::from(roots)).build())
+        .timeout_global(Some(PATIENCE))
+        .user_agent("tenuto")
+        .build();
+    Ok(config.new_agent())
+}
+
+/// The key in a file, without the line end behind it.
+fn key(path: &Path) -> Result<hmac::Key, Reason> {
+    let about = || format!("--webhook-secret {}", path.display());
+    let text = fs::read(path).map_err(|error| error.reason().about(about()))?;
+    let mode = fs::metadata(path).map_err(|error| error.reason().about(about()))?;
+    if mode.permissions().mode() & 0o077 != 0 {
+        let hint = format!("chmod 600 {}", path.display());
+        return Err(Reason::new("it can be read by other users", hint).about(about()));
+    }
+    let secret = text.trim_ascii_end();
+    if secret.len() < SHORTEST_SECRET {
+        let hint = "make one with `openssl rand -hex 32`";
+        return Err(Reason::new("it has fewer than 16 bytes", hint).about(about()));
+    }
+    Ok(hmac::Key::new(hmac::HMAC_SHA256, secret))
+}
+
+/// Events that wait to be sent.
+const QUEUE: usize = 256;
+/// Seconds of the pauses before each attempt to send an event.
+const PAUSES: [u64; 5] = [0, 1, 4, 16, 64];
+/// Time for one attempt.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two looks at whether the server has ended.
+const LOOK: Duration = Duration::from_millis(250);
+const SHORTEST_SECRET: usize = 16;

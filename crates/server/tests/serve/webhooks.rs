@@ -1,0 +1,124 @@
+//! Events of a server as the operator's address gets them.
+
+use crate::fixture::{TestStore, eventually, media};
+use ring::hmac;
+use serde_json::Value;
+use server::WebhookTarget;
+use server::control::{Client, Request};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use store::Store;
+use units::Hinted;
+
+/// A request as it came: the signature, and the body.
+type Received = (Option<String>, String);
+
+/// An address that answers the first requests with these statuses, and all others with 204; what it
+/// received.
+fn receiver(statuses: &'static [u16]) -> (String, Arc<Mutex<Vec<Received>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let list = Arc::clone(&received);
+    std::thread::spawn(move || {
+        let mut statuses = statuses.iter();
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut length, mut signature) = (0, None);
+            loop {
+                let mut line = String::new();
+                stream.read_line(&mut line).unwrap();
+                let Some((name, value)) = line.trim_end().split_once(": ") else {
+                    if line.trim_end().is_empty() { break } else { continue }
+                };
+                match name.to_ascii_lowercase().as_str() {
+                    "content-length" => length = value.parse().unwrap(),
+                    "tenuto-signature" => signature = Some(value.to_owned()),
+                    _ => {}
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            list.lock().unwrap().push((signature, String::from_utf8(body).unwrap()));
+            let status = statuses.next().unwrap_or(&204);
+            let answer =
+                format!("HTTP/1.1 {status} -\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    (url, received)
+}
+
+fn secret(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
+    let path = directory.join(format!("secret-{mode:o}-{}", text.len()));
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+#[test]
+fn ingests_are_told_signed_and_again_until_they_are_taken() {
+    let fixture = TestStore::with(&[]);
+    let (url, received) = receiver(&[500]);
+    let text = "0123456789abcdef0123456789abcdef";
+    let secret = Some(secret(&fixture.directory, &format!("{text}\n"), 0o600));
+    let serving = fixture.serve_with(|config| config.webhook = Some(WebhookTarget { url, secret }));
+    let mut client = Client::connect(&Store::peek(&fixture.path).unwrap()).unwrap().unwrap();
+    let request = Request::Ingest {
+        files: vec![media().song.clone(), "/no/such/film.mp4".into()],
+        as_file: false,
+        title: None,
+        allow_damaged: false,
+        renditions: false,
+        program: None,
+        subtitles: Vec::new(),
+        thumbnails: None,
+    };
+    client.call(&request, |_| {}).unwrap();
+    eventually("two events, one of them twice", || received.lock().unwrap().len() == 3);
+    let key = hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes());
+    let events: Vec<Value> = received
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(signature, body)| {
+            let tag = units::from_hex(signature.as_ref().unwrap().strip_prefix("sha256=").unwrap());
+            hmac::verify(&key, body.as_bytes(), &tag.unwrap()).expect("signed with the secret");
+            serde_json::from_str(body).unwrap()
+        })
+        .collect();
+    let of = |name: &str| -> Vec<String> {
+        events.iter().map(|event| event[name].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(of("event"), ["ingest-done", "ingest-done", "ingest-failed"]);
+    assert_eq!(of("title"), ["song", "song", "film"]);
+    assert_eq!((&events[0]["id"], &events[2]["error"]), (&events[1]["id"], &"file".into()));
+    assert_ne!(events[0]["id"], events[2]["id"]);
+    drop(serving);
+}
+
+#[test]
+fn an_address_or_a_secret_that_cannot_be_used_is_refused_at_the_start() {
+    let fixture = TestStore::with(&[]);
+    let good = "0123456789abcdef";
+    for (url, secret, why) in [
+        ("alerts.example", None, "begins neither with"),
+        ("ftp://alerts.example/", None, "begins neither with"),
+        ("http://me:word@alerts.example/", None, "has no host, or a password"),
+        ("http://a b/", None, "is no address"),
+        ("http://127.0.0.1:9/", Some((good, 0o644)), "chmod 600"),
+        ("http://127.0.0.1:9/", Some(("short", 0o600)), "fewer than 16 bytes"),
+    ] {
+        let secret = secret.map(|(text, mode)| self::secret(&fixture.directory, text, mode));
+        let webhook = Some(WebhookTarget { url: url.to_owned(), secret });
+        let config = server::ServerConfig { webhook, ..fixture.config() };
+        let error = server::Server::check(&config).unwrap_err().one_line();
+        assert!(error.contains(why), "{url}: {error}");
+    }
+    // Nobody listens: the server starts, and its end does not wait for the attempts.
+    let webhook = Some(WebhookTarget { url: "http://127.0.0.1:9/".to_owned(), secret: None });
+    drop(fixture.serve_with(|config| config.webhook = webhook));
+}
