@@ -21,7 +21,8 @@ pub(crate) struct ServeArgs {
     ///
     /// A key is an option without its dashes: memory = "4GiB". An environment variable such as
     /// `TENUTO_SERVE_MEMORY` goes before the file, and the command line before both.
-    /// docs/reference/configuration.md lists the keys. SIGHUP lets a server read the file again.
+    /// docs/reference/configuration.md lists the keys. SIGHUP lets a server read the file again,
+    /// unless it was started in a terminal.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Check the options and the files that they name, and end.

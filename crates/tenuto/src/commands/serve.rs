@@ -7,6 +7,7 @@ use serde_json::json;
 use server::wire::ReloadReport;
 use server::{Server, ServerConfig, TlsFiles, WebhookTarget};
 use signal_hook::consts::SIGHUP;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -32,8 +33,11 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     // Before the start: a signal during it stops the server right after.
     let stop = stop_on_signals()?;
     let reload = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&reload))
-        .map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
+    // A terminal that closes sends it, too: a server that was started there ends with it.
+    if !std::io::stdin().is_terminal() {
+        signal_hook::flag::register(SIGHUP, Arc::clone(&reload))
+            .map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
+    }
     limits::raise_open_files();
     let server = Server::start(config.clone())?;
     server.reads_again_from(|| Ok(self::config(&config_file::serve_again()?)));
