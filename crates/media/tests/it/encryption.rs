@@ -2,7 +2,7 @@
 //! whole, and what segments state of themselves is checked by the text of ISO/IEC 23001-7.
 
 use crate::footage::{Folder, Title, chained, encrypted, ffmpeg, make, read, remux};
-use crate::playback::{Frame, decode, frames};
+use crate::playback::{Frame, decode, frames, from_earliest};
 use media::{ContentKey, Encryption, EncryptionScheme, Packaging, Slice};
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn decrypt(path: &Path) -> Vec<Vec<Frame>> {
         "-copyts -fflags +ignidx -decryption_key {KEY_HEX} -i FILE -map 0 -fps_mode passthrough \
          -enc_time_base 1:90000 -f framemd5 -"
     );
-    frames(ffmpeg(&args, &[path]))
+    from_earliest(frames(ffmpeg(&args, &[path])))
 }
 
 /// Titles of a codec each, by name and encoder options.

@@ -50,7 +50,7 @@ pub(crate) fn frames(text: Vec<u8>) -> Vec<Vec<Frame>> {
     streams
 }
 
-fn from_earliest(mut streams: Vec<Vec<Frame>>) -> Vec<Vec<Frame>> {
+pub(crate) fn from_earliest(mut streams: Vec<Vec<Frame>>) -> Vec<Vec<Frame>> {
     let earliest = streams.iter().filter_map(|s| s.first()).map(|f| f.0).fold(f64::MAX, f64::min);
     streams.iter_mut().flatten().for_each(|frame| frame.0 -= earliest);
     streams
