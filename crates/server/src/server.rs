@@ -103,7 +103,8 @@ impl Server {
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
         let tls = config.tls.as_ref().map(|files| ServerTls::new(files, &log)).transpose()?;
-        let tls_notes = tls.as_ref().map_or_else(Vec::new, |tls| tls.notes(SystemTime::now()));
+        let mut notes = Vec::from_iter(memory_note);
+        notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));
         let mut opened = open_stores(&config, memory)?;
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
@@ -116,15 +117,12 @@ impl Server {
         let library = library(&config, title_keys, &opened, methods);
         let shared = shared(&config, library, security, &clients.http, clock, log)?;
         let handles = clients.handles();
-        let (opener, tasks) = Opener::new();
-        let opening = opener::spawn(tasks, Arc::clone(&shared), core.clone(), handles.clone());
-        threads.push(opening.map_err(no_thread)?);
+        let opener = start_opener(&shared, &core, &handles, &mut threads)?;
         let workers = handles.clone();
         let owners = OwnerParts::new(&config, &shared, &core);
         let control = owners.control()?;
         let engine = engine(&config, memory, &mut opened);
-        let of_stores = opened.iter().flat_map(|store| store.notes.clone());
-        let notes = memory_note.into_iter().chain(tls_notes).chain(of_stores).collect();
+        notes.extend(opened.iter().flat_map(|store| store.notes.clone()));
         let (history_writer, history_thread) =
             disk_history_writer::start(Arc::clone(&shared), core.clone()).map_err(no_thread)?;
         threads.push(history_thread);
@@ -144,20 +142,12 @@ impl Server {
         // Before the first session, so that index reads need no permits.
         shared.content.open_first();
         let api = owners.admin_api(workers)?;
-        let parts = ServiceParts {
-            shared: Arc::clone(&shared),
-            core: core.clone(),
-            opener,
-            api: Arc::clone(&api),
-        };
+        let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
         threads.extend(clients.begin(&config, rtsp_address, parts));
         let recalibration = owners.recalibration(&mut threads)?;
-        let core_thread = thread::Builder::new()
-            .name("core".to_owned())
-            .spawn(move || core_state.run())
-            .map_err(no_thread)?;
+        let core_thread = thread::Builder::new().name("core".to_owned());
         // `join` waits for the core first: the other threads end after it.
-        threads.insert(0, core_thread);
+        threads.insert(0, core_thread.spawn(move || core_state.run()).map_err(no_thread)?);
         // Last, because it writes what the other threads log at their end.
         threads.extend(log_thread);
         let (api, reloader) = (Some(api), Some(owners.reloader));
@@ -376,6 +366,19 @@ fn disks(
         threads.push(thread);
     }
     Ok((disks, methods))
+}
+
+/// Starts the thread that opens titles.
+fn start_opener(
+    shared: &Arc<Shared>,
+    core: &CoreHandle,
+    handles: &[WorkerHandle],
+    threads: &mut Vec<JoinHandle<()>>,
+) -> Result<Opener, Reason> {
+    let (opener, tasks) = Opener::new();
+    let thread = opener::spawn(tasks, Arc::clone(shared), core.clone(), handles.to_vec());
+    threads.push(thread.map_err(no_thread)?);
+    Ok(opener)
 }
 
 type HttpThread = PreparedThread<ConnectionLimits>;
