@@ -5,6 +5,7 @@
 //!   opener ─────────────────────────WorkerMessage──▶ HTTP threads
 //! ```
 
+use crate::access::Permit;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
     DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
@@ -167,6 +168,8 @@ pub(crate) struct PlayRequest {
     pub(crate) replaces: Option<SessionId>,
     /// Whether it is a fill of a cache, which ends with its response.
     pub(crate) is_fill: bool,
+    /// What the player's token permits.
+    pub(crate) permit: Permit,
 }
 
 /// Ends a fill's session when the transfer of its response is over, however that ends.
@@ -224,6 +227,8 @@ pub(crate) enum AdmissionError {
     TooManyUnplayed { client: ClientAddress, most: usize },
     /// The presentation is not available in the requested delivery format.
     FormatUnavailable,
+    /// The player's token permits no rendition of the title.
+    NotPermitted(Permit),
     /// No session token could be made; the reason.
     Failed(String),
 }

@@ -50,6 +50,7 @@
 //! that cost the disk least time. A range of a file may be as long as the title: its pieces are due
 //! one after another as they are played, from the first on.
 
+use crate::access::Permit;
 use crate::engine::{Layout, TitleKey, TrackLayout};
 use crate::layout::{
     CopyLocation, DeliveryFormat, LARGEST_PIECE, SMALLEST_PIECE, floor_power, layouts,
@@ -287,6 +288,22 @@ impl Presentation {
             DeliveryFormat::TransportStream => &self.transport_offers,
             DeliveryFormat::Progressive => &self.file_offers,
         }
+    }
+
+    /// The index of the best offer in this format that a token permits: all behind it are
+    /// permitted, too, so that the session may go over to them. `None` if it permits none.
+    pub(crate) fn best_offer(&self, format: DeliveryFormat, permit: Permit) -> Option<usize> {
+        let offers = self.offers(format);
+        let permitted = |offer: &Vec<u16>| offer.iter().all(|track| self.permits(permit, *track));
+        let last = offers.iter().rposition(|offer| !permitted(offer));
+        let best = last.map_or(0, |last| last + 1);
+        (best == 0 || best < offers.len()).then_some(best)
+    }
+
+    /// Whether a token permits a track.
+    pub(crate) fn permits(&self, permit: Permit, track: u16) -> bool {
+        let track = self.packaging.index().tracks.get(usize::from(track));
+        permit.allows(track.map_or(0, |track| track.description.height))
     }
 
     /// The layouts in this format, one for each copy; empty where the format is not available.

@@ -4,6 +4,7 @@
 //! numbers are not accepted from clients. HTTP threads look tokens up; the core inserts and removes
 //! them.
 
+use crate::access::Permit;
 use crate::clients::ClientAddress;
 use crate::engine::SessionId;
 use crate::layout::DeliveryFormat;
@@ -55,6 +56,8 @@ pub(crate) struct PlayerSession {
     pub(crate) format: DeliveryFormat,
     /// Index of the admitted offer in [`Presentation::offers`] of this format.
     pub(crate) offer: usize,
+    /// What the token that began it permits.
+    pub(crate) permit: Permit,
     /// The client that began it.
     pub(crate) client: ClientAddress,
     pub(crate) admitted: Instant,

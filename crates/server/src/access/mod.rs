@@ -17,6 +17,7 @@
 //! | `aud` | if present, it has to be or contain `tenuto` |
 //! | `title` | the title that it opens, or a list of titles; a name that ends with `*` is the beginning of names. Absent: every title |
 //! | `ip` | the address of the client that may use it |
+//! | `max_height` | the height of the largest pictures that it opens, in pixels; not for caches |
 //! | `operator` | if true, it also opens the views of the whole server: its sessions and numbers |
 //! | `origin` | if true, it is a cache's: it opens the addresses without sessions (`/origin/`) |
 
@@ -49,6 +50,9 @@ pub struct TokenClaims {
     /// The address of the client that may use it; `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpAddr>,
+    /// The height of the largest pictures that it opens, in pixels; `None`: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_height: Option<u32>,
     /// Whether it opens the views of the whole server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator: bool,
@@ -78,6 +82,20 @@ pub(crate) enum TokenNeed<'a> {
     TitleList,
     /// To see the server's sessions and numbers.
     Server,
+}
+
+/// How much of a title a viewer may play.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Permit {
+    /// The height of the largest pictures, in pixels; `None`: any.
+    pub(crate) max_height: Option<u32>,
+}
+
+impl Permit {
+    /// Whether pictures of this height may be played; sound has none (0).
+    pub(crate) fn allows(self, height: u32) -> bool {
+        self.max_height.is_none_or(|most| height <= most)
+    }
 }
 
 /// Why a request is not allowed.
@@ -123,19 +141,20 @@ impl AccessControl {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a client at `peer` with this token is allowed what it asks for.
+    /// What a client at `peer` with this token may play, if it is allowed what it asks for.
     pub(crate) fn check(
         &self,
         access: TokenNeed<'_>,
         token: Option<&str>,
         peer: IpAddr,
         now: SystemTime,
-    ) -> Result<(), Denied> {
-        let Some(file) = self.keys() else { return Ok(()) };
+    ) -> Result<Permit, Denied> {
+        let Some(file) = self.keys() else { return Ok(Permit::default()) };
         let token = token.ok_or(Denied::NoToken)?;
         let claims = verified(&file.keys(), token)?;
         claims.is_valid_at(seconds(now))?;
-        claims.allows(access, peer)
+        claims.allows(access, peer)?;
+        Ok(Permit { max_height: claims.max_height })
     }
 }
 
@@ -205,6 +224,10 @@ impl TokenClaims {
             }
             TokenNeed::Origin(_) if !self.origin => {
                 not("the token is a viewer's; these addresses need a cache's".to_owned())
+            }
+            TokenNeed::Origin(_) if self.max_height.is_some() => {
+                not("the token has a largest height, which is for viewers, not for caches"
+                    .to_owned())
             }
             TokenNeed::Origin(name) if !self.has_title(name) => {
                 not(format!("the token does not open the title '{name}'"))

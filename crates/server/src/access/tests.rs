@@ -62,7 +62,8 @@ fn hs256(secret: &[u8], header: &Value, claims: &Value) -> String {
 fn check(control: &AccessControl, access: TokenNeed<'_>, token: Option<&str>) -> String {
     let now = UNIX_EPOCH + Duration::from_secs(NOW);
     match control.check(access, token, PEER.parse().unwrap(), now) {
-        Ok(()) => "allowed".to_owned(),
+        Ok(Permit { max_height: None }) => "allowed".to_owned(),
+        Ok(Permit { max_height: Some(most) }) => format!("allowed up to {most}"),
         Err(Denied::NoToken) => "no token".to_owned(),
         Err(Denied::Invalid(why)) => format!("401: {why}"),
         Err(Denied::NotAllowed(why)) => format!("403: {why}"),
@@ -89,6 +90,8 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
         (film, header.clone(), json!({ "exp": good, "aud": "tenuto" }), "allowed"),
         (film, header.clone(), json!({ "exp": good, "aud": ["x", "tenuto"] }), "allowed"),
         (film, header.clone(), json!({ "exp": good, "sub": "somebody", "x": 1 }), "allowed"),
+        (film, header.clone(), json!({ "exp": good, "max_height": 720 }), "allowed up to 720"),
+        (film, header.clone(), json!({ "exp": good, "max_height": "720" }), "401: its claims"),
         (list, header.clone(), json!({ "exp": good }), "allowed"),
         (server, header.clone(), json!({ "exp": good, "operator": true }), "allowed"),
         (cache, header.clone(), json!({ "exp": good, "origin": true }), "allowed"),
@@ -110,6 +113,12 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
         (server, header.clone(), json!({ "exp": good }), "403: the token is a viewer's"),
         (server, header.clone(), json!({ "exp": good, "origin": true }), "403: the token is"),
         (cache, header.clone(), json!({ "exp": good, "operator": true }), "403: the token is a v"),
+        (
+            cache,
+            header.clone(),
+            json!({ "exp": good, "origin": true, "max_height": 720 }),
+            "403: the token has a largest",
+        ),
         (
             cache,
             header.clone(),

@@ -98,7 +98,7 @@ impl Core {
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
-        let PlayRequest { start, max_wait, replaces, is_fill, .. } = request;
+        let PlayRequest { start, max_wait, replaces, is_fill, permit, .. } = request;
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -109,10 +109,16 @@ impl Core {
         let token = if is_fill { None } else { Some(self.token_for(client, replaces)?) };
         let (layout, copies) =
             presentation.layouts(format).split_first().ok_or(AdmissionError::FormatUnavailable)?;
+        let best =
+            presentation.best_offer(format, permit).ok_or(AdmissionError::NotPermitted(permit))?;
+        let (best, offers) = match tracks {
+            Some(tracks) => (0, vec![tracks]),
+            None => (best, presentation.offers(format)[best..].to_vec()),
+        };
         let request = AdmitRequest {
             layout: Arc::clone(layout),
             copies: copies.to_vec(),
-            offers: tracks.map_or_else(|| presentation.offers(format).to_vec(), |one| vec![one]),
+            offers,
             start,
             max_wait,
             replaces,
@@ -135,7 +141,8 @@ impl Core {
                     presentation,
                     name,
                     format,
-                    offer,
+                    offer: best + offer,
+                    permit,
                     client,
                     admitted: Instant::now(),
                     wait,

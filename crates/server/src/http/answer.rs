@@ -11,6 +11,7 @@ use super::resource::{self, MediaResource, PLAYLIST, TitleResource, content_type
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use super::{origin, preflight};
+use crate::access::Permit;
 use crate::console;
 use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
@@ -176,8 +177,17 @@ pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
             Response::retry_later(429, "too-many-unplayed", &message, UNPLAYED_RETRY)
         }
         AdmissionError::FormatUnavailable => forwards_only(),
+        AdmissionError::NotPermitted(permit) => not_permitted(permit),
         AdmissionError::Failed(error) => Response::error(500, "internal", &error),
     }
+}
+
+/// The response to a request for pictures that a token does not permit.
+fn not_permitted(permit: Permit) -> Response {
+    let most = permit.max_height.unwrap_or(u32::MAX);
+    let message =
+        format!("the token opens pictures up to a height of {most}, and these are higher");
+    Response::error(403, "token-not-allowed", &message)
 }
 
 /// The response to a request whose title could not be opened.
@@ -219,7 +229,9 @@ fn segmented(
     }
     if request.method == Method::Head {
         // A HEAD request begins no session, so nothing is reserved and all offers are listed.
-        let videos = all_videos(&presentation, manifest);
+        let best = presentation.best_offer(manifest.format(), request.permit);
+        let best = best.ok_or_else(|| not_permitted(request.permit))?;
+        let videos = all_videos(&presentation, manifest, best);
         return Ok(listing(&presentation, manifest, &videos, "").into());
     }
     // A manifest that is requested with a session's token goes on in place of that session, with
@@ -229,30 +241,31 @@ fn segmented(
         _ => None,
     };
     let max_wait = max_wait(shared, request)?;
-    Ok(admit(title, presentation, name, manifest, max_wait, replaces))
+    let play = play(title, presentation, name, max_wait);
+    let (format, permit) = (manifest.format(), request.permit);
+    let play = PlayRequest { format, replaces, permit, ..play };
+    Ok(Decision::Admit(Box::new(play), manifest))
 }
 
-/// Asks for the admission of a player that takes the best offer and plays from the beginning.
-fn admit(
+/// The request of a player that takes the best offer of a file and plays from the beginning.
+fn play(
     title: Arc<OpenTitle>,
     presentation: Arc<Presentation>,
     name: String,
-    manifest: Manifest,
     max_wait: MaxWait,
-    replaces: Option<SessionId>,
-) -> Decision {
-    let play = PlayRequest {
+) -> PlayRequest {
+    PlayRequest {
         title,
         presentation,
         name,
-        format: manifest.format(),
+        format: DeliveryFormat::Progressive,
         tracks: None,
         start: Duration::ZERO,
         max_wait,
-        replaces,
+        replaces: None,
         is_fill: false,
-    };
-    Decision::Admit(Box::new(play), manifest)
+        permit: Permit::default(),
+    }
 }
 
 /// A manifest that names the segments of these video tracks.
@@ -281,9 +294,9 @@ pub(super) fn manifest_text(
     }
 }
 
-/// The video tracks of all offers.
-pub(super) fn all_videos(presentation: &Presentation, manifest: Manifest) -> Vec<u16> {
-    let offers = presentation.offers(manifest.format()).iter();
+/// The video tracks of the offers from this one on.
+pub(super) fn all_videos(presentation: &Presentation, manifest: Manifest, best: usize) -> Vec<u16> {
+    let offers = presentation.offers(manifest.format())[best..].iter();
     offers.filter_map(|offer| offer.first().copied()).collect()
 }
 
@@ -334,7 +347,9 @@ fn progressive(
     }
     if request.method == Method::Head {
         // HEAD begins no session, so the best offer stands for all. A title that opened has one.
-        let tracks = presentation.offers(DeliveryFormat::Progressive)[0].clone();
+        let best = presentation.best_offer(DeliveryFormat::Progressive, request.permit);
+        let best = best.ok_or_else(|| not_permitted(request.permit))?;
+        let tracks = presentation.offers(DeliveryFormat::Progressive)[best].clone();
         let Some(body) = presentation.cached_file(&tracks) else {
             return Ok(Decision::BuildFile(title, presentation, tracks));
         };
@@ -346,7 +361,9 @@ fn progressive(
         return Ok(Response::only_head(head, body.len()).into());
     }
     let max_wait = max_wait(shared, request)?;
-    Ok(admit(title, presentation, name, Manifest::File, max_wait, None))
+    let play = play(title, presentation, name, max_wait);
+    let play = PlayRequest { permit: request.permit, ..play };
+    Ok(Decision::Admit(Box::new(play), Manifest::File))
 }
 
 /// Answers a request for a session's playlist, initialization segment, media segment or I-frame.
@@ -363,6 +380,9 @@ fn of_session(
     // Planned when a session of transport streams began.
     if is_transport && session.format != DeliveryFormat::TransportStream {
         return Ok(not_found().into());
+    }
+    if route.track().is_some_and(|track| !session.presentation.permits(session.permit, track)) {
+        return Ok(not_permitted(session.permit).into());
     }
     let clock = clock_of(session.format);
     let (title, part) = (&session.title, &session.presentation);

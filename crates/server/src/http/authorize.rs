@@ -1,27 +1,34 @@
-//! Which requests need a token, and the responses to those without one that allows them.
+//! Which requests need a token, what it permits, and the responses to those without one.
 
 use super::request::{HttpRequest, Method};
 use super::response::Response;
 use super::routes::Route;
-use crate::access::TokenNeed;
+use crate::access::{Permit, TokenNeed};
 use crate::shared::Shared;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-/// The response to a request that a client at `peer` may not make; `None` if it may.
-pub(super) fn denied(shared: &Shared, request: &HttpRequest, peer: IpAddr) -> Option<Response> {
+/// What the client at `peer` may play by the token of its request, or the response to a request
+/// that it may not make.
+pub(super) fn permit(
+    shared: &Shared,
+    request: &HttpRequest,
+    peer: IpAddr,
+) -> Result<Permit, Response> {
     // Browsers send OPTIONS without credentials, to ask whether they may send them.
     if request.method == Method::Options {
-        return None;
+        return Ok(Permit::default());
     }
-    let route = Route::of(&request.path)?;
-    let access = needed(&route, request.query("s").is_some())?;
-    let why =
-        shared.access.check(access, request.token.as_deref(), peer, SystemTime::now()).err()?;
-    let (status, code) = why.status();
-    let mut response = Response::error(status, code, &why.to_string());
-    response.head.add("WWW-Authenticate", why.challenge());
-    Some(response)
+    let route = Route::of(&request.path);
+    let needed = route.as_ref().and_then(|route| needed(route, request.query("s").is_some()));
+    let Some(access) = needed else { return Ok(Permit::default()) };
+    let permit = shared.access.check(access, request.token.as_deref(), peer, SystemTime::now());
+    permit.map_err(|why| {
+        let (status, code) = why.status();
+        let mut response = Response::error(status, code, &why.to_string());
+        response.head.add("WWW-Authenticate", why.challenge());
+        response
+    })
 }
 
 /// What a request needs a token for; `None` if for nothing. `of_session`: it names a session, whose

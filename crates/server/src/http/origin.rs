@@ -24,6 +24,7 @@ use super::request::HttpRequest;
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
+use crate::access::Permit;
 use crate::engine::MaxWait;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -102,7 +103,7 @@ fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, 
     let (kind, text) = answer::manifest_text(
         &title.whole.packaging,
         manifest,
-        &answer::all_videos(&title.whole, manifest),
+        &answer::all_videos(&title.whole, manifest, 0),
         Links { folder: &folder, query: "" },
     );
     // No Last-Modified: a title that is renamed to this name may be older than the one before.
@@ -176,6 +177,7 @@ fn fill(
         max_wait: MaxWait { time: shared.settings().wait, is_chosen: true },
         replaces: None,
         is_fill: true,
+        permit: Permit::default(),
     };
     Decision::Fill(Box::new(play), media)
 }

@@ -8,6 +8,7 @@ use super::cmcd::{self, Cmcd};
 use super::coding::AcceptEncoding;
 use super::conditions::Conditions;
 use super::range::RangeField;
+use crate::access::Permit;
 use percent_encoding::percent_decode_str;
 
 /// A method that the server answers.
@@ -58,6 +59,8 @@ pub(crate) struct HttpRequest {
     pub(crate) cmcd: Option<Box<Cmcd>>,
     /// The token of an `Authorization: Bearer` field, or of the query.
     pub(crate) token: Option<String>,
+    /// What that token permits, once it has been checked.
+    pub(crate) permit: Permit,
     pub(crate) body: AnnouncedBody,
     pub(crate) keep_alive: bool,
 }
@@ -159,6 +162,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         accept_encoding: AcceptEncoding::default(),
         cmcd: None,
         token: None,
+        permit: Permit::default(),
         body: AnnouncedBody::default(),
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.

@@ -134,6 +134,21 @@ impl Route {
 }
 
 impl Route {
+    /// The track of a session whose media, or whose playlist, it is.
+    pub(crate) fn track(&self) -> Option<u16> {
+        match self {
+            Self::Playlist { track, .. }
+            | Self::TransportPlaylist { track, .. }
+            | Self::TransportSegment { track, .. }
+            | Self::IframePlaylist { track, .. }
+            | Self::Iframe { track, .. }
+            | Self::Init { track, .. }
+            | Self::DashInit { track, .. }
+            | Self::Segment { track, .. } => Some(*track),
+            _ => None,
+        }
+    }
+
     // The resource for caches of a path below `/origin/`: a manifest without a version, or what a
     // manifest names with one, so that each has one address.
     fn of_origin(path: &[&str]) -> Option<Self> {

@@ -225,14 +225,15 @@ impl Worker {
                 connection.input.clear();
                 self.send_response(id, Exchange::unparsed(), Response::rejected(&rejection));
             }
-            Parsed::Request(request, length) => {
+            Parsed::Request(mut request, length) => {
                 connection.input.drain(..length);
                 let (exchange, peer) = (Exchange::new(&request), connection.peer.ip());
                 if request.is_for_api() {
                     return self.admin_request(id, exchange, *request);
                 }
-                if let Some(denied) = authorize::denied(&self.shared, &request, peer) {
-                    return self.send_response(id, exchange, denied);
+                match authorize::permit(&self.shared, &request, peer) {
+                    Ok(permit) => request.permit = permit,
+                    Err(denied) => return self.send_response(id, exchange, denied),
                 }
                 let token = request.query("s").map(|token| self.shared.sessions.find(token));
                 let session = match token {

@@ -18,6 +18,7 @@ use super::message::{Incoming, MAX_INPUT, RtspReply, next, sequence_number, valu
 use super::playback::Plan;
 use super::session::{RtspSession, Wire};
 use super::tunnel::{self, TunnelDecoder, TunnelHalf, TunnelHead};
+use crate::access::Permit;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
 use crate::http::without_token;
@@ -101,7 +102,7 @@ struct RtspConnection {
     heard: Instant,
     session: Option<RtspSession>,
     /// The title that a token of this player has opened.
-    allowed: Option<String>,
+    allowed: Option<(String, Permit)>,
     waiting: Option<WaitingRequest>,
     /// Sends that the socket has not taken, and their number so far.
     outstanding: usize,

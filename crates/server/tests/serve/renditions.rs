@@ -2,6 +2,7 @@
 
 use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, ffmpeg};
+use server::access::{TokenClaims, new_key_file};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use store::{IngestOptions, Store, Unthrottled};
@@ -65,6 +66,58 @@ fn a_session_that_does_not_get_the_best_rendition_gets_the_next_one_only() {
     let metrics = client.get("/metrics");
     let line = format!("tenuto_admitted_downgraded_total {smaller}");
     assert!(metrics.text().lines().any(|l| l == line), "{line}");
+}
+
+#[test]
+fn a_token_opens_pictures_up_to_its_height_and_no_others() {
+    let fixture = film();
+    let keys = fixture.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let token = |max_height| {
+        let claims = TokenClaims { exp: u64::MAX, max_height, ..TokenClaims::default() };
+        claims.sign(&keys).unwrap()
+    };
+    let serving = fixture.serve_with(|config| config.tokens = Some(keys.clone()));
+    let mut client = serving.client();
+    // The height of the token, the status, and which of the two renditions the manifests have.
+    for (max_height, status, large, small) in [
+        (None, 200, true, true),
+        (Some(360), 200, true, true),
+        (Some(359), 200, false, true),
+        (Some(90), 200, false, true),
+        (Some(89), 403, false, false),
+    ] {
+        let query = format!("?token={}", token(max_height));
+        for path in ["/t/film/master.m3u8", "/t/film/manifest.mpd"] {
+            for method in ["GET", "HEAD"] {
+                let manifest = client.request(method, &format!("{path}{query}"), &[]);
+                assert_eq!(manifest.status, status, "{method} {path}, {max_height:?}");
+            }
+            let manifest = client.get(&format!("{path}{query}"));
+            let text = manifest.text();
+            let has = |size: &str, both: &str| text.contains(size) || text.contains(both);
+            let found = (
+                has("RESOLUTION=640x360", "height=\"360\""),
+                has("RESOLUTION=160x90", "height=\"90\""),
+            );
+            assert_eq!(found, (large, small), "{path}, {max_height:?}: {text}");
+        }
+        let file = client.get(&format!("/t/film.mp4{query}"));
+        assert_eq!(file.status, if status == 200 { 307 } else { 403 }, "{max_height:?}");
+    }
+
+    // Nor by an address that a player makes up: the large rendition is track 0.
+    let small = client.get(&format!("/t/film/master.m3u8?token={}", token(Some(90))));
+    let list = playlist_uris(small.text(), "/t/film/master.m3u8");
+    let list = list.iter().find(|list| list.contains("/1.m3u8")).unwrap();
+    assert_eq!(client.get(list).status, 200);
+    let (_, session) = list.split_once('?').unwrap();
+    for resource in ["0.m3u8", "0/init.mp4", "0/0.m4s", "0/0.ts", "0-iframes.m3u8"] {
+        let answer = client.get(&format!("/t/film/{resource}?{session}"));
+        assert!([403, 404].contains(&answer.status), "{resource}: {}", answer.status);
+    }
+    let refused = client.get(&format!("/t/film/0/0.m4s?{session}"));
+    assert_eq!((refused.status, &*refused.error()), (403, "token-not-allowed"));
 }
 
 #[test]

@@ -555,19 +555,22 @@ fn a_title_is_described_and_set_up_with_the_token_that_opens_it() {
     let fixture = TestStore::with(&[&media().film]);
     let keys = fixture.directory.join("keys.json");
     new_key_file(&keys).unwrap();
-    let token = |title: &str| {
+    let token = |title: &str, max_height| {
         let title = Some(TitlePatterns::One(title.to_owned()));
-        TokenClaims { exp: u64::MAX, title, ..TokenClaims::default() }.sign(&keys).unwrap()
+        let claims = TokenClaims { exp: u64::MAX, title, max_height, ..TokenClaims::default() };
+        claims.sign(&keys).unwrap()
     };
     let server = fixture.serve_with(|config| {
         config.rtsp = Some("127.0.0.1:0".parse().unwrap());
         config.tokens = Some(keys.clone());
     });
-    let (good, other) = (token("film"), token("other"));
+    let (good, other) = (token("film", Some(10_000)), token("other", None));
+    let low = token("film", Some(10));
     for (query, field, status) in [
         ("", "", 401),
         ("?token=x", "", 401),
         (&*format!("?token={other}"), "", 403),
+        (&*format!("?token={low}"), "", 403),
         (&*format!("?token={good}"), "", 200),
         ("", &*format!("Authorization: Bearer {good}\r\n"), 200),
     ] {

@@ -213,6 +213,11 @@ pub(crate) struct TokenArgs {
     /// Without it any client.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) client: Option<IpAddr>,
+    /// The height of the largest pictures that the token opens, in pixels.
+    ///
+    /// Viewers get the best rendition up to it. Without it every rendition.
+    #[arg(long, value_name = "PIXELS", conflicts_with = "origin")]
+    pub(crate) max_height: Option<u32>,
     /// Open the server's sessions, numbers and admin API, too.
     ///
     /// Its holder may remove titles.

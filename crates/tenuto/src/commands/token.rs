@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
     if args.new {
-        let asked = [args.client.is_some(), args.operator, args.origin];
+        let asked = [args.client.is_some(), args.max_height.is_some(), args.operator, args.origin];
         if !args.title.is_empty() || asked.contains(&true) {
             return Err(Failure::usage("--new makes keys, which are for every title and client")
                 .hint("make the token with a second command, without --new"));
@@ -30,6 +30,7 @@ pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
         nbf: None,
         title,
         ip: args.client,
+        max_height: args.max_height,
         operator: args.operator,
         origin: args.origin,
     };

@@ -10,7 +10,7 @@
 //! player that never plays reserves nothing.
 
 use super::{RtspWorker, WaitingRequest};
-use crate::access::{Denied, TokenNeed};
+use crate::access::{Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
 use crate::engine::MaxWait;
 use crate::http::{bearer_token, escape};
@@ -107,7 +107,7 @@ impl RtspWorker {
             Method::Options => Ok(RtspReply::new(200).field(PUBLIC, METHODS).into()),
             Method::Describe => {
                 self.check_token(id, request)?;
-                self.describe(request, opened)
+                self.describe(id, request, opened)
             }
             Method::Setup => {
                 self.check_token(id, request)?;
@@ -147,7 +147,7 @@ impl RtspWorker {
     fn check_token(&mut self, id: ConnectionId, request: &Asked) -> Result<(), RtspReply> {
         let name = named(request)?.title;
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
-        if connection.allowed.as_ref() == Some(&name) {
+        if connection.allowed.as_ref().is_some_and(|(allowed, _)| *allowed == name) {
             return Ok(());
         }
         let bearer = value(request, &AUTHORIZATION).and_then(bearer_token);
@@ -156,8 +156,8 @@ impl RtspWorker {
         let token = bearer.or(query.as_ref().map(|(_, token)| &**token));
         let peer = connection.peer.ip();
         match self.shared.access.check(TokenNeed::Title(&name), token, peer, SystemTime::now()) {
-            Ok(()) => {
-                connection.allowed = Some(name);
+            Ok(permit) => {
+                connection.allowed = Some((name, permit));
                 Ok(())
             }
             Err(why @ Denied::NotAllowed(_)) => Err(RtspReply::error(403, &why.to_string())),
@@ -190,8 +190,19 @@ impl RtspWorker {
         }
     }
 
-    fn describe(&self, request: &Asked, opened: Option<Arc<OpenTitle>>) -> Result<Next, RtspReply> {
-        let named = named(request)?;
+    /// What the token that opened a title on this connection permits.
+    fn permit(&self, id: ConnectionId) -> Permit {
+        let allowed = self.connections.get(&id).and_then(|it| it.allowed.as_ref());
+        allowed.map_or_else(Permit::default, |(_, permit)| *permit)
+    }
+
+    fn describe(
+        &self,
+        id: ConnectionId,
+        request: &Asked,
+        opened: Option<Arc<OpenTitle>>,
+    ) -> Result<Next, RtspReply> {
+        let (named, permit) = (named(request)?, self.permit(id));
         if let Some(accepted) = value(request, &ACCEPT)
             && !["application/sdp", "application/*", "*/*"]
                 .iter()
@@ -204,8 +215,8 @@ impl RtspWorker {
             Err(next) => return Ok(next),
         };
         let streams = match named.stream {
-            Some(StreamName::Transport) => vec![transport_stream(&title)?],
-            _ => sections(&title),
+            Some(StreamName::Transport) => vec![transport_stream(&title, permit)?],
+            _ => sections(&title, permit)?,
         };
         if streams.is_empty() {
             let text = "no track of this title has a codec that goes over RTP here; use HLS or MP4";
@@ -257,7 +268,7 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let stream = stream_to_set_up(&title, named.stream, spec.0)?;
+        let stream = stream_to_set_up(&title, named.stream, spec.0, self.permit(id))?;
         // The name of the session is a secret of the player; packets show their numbers to all.
         let (secret, random) = (self.random()?, self.random()?);
         if is_new {
@@ -289,27 +300,9 @@ impl RtspWorker {
     }
 
     fn play(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
-        let asked = match value(request, &RANGE) {
-            None => NptRange { start: None, stop: None },
-            Some(text) => range(text).ok_or_else(|| {
-                RtspReply::error(
-                    457,
-                    "ranges are in normal play time: npt=10-, npt=10-20, npt=now-",
-                )
-            })?,
-        };
-        let speed = match value(request, &SCALE).map(scale) {
-            None => 1000,
-            Some(None) => return Err(RtspReply::error(400, "Scale is a number such as 1 or 2.5")),
-            Some(Some(None)) => {
-                return Err(RtspReply::error(
-                    451,
-                    "Scale is more than zero over RTSP; HLS also plays backwards",
-                ));
-            }
-            Some(Some(Some(speed))) => speed,
-        };
+        let (asked, speed) = (asked_range(request)?, asked_speed(request)?);
         let max_wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
+        let permit = self.permit(id);
         let session = self.named_session(id, request)?;
         if session.tracks.is_empty() {
             return Err(wrong_state("no track is set up"));
@@ -365,6 +358,7 @@ impl RtspWorker {
             max_wait,
             replaces: session.engine,
             is_fill: false,
+            permit,
         };
         // What is sent of the old position must not come behind what is sent of the new one.
         self.stop_playback(id);
@@ -503,6 +497,28 @@ fn check(request: &Asked) -> Option<RtspReply> {
     value(request, &REQUIRE).map(|options| RtspReply::new(551).field(UNSUPPORTED, options))
 }
 
+/// The part of the title that a PLAY asks for.
+fn asked_range(request: &Asked) -> Result<NptRange, RtspReply> {
+    let Some(text) = value(request, &RANGE) else {
+        return Ok(NptRange { start: None, stop: None });
+    };
+    let text_of_error = "ranges are in normal play time: npt=10-, npt=10-20, npt=now-";
+    range(text).ok_or_else(|| RtspReply::error(457, text_of_error))
+}
+
+/// The speed that a PLAY asks for, in thousandths.
+fn asked_speed(request: &Asked) -> Result<u32, RtspReply> {
+    match value(request, &SCALE).map(scale) {
+        None => Ok(1000),
+        Some(None) => Err(RtspReply::error(400, "Scale is a number such as 1 or 2.5")),
+        Some(Some(None)) => {
+            let text = "Scale is more than zero over RTSP; HLS also plays backwards";
+            Err(RtspReply::error(451, text))
+        }
+        Some(Some(Some(speed))) => Ok(speed),
+    }
+}
+
 /// The title and the track that a request names.
 fn named(request: &Asked) -> Result<Target, RtspReply> {
     request.request_uri().and_then(|uri| target(uri.path())).ok_or_else(no_resource)
@@ -517,15 +533,29 @@ fn wrong_state(text: &str) -> RtspReply {
 }
 
 /// The tracks that are described: the best offer, as far as its codecs have payload formats.
-fn sections(title: &OpenTitle) -> Vec<OfferedStream> {
+fn sections(title: &OpenTitle, permit: Permit) -> Result<Vec<OfferedStream>, RtspReply> {
     let mut best = Vec::new();
-    for offer in title.whole.offers(DeliveryFormat::Segmented) {
+    for offer in permitted(title, DeliveryFormat::Segmented, permit)? {
         let tracks: Vec<_> = offer.iter().filter_map(|track| single_track(title, *track)).collect();
         if tracks.len() > best.len() {
             best = tracks;
         }
     }
-    best
+    Ok(best)
+}
+
+/// The offers that a token permits, best first.
+fn permitted(
+    title: &OpenTitle,
+    format: DeliveryFormat,
+    permit: Permit,
+) -> Result<&[Vec<u16>], RtspReply> {
+    let best = title.whole.best_offer(format, permit);
+    best.map(|best| &title.whole.offers(format)[best..]).ok_or_else(not_permitted)
+}
+
+fn not_permitted() -> RtspReply {
+    RtspReply::error(403, "the token opens lower pictures than these")
 }
 
 /// A track in packets of its own, if its codec has a payload format.
@@ -537,10 +567,11 @@ fn single_track(title: &OpenTitle, track: u16) -> Option<OfferedStream> {
 }
 
 /// The best pictures and the default sound of a title in a transport stream.
-fn transport_stream(title: &OpenTitle) -> Result<OfferedStream, RtspReply> {
+fn transport_stream(title: &OpenTitle, permit: Permit) -> Result<OfferedStream, RtspReply> {
     let offers = title.whole.packaging.transport_offers();
-    let offers = offers.map_err(|why| RtspReply::error(415, &why.to_string()))?;
-    let tracks = offers.into_iter().next().unwrap_or_default();
+    offers.map_err(|why| RtspReply::error(415, &why.to_string()))?;
+    let offers = permitted(title, DeliveryFormat::TransportStream, permit)?;
+    let tracks = offers.first().cloned().unwrap_or_default();
     let Some(&track) = tracks.first() else { return Err(no_resource()) };
     let format = PayloadFormat::transport_stream();
     Ok(OfferedStream { track, kind: TrackKind::Video, format, multiplexed: tracks })
@@ -551,18 +582,22 @@ fn stream_to_set_up(
     title: &OpenTitle,
     name: Option<StreamName>,
     profile: Profile,
+    permit: Permit,
 ) -> Result<OfferedStream, RtspReply> {
     match name {
+        Some(StreamName::Track(track)) if !title.whole.permits(permit, track) => {
+            Err(not_permitted())
+        }
         Some(StreamName::Track(_)) if profile != Profile::Rtp => {
             let text = "a track goes in RTP/AVP; the transport stream is at /t/TITLE/ts";
             Err(RtspReply::error(461, text))
         }
         Some(StreamName::Track(track)) => single_track(title, track)
             .ok_or_else(|| RtspReply::error(404, "there is no such track; DESCRIBE lists them")),
-        Some(StreamName::Transport) => transport_stream(title),
-        None if profile != Profile::Rtp => transport_stream(title),
+        Some(StreamName::Transport) => transport_stream(title, permit),
+        None if profile != Profile::Rtp => transport_stream(title, permit),
         None => {
-            let mut tracks = sections(title);
+            let mut tracks = sections(title, permit)?;
             match (tracks.pop(), tracks.is_empty()) {
                 (Some(track), true) => Ok(track),
                 _ => Err(RtspReply::error(459, "set up each track by its own address")),
