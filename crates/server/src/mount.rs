@@ -257,7 +257,7 @@ fn stored_or_measured(
     let stored = store.calibration();
     if let Some(calibration) = &stored
         && !(calibration.is_provisional()
-            && (worth_measuring_again(store, calibration) || no_guarantee(calibration, config)))
+            && (worth_measuring_again(store, calibration) || stood_still(calibration, config)))
     {
         notes.extend(provisional_note(path, calibration));
         return Ok(calibration.clone());
@@ -274,7 +274,7 @@ fn stored_or_measured(
         Ok((calibration, measurements)) => {
             let why = match &stored {
                 None => "its disk had no calibration and was measured now",
-                Some(stored) if no_guarantee(stored, config) => {
+                Some(stored) if stood_still(stored, config) => {
                     "by its provisional calibration no read completes within a slot, so its disk \
                      was measured again"
                 }
@@ -326,8 +326,8 @@ fn measured_at_start(
     })
 }
 
-/// Measures again, up to [`START_MEASUREMENTS`] times in all, while the disk guarantees no read: on
-/// a busy machine a disk may stand still for a slot, and that passes.
+/// Measures again, up to [`START_MEASUREMENTS`] times in all, while the disk stands still for a
+/// slot: on a busy machine it may, and that passes.
 fn measured_until<E>(
     config: &ServerConfig,
     mut measure: impl FnMut() -> Result<Calibration, E>,
@@ -335,19 +335,22 @@ fn measured_until<E>(
     let mut measurements = 1;
     loop {
         let calibration = measure()?;
-        if !no_guarantee(&calibration, config) || measurements == START_MEASUREMENTS {
+        if !stood_still(&calibration, config) || measurements == START_MEASUREMENTS {
             return Ok((calibration, measurements));
         }
         measurements += 1;
     }
 }
 
-/// Whether no read of any size, or of the configured one, completes within a slot.
-fn no_guarantee(calibration: &Calibration, config: &ServerConfig) -> bool {
+/// Whether no read that was measured, of those that the server may make, completes within a slot.
+/// Sizes for which too little was written are not measured.
+fn stood_still(calibration: &Calibration, config: &ServerConfig) -> bool {
     let calibration = calibration.clone().in_slots(config.slot);
-    let sizes = calibration.guarantees.iter().map(|guarantee| guarantee.read_size);
-    let mut sizes = sizes.filter(|size| config.read_size.is_none_or(|only| only == *size));
-    !sizes.any(|size| guarantee_of(&calibration, size).is_some())
+    let measured = match config.read_size {
+        Some(size) => calibration.guarantee_for(size).into_iter().collect(),
+        None => calibration.guarantees,
+    };
+    !measured.is_empty() && measured.iter().all(|guarantee| guarantee.min_read == 0)
 }
 
 /// Whether a served store's disk is to be measured again at a quiet time: more is stored than its
@@ -443,18 +446,19 @@ mod tests {
         let mib = |size| ServerConfig { read_size: Some(ByteCount::mib(size)), ..config.clone() };
         let mut odd = fast.clone();
         odd.guarantees.retain(|guarantee| guarantee.read_size == ByteCount::MIB);
-        // Measured in this order; the number of measurements; whether one that guarantees is kept.
-        for (case, config, measured, number, serves) in [
-            ("at once", &config, vec![&fast], 1, true),
-            ("third time", &config, vec![&slow, &slow, &fast], 3, true),
-            ("never", &config, vec![&slow, &slow, &slow, &fast], 3, false),
-            ("the size asked for", &mib(1), vec![&odd], 1, true),
-            ("another size", &mib(4), vec![&odd, &fast], 2, true),
+        // Measured in this order; the number of measurements; whether the one that is kept says so.
+        for (case, config, measured, number, still) in [
+            ("at once", &config, vec![&fast], 1, false),
+            ("third time", &config, vec![&slow, &slow, &fast], 3, false),
+            ("never", &config, vec![&slow, &slow, &slow, &fast], 3, true),
+            ("the size asked for", &mib(1), vec![&slow, &odd], 2, false),
+            ("a smaller size", &mib(0), vec![&odd], 1, false),
+            ("a size that was not measured", &mib(4), vec![&odd], 1, false),
         ] {
             let mut next = measured.into_iter();
             let kept = measured_until(config, || next.next().cloned().ok_or("measured too often"));
             let (calibration, times) = kept.expect(case);
-            assert_eq!((times, !no_guarantee(&calibration, config)), (number, serves), "{case}");
+            assert_eq!((times, stood_still(&calibration, config)), (number, still), "{case}");
         }
     }
 }
