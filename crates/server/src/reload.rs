@@ -56,15 +56,45 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
     fn of(name: &'static str, change: OptionChange, value: &dyn Debug) -> ConfigOption {
         ConfigOption { name, change, value: format!("{value:?}") }
     }
-    let ServerConfig { stores, listen, rtsp, policy, survive_loss, memory, network, slot, .. } =
-        config;
-    let ServerConfig { startup, wait, read_size, segment, recalibrate_after, throttle, .. } =
-        config;
+    // Every field is named, so that none is added without a row or a place among the last.
     let ServerConfig {
-        as_disk, tls, insecure, fills, tokens, uploads, webhook, access_log, ..
+        stores,
+        listen,
+        rtsp,
+        policy,
+        survive_loss,
+        memory,
+        network,
+        slot,
+        startup,
+        wait,
+        read_size,
+        segment,
+        recalibrate_after,
+        throttle,
+        as_disk,
+        tls,
+        insecure,
+        fills,
+        tokens,
+        uploads,
+        webhook,
+        title_keys,
+        access_log,
+        grace,
+        max_connections,
+        max_client_connections,
+        max_client_unplayed,
+        http_threads: _,
+        send_timeout: _,
+        head_timeout: _,
+        idle_timeout: _,
+        rtsp_timeout: _,
+        title_memory: _,
+        reservation_hold: _,
+        idle_after: _,
+        session_timeout: _,
     } = config;
-    let ServerConfig { max_connections, max_client_connections, max_client_unplayed, .. } = config;
-    let ServerConfig { grace, .. } = config;
     let [certificate, key] =
         [tls.as_ref().map(|files| &files.certificate), tls.as_ref().map(|files| &files.key)];
     let (url, secret) = (webhook.as_ref().map(|to| &to.url), webhook.as_ref().map(|to| &to.secret));
@@ -88,7 +118,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("tls-key", ReloadIfGiven, &key),
         of("insecure", Reload, insecure),
         of("tokens", Reload, tokens),
-        of("title-keys", Restart, &config.title_keys),
+        of("title-keys", Restart, title_keys),
         of("origin", Reload, fills),
         of("uploads", Restart, uploads),
         of("webhook", Restart, &url),
