@@ -72,10 +72,11 @@ impl UploadDirectory {
 
     /// Takes a whole body into a file.
     pub(super) fn receive(&self, body: &BodyPieces) -> Result<UploadedFile<'_>, Problem> {
-        if self.files.load(Ordering::Relaxed) >= MOST_FILES {
+        let mut uploaded = self.file().map_err(|error| not_kept(&error))?;
+        // After it counts: of several that come at the same time none is one too many.
+        if self.files.load(Ordering::Relaxed) > MOST_FILES {
             return Err(Problem::busy("as many uploads as may be are under way"));
         }
-        let mut uploaded = self.file().map_err(|error| not_kept(&error))?;
         let flags = rustix::fs::FallocateFlags::empty();
         match rustix::fs::fallocate(&uploaded.file, flags, 0, body.length) {
             // Without it a file system that fills up is noticed later.
