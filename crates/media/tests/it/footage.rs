@@ -101,28 +101,38 @@ pub(crate) struct Title {
     pub(crate) data: Vec<Vec<u8>>,
 }
 
-/// The packets of a range of a block, whose stored bytes come in pieces of at most `piece` bytes.
-pub(crate) fn packets(
-    block: &Arc<PacketBlock>,
-    range: Range<u64>,
-    data: &[Vec<u8>],
-    piece: usize,
-) -> Vec<u8> {
-    let mut stored = Vec::new();
-    for (track, bytes) in block.parts(&range) {
-        let at = |byte| usize::try_from(byte).unwrap();
-        stored.extend_from_slice(&data[usize::from(track)][at(bytes.start)..at(bytes.end)]);
-    }
-    let mut writer = PacketWriter::new(Arc::clone(block), range);
-    let (mut all, mut room) = (Vec::new(), vec![0; 188 * 7]);
-    let mut pieces = stored.chunks(piece);
-    let mut rest: &[u8] = &[];
+/// A writer of what is made from stored bytes on their way to a socket.
+trait Making {
+    fn is_done(&self) -> bool;
+    fn write(&mut self, stored: &mut &[u8], room: &mut [u8]) -> Range<usize>;
+}
+
+macro_rules! making {
+    ($($writer:ty),*) => {$(
+        impl Making for $writer {
+            fn is_done(&self) -> bool {
+                self.is_done()
+            }
+
+            fn write(&mut self, stored: &mut &[u8], room: &mut [u8]) -> Range<usize> {
+                self.write(stored, room)
+            }
+        }
+    )*};
+}
+making!(PacketWriter, CipherWriter, ChainWriter);
+
+/// All that a writer makes of stored bytes that come in pieces of at most `piece` bytes, into a
+/// buffer of `room` bytes.
+fn made(mut writer: impl Making, stored: &[u8], piece: usize, room: usize) -> Vec<u8> {
+    let (mut all, mut room) = (Vec::new(), vec![0; room]);
+    let (mut pieces, mut rest) = (stored.chunks(piece), &[][..]);
     while !writer.is_done() {
         let made = writer.write(&mut rest, &mut room);
         all.extend_from_slice(&room[made.clone()]);
         if made.is_empty() && !writer.is_done() {
             assert!(rest.is_empty(), "stored bytes are used before more are wanted");
-            rest = pieces.next().expect("the parts are all that is needed");
+            rest = pieces.next().expect("the stored bytes are all that is needed");
         }
     }
     // The writer takes what it need not use.
@@ -130,6 +140,27 @@ pub(crate) fn packets(
         assert!(writer.write(&mut rest, &mut room).is_empty() && rest.is_empty());
     }
     all
+}
+
+/// The stored bytes of parts of tracks, one behind the other.
+fn stored(parts: impl IntoIterator<Item = (u16, Range<u64>)>, data: &[Vec<u8>]) -> Vec<u8> {
+    let at = |byte| usize::try_from(byte).unwrap();
+    let parts = parts.into_iter();
+    parts.fold(Vec::new(), |mut all, (track, bytes)| {
+        all.extend_from_slice(&data[usize::from(track)][at(bytes.start)..at(bytes.end)]);
+        all
+    })
+}
+
+/// The packets of a range of a block, whose stored bytes come in pieces of at most `piece` bytes.
+pub(crate) fn packets(
+    block: &Arc<PacketBlock>,
+    range: Range<u64>,
+    data: &[Vec<u8>],
+    piece: usize,
+) -> Vec<u8> {
+    let stored = stored(block.parts(&range), data);
+    made(PacketWriter::new(Arc::clone(block), range), &stored, piece, 188 * 7)
 }
 
 /// The bytes of a range of a block, whose stored bytes come in pieces of at most `piece` bytes.
@@ -140,24 +171,10 @@ pub(crate) fn encrypted(
     piece: usize,
 ) -> Vec<u8> {
     let (track, bytes) = block.part(&range);
-    let at = |byte| usize::try_from(byte).unwrap();
-    let stored = &data[usize::from(track) % data.len()][at(bytes.start)..at(bytes.end)];
-    let mut writer = CipherWriter::new(Arc::clone(block), range);
-    let (mut all, mut room) = (Vec::new(), vec![0; 1000]);
-    let (mut pieces, mut rest) = (stored.chunks(piece), &[][..]);
-    while !writer.is_done() {
-        let made = writer.write(&mut rest, &mut room);
-        all.extend_from_slice(&room[made.clone()]);
-        if made.is_empty() && !writer.is_done() {
-            assert!(rest.is_empty(), "stored bytes are used before more are wanted");
-            rest = pieces.next().expect("the part is all that is needed");
-        }
-    }
-    // The writer takes what it need not use.
-    for mut rest in pieces {
-        assert!(writer.write(&mut rest, &mut room).is_empty() && rest.is_empty());
-    }
-    all
+    // The key frames of a track are a track of their own, behind all others.
+    let track = usize::from(track) % data.len();
+    let stored = stored([(u16::try_from(track).unwrap(), bytes)], data);
+    made(CipherWriter::new(Arc::clone(block), range), &stored, piece, 1000)
 }
 
 /// The bytes of a range of a segment that is encrypted as a whole, whose stored bytes come in
@@ -168,27 +185,8 @@ pub(crate) fn chained(
     data: &[Vec<u8>],
     piece: usize,
 ) -> Vec<u8> {
-    let mut stored = Vec::new();
-    for (track, bytes) in segment.parts(&range) {
-        let at = |byte| usize::try_from(byte).unwrap();
-        stored.extend_from_slice(&data[usize::from(track)][at(bytes.start)..at(bytes.end)]);
-    }
-    let mut writer = ChainWriter::new(Arc::clone(segment), range);
-    let (mut all, mut room) = (Vec::new(), vec![0; 1000]);
-    let (mut pieces, mut rest) = (stored.chunks(piece), &[][..]);
-    while !writer.is_done() {
-        let made = writer.write(&mut rest, &mut room);
-        all.extend_from_slice(&room[made.clone()]);
-        if made.is_empty() && !writer.is_done() {
-            assert!(rest.is_empty(), "stored bytes are used before more are wanted");
-            rest = pieces.next().expect("the parts are all that is needed");
-        }
-    }
-    // The writer takes what it need not use.
-    for mut rest in pieces {
-        assert!(writer.write(&mut rest, &mut room).is_empty() && rest.is_empty());
-    }
-    all
+    let stored = stored(segment.parts(&range), data);
+    made(ChainWriter::new(Arc::clone(segment), range), &stored, piece, 1000)
 }
 
 /// A sink that collects everything.
