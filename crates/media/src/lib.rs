@@ -28,7 +28,7 @@ pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, CueClock, DrmSystem,
     Encryption, EncryptionScheme, Excerpt, ExcerptError, Links, NoTransportForm, Packaging,
-    PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
+    PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TextForm,
     TransportCounters, TransportPush, TransportUnit, uuid,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};

@@ -20,6 +20,7 @@ use crate::wire;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::{ConnectionId, Waker};
+use media::TextForm;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,12 +130,12 @@ pub(crate) enum Event {
 /// The answer that a player wants to its request for admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manifest {
-    /// An HLS playlist.
-    Hls,
+    /// An HLS playlist, with text in this form.
+    Hls(TextForm),
     /// An HLS playlist of MPEG transport streams.
     HlsTransport,
-    /// A DASH manifest.
-    Dash,
+    /// A DASH manifest, with text in this form.
+    Dash(TextForm),
     /// The address of a progressive MP4 file.
     File,
 }
@@ -143,7 +144,7 @@ impl Manifest {
     /// How the player will fetch the title.
     pub(crate) fn format(self) -> DeliveryFormat {
         match self {
-            Self::Hls | Self::Dash => DeliveryFormat::Segmented,
+            Self::Hls(_) | Self::Dash(_) => DeliveryFormat::Segmented,
             Self::HlsTransport => DeliveryFormat::TransportStream,
             Self::File => DeliveryFormat::Progressive,
         }

@@ -4,7 +4,7 @@
 //! the final name never contains an incomplete export, and never replaces an existing file.
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleReader};
-use media::{CueClock, Packaging, PackagingOptions, Slice, TitleKind};
+use media::{CueClock, Packaging, PackagingOptions, Slice, TextForm, TitleKind};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -117,7 +117,10 @@ fn content(
     let texts = reader.index().texts.iter().zip(0u16..).filter_map(|(text, number)| {
         let mut name = out.file_stem().unwrap_or_default().to_owned();
         name.push(format!(".{number}.{}.vtt", text.description.language));
-        Some((out.with_file_name(name), packaging.text_file(number, CueClock::File)?))
+        Some((
+            out.with_file_name(name),
+            packaging.text_file(number, TextForm::WebVtt, CueClock::File)?,
+        ))
     });
     let texts = texts.collect();
     Ok((packaging.progressive(&all).slices().to_vec(), texts))

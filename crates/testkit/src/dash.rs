@@ -114,13 +114,13 @@ pub fn check(
     checked
 }
 
-/// DASH-IF IOP 4.3, 6.4.4: a set of WebVTT, each representation one file; gives their `@id`.
+/// DASH-IF IOP 4.3, 6.4.4: a set of text, each representation one file of WebVTT or TTML, or
+/// segments of IMSC; gives their `@id`.
 fn check_text(
     what: &str,
     set: Node<'_, '_>,
     fetch: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
 ) -> Vec<String> {
-    assert_eq!(attribute(what, set, "mimeType"), "text/vtt", "{what}: 5.3.7.2");
     language(what, set);
     let roles: Vec<&str> = children(set, "Role")
         .into_iter()
@@ -131,16 +131,47 @@ fn check_text(
     let kind = roles.iter().filter(|role| kinds.contains(role)).count();
     assert_eq!(kind, 1, "{what}: 5.8.5.5: the roles {roles:?}");
     let load = |representation: Node<'_, '_>| {
-        let uri = only(what, representation, "BaseURL").text().unwrap_or_default();
-        let bytes = fetch(uri).unwrap_or_else(|| panic!("{what}: {uri} does not exist"));
-        let (_, cues) =
-            crate::webvtt::parse(&bytes).unwrap_or_else(|rule| panic!("{what}: {rule}"));
-        assert!(!cues.is_empty(), "{what}: {uri} has no cue");
+        let mut get = |uri: &str| fetch(uri).unwrap_or_else(|| panic!("{what}: no {uri}"));
+        let checked = match attribute(what, set, "mimeType") {
+            "application/mp4" => check_text_segments(what, set, representation, &mut get),
+            kind => {
+                let uri = only(what, representation, "BaseURL").text().unwrap_or_default();
+                let cues = match kind {
+                    "application/ttml+xml" => crate::ttml::parse(&get(uri)),
+                    "text/vtt" => crate::webvtt::parse(&get(uri)).map(|(_, cues)| cues),
+                    other => panic!("{what}: 5.3.7.2: @mimeType is {other}"),
+                };
+                cues.map(|cues| assert!(!cues.is_empty(), "{what}: {uri} has no cue"))
+            }
+        };
+        checked.unwrap_or_else(|rule| panic!("{what}: {rule}"));
         let rate: u64 = attribute(what, representation, "bandwidth").parse().expect("bits");
         assert!(rate > 0, "{what}: 5.3.5.2: @bandwidth");
         attribute(what, representation, "id").to_owned()
     };
     children(set, "Representation").into_iter().map(load).collect()
+}
+
+/// DASH-IF IOP 4.3, 6.4.5: segments of IMSC, beside the file with all of it.
+fn check_text_segments(
+    what: &str,
+    set: Node<'_, '_>,
+    representation: Node<'_, '_>,
+    get: &mut dyn FnMut(&str) -> Vec<u8>,
+) -> Result<(), String> {
+    assert_eq!(attribute(what, set, "codecs"), "stpp.ttml.im1t", "{what}: 5.3.7.2");
+    let times = timeline(what, representation);
+    let template = only(what, representation, "SegmentTemplate");
+    assert_eq!(attribute(what, template, "timescale"), "1000", "{what}: the ticks of text are ms");
+    let media = attribute(what, template, "media");
+    let segments: Vec<_> = (0..)
+        .zip(&times.times)
+        .map(|(k, (start, end))| (*start..*end, get(&media.replace("$Number$", &format!("{k}")))))
+        .collect();
+    let whole = media.split_once("/$").expect("a folder").0;
+    let all = crate::ttml::parse(&get(&format!("{whole}.ttml")))?;
+    let init = get(attribute(what, template, "initialization"));
+    crate::ttml::check_segments(&all, &init, &segments)
 }
 
 /// DASH-IF IOP 4.3, 3.2.9: the `@id` of the set whose pictures this one has for trick modes.

@@ -7,6 +7,8 @@
 pub(crate) struct Fragments {
     pub(crate) timescale: u32,
     pub(crate) video: bool,
+    /// The handler type.
+    pub(crate) handler: [u8; 4],
     /// The presentation time that the edit list shows first.
     pub(crate) shown_from: i64,
     /// Duration, size and flags of `trex`.
@@ -37,11 +39,12 @@ impl Fragments {
         let mdia = find(find(moov, b"trak")?, b"mdia")?;
         let mdhd = find(mdia, b"mdhd")?;
         let timescale = u32_at(mdhd, if mdhd[0] == 1 { 20 } else { 12 });
-        let video = &find(mdia, b"hdlr")?[8..12] == b"vide";
+        let handler: [u8; 4] = find(mdia, b"hdlr")?[8..12].try_into().expect("four bytes");
+        let video = &handler == b"vide";
         let trex = find(find(moov, b"mvex")?, b"trex")?;
         let shown_from = find(moov, b"trak").map_or(0, shown_from);
         let defaults = [12, 16, 20].map(|at| u32_at(trex, at));
-        Some(Self { timescale, video, shown_from, defaults })
+        Some(Self { timescale, video, handler, shown_from, defaults })
     }
 
     /// The samples of a media segment.
@@ -122,6 +125,11 @@ fn shown_from(trak: &[u8]) -> i64 {
         1 => i64::from(u32_at(elst, 16)) << 32 | i64::from(u32_at(elst, 20)),
         _ => i64::from(u32_at(elst, 12)),
     }
+}
+
+/// The payload of the first `mdat`.
+pub(crate) fn payload(segment: &[u8]) -> Option<&[u8]> {
+    find(segment, b"mdat")
 }
 
 /// The payload of the first box of this kind.

@@ -133,8 +133,14 @@ fn load_text(
     check_version(&what, &text, playlist.version);
     assert!(playlist.end_list, "{what}: 4.3.3.4: a complete playlist has EXT-X-ENDLIST");
     assert_eq!(playlist.playlist_type, Some(MediaPlaylistType::Vod), "{what}: 4.3.3.5");
-    let whole = fetch(&uri.replacen(".m3u8", ".vtt", 1));
-    let (_, all) = crate::webvtt::parse(&whole).unwrap_or_else(|rule| panic!("{what}: {rule}"));
+    let imsc = uri.strip_suffix("-imsc.m3u8");
+    let whole = imsc.map_or_else(|| uri.replacen(".m3u8", ".vtt", 1), |it| format!("{it}.ttml"));
+    let whole = fetch(&whole);
+    let all = match imsc {
+        Some(_) => crate::ttml::parse(&whole),
+        None => crate::webvtt::parse(&whole).map(|(_, cues)| cues),
+    };
+    let all = all.unwrap_or_else(|rule| panic!("{what}: {rule}"));
     let folder = uri.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
     let (mut from, mut segments) = (0.0, Vec::new());
     for segment in &playlist.segments {
@@ -145,7 +151,13 @@ fn load_text(
         segments.push((ms(from)..ms(from + length), fetch(&format!("{folder}{}", segment.uri))));
         from += length;
     }
-    let checked = crate::webvtt::check_segments(&all, &segments);
+    let checked = match playlist.segments.first().and_then(|first| first.map.as_ref()) {
+        Some(map) => {
+            let init = fetch(&format!("{folder}{}", map.uri));
+            crate::ttml::check_segments(&all, &init, &segments)
+        }
+        None => crate::webvtt::check_segments(&all, &segments),
+    };
     checked.unwrap_or_else(|rule| panic!("{what}: {rule}"));
     let sizes = segments.iter().map(|(_, bytes)| bytes.len()).collect();
     let (init, first, segments) = (Vec::new(), Vec::new(), Vec::new());
@@ -322,7 +334,10 @@ fn check_variant(
     let what = format!("{title}, variant {}", variant.uri);
     let own = &tracks[&variant.uri];
     let named = variant.codecs.as_deref().unwrap_or_else(|| panic!("{what}: no CODECS"));
-    let named: Vec<&str> = named.split(',').collect();
+    let mut named: Vec<&str> = named.split(',').collect();
+    if texts.iter().any(|text| text.uri.ends_with("-imsc.m3u8")) {
+        assert_eq!(named.pop(), Some("stpp.ttml.im1t"), "{what}: CODECS has that of its subtitles");
+    }
     codecs.insert(variant.uri.clone(), named[0].to_owned());
     let members: Vec<&PlaylistTrack> = master
         .alternatives

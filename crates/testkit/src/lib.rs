@@ -1,7 +1,7 @@
 //! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
 //! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport
-//! streams ([`ts`]), WebVTT ([`webvtt`]), thumbnails ([`thumbnails`]) and encryption ([`cenc`]) as
-//! checks of what is served.
+//! streams ([`ts`]), WebVTT ([`webvtt`]), IMSC ([`ttml`]), thumbnails ([`thumbnails`]) and
+//! encryption ([`cenc`]) as checks of what is served.
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
@@ -21,6 +21,7 @@ mod fragments;
 pub mod hls;
 pub mod thumbnails;
 pub mod ts;
+pub mod ttml;
 pub mod webvtt;
 
 use std::fmt;

@@ -105,7 +105,7 @@ impl Packaging {
             target_duration: 0,
             duration: end.unwrap_or_default().since_start(),
             text_line,
-            text_rates: Vec::new(),
+            text_rates: Default::default(),
             is_whole: false,
             playback_start: cut.map_or(MediaTime::ZERO, |cut| cut.playback_start),
             file_clip: cut.map(|_| {

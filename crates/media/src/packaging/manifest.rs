@@ -7,7 +7,8 @@
 //!                                  └ SegmentTemplate ─ SegmentTimeline: N/0.m4s, N/1.m4s, ...
 //!              ─ AdaptationSet   the I-frames of the smallest of each set of video, for winding
 //!                                  └ SegmentTemplate ─ ...: N/iframe-0.m4s, N/iframe-1.m4s, ...
-//!              ─ AdaptationSet   a text track                     ─ Representation: text/N.vtt
+//!              ─ AdaptationSet   a text track: text/N.vtt, or as IMSC
+//!                                  └ SegmentTemplate ─ ...: text/N/0.m4s, text/N/1.m4s, ...
 //!              ─ AdaptationSet   the images with thumbnails
 //!                                  └ SegmentTemplate: thumbnails/0.jpg, thumbnails/1.jpg, ...
 //! ```
@@ -19,7 +20,7 @@ use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::thumbnails::{LAYOUT, image_seconds};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
-use super::{Links, Packaging, encryption, playlist, track_boxes};
+use super::{Links, Packaging, TextForm, encryption, imsc, playlist, text, track_boxes};
 use crate::codec::{Colours, SampleEntry};
 use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
@@ -29,7 +30,7 @@ use units::MediaTime;
 /// The manifest for the given video tracks with all audio tracks; without video tracks, for the
 /// given audio tracks, or for all.
 pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> String {
-    let Links { folder, query } = links;
+    let Links { folder, query, text: form } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
     let winding: Vec<(u16, &IFrames)> =
@@ -43,12 +44,14 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> St
     });
     let images = packaging.thumbnails().map(|it| Duration::from_secs(image_seconds(it)));
     let longest = longest.max().unwrap_or_default().since_start();
-    let has_other_files = packaging.texts().next().is_some() || images.is_some();
+    let has_text = packaging.texts().next().is_some();
+    let has_other_files = has_text && form == TextForm::WebVtt || images.is_some();
     // Of the segments: a title's own duration has no pictures that an edit list hides.
     let end = all.iter().map(|&track| packaging.segments(track).end()).max();
     let buffers = all.iter().map(|&track| packaging.rates(track).buffer);
-    let buffer = buffers.chain(winding.iter().map(|(_, iframes)| iframes.rates.buffer)).max();
-    let buffer = buffer.unwrap_or(0);
+    let buffers = buffers.chain(winding.iter().map(|(_, iframes)| iframes.rates.buffer));
+    let texts = packaging.text_rates(form).iter().map(|rates| rates.buffer);
+    let buffer = buffers.chain(texts).max().unwrap_or(0);
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     line(
         &mut text,
@@ -77,7 +80,7 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> St
         }
     }
     for (number, track) in packaging.texts() {
-        text_set(&mut text, packaging, id, (number, track), query);
+        text_set(&mut text, packaging, id, (number, track), links);
         id += 1;
     }
     if let Some(thumbnails) = packaging.thumbnails() {
@@ -194,19 +197,52 @@ fn protection(text: &mut String, packaging: &Packaging, kind: TrackKind) {
     }
 }
 
-/// Writes a text track as a set of one file (DASH-IF IOP 4.3, 6.4.4).
+/// Writes a text track as a set: of one file of WebVTT (DASH-IF IOP 4.3, 6.4.4), or of segments of
+/// IMSC (6.4.5).
 fn text_set(
     text: &mut String,
     packaging: &Packaging,
     id: usize,
     (number, track): (u16, &TextDescription),
-    query: &str,
+    Links { query, text: form, .. }: Links<'_>,
 ) {
-    let mut attributes = format!("id=\"{id}\" contentType=\"text\" mimeType=\"text/vtt\"");
+    let mut attributes = format!("id=\"{id}\" contentType=\"text\"");
+    match form {
+        TextForm::WebVtt => attributes.push_str(" mimeType=\"text/vtt\""),
+        TextForm::Imsc => {
+            let codec = imsc::CODEC;
+            let _ = write!(attributes, " mimeType=\"application/mp4\" codecs=\"{codec}\"");
+            attributes.push_str(" segmentAlignment=\"true\" startWithSAP=\"1\"");
+        }
+    }
     if let Some(tag) = playlist::quotable_tag(&track.language) {
         let _ = write!(attributes, " lang=\"{tag}\"");
     }
     line(text, format_args!("<AdaptationSet {attributes}>"));
+    described_text(text, track);
+    let rates = &packaging.text_rates(form)[usize::from(number)];
+    let bandwidth = match form {
+        // The whole file comes before all media.
+        TextForm::WebVtt => rates.average.max(1),
+        TextForm::Imsc => rates.peak.max(1),
+    };
+    line(text, format_args!("<Representation id=\"text-{number}\" bandwidth=\"{bandwidth}\">"));
+    match form {
+        TextForm::WebVtt => {
+            line(text, format_args!("<BaseURL>text/{number}.vtt{query}</BaseURL>"));
+        }
+        TextForm::Imsc => {
+            let names = [format!("text/{number}/init.mp4"), format!("text/{number}/$Number$.m4s")];
+            let boundaries = packaging.text_boundaries();
+            segment_template(text, text::TEXT_SCALE.0, &names, &boundaries, query);
+        }
+    }
+    line(text, format_args!("</Representation>"));
+    line(text, format_args!("</AdaptationSet>"));
+}
+
+/// Writes the name, the purpose and the roles of a text track.
+fn described_text(text: &mut String, track: &TextDescription) {
     let roles = "urn:mpeg:dash:role:2011";
     line(text, format_args!("<Label>{}</Label>", escape(&playlist::text_label(track))));
     if track.hearing_impaired {
@@ -222,11 +258,6 @@ fn text_set(
     if track.default && !track.forced {
         property(text, "Role", roles, "main");
     }
-    let bandwidth = packaging.text_rates[usize::from(number)].average.max(1);
-    line(text, format_args!("<Representation id=\"text-{number}\" bandwidth=\"{bandwidth}\">"));
-    line(text, format_args!("<BaseURL>text/{number}.vtt{query}</BaseURL>"));
-    line(text, format_args!("</Representation>"));
-    line(text, format_args!("</AdaptationSet>"));
 }
 
 /// Writes the images with thumbnails as a set (DASH-IF IOP 4.3, 6.2.6). `buffer`: the time in

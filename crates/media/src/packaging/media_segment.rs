@@ -5,6 +5,7 @@
 //! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice, or one to encrypt
 //!           (once for each part: of an excerpt that leaves something out, there are several)
 //! picture   the same with one sample: an I-frame that is shown until the next
+//! text      the same with one sample, which is generated: the document of a segment
 //! ```
 //! An initial wait of a track is part of its decode times, not of its edit list, because players on
 //! Media Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit
@@ -15,14 +16,15 @@ use super::body::{Body, Slice};
 use super::encryption::{self, AuxiliaryInfo, CipherBlock, Encryption, TrackCipher};
 use super::segments::{LduRun, data};
 use super::timeline::{Timeline, ticks};
-use super::track_boxes::{self, TrackHeader};
+use super::track_boxes::{self, Handler, TrackHeader};
 use crate::boxes::{write_atom, write_box};
-use crate::{Ldu, LduIndex, TrackIndex, TrackKind};
+use crate::{Ldu, LduIndex, TextDescription, TrackDescription, TrackIndex, TrackKind};
 use mp4_atom::{
     ElstEntry, Mfhd, Stco, Stsc, Stsz, Stts, Tfdt, Tfhd, Trex, Trun, TrunEntry, TrunSamples,
 };
 use std::ops::Range;
 use std::sync::Arc;
+use units::Timescale;
 
 /// The initialization segment of a track for one kind of manifest.
 pub(super) fn init(
@@ -46,6 +48,7 @@ pub(super) fn init(
     let noted = description.kind == TrackKind::Audio && manifest == ManifestKind::Hls;
     let header = TrackHeader {
         id: TRACK_ID,
+        handler: description.kind.into(),
         enabled: true,
         duration: 0,
         media_duration: 0,
@@ -53,17 +56,48 @@ pub(super) fn init(
         noted_priming: shown_from.and_then(|it| u32::try_from(it).ok()).filter(|_| noted),
         quicktime,
     };
-    let mut out = Vec::new();
     let brands: &[&[u8; 4]] = match manifest {
         ManifestKind::Dash { cmaf: true } => &[b"iso6", b"iso5", b"mp41", b"cmfc"],
         _ => &[b"iso6", b"iso5", b"mp41"],
     };
-    track_boxes::write_file_type(&mut out, quicktime, brands);
+    let entry = encryption.map(|(_, cipher)| encryption::protected_entry(description, cipher));
+    let entry = entry.as_ref().unwrap_or(&description.sample_entry);
+    write_init(brands, description, entry, &header, encryption.map(|(encryption, _)| encryption))
+}
+
+/// The initialization segment of a text track with this sample entry and these ticks.
+pub(super) fn text_init(text: &TextDescription, sample_entry: &[u8], scale: Timescale) -> Vec<u8> {
+    let description = TrackDescription {
+        language: text.language.clone(),
+        title: text.title.clone(),
+        ..TrackDescription::plain(TrackKind::File, scale)
+    };
+    let header = TrackHeader {
+        id: TRACK_ID,
+        handler: Handler::Subtitles,
+        enabled: true,
+        duration: 0,
+        media_duration: 0,
+        edits: &[],
+        noted_priming: None,
+        quicktime: false,
+    };
+    let brands = &[b"iso6", b"iso5", b"mp41", b"cmfc", b"im1t"];
+    write_init(brands, &description, sample_entry, &header, None)
+}
+
+fn write_init(
+    brands: &[&[u8; 4]],
+    description: &TrackDescription,
+    sample_entry: &[u8],
+    header: &TrackHeader<'_>,
+    encryption: Option<&Encryption>,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    track_boxes::write_file_type(&mut out, header.quicktime, brands);
     write_box(&mut out, b"moov", |out| {
         track_boxes::write_movie_header(out, 0, TRACK_ID + 1);
-        let entry = encryption.map(|(_, cipher)| encryption::protected_entry(description, cipher));
-        let entry = entry.as_ref().unwrap_or(&description.sample_entry);
-        track_boxes::write_track(out, description, entry, &header, |out| {
+        track_boxes::write_track(out, description, sample_entry, header, |out| {
             write_atom(out, &Stts::default());
             write_atom(out, &Stsc::default());
             write_atom(out, &Stsz::default());
@@ -74,7 +108,7 @@ pub(super) fn init(
             let defaults = Trex { track_id, default_sample_description_index, ..Trex::default() };
             write_atom(out, &defaults);
         });
-        if let Some((encryption, _)) = encryption {
+        if let Some(encryption) = encryption {
             encryption::write_systems(out, encryption);
         }
     });
@@ -137,36 +171,55 @@ pub(super) fn picture(
     sequence_number: u32,
     cipher: Option<&Arc<TrackCipher>>,
 ) -> Body {
-    let bytes = data(&track.ldus, ldu..ldu + 1);
-    let payload = bytes.end - bytes.start;
-    let mut mdat = Vec::new();
-    write_mdat_header(&mut mdat, payload);
     let shown = track.ldus.get(ldu);
+    let info = cipher.and_then(|it| AuxiliaryInfo::of(it, &track.ldus, ldu..ldu + 1));
+    // The edit list of the track takes off what is hidden before its first picture.
+    let hidden = u64::try_from(line.media_start).unwrap_or(0);
+    let time = time.start + hidden..time.end + hidden;
+    let mut body = Body::default();
+    let (size, flags) = (shown.size, flags(&shown));
+    body.push_generated(single_sample_head(size, flags, time, sequence_number, info.as_ref()));
+    push_payload(&mut body, track, number, ldu..ldu + 1, cipher);
+    body
+}
+
+/// A segment of one generated sample: a document that is shown at `time` in ticks.
+pub(super) fn text(document: &[u8], time: Range<u64>, sequence_number: u32) -> Vec<u8> {
+    let size = u32::try_from(document.len()).expect("text is bounded");
+    let mut out = single_sample_head(size, DEPENDS_ON_NONE, time, sequence_number, None);
+    out.extend_from_slice(document);
+    out
+}
+
+/// `moof` with one sample of this size, which is decoded and shown at `time`, and `mdat` header.
+fn single_sample_head(
+    size: u32,
+    flags: u32,
+    time: Range<u64>,
+    sequence_number: u32,
+    info: Option<&AuxiliaryInfo>,
+) -> Vec<u8> {
+    let mut mdat = Vec::new();
+    write_mdat_header(&mut mdat, u64::from(size));
     let header = Tfhd {
         track_id: TRACK_ID,
         default_sample_duration: Some(u32::try_from(time.end - time.start).unwrap_or(u32::MAX)),
-        default_sample_size: Some(shown.size),
-        default_sample_flags: Some(flags(&shown)),
+        default_sample_size: Some(size),
+        default_sample_flags: Some(flags),
         default_base_is_moof: true,
         ..Tfhd::default()
     };
-    let info = cipher.and_then(|it| AuxiliaryInfo::of(it, &track.ldus, ldu..ldu + 1));
-    let moof = PICTURE_MOOF_BYTES + info.as_ref().map_or(0, AuxiliaryInfo::len);
+    let moof = SINGLE_SAMPLE_MOOF_BYTES + info.map_or(0, AuxiliaryInfo::len);
     let offset = moof + mdat.len() as u64;
     let run = Trun {
         data_offset: Some(i32::try_from(offset).expect("two headers")),
         samples: TrunSamples::Inherited { count: 1, first_flags: None },
     };
-    // The edit list of the track takes off what is hidden before its first picture.
-    let hidden = u64::try_from(line.media_start).unwrap_or(0);
     let mut head = Vec::new();
-    write_moof(&mut head, sequence_number, &header, time.start + hidden, &run, info.as_ref());
+    write_moof(&mut head, sequence_number, &header, time.start, &run, info);
     debug_assert_eq!(head.len() as u64, moof, "sizes are stated before it is written");
     head.extend_from_slice(&mdat);
-    let mut body = Body::default();
-    body.push_generated(head);
-    push_payload(&mut body, track, number, ldu..ldu + 1, cipher);
-    body
+    head
 }
 
 /// The bytes of a segment of one picture, headers included.
@@ -174,7 +227,7 @@ pub(super) fn picture_size(index: &LduIndex, ldu: usize, cipher: Option<&TrackCi
     let bytes = data(index, ldu..ldu + 1);
     let payload = bytes.end - bytes.start;
     let info = info_bytes(index, ldu..ldu + 1, cipher);
-    PICTURE_MOOF_BYTES + info + mdat_header_bytes(payload) + payload
+    SINGLE_SAMPLE_MOOF_BYTES + info + mdat_header_bytes(payload) + payload
 }
 
 /// The bytes of a part in a media segment, headers included.
@@ -342,4 +395,6 @@ const NON_SYNC: u32 = 1 << 16;
 /// `traf`, `tfhd` with the default flags, `tfdt`, `trun` with an offset (8 + 20 + 20 + 20).
 const MOOF_BYTES: u64 = 92;
 /// Bytes of a `moof` of one sample whose duration and size are defaults.
-const PICTURE_MOOF_BYTES: u64 = MOOF_BYTES + 8;
+const SINGLE_SAMPLE_MOOF_BYTES: u64 = MOOF_BYTES + 8;
+/// Bytes of a segment of text before its document, which is far below 4 GiB.
+pub(super) const TEXT_HEAD_BYTES: u64 = SINGLE_SAMPLE_MOOF_BYTES + 8;

@@ -21,6 +21,7 @@ mod cuts;
 mod encryption;
 mod excerpt;
 mod iframes;
+mod imsc;
 mod manifest;
 mod media_segment;
 mod picture;
@@ -42,7 +43,7 @@ pub use encryption::{
 };
 pub use excerpt::{Excerpt, ExcerptError};
 pub use pushed::PushedLdu;
-pub use text::CueClock;
+pub use text::{CueClock, TextForm};
 pub use transport::{
     NoTransportForm, PacketBlock, PacketWriter, TransportCounters, TransportPush, TransportUnit,
 };
@@ -86,12 +87,14 @@ pub struct Links<'a> {
     pub folder: &'a str,
     /// What is appended to each address: `?s=TOKEN`, or empty.
     pub query: &'a str,
+    /// The form in which text tracks are named.
+    pub text: TextForm,
 }
 
 /// Addresses beside the manifest, with this query.
 impl<'a> From<&'a str> for Links<'a> {
     fn from(query: &'a str) -> Self {
-        Self { folder: "", query }
+        Self { query, ..Self::default() }
     }
 }
 
@@ -142,8 +145,8 @@ pub struct Packaging {
     duration: Duration,
     /// Where the cues of text tracks are; `None` if the presentation has no text.
     text_line: Option<TextLine>,
-    /// The rates of each text track.
-    text_rates: Vec<Rates>,
+    /// The rates of each text track, by [`TextForm`].
+    text_rates: [Vec<Rates>; 2],
     /// Whether it presents the whole title.
     is_whole: bool,
     /// The time from the beginning of the segments at which playback starts: what is before it is
@@ -204,7 +207,7 @@ impl Packaging {
             target_duration: 0,
             duration,
             text_line: Some(TextLine { later: preroll, end: None }),
-            text_rates: Vec::new(),
+            text_rates: Default::default(),
             is_whole: true,
             playback_start: MediaTime::ZERO,
             file_clip: None,

@@ -6,6 +6,7 @@
 //! N.m3u8          track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! N-iframes.m3u8  its I-frames: N/init.mp4, N/iframe-0.m4s, N/iframe-1.m4s, ...
 //! text/N.m3u8     text track N: N/0.vtt, N/1.vtt, ...
+//! text/N-imsc.m3u8  the same as IMSC: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! thumbnails.m3u8 the images with thumbnails: thumbnails/0.jpg, ...
 //! ```
 //! Addresses are relative; the caller's query is appended to each, and the multivariant playlist
@@ -14,7 +15,7 @@
 
 use super::iframes::IFrames;
 use super::rates::Rates;
-use super::{Links, Packaging, encryption, picture};
+use super::{Links, Packaging, TextForm, encryption, imsc, picture};
 use crate::{TextDescription, Thumbnails, TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
@@ -69,9 +70,11 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
 pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     let mut text = head(packaging.is_independent(number));
     playback_start(&mut text, packaging);
-    let names = SegmentNames { init: Some(packaging), number, before: "", after: "m4s" };
+    let names = SegmentNames { number, before: "", after: "m4s" };
     let lengths = packaging.segments(number).lengths();
-    list(&mut text, packaging.target_duration, &names, lengths, query);
+    list_head(&mut text, packaging.target_duration);
+    media_init(&mut text, packaging, number, query);
+    list(&mut text, &names, lengths, query);
     text
 }
 
@@ -79,12 +82,20 @@ pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
 pub(super) fn text(
     target_duration: u64,
     number: u16,
+    form: TextForm,
     lengths: impl Iterator<Item = u64>,
     query: &str,
 ) -> String {
     let mut text = head(true);
-    let names = SegmentNames { init: None, number, before: "", after: "vtt" };
-    list(&mut text, target_duration, &names, lengths, query);
+    list_head(&mut text, target_duration);
+    let after = match form {
+        TextForm::WebVtt => "vtt",
+        TextForm::Imsc => {
+            init(&mut text, number, query);
+            "m4s"
+        }
+    };
+    list(&mut text, &SegmentNames { number, before: "", after }, lengths, query);
     text
 }
 
@@ -98,8 +109,10 @@ pub(super) fn iframes(
     // Each I-frame is decoded by itself, whatever the segments of its track need.
     let mut text = head(true);
     line(&mut text, format_args!("#EXT-X-I-FRAMES-ONLY"));
-    let names = SegmentNames { init: Some(packaging), number, before: "iframe-", after: "m4s" };
-    list(&mut text, iframes.target_duration, &names, iframes.lengths(), query);
+    list_head(&mut text, iframes.target_duration);
+    media_init(&mut text, packaging, number, query);
+    let names = SegmentNames { number, before: "iframe-", after: "m4s" };
+    list(&mut text, &names, iframes.lengths(), query);
     text
 }
 
@@ -119,38 +132,31 @@ pub(super) fn images(lengths: impl Iterator<Item = u64>, tiles: &str, query: &st
 }
 
 /// The names of a track's segments: its number, then what is before and after each segment's.
-struct SegmentNames<'a> {
-    /// What has the initialization segment, if there is one.
-    init: Option<&'a Packaging>,
+struct SegmentNames {
     number: u16,
     before: &'static str,
     after: &'static str,
 }
 
 /// Writes the segments of a playlist.
-fn list(
-    text: &mut String,
-    target_duration: u64,
-    names: &SegmentNames<'_>,
-    lengths: impl Iterator<Item = u64>,
-    query: &str,
-) {
-    let SegmentNames { init, number, before, after } = names;
-    list_head(text, target_duration);
-    if let Some(packaging) = init {
-        if let Some(encryption) = packaging.encryption() {
-            encryption::write_hls_keys(
-                text,
-                encryption,
-                packaging.description(*number).kind,
-                query,
-            );
-        }
-        line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
-    }
+fn list(text: &mut String, names: &SegmentNames, lengths: impl Iterator<Item = u64>, query: &str) {
+    let SegmentNames { number, before, after } = names;
     write_segments(text, lengths, |text, k| {
         line(text, format_args!("{number}/{before}{k}.{after}{query}"));
     });
+}
+
+/// Writes where players get the keys and the initialization segment of an existing track.
+fn media_init(text: &mut String, packaging: &Packaging, number: u16, query: &str) {
+    if let Some(encryption) = packaging.encryption() {
+        let kind = packaging.description(number).kind;
+        encryption::write_hls_keys(text, encryption, kind, query);
+    }
+    init(text, number, query);
+}
+
+fn init(text: &mut String, number: u16, query: &str) {
+    line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
 }
 
 /// Writes what a complete playlist states before its segments.
@@ -217,7 +223,7 @@ fn rendition(
     group: &[u16],
     audio: u16,
     name: &str,
-    Links { folder, query }: Links<'_>,
+    Links { folder, query, .. }: Links<'_>,
 ) {
     let track = packaging.description(audio);
     let default = packaging.default_audio().filter(|default| group.contains(default));
@@ -237,7 +243,8 @@ fn rendition(
 
 /// Writes the text tracks as renditions of one group.
 fn text_renditions(text: &mut String, packaging: &Packaging, links: Links<'_>) {
-    let Links { folder, query } = links;
+    let Links { folder, query, text: form } = links;
+    let named = if form == TextForm::Imsc { "-imsc" } else { "" };
     let default = packaging.texts().find(|(_, track)| track.default && !track.forced);
     let default = default.map(|(number, _)| number);
     // Of tracks between which a player cannot choose it takes the default one or the first
@@ -262,7 +269,7 @@ fn text_renditions(text: &mut String, packaging: &Packaging, links: Links<'_>) {
         if track.hearing_impaired {
             let _ = write!(attributes, ",CHARACTERISTICS=\"{FOR_THE_DEAF}\"");
         }
-        let uri = format_args!("{folder}text/{number}.m3u8{query}");
+        let uri = format_args!("{folder}text/{number}{named}.m3u8{query}");
         line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{uri}\""));
     }
 }
@@ -328,7 +335,7 @@ fn variant(
     packaging: &Packaging,
     main: u16,
     group: Option<&Vec<u16>>,
-    Links { folder, query }: Links<'_>,
+    Links { folder, query, text: form }: Links<'_>,
 ) {
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);
@@ -336,7 +343,7 @@ fn variant(
         // A player fetches one audio track of the group and one text track, so that the largest
         // ones count.
         let heard = members.iter().map(|&member| rate(&packaging.rates(member))).max();
-        let text = packaging.highest_text_rate(rate);
+        let text = packaging.highest_text_rate(form, rate);
         rate(&packaging.rates(main)) + heard.unwrap_or(0) + text
     };
     let mut attributes = format!(
@@ -347,6 +354,9 @@ fn variant(
     );
     if let Some(&member) = members.first() {
         let _ = write!(attributes, ",{}", codec(packaging.description(member)));
+    }
+    if form == TextForm::Imsc && packaging.texts().next().is_some() {
+        let _ = write!(attributes, ",{}", imsc::CODEC);
     }
     attributes.push('"');
     if track.kind == TrackKind::Video {
@@ -369,7 +379,7 @@ fn iframe_variant(
     packaging: &Packaging,
     video: u16,
     iframes: &IFrames,
-    Links { folder, query }: Links<'_>,
+    Links { folder, query, .. }: Links<'_>,
 ) {
     let track = packaging.description(video);
     let (peak, average) = (iframes.rates.peak, iframes.rates.average);
@@ -385,7 +395,7 @@ fn image_variant(
     text: &mut String,
     packaging: &Packaging,
     thumbnails: &Thumbnails,
-    Links { folder, query }: Links<'_>,
+    Links { folder, query, .. }: Links<'_>,
 ) {
     let (width, height) = thumbnails.size();
     line(

@@ -216,6 +216,7 @@ fn header(
         for (id, (part, places)) in (1..).zip(parts.iter().zip(&places)) {
             let track_header = TrackHeader {
                 id,
+                handler: part.track.description.kind.into(),
                 // One enabled track of each kind: players play all enabled ones at once.
                 enabled: part.number == default_of(parts, part.track.description.kind),
                 duration: part.duration(),

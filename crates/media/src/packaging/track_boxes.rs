@@ -6,7 +6,7 @@
 //!      ─ edts ─ elst
 //!      ─ mdia ─ mdhd
 //!             ─ hdlr
-//!             ─ minf ─ vmhd or smhd
+//!             ─ minf ─ vmhd, smhd or sthd
 //!                    ─ dinf ─ dref
 //!                    ─ stbl ─ stsd ─ the sample entry, verbatim
 //!                           ─ the caller's tables
@@ -26,10 +26,28 @@ use mp4_atom::{
 /// track's ticks are recovered by rounding.
 pub(super) const MOVIE_SCALE: u32 = 1_000_000;
 
+/// How players present a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handler {
+    /// As pictures.
+    Video,
+    /// As sound.
+    Sound,
+    /// As text over the pictures.
+    Subtitles,
+}
+
+impl From<TrackKind> for Handler {
+    fn from(kind: TrackKind) -> Self {
+        if kind == TrackKind::Audio { Self::Sound } else { Self::Video }
+    }
+}
+
 /// The content of a `trak` besides its track's description.
 pub(super) struct TrackHeader<'a> {
     /// The track number, from one.
     pub(super) id: u32,
+    pub(super) handler: Handler,
     pub(super) enabled: bool,
     /// The duration in movie ticks; zero if it is given by fragments.
     pub(super) duration: u64,
@@ -87,9 +105,9 @@ pub(super) fn write_track(
         }
         write_box(out, b"mdia", |out| {
             write_media_header(out, track, header.media_duration);
-            write_handler(out, track.kind, header.quicktime);
+            write_handler(out, header.handler, header.quicktime);
             write_box(out, b"minf", |out| {
-                write_media_information(out, track.kind);
+                write_media_information(out, header.handler);
                 write_box(out, b"stbl", |out| {
                     write_box(out, b"stsd", |out| {
                         // Version, flags and a count of one; the stored entry follows as it is.
@@ -146,7 +164,7 @@ fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
 }
 
 fn write_track_header(out: &mut Vec<u8>, track: &TrackDescription, header: &TrackHeader<'_>) {
-    let sound = track.kind == TrackKind::Audio;
+    let sound = header.handler == Handler::Sound;
     let [a, b, u, c, d, v, x, y, w] = track.matrix;
     let pixels = |size: u32| u16::try_from(size).unwrap_or(u16::MAX).into();
     write_atom(
@@ -184,10 +202,11 @@ fn write_media_header(out: &mut Vec<u8>, track: &TrackDescription, duration: u64
 
 /// Writes `hdlr`. QuickTime has a component type and a length before the name; ISO ends the name
 /// with zero.
-fn write_handler(out: &mut Vec<u8>, kind: TrackKind, quicktime: bool) {
-    let (handler, name) = match kind {
-        TrackKind::Audio => (b"soun", "SoundHandler"),
-        _ => (b"vide", "VideoHandler"),
+fn write_handler(out: &mut Vec<u8>, handler: Handler, quicktime: bool) {
+    let (handler, name) = match handler {
+        Handler::Video => (b"vide", "VideoHandler"),
+        Handler::Sound => (b"soun", "SoundHandler"),
+        Handler::Subtitles => (b"subt", "SubtitleHandler"),
     };
     write_box(out, b"hdlr", |out| {
         out.extend_from_slice(&[0; 4]);
@@ -204,10 +223,11 @@ fn write_handler(out: &mut Vec<u8>, kind: TrackKind, quicktime: bool) {
     });
 }
 
-fn write_media_information(out: &mut Vec<u8>, kind: TrackKind) {
-    match kind {
-        TrackKind::Audio => write_atom(out, &Smhd::default()),
-        _ => write_atom(out, &Vmhd::default()),
+fn write_media_information(out: &mut Vec<u8>, handler: Handler) {
+    match handler {
+        Handler::Video => write_atom(out, &Vmhd::default()),
+        Handler::Sound => write_atom(out, &Smhd::default()),
+        Handler::Subtitles => write_box(out, b"sthd", |out| out.extend_from_slice(&[0; 4])),
     }
     // The data is in this file.
     let here = DrefEntry::Url(Url::default());

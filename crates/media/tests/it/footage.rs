@@ -3,8 +3,8 @@
 
 use media::{
     Body, CHECKSUM_SPAN, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, CueClock,
-    Encryption, FragmentReader, FragmentSink, Packaging, PackagingOptions, PacketBlock,
-    PacketWriter, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+    Encryption, FragmentReader, FragmentSink, Links, Packaging, PackagingOptions, PacketBlock,
+    PacketWriter, Slice, TextForm, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -303,9 +303,15 @@ impl Title {
     /// Checks the manifests and all that they name by the rules of RFC 8216 and ISO/IEC 23009-1.
     pub(crate) fn check_manifests(&self, packaging: &Packaging, what: &str) {
         let videos: Vec<u16> = packaging.offers().iter().map(|offer| offer[0]).collect();
-        let multivariant = packaging.multivariant_playlist(&videos, "");
-        testkit::hls::check(what, &multivariant, &mut |uri| self.fetch(packaging, uri));
-        self.check_dash(packaging, what, &packaging.dash_manifest(&videos, ""));
+        for text in [TextForm::WebVtt, TextForm::Imsc] {
+            let links = Links { text, ..Links::default() };
+            let multivariant = packaging.multivariant_playlist(&videos, links);
+            testkit::hls::check(what, &multivariant, &mut |uri| self.fetch(packaging, uri));
+            self.check_dash(packaging, what, &packaging.dash_manifest(&videos, links));
+            if self.index.texts.is_empty() {
+                break;
+            }
+        }
     }
 
     /// Checks a DASH manifest and all that it names by the rules of ISO/IEC 23009-1.
@@ -337,20 +343,7 @@ impl Title {
                 };
                 playlist.map(String::into_bytes)
             }
-            Some(("text", text)) => match text.split_once('/') {
-                Some((text, segment)) => {
-                    let number = segment.strip_suffix(".vtt")?.parse().ok()?;
-                    packaging.text_segment(text.parse().ok()?, number)
-                }
-                None => match text.strip_suffix(".m3u8") {
-                    Some(text) => packaging.text_playlist(text.parse().ok()?, ""),
-                    None => {
-                        let number = text.strip_suffix(".vtt")?.parse().ok()?;
-                        packaging.text_file(number, CueClock::Segments)
-                    }
-                },
-            }
-            .map(String::into_bytes),
+            Some(("text", text)) => Self::find_text(packaging, text),
             Some(("thumbnails", image)) => {
                 let number = image.strip_suffix(".jpg")?.parse().ok()?;
                 packaging.thumbnail_image(number).map(|image| image.to_vec())
@@ -372,6 +365,26 @@ impl Title {
                 Some(self.bytes(&body))
             }),
         }
+    }
+
+    fn find_text(packaging: &Packaging, uri: &str) -> Option<Vec<u8>> {
+        let of = |name: &str| name.parse::<u16>().ok();
+        let (name, extension) = uri.split_once('.')?;
+        let (webvtt, imsc, clock) = (TextForm::WebVtt, TextForm::Imsc, CueClock::Segments);
+        let text = match (name.split_once('/'), extension) {
+            (Some((text, "init")), "mp4") => return packaging.text_init(of(text)?),
+            (Some((text, segment)), extension) => {
+                let form = if extension == "m4s" { imsc } else { webvtt };
+                return packaging.text_segment(of(text)?, segment.parse().ok()?, form);
+            }
+            (None, "m3u8") => match name.strip_suffix("-imsc") {
+                Some(text) => packaging.text_playlist(of(text)?, imsc, ""),
+                None => packaging.text_playlist(of(name)?, webvtt, ""),
+            },
+            (None, "ttml") => packaging.text_file(of(name)?, imsc, clock),
+            (None, _) => packaging.text_file(of(name)?, webvtt, clock),
+        };
+        text.map(String::into_bytes)
     }
 
     /// Writes the progressive file of all tracks.

@@ -97,14 +97,14 @@ fn decide(
             Err(_) => Response::error(500, "metrics", "the metrics could not be encoded"),
         },
         Route::Health => health(shared),
-        Route::Master { title } => {
-            return segmented(shared, request, title, Manifest::Hls, opened);
+        Route::Master { title, text } => {
+            return segmented(shared, request, title, Manifest::Hls(text), opened);
         }
         Route::TransportMaster { title } => {
             return segmented(shared, request, title, Manifest::HlsTransport, opened);
         }
-        Route::DashManifest { title } => {
-            return segmented(shared, request, title, Manifest::Dash, opened);
+        Route::DashManifest { title, text } => {
+            return segmented(shared, request, title, Manifest::Dash(text), opened);
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
         Route::TextFile { ref title, .. }
@@ -114,6 +114,7 @@ fn decide(
         }
         Route::Playlist { ref title, .. }
         | Route::TextPlaylist { ref title, .. }
+        | Route::TextInit { ref title, .. }
         | Route::TextSegment { ref title, .. }
         | Route::ThumbnailPlaylist { ref title }
         | Route::TransportPlaylist { ref title, .. }
@@ -275,12 +276,11 @@ fn listing(
     videos: &[u16],
     query: &str,
 ) -> Response {
-    let links = Links { folder: "", query };
-    let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, links);
+    let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, query.into());
     uncached(Response::new(200, kind, text))
 }
 
-/// The content type and the text of a manifest.
+/// The content type and the text of a manifest, which names text in its own form.
 pub(super) fn manifest_text(
     packaging: &Packaging,
     manifest: Manifest,
@@ -288,9 +288,15 @@ pub(super) fn manifest_text(
     links: Links<'_>,
 ) -> (&'static str, String) {
     match manifest {
-        Manifest::Dash => ("application/dash+xml", packaging.dash_manifest(videos, links)),
+        Manifest::Dash(text) => {
+            let links = Links { text, ..links };
+            ("application/dash+xml", packaging.dash_manifest(videos, links))
+        }
         Manifest::HlsTransport => (PLAYLIST, packaging.transport_multivariant(videos, links)),
-        _ => (PLAYLIST, packaging.multivariant_playlist(videos, links)),
+        Manifest::Hls(text) => {
+            (PLAYLIST, packaging.multivariant_playlist(videos, Links { text, ..links }))
+        }
+        Manifest::File => (PLAYLIST, packaging.multivariant_playlist(videos, links)),
     }
 }
 

@@ -43,9 +43,9 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         {
             None
         }
-        Route::Master { title }
+        Route::Master { title, .. }
         | Route::TransportMaster { title }
-        | Route::DashManifest { title }
+        | Route::DashManifest { title, .. }
         | Route::Progressive { title }
         | Route::TextFile { title, .. }
         | Route::ThumbnailCues { title }
@@ -64,6 +64,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::DashInit { .. }
         | Route::Segment { .. }
         | Route::TextPlaylist { .. }
+        | Route::TextInit { .. }
         | Route::ThumbnailPlaylist { .. }
         | Route::TextSegment { .. }
         | Route::Key { .. }

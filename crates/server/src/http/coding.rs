@@ -143,8 +143,9 @@ fn compressed(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The beginnings of the content types that are text.
-const TEXT: [&str; 6] = [
+const TEXT: [&str; 7] = [
     "text/",
+    "application/ttml+xml",
     "application/vnd.apple.mpegurl",
     "application/dash+xml",
     "application/json",

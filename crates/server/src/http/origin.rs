@@ -32,7 +32,7 @@ use crate::messages::{Manifest, PlayRequest};
 use crate::playback_params;
 use crate::presentation::Presentation;
 use crate::shared::Shared;
-use media::{CueClock, Encryption, Links, Slice};
+use media::{CueClock, Encryption, Links, Slice, TextForm};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,9 +86,9 @@ fn may_be_kept(name: &str, title: &OpenTitle, route: &Route) -> Result<(), Decis
 /// A manifest, which names the addresses of the present version.
 fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, Decision> {
     let manifest = match route {
-        Route::Master { .. } => Manifest::Hls,
+        Route::Master { text, .. } => Manifest::Hls(*text),
         Route::TransportMaster { .. } => Manifest::HlsTransport,
-        Route::DashManifest { .. } => Manifest::Dash,
+        Route::DashManifest { text, .. } => Manifest::Dash(*text),
         _ => {
             let head = Head::new(307)
                 .field("Location", format_args!("{}/{}/file.mp4", escape(name), title.version))
@@ -104,14 +104,16 @@ fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, 
         &title.whole.packaging,
         manifest,
         &answer::all_videos(&title.whole, manifest, 0),
-        Links { folder: &folder, query: "" },
+        Links { folder: &folder, ..Links::default() },
     );
     // No Last-Modified: a title that is renamed to this name may be older than the one before.
     let mut response = Response::new(200, kind, text);
     response.head.add("Cache-Control", BRIEFLY);
     response.etag = Some(title.etag(match manifest {
-        Manifest::Dash => "mpd",
+        Manifest::Dash(TextForm::WebVtt) => "mpd",
+        Manifest::Dash(TextForm::Imsc) => "mpd-imsc",
         Manifest::HlsTransport => "master-ts",
+        Manifest::Hls(TextForm::Imsc) => "master-imsc",
         _ => "master",
     }));
     Ok(response.into())

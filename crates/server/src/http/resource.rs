@@ -7,7 +7,7 @@ use super::response::Response;
 use super::routes::Route;
 use crate::library::OpenTitle;
 use crate::presentation::Presentation;
-use media::{Body, CueClock, Slice, TrackKind};
+use media::{Body, CueClock, Slice, TextForm, TrackKind};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -63,16 +63,22 @@ pub(super) fn find(
         Route::IframePlaylist { track, .. } => {
             playlist(packaging.iframe_playlist(track, query), format!("kp{track}"))
         }
-        Route::TextPlaylist { text, .. } => {
-            playlist(packaging.text_playlist(text, query), format!("vp{text}"))
+        Route::TextPlaylist { text, form, .. } => {
+            let list = packaging.text_playlist(text, form, query);
+            playlist(list, format!("{}p{text}", tag_of(form)))
         }
-        Route::TextSegment { text, number, .. } => {
-            let segment = packaging.text_segment(text, number);
-            in_memory(WEBVTT, segment, etag(format!("v{text}-{number}")))
+        Route::TextInit { text, .. } => {
+            in_memory(MP4, packaging.text_init(text), etag(format!("ti{text}")))
         }
-        Route::TextFile { text, .. } => {
-            let file = packaging.text_file(text, clock);
-            in_memory(WEBVTT, file, etag(format!("v{text}{of_clock}")))
+        Route::TextSegment { text, number, form, .. } => {
+            let segment = packaging.text_segment(text, number, form);
+            let kind = if form == TextForm::Imsc { MP4 } else { WEBVTT };
+            in_memory(kind, segment, etag(format!("{}{text}-{number}", tag_of(form))))
+        }
+        Route::TextFile { text, form, .. } => {
+            let file = packaging.text_file(text, form, clock);
+            let kind = if form == TextForm::Imsc { TTML } else { WEBVTT };
+            in_memory(kind, file, etag(format!("{}{text}{of_clock}", tag_of(form))))
         }
         Route::ThumbnailPlaylist { .. } => {
             playlist(packaging.thumbnail_playlist(query), "jp".to_owned())
@@ -153,6 +159,14 @@ pub(super) fn content_type(title: &OpenTitle, tracks: &[u16]) -> &'static str {
     if tracks.iter().any(is_video) { "video/mp4" } else { "audio/mp4" }
 }
 
+/// What distinguishes the entity tags of text in this form.
+fn tag_of(form: TextForm) -> &'static str {
+    match form {
+        TextForm::WebVtt => "v",
+        TextForm::Imsc => "x",
+    }
+}
+
 fn in_memory(
     kind: &'static str,
     body: Option<impl Into<Vec<u8>>>,
@@ -170,3 +184,6 @@ fn generated(bytes: Arc<[u8]>) -> Body {
 pub(super) const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 /// The content type of subtitles.
 const WEBVTT: &str = "text/vtt";
+const TTML: &str = "application/ttml+xml";
+/// The content type of subtitles in fragmented MP4.
+const MP4: &str = "application/mp4";

@@ -1,5 +1,6 @@
 //! The resource that a path names. Whether the resource exists is not known here.
 
+use media::TextForm;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A resource of this server.
@@ -19,12 +20,14 @@ pub(crate) enum Route {
     Metrics,
     /// `/healthz`
     Health,
-    /// `/t/TITLE/master.m3u8`: the admission request of an HLS player.
-    Master { title: String },
+    /// `/t/TITLE/master.m3u8`: the admission request of an HLS player;
+    /// `/t/TITLE/master-imsc.m3u8`: with subtitles as IMSC.
+    Master { title: String, text: TextForm },
     /// `/t/TITLE/master-ts.m3u8`: that of an HLS player for transport streams.
     TransportMaster { title: String },
-    /// `/t/TITLE/manifest.mpd`: the admission request of a DASH player.
-    DashManifest { title: String },
+    /// `/t/TITLE/manifest.mpd`: the admission request of a DASH player;
+    /// `/t/TITLE/manifest-imsc.mpd`: with subtitles as IMSC.
+    DashManifest { title: String, text: TextForm },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
     Playlist { title: String, track: u16 },
     /// `/t/TITLE/N-ts.m3u8?s=TOKEN`: of the transport stream that track N leads.
@@ -41,12 +44,15 @@ pub(crate) enum Route {
     TransportSegment { title: String, track: u16, number: u32 },
     /// `/t/TITLE/N/iframe-K.m4s?s=TOKEN`
     Iframe { title: String, track: u16, number: u32 },
-    /// `/t/TITLE/text/N.m3u8?s=TOKEN`
-    TextPlaylist { title: String, text: u16 },
-    /// `/t/TITLE/text/N/K.vtt?s=TOKEN`
-    TextSegment { title: String, text: u16, number: u32 },
-    /// `/t/TITLE/text/N.vtt`, of a whole title or with parameters; `?s=TOKEN`: of a session.
-    TextFile { title: String, text: u16 },
+    /// `/t/TITLE/text/N.m3u8?s=TOKEN`, `/t/TITLE/text/N-imsc.m3u8?s=TOKEN`
+    TextPlaylist { title: String, text: u16, form: TextForm },
+    /// `/t/TITLE/text/N/init.mp4?s=TOKEN`: of IMSC.
+    TextInit { title: String, text: u16 },
+    /// `/t/TITLE/text/N/K.vtt?s=TOKEN`, `/t/TITLE/text/N/K.m4s?s=TOKEN`
+    TextSegment { title: String, text: u16, number: u32, form: TextForm },
+    /// `/t/TITLE/text/N.vtt` and `/t/TITLE/text/N.ttml`, of a whole title or with parameters;
+    /// `?s=TOKEN`: of a session.
+    TextFile { title: String, text: u16, form: TextForm },
     /// `/t/TITLE/thumbnails.m3u8?s=TOKEN`
     ThumbnailPlaylist { title: String },
     /// `/t/TITLE/thumbnails.vtt`, of a whole title; `?s=TOKEN`: of a session.
@@ -78,9 +84,19 @@ impl Route {
             ["metrics"] => Self::Metrics,
             ["healthz"] => Self::Health,
             ["t", name] => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
-            ["t", name, "master.m3u8"] => Self::Master { title: title(name)? },
+            ["t", name, "master.m3u8"] => {
+                Self::Master { title: title(name)?, text: TextForm::WebVtt }
+            }
+            ["t", name, "master-imsc.m3u8"] => {
+                Self::Master { title: title(name)?, text: TextForm::Imsc }
+            }
             ["t", name, "master-ts.m3u8"] => Self::TransportMaster { title: title(name)? },
-            ["t", name, "manifest.mpd"] => Self::DashManifest { title: title(name)? },
+            ["t", name, "manifest.mpd"] => {
+                Self::DashManifest { title: title(name)?, text: TextForm::WebVtt }
+            }
+            ["t", name, "manifest-imsc.mpd"] => {
+                Self::DashManifest { title: title(name)?, text: TextForm::Imsc }
+            }
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["origin", ref below @ ..] => Self::of_origin(below)?,
             ["t", name, "thumbnails.m3u8"] => Self::ThumbnailPlaylist { title: title(name)? },
@@ -108,14 +124,24 @@ impl Route {
             }
             ["t", name, "text", file] => {
                 let title = title(name)?;
-                match file.strip_suffix(".m3u8") {
-                    Some(text) => Self::TextPlaylist { title, text: number(text)? },
-                    None => Self::TextFile { title, text: number(file.strip_suffix(".vtt")?)? },
+                if let Some(text) = file.strip_suffix("-imsc.m3u8") {
+                    let text = number(text)?;
+                    Self::TextPlaylist { title, text, form: TextForm::Imsc }
+                } else if let Some(text) = file.strip_suffix(".m3u8") {
+                    let text = number(text)?;
+                    Self::TextPlaylist { title, text, form: TextForm::WebVtt }
+                } else {
+                    let (text, form) = of_form(file, "ttml")?;
+                    Self::TextFile { title, text: number(text)?, form }
                 }
             }
+            ["t", name, "text", text, "init.mp4"] => {
+                Self::TextInit { title: title(name)?, text: number(text)? }
+            }
             ["t", name, "text", text, file] => {
-                let segment = number(file.strip_suffix(".vtt")?)?;
-                Self::TextSegment { title: title(name)?, text: number(text)?, number: segment }
+                let (segment, form) = of_form(file, "m4s")?;
+                let (title, text, number) = (title(name)?, number(text)?, number(segment)?);
+                Self::TextSegment { title, text, number, form }
             }
             ["t", name, track, file] => {
                 let (title, track) = (title(name)?, number(track)?);
@@ -188,6 +214,15 @@ fn title(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
+/// The name of a file of text without its extension, which is `imsc` for IMSC, and the form.
+fn of_form<'a>(file: &'a str, imsc: &str) -> Option<(&'a str, TextForm)> {
+    match file.split_once('.')? {
+        (name, "vtt") => Some((name, TextForm::WebVtt)),
+        (name, extension) if extension == imsc => Some((name, TextForm::Imsc)),
+        _ => None,
+    }
+}
+
 /// A number as playlists write it (`0`, `17`; not `007` or `+7`), so that a resource has one URL.
 fn number<T: std::str::FromStr + ToString>(digits: &str) -> Option<T> {
     let number: T = digits.parse().ok()?;
@@ -208,10 +243,15 @@ mod tests {
     #[test]
     fn paths_name_their_resources() {
         let film = || "film".to_owned();
-        assert_eq!(route("t/film/master.m3u8"), Some(Route::Master { title: film() }));
+        for (text, master, manifest) in [
+            (TextForm::WebVtt, "t/film/master.m3u8", "t/film/manifest.mpd"),
+            (TextForm::Imsc, "t/film/master-imsc.m3u8", "t/film/manifest-imsc.mpd"),
+        ] {
+            assert_eq!(route(master), Some(Route::Master { title: film(), text }));
+            assert_eq!(route(manifest), Some(Route::DashManifest { title: film(), text }));
+        }
         assert_eq!(route("t/film/0.m3u8"), Some(Route::Playlist { title: film(), track: 0 }));
         assert_eq!(route("t/film/1/init.mp4"), Some(Route::Init { title: film(), track: 1 }));
-        assert_eq!(route("t/film/manifest.mpd"), Some(Route::DashManifest { title: film() }));
         let init = Route::DashInit { title: film(), track: 1 };
         assert_eq!(route("t/film/1/init-dash.mp4"), Some(init));
         assert_eq!(route("t/film/session"), Some(Route::Session { title: film() }));
@@ -223,11 +263,18 @@ mod tests {
         assert_eq!(route("t/film/3-iframes.m3u8"), Some(list));
         let iframe = Route::Iframe { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/iframe-17.m4s"), Some(iframe));
-        let text = Route::TextPlaylist { title: film(), text: 2 };
-        assert_eq!(route("t/film/text/2.m3u8"), Some(text));
-        assert_eq!(route("t/film/text/2.vtt"), Some(Route::TextFile { title: film(), text: 2 }));
-        let segment = Route::TextSegment { title: film(), text: 2, number: 17 };
-        assert_eq!(route("t/film/text/2/17.vtt"), Some(segment));
+        for (form, list, file, segment) in [
+            (TextForm::WebVtt, "2.m3u8", "2.vtt", "2/17.vtt"),
+            (TextForm::Imsc, "2-imsc.m3u8", "2.ttml", "2/17.m4s"),
+        ] {
+            let of_film = |name: &str| route(&format!("t/film/text/{name}"));
+            assert_eq!(of_film(list), Some(Route::TextPlaylist { title: film(), text: 2, form }));
+            assert_eq!(of_film(file), Some(Route::TextFile { title: film(), text: 2, form }));
+            let wanted = Route::TextSegment { title: film(), text: 2, number: 17, form };
+            assert_eq!(of_film(segment), Some(wanted));
+        }
+        let init = Route::TextInit { title: film(), text: 2 };
+        assert_eq!(route("t/film/text/2/init.mp4"), Some(init));
         let list = Route::ThumbnailPlaylist { title: film() };
         assert_eq!(route("t/film/thumbnails.m3u8"), Some(list));
         let cues = Route::ThumbnailCues { title: film() };
@@ -260,6 +307,12 @@ mod tests {
             "t/film/text/",
             "t/film/text/02.vtt",
             "t/film/text/2.srt",
+            "t/film/text/2.m4s",
+            "t/film/text/02.ttml",
+            "t/film/text/-imsc.m3u8",
+            "t/film/text/2/17.ttml",
+            "t/film/text/2/17.x.vtt",
+            "t/film/text/x/init.mp4",
             "t/film/thumbnails",
             "t/film/thumbnails/03.jpg",
             "t/film/thumbnails/3.png",
@@ -286,11 +339,12 @@ mod tests {
             let version = version.map(str::to_owned);
             Some(Route::Origin { title: film(), version, resource: Box::new(resource) })
         };
-        let master = Route::Master { title: film() };
+        let master = Route::Master { title: film(), text: TextForm::WebVtt };
         assert_eq!(route("origin/film/master.m3u8"), origin(None, master));
         let segment = Route::Segment { title: film(), track: 0, number: 17 };
         assert_eq!(route("origin/film/a-1/0/17.m4s"), origin(Some("a-1"), segment));
-        let text = Route::TextSegment { title: film(), text: 2, number: 17 };
+        let form = TextForm::WebVtt;
+        let text = Route::TextSegment { title: film(), text: 2, number: 17, form };
         assert_eq!(route("origin/film/a-1/text/2/17.vtt"), origin(Some("a-1"), text));
         let file = || Route::Progressive { title: film() };
         assert_eq!(route("origin/film.mp4"), origin(None, file()));
@@ -303,6 +357,7 @@ mod tests {
             "origin/film/a-1",
             "origin/film/a-1/master.m3u8",
             "origin/film/a-1/manifest.mpd",
+            "origin/film/a-1/manifest-imsc.mpd",
             "origin/film/session",
             "origin/film/a-1/key/a-b",
             "origin/film/a-1/session",

@@ -98,6 +98,13 @@ fn errors_are_those_of_hls() {
         ("GET", "/t/film/0/init-dash.mp4?s=TOKEN&start=1", 400, "bad-parameter"),
         ("GET", "/t/film/9/init-dash.mp4?s=TOKEN", 404, "not-found"),
         ("GET", "/t/film/0/99.m4s?s=TOKEN", 404, "not-found"),
+        ("GET", "/t/none/manifest-imsc.mpd", 404, "no-title"),
+        ("GET", "/t/film/manifest-imsc.mpd?start=99", 400, "bad-parameter"),
+        ("GET", "/t/film/text/0/init.mp4", 404, "session-missing"),
+        ("GET", "/t/film/text/0/init.mp4?s=TOKEN", 404, "not-found"),
+        ("GET", "/t/film/text/0/0.m4s?s=TOKEN", 404, "not-found"),
+        ("GET", "/t/film/text/0.ttml", 404, "not-found"),
+        ("DELETE", "/t/film/manifest-imsc.mpd", 405, "method-not-allowed"),
         ("DELETE", "/t/film/manifest.mpd", 405, "method-not-allowed"),
     ];
     for (method, path, status, error) in table {

@@ -53,6 +53,7 @@ pub(crate) struct Row<'a> {
     /// `hls` by hls.js, `dash` by dash.js, `shaka` by Shaka, `shaka-winds` by its trick mode,
     /// `shaka-keys` with the keys behind `#`, `mp4`
     /// by the browser itself; `hls-text`, `dash-text` and `shaka-text` tell the subtitles,
+    /// `dash-imsc` those that dash.js draws of documents,
     /// `dash-thumbnails` and `shaka-thumbnails` the pictures that are found for some times;
     /// `hls-clip`, `dash-clip`, `shaka-clip` and `mp4-clip` the first and the last picture shown.
     pub(crate) way: &'static str,
@@ -270,6 +271,17 @@ const players = {
   'dash-text'(video, url, on) {
     on.what = textOf(video);
     return players.dash(video, url, on);
+  },
+  'dash-imsc'(video, url, on) {
+    const drawn = document.createElement('div');
+    document.getElementById('stage').append(drawn);
+    const seen = new Set(), look = () => seen.add(drawn.innerText.trim().replace(/\s*\n\s*/g, '|'));
+    setInterval(look, 10);
+    on.what = () => [...seen].filter(text => text).join('; ');
+    let player;
+    const stop = players.dash(video, url, on, it => player = it);
+    player.attachTTMLRenderingDiv(drawn);
+    return () => { drawn.remove(); stop(); };
   },
   'shaka-text'(video, url, on) {
     on.what = textOf(video);

@@ -16,6 +16,10 @@ const FRENCH: &str = "1\n00:00:01,000 --> 00:00:03,000\nDéjà vu\n\n\
 /// What players show of the English text.
 const SHOWN: &str = "0.4-1.6 First & one; 1.6-4.2 Over|of it; 4.6-5.8 3 --> 4";
 
+/// As Shaka shows them of IMSC: cut where segments of 2 s end.
+const CUT: &str =
+    "0.4-1.6 First & one; 1.6-2 Over|of it; 2-4 Over|of it; 4-4.2 Over|of it; 4.6-5.8 3 --> 4";
+
 /// Two segments at least.
 const SEGMENTS: &str = "--segment 2s --admission none";
 
@@ -91,19 +95,20 @@ fn browsers_show_the_default_text_at_its_times() {
     let dir = TestDir::with_store_of(96);
     film(&dir);
     let server = dir.serve(ADMITS_ALL);
-    let rows = ["hls", "dash", "shaka"].map(|way| {
-        let manifest = if way == "hls" { "master.m3u8" } else { "manifest.mpd" };
-        Row {
-            title: "film",
-            way: match way {
-                "hls" => "hls-text",
-                "dash" => "dash-text",
-                _ => "shaka-text",
-            },
-            url: server.url(&format!("/t/film/{manifest}")),
-            may_stall: false,
-            said: format!("{SHOWN}, errors []"),
-        }
-    });
+    let row = |way: &'static str, manifest: &str, shown: &str| Row {
+        title: "film",
+        way,
+        url: server.url(&format!("/t/film/{manifest}")),
+        may_stall: false,
+        said: format!("{shown}, errors []"),
+    };
+    let rows = [
+        row("hls-text", "master.m3u8", SHOWN),
+        row("dash-text", "manifest.mpd", SHOWN),
+        row("shaka-text", "manifest.mpd", SHOWN),
+        row("hls-text", "master-imsc.m3u8", SHOWN),
+        row("dash-imsc", "manifest-imsc.mpd", "First & one; Over|of it; 3 --> 4"),
+        row("shaka-text", "manifest-imsc.mpd", CUT),
+    ];
     assert_played(&dir, &rows);
 }

@@ -20,8 +20,7 @@ pub(in crate::packaging) fn write_hls_keys(
     kind: TrackKind,
     query: &str,
 ) {
-    let links = Links { folder: "", query };
-    write_tags(out, "KEY", encryption, encryption.key(kind), links);
+    write_tags(out, "KEY", encryption, encryption.key(kind), query.into());
 }
 
 /// Writes the tags of all keys in the multivariant playlist, by which players get them early.
@@ -64,7 +63,7 @@ fn write_tags(
 
 /// Where players get a key.
 pub(in crate::packaging) fn key_address(key: &ContentKey, links: Links<'_>) -> String {
-    let Links { folder, query } = links;
+    let Links { folder, query, .. } = links;
     let own = || format!("{folder}key/{}{query}", uuid(&key.id));
     key.address.clone().unwrap_or_else(own)
 }

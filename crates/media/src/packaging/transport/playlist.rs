@@ -70,7 +70,7 @@ pub(super) fn media(packaging: &Packaging, rendition: &Rendition, query: &str) -
     line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
     if let Some(encryption) = packaging.encryption() {
         let key = encryption.key(packaging.description(number).kind);
-        let address = key_address(key, Links { folder: "", query });
+        let address = key_address(key, query.into());
         line(&mut text, format_args!("#EXT-X-KEY:METHOD=AES-128,URI=\"{address}\""));
     }
     write_segments(&mut text, rendition.lengths.iter().copied(), |text, k| {
@@ -93,7 +93,7 @@ fn rendition(
     packaging: &Packaging,
     sound: u16,
     name: &str,
-    Links { folder, query }: Links<'_>,
+    Links { folder, query, .. }: Links<'_>,
 ) {
     let track = packaging.description(sound);
     let is_default = Some(sound) == packaging.transport_sound();
@@ -114,7 +114,7 @@ fn variant(
     packaging: &Packaging,
     lead: u16,
     group: &[u16],
-    Links { folder, query }: Links<'_>,
+    Links { folder, query, .. }: Links<'_>,
 ) {
     let Some(rendition) = packaging.rendition(lead) else { return };
     let highest = |rate: fn(Rates) -> u64| {
