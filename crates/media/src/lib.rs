@@ -27,9 +27,9 @@ pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, CueClock, DrmSystem,
-    Encryption, EncryptionScheme, Excerpt, ExcerptError, Links, NoTransportForm, Packaging,
-    PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TextForm,
-    TransportCounters, TransportPush, TransportUnit, uuid,
+    Encryption, EncryptionScheme, Excerpt, ExcerptError, Links, NoSegmentIndex, NoTransportForm,
+    Packaging, PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
+    TextForm, TransportCounters, TransportPush, TransportUnit, uuid,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

@@ -436,8 +436,8 @@ impl From<&StoreError> for OpenError {
 }
 
 /// Estimated memory of an open title in bytes: its index with text and thumbnails, the due times of
-/// both layouts, and one progressive file (whose `moov` has about as many bytes for each LDU as the
-/// index).
+/// both layouts, one progressive file (whose `moov` has about as many bytes for each LDU as the
+/// index), and the files of its tracks (whose `moof` boxes have as many).
 fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let tracks = packaging.index().tracks.iter();
     let index: u64 = tracks.map(|t| t.ldus.memory() + t.checksums.len() as u64 * 4).sum();
@@ -446,7 +446,8 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let due: u64 = layout.tracks.iter().map(|track| track.due.len() as u64 * 4).sum();
     let in_file = packaging.file_offers().first().map_or(0, |tracks| tracks.len() as u64);
     let slices = packaging.duration().as_secs() * in_file * size_of::<Slice>() as u64;
-    2 * (index + due) + text + thumbnails + slices
+    let encrypted = if packaging.encryption().is_some() { 2 * index } else { 0 };
+    3 * index + 2 * due + encrypted + text + thumbnails + slices
 }
 
 /// Presentations that an open title keeps for further requests. Sessions have their own references.

@@ -136,6 +136,8 @@ pub(crate) enum Manifest {
     HlsTransport,
     /// A DASH manifest, with text in this form.
     Dash(TextForm),
+    /// A DASH manifest of files, with text in this form.
+    OnDemand(TextForm),
     /// The address of a progressive MP4 file.
     File,
 }
@@ -144,7 +146,7 @@ impl Manifest {
     /// How the player will fetch the title.
     pub(crate) fn format(self) -> DeliveryFormat {
         match self {
-            Self::Hls(_) | Self::Dash(_) => DeliveryFormat::Segmented,
+            Self::Hls(_) | Self::Dash(_) | Self::OnDemand(_) => DeliveryFormat::Segmented,
             Self::HlsTransport => DeliveryFormat::TransportStream,
             Self::File => DeliveryFormat::Progressive,
         }

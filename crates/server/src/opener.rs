@@ -1,5 +1,5 @@
-//! The thread that opens titles and builds presentations and progressive files: work that may wait
-//! for a disk or takes long, and must not block an HTTP thread.
+//! The thread that opens titles and builds presentations and files of them: work that may wait for
+//! a disk or takes long, and must not block an HTTP thread.
 //!
 //! While no task waits it opens the titles of all stores ahead of demand, as far as memory allows:
 //! on a disk full of sessions, reading a title's index would wait behind their media.
@@ -7,7 +7,7 @@
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
 use crate::playback_params::PlaybackParams;
-use crate::presentation::Presentation;
+use crate::presentation::{BuiltFile, Presentation};
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::collections::VecDeque;
@@ -21,12 +21,12 @@ use std::time::Duration;
 pub(crate) enum Task {
     /// Open the title of this name.
     Open { caller: Caller, name: String },
-    /// Build the progressive file of these tracks.
+    /// Build a file of a presentation of a title.
     BuildFile {
         caller: Caller,
         title: Arc<OpenTitle>,
         presentation: Arc<Presentation>,
-        tracks: Vec<u16>,
+        file: BuiltFile,
     },
     /// Build the presentation of a part of a title.
     BuildPresentation { caller: Caller, title: Arc<OpenTitle>, params: PlaybackParams },
@@ -95,8 +95,8 @@ fn perform(
 ) -> (Caller, Result<Arc<OpenTitle>, OpenError>) {
     match task {
         Task::Open { caller, name } => (caller, shared.content.open(&name, core)),
-        Task::BuildFile { caller, title, presentation, tracks } => {
-            presentation.build_file(&tracks);
+        Task::BuildFile { caller, title, presentation, file } => {
+            presentation.build_file(&file);
             (caller, Ok(title))
         }
         Task::BuildPresentation { caller, title, params } => {

@@ -87,8 +87,16 @@ pub(crate) struct Presentation {
     pub(crate) tag: String,
 }
 
-/// MP4 files by their tracks.
-type Files = Mutex<BTreeMap<Vec<u16>, Arc<Body>>>;
+/// A file that is built once for all who play it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum BuiltFile {
+    /// MP4 with these tracks, and the header of all in front.
+    Movie(Vec<u16>),
+    /// The segments of this track behind an index of them.
+    Track(u16),
+}
+
+type Files = Mutex<BTreeMap<BuiltFile, Arc<Body>>>;
 
 /// What the choice of pieces for single parts of a track is made from: of all copies the narrowest
 /// limit and the most expensive visit.
@@ -226,10 +234,12 @@ impl Presentation {
     }
 
     /// What a fill of a cache reads for `range` of a response, which has bytes of a title played
-    /// whole in this format. `None`: all of it is generated, and nothing is read.
+    /// whole in this format. `is_file`: it is a range of a file, read as it is played. `None`: all
+    /// of it is generated, and nothing is read.
     pub(crate) fn fill(
         whole: &Self,
         format: DeliveryFormat,
+        is_file: bool,
         body: &Body,
         range: Range<u64>,
     ) -> Option<Self> {
@@ -249,9 +259,9 @@ impl Presentation {
         let mut spans = Spans::new();
         for number in 0..=*last {
             let (of, bytes) = (stored(number), wanted.get(&number).cloned().unwrap_or(0..0));
-            let pieces = match format {
-                DeliveryFormat::Progressive => PieceChoice::AsStored,
-                _ => PieceChoice::Cheapest(whole.part_reads),
+            let pieces = match is_file {
+                true => PieceChoice::AsStored,
+                false => PieceChoice::Cheapest(whole.part_reads),
             };
             let order = ReadingOrder {
                 runs: vec![(bytes, 0)],
@@ -262,7 +272,7 @@ impl Presentation {
             let key_frames_of = (of != number).then_some(of);
             append(&mut copies, &mut spans, vec![part_of(base, of, key_frames_of, &order)]);
         }
-        if format == DeliveryFormat::Progressive {
+        if is_file {
             due_as_played(&mut copies, base);
         }
         let spans = Arc::new(spans);
@@ -322,20 +332,25 @@ impl Presentation {
         })
     }
 
-    /// The MP4 file of these tracks, if it has been built.
-    pub(crate) fn cached_file(&self, tracks: &[u16]) -> Option<Arc<Body>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(tracks).cloned()
+    /// A file, if it has been built.
+    pub(crate) fn cached_file(&self, file: &BuiltFile) -> Option<Arc<Body>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
     }
 
-    /// The MP4 file of these tracks, built if necessary. Takes time in proportion to the title's
+    /// A file, built if necessary; empty if there is none. Takes time in proportion to the title's
     /// length: not for HTTP threads.
-    pub(crate) fn build_file(&self, tracks: &[u16]) -> Arc<Body> {
-        if let Some(file) = self.cached_file(tracks) {
-            return file;
+    pub(crate) fn build_file(&self, file: &BuiltFile) -> Arc<Body> {
+        if let Some(body) = self.cached_file(file) {
+            return body;
         }
-        let file = self.packaging.progressive(tracks);
+        let body = match file {
+            BuiltFile::Movie(tracks) => self.packaging.progressive(tracks),
+            BuiltFile::Track(track) => {
+                Arc::new(self.packaging.track_file(*track).unwrap_or_default())
+            }
+        };
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(files.entry(tracks.to_vec()).or_insert(file))
+        Arc::clone(files.entry(file.clone()).or_insert(body))
     }
 }
 

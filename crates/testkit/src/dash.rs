@@ -3,7 +3,7 @@
 //!
 //! It knows nothing of how manifests are made, and decodes no picture.
 
-use crate::fragments::{Fragments, Sample};
+use crate::fragments::{Fragments, Sample, places, u32_at};
 use roxmltree::{Document, Node};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,8 @@ pub struct CheckedRepresentation {
     pub segments: Vec<Vec<u8>>,
 }
 
-/// The segments of a representation, as its template and timeline name them.
+/// The segments of a representation, as its template and timeline or the index of its file name
+/// them.
 struct SegmentTimes {
     timescale: f64,
     /// Start and end of each segment, in ticks.
@@ -49,8 +50,9 @@ pub fn check(
     assert!(mpd.has_tag_name((NAMESPACE, "MPD")), "{title}: 5.3.1: the root is an MPD");
     assert_eq!(mpd.attribute("type"), Some("static"), "{title}: 5.3.1.2: @type");
     let profiles: Vec<&str> = attribute(title, mpd, "profiles").split(',').collect();
+    let is_on_demand = profiles.contains(&"urn:mpeg:dash:profile:isoff-on-demand:2011");
     let live = "urn:mpeg:dash:profile:isoff-live:2011";
-    assert!(profiles.contains(&live), "{title}: 8.4: the profile of segment templates");
+    assert!(is_on_demand != profiles.contains(&live), "{title}: 8.3 or 8.4: the profile");
     let duration = seconds(title, mpd, "mediaPresentationDuration");
     let periods: Vec<Node<'_, '_>> = children(mpd, "Period");
     let [period] = periods.as_slice() else { panic!("{title}: one Period: {manifest}") };
@@ -78,8 +80,11 @@ pub fn check(
             let id = attribute(title, representation, "id");
             assert!(ids.insert(id.to_owned()), "{title}: 5.3.5.2: two Representations {id}");
             let what = format!("{title}, representation {id}");
-            let timeline = timeline(&what, representation);
-            let found = load(&what, set, representation, &timeline, fetch);
+            let loaded = match is_on_demand {
+                true => load_file(&what, representation, fetch),
+                false => load_segments(&what, representation, fetch),
+            };
+            let (timeline, found) = checked_segments(&what, set, representation, loaded);
             check_rate(&what, mpd, representation, &timeline, &found.segments);
             if profiles.iter().any(|profile| profile.contains(":cmaf:")) {
                 let brand = found.init.windows(4).take(64).any(|it| it == b"cmfc");
@@ -96,7 +101,8 @@ pub fn check(
             }
         }
         let aligned = boundaries.windows(2).all(|pair: &[Vec<f64>]| pair[0] == pair[1]);
-        let stated = set.attribute("segmentAlignment") == Some("true");
+        let name = if is_on_demand { "subsegmentAlignment" } else { "segmentAlignment" };
+        let stated = set.attribute(name) == Some("true");
         assert_eq!(stated, aligned, "{title}: 5.3.3.2: @segmentAlignment of {id}");
     }
     for (what, main, found) in &winding {
@@ -242,35 +248,107 @@ fn timeline(what: &str, representation: Node<'_, '_>) -> SegmentTimes {
     }
 }
 
-fn load(
+/// What a representation names: the times of its segments, the initialization segment, and all
+/// media segments.
+type Loaded = (SegmentTimes, Vec<u8>, Vec<Vec<u8>>);
+
+/// 5.3.9.4: each segment at an address of its own.
+fn load_segments(
     what: &str,
-    set: Node<'_, '_>,
     representation: Node<'_, '_>,
-    timeline: &SegmentTimes,
     fetch: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
-) -> CheckedRepresentation {
+) -> Loaded {
+    let timeline = timeline(what, representation);
     let id = attribute(what, representation, "id");
     let template = only(what, representation, "SegmentTemplate");
     let named = |name: &str| attribute(what, template, name).replace("$RepresentationID$", id);
     let init = fetch(&named("initialization")).unwrap_or_else(|| panic!("{what}: no init segment"));
+    let first: usize = attribute(what, template, "startNumber").parse().expect("a number");
+    let media = |k: usize| named("media").replace("$Number$", &(first + k).to_string());
+    let mut get =
+        |k: usize| fetch(&media(k)).unwrap_or_else(|| panic!("{what}: no segment {}", media(k)));
+    let segments = (0..timeline.times.len()).map(&mut get).collect();
+    let beyond = media(timeline.times.len());
+    assert!(fetch(&beyond).is_none(), "{what}: {beyond} is not in the timeline, but exists");
+    (timeline, init, segments)
+}
+
+/// 5.3.9.2 and 8.3: one file, of which the manifest says where its index is; what the index says of
+/// sizes and times (ISO/IEC 14496-12, 8.16.3) is so of the boxes behind it.
+fn load_file(
+    what: &str,
+    representation: Node<'_, '_>,
+    fetch: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
+) -> Loaded {
+    let uri = only(what, representation, "BaseURL").text().unwrap_or_default();
+    let file = fetch(uri).unwrap_or_else(|| panic!("{what}: {uri} does not exist"));
+    let base = only(what, representation, "SegmentBase");
+    let range = |node: Node<'_, '_>, name: &str| {
+        let (start, last) = attribute(what, node, name).split_once('-').expect("a range");
+        start.parse::<usize>().expect("a byte")..last.parse::<usize>().expect("a byte") + 1
+    };
+    let init = range(only(what, base, "Initialization"), "range");
+    let index = range(base, "indexRange");
+    let found = places(&file);
+    let [(ftyp, first, _), (moov, second, _), (sidx, third, _), media @ ..] = found.as_slice()
+    else {
+        panic!("{what}: 8.3: {} boxes", found.len())
+    };
+    assert_eq!([ftyp, moov, sidx], [b"ftyp", b"moov", b"sidx"], "{what}: 8.3: the first boxes");
+    assert_eq!(init, first.start..second.end, "{what}: 5.3.9.2: Initialization@range");
+    assert_eq!(&index, third, "{what}: 5.3.9.2: @indexRange");
+    let fields = &file[index.start + 8..index.end];
+    let field = |at: usize| u32_at(fields, at);
+    let is_wide = fields[0] == 1;
+    let wide = |at: usize| match is_wide {
+        true => u64::from(field(at)) << 32 | u64::from(field(at + 4)),
+        false => u64::from(field(at)),
+    };
+    let (scale, offset) = (field(8), wide(if is_wide { 20 } else { 16 }));
+    assert_eq!(offset, 0, "{what}: 8.16.3: the first segment is behind the index");
+    assert_eq!(attribute(what, base, "timescale"), scale.to_string(), "{what}: 5.3.9.2");
+    let count_at = if is_wide { 28 } else { 20 };
+    let count = (field(count_at) & 0xffff) as usize;
+    assert_eq!(fields.len(), count_at + 4 + 12 * count, "{what}: 8.16.3: {count} references");
+    let (mut at, mut time) = (index.end, wide(12));
+    let (mut times, mut segments) = (Vec::new(), Vec::new());
+    for reference in 0..count {
+        let [size, length, access] = [0, 4, 8].map(|it| field(count_at + 4 + 12 * reference + it));
+        assert_eq!(size >> 31, 0, "{what}: 8.16.3: it refers to media");
+        let end = at + size as usize;
+        let kinds: Vec<[u8; 4]> = media
+            .iter()
+            .filter(|(_, place, _)| place.start >= at && place.end <= end)
+            .map(|(kind, ..)| *kind)
+            .collect();
+        let whole = media.iter().any(|(_, place, _)| place.end == end);
+        let pairs = kinds.chunks(2).all(|pair| pair == [*b"moof", *b"mdat"]);
+        assert!(whole && pairs && !kinds.is_empty(), "{what}: 8.16.3: segment {reference}");
+        let sap = representation.parent().and_then(|set| set.attribute("subsegmentStartsWithSAP"));
+        assert_eq!(access >> 28, if sap == Some("1") { 9 } else { 0 }, "{what}: 8.16.3: access");
+        segments.push(file[at..end].to_vec());
+        times.push((time, time + u64::from(length)));
+        (at, time) = (end, time + u64::from(length));
+    }
+    assert_eq!(at, file.len(), "{what}: 8.16.3: the sizes of all segments");
+    (SegmentTimes { timescale: f64::from(scale), times }, file[init].to_vec(), segments)
+}
+
+fn checked_segments(
+    what: &str,
+    set: Node<'_, '_>,
+    representation: Node<'_, '_>,
+    (timeline, init, segments): Loaded,
+) -> (SegmentTimes, CheckedRepresentation) {
     let fragments = Fragments::of(&init).unwrap_or_else(|| panic!("{what}: no track in its init"));
     let kind = if fragments.video { "video" } else { "audio" };
     assert_eq!(attribute(what, set, "contentType"), kind, "{what}: 5.3.3.2");
     assert_eq!(attribute(what, set, "mimeType"), format!("{kind}/mp4"), "{what}: 5.3.7.2");
     assert_eq!(f64::from(fragments.timescale), timeline.timescale, "{what}: the track's ticks");
-    let first: usize = attribute(what, template, "startNumber").parse().expect("a number");
-    let media = |k: usize| named("media").replace("$Number$", &(first + k).to_string());
-    let mut segments: Vec<Vec<u8>> = Vec::new();
-    let mut samples = Vec::new();
-    for k in 0..timeline.times.len() {
-        let bytes = fetch(&media(k)).unwrap_or_else(|| panic!("{what}: no segment {}", media(k)));
-        samples.push(fragments.samples(&bytes));
-        segments.push(bytes);
-    }
-    let beyond = media(timeline.times.len());
-    assert!(fetch(&beyond).is_none(), "{what}: {beyond} is not in the timeline, but exists");
-    check_samples(what, timeline, &samples, fragments.shown_from);
-    if set.attribute("startWithSAP") == Some("1") {
+    let samples: Vec<Vec<Sample>> = segments.iter().map(|it| fragments.samples(it)).collect();
+    check_samples(what, &timeline, &samples, fragments.shown_from);
+    let access = ["startWithSAP", "subsegmentStartsWithSAP"];
+    if access.iter().any(|name| set.attribute(*name) == Some("1")) {
         check_access(what, &samples);
     }
     let picture = if fragments.video {
@@ -283,8 +361,8 @@ fn load(
     };
     let at = |tick: u64| tick as f64 / timeline.timescale;
     let (start, end) = (timeline.times[0].0, timeline.times[timeline.times.len() - 1].1);
-    CheckedRepresentation {
-        id: id.to_owned(),
+    let found = CheckedRepresentation {
+        id: attribute(what, representation, "id").to_owned(),
         codec: attribute(what, representation, "codecs").to_owned(),
         language: language(what, set),
         video: fragments.video,
@@ -292,7 +370,8 @@ fn load(
         time: at(start)..at(end),
         init,
         segments,
-    }
+    };
+    (timeline, found)
 }
 
 /// 7.2.1 and 5.3.9.6: the earliest presentation time of each segment is its `S@t`, the samples
@@ -338,7 +417,9 @@ fn check_rate(
 ) {
     let rate: f64 = attribute(what, representation, "bandwidth").parse().expect("bits per second");
     let buffer = seconds(what, mpd, "minBufferTime");
-    let longest = seconds(what, mpd, "maxSegmentDuration");
+    let is_file = mpd.attribute("maxSubsegmentDuration").is_some();
+    let longest = if is_file { "maxSubsegmentDuration" } else { "maxSegmentDuration" };
+    let longest = seconds(what, mpd, longest);
     let at = |k: usize| timeline.times[k].0 as f64 / timeline.timescale;
     for first in 0..segments.len() {
         let mut bits = 0.0;

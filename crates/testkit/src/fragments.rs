@@ -3,6 +3,8 @@
 //! For checks of what the program writes, so it shares no code with it. It panics at malformed
 //! boxes.
 
+use std::ops::Range;
+
 /// The properties of a track that its initialization segment states.
 pub(crate) struct Fragments {
     pub(crate) timescale: u32,
@@ -137,21 +139,30 @@ fn find<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
     boxes(bytes).into_iter().find(|(found, _)| found == kind).map(|(_, payload)| payload)
 }
 
-fn boxes(mut bytes: &[u8]) -> Vec<([u8; 4], &[u8])> {
-    let mut all = Vec::new();
-    while !bytes.is_empty() {
-        let kind = bytes[4..8].try_into().expect("four bytes");
-        let (header, size) = match u32_at(bytes, 0) {
-            1 => (16, u64::from(u32_at(bytes, 8)) << 32 | u64::from(u32_at(bytes, 12))),
+fn boxes(bytes: &[u8]) -> Vec<([u8; 4], &[u8])> {
+    let payload = |(kind, whole, header): ([u8; 4], Range<usize>, usize)| {
+        (kind, &bytes[whole.start + header..whole.end])
+    };
+    places(bytes).into_iter().map(payload).collect()
+}
+
+/// The kind of each box, where it is, and the length of its header.
+pub(crate) fn places(bytes: &[u8]) -> Vec<([u8; 4], Range<usize>, usize)> {
+    let (mut all, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let kind = rest[4..8].try_into().expect("four bytes");
+        let (header, size) = match u32_at(rest, 0) {
+            1 => (16, u64::from(u32_at(rest, 8)) << 32 | u64::from(u32_at(rest, 12))),
             size => (8, u64::from(size)),
         };
         let size = usize::try_from(size).expect("a box in memory");
-        all.push((kind, &bytes[header..size]));
-        bytes = &bytes[size..];
+        all.push((kind, at..at + size, header));
+        at += size;
     }
     all
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }

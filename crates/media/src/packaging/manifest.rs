@@ -12,6 +12,9 @@
 //!              ─ AdaptationSet   the images with thumbnails
 //!                                  └ SegmentTemplate: thumbnails/0.jpg, thumbnails/1.jpg, ...
 //! ```
+//! For on-demand players ([`ManifestProfile::OnDemand`]) each track, and each text track, is one
+//! file: N.mp4 with an index of its segments ([`super::on_demand`]), and there are no I-frames.
+//!
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
 //! rounded. Addresses are relative, to the caller's folder if there is one; the caller's query is
 //! appended to each.
@@ -20,46 +23,63 @@ use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::thumbnails::{LAYOUT, image_seconds};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
-use super::{Links, Packaging, TextForm, encryption, imsc, playlist, text, track_boxes};
+use super::{Links, Packaging, TextForm, encryption, imsc, playlist, text as texts, track_boxes};
 use crate::codec::{Colours, SampleEntry};
 use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
 use std::time::Duration;
 use units::MediaTime;
 
+/// How a manifest addresses segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ManifestProfile {
+    /// Each by its number.
+    Live,
+    /// As ranges of one file, which has an index of them.
+    OnDemand,
+}
+
 /// The manifest for the given video tracks with all audio tracks; without video tracks, for the
 /// given audio tracks, or for all.
-pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> String {
+pub(super) fn mpd(
+    packaging: &Packaging,
+    wanted: &[u16],
+    links: Links<'_>,
+    profile: ManifestProfile,
+) -> String {
     let Links { folder, query, text: form } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
-    let winding: Vec<(u16, &IFrames)> =
-        sets.iter().filter_map(|set| packaging.winding(set)).collect();
-    let played = all.iter().map(|&track| (track, packaging.boundaries(track)));
-    let wound = winding.iter().map(|(track, iframes)| (*track, &iframes.boundaries[..]));
-    let longest = played.chain(wound).flat_map(|(track, boundaries)| {
-        let longest = boundaries.windows(2).map(|pair| pair[1] - pair[0]).max();
-        let scale = packaging.description(track).timescale;
-        longest.map(|length| MediaTime::from_ticks(ticks(length), scale))
-    });
-    let images = packaging.thumbnails().map(|it| Duration::from_secs(image_seconds(it)));
-    let longest = longest.max().unwrap_or_default().since_start();
+    let winding =
+        |set: &Vec<u16>| packaging.winding(set).filter(|_| profile == ManifestProfile::Live);
+    let winding_sets: Vec<(usize, (u16, &IFrames))> =
+        (0..).zip(&sets).filter_map(|(main, set)| Some((main, winding(set)?))).collect();
     let has_text = packaging.texts().next().is_some();
+    let images = packaging.thumbnails().map(|it| Duration::from_secs(image_seconds(it)));
     let has_other_files = has_text && form == TextForm::WebVtt || images.is_some();
+    let text_in_segments = has_text && (form, profile) == (TextForm::Imsc, ManifestProfile::Live);
+    let longest = longest_segment(packaging, &all, &winding_sets, text_in_segments);
     // Of the segments: a title's own duration has no pictures that an edit list hides.
     let end = all.iter().map(|&track| packaging.segments(track).end()).max();
     let buffers = all.iter().map(|&track| packaging.rates(track).buffer);
-    let buffers = buffers.chain(winding.iter().map(|(_, iframes)| iframes.rates.buffer));
+    let buffers = buffers.chain(winding_sets.iter().map(|(_, (_, it))| it.rates.buffer));
     let texts = packaging.text_rates(form).iter().map(|rates| rates.buffer);
     let buffer = buffers.chain(texts).max().unwrap_or(0);
+    let (profiles, longest_name) = match profile {
+        ManifestProfile::OnDemand => (ON_DEMAND, "maxSubsegmentDuration"),
+        ManifestProfile::Live if is_cmaf(packaging, &all) && !has_other_files => {
+            (LIVE_AND_CMAF, "maxSegmentDuration")
+        }
+        ManifestProfile::Live => (LIVE, "maxSegmentDuration"),
+    };
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     line(
         &mut text,
         format_args!(
             "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"{} type=\"static\" profiles=\"{}\" \
-             mediaPresentationDuration=\"{}\" maxSegmentDuration=\"{}\" minBufferTime=\"{}\">",
+             mediaPresentationDuration=\"{}\" {longest_name}=\"{}\" minBufferTime=\"{}\">",
             if packaging.encryption().is_some() { CENC } else { "" },
-            if is_cmaf(packaging, &all) && !has_other_files { LIVE_AND_CMAF } else { LIVE },
+            profiles,
             time(end.unwrap_or_default().since_start()),
             time(longest.max(images.unwrap_or_default())),
             time(Duration::from_micros(buffer)),
@@ -70,17 +90,15 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> St
     }
     line(&mut text, format_args!("<Period id=\"0\" start=\"PT0S\">"));
     for (id, set) in sets.iter().enumerate() {
-        adaptation_set(&mut text, packaging, id, set, query);
+        adaptation_set(&mut text, packaging, id, set, query, profile);
     }
     let mut id = sets.len();
-    for (main, set) in sets.iter().enumerate() {
-        if let Some((track, iframes)) = packaging.winding(set) {
-            trick_mode_set(&mut text, packaging, [id, main], track, iframes, query);
-            id += 1;
-        }
+    for (main, (track, iframes)) in winding_sets {
+        trick_mode_set(&mut text, packaging, [id, main], track, iframes, query);
+        id += 1;
     }
     for (number, track) in packaging.texts() {
-        text_set(&mut text, packaging, id, (number, track), links);
+        text_set(&mut text, packaging, id, (number, track), links, profile);
         id += 1;
     }
     if let Some(thumbnails) = packaging.thumbnails() {
@@ -88,6 +106,27 @@ pub(super) fn mpd(packaging: &Packaging, wanted: &[u16], links: Links<'_>) -> St
     }
     text.push_str("</Period>\n</MPD>\n");
     text
+}
+
+/// The longest time of a segment, or of an I-frame, of these tracks, and of text where it is in
+/// segments.
+fn longest_segment(
+    packaging: &Packaging,
+    tracks: &[u16],
+    winding_sets: &[(usize, (u16, &IFrames))],
+    text_in_segments: bool,
+) -> Duration {
+    let longest =
+        |boundaries: &[u64]| boundaries.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+    let time = |track: u16, length: u64| {
+        MediaTime::from_ticks(ticks(length), packaging.description(track).timescale)
+    };
+    let played = tracks.iter().map(|&it| time(it, longest(packaging.boundaries(it))));
+    let wound =
+        winding_sets.iter().map(|(_, (it, iframes))| time(*it, longest(&iframes.boundaries)));
+    let shown = played.chain(wound).max().unwrap_or_default().since_start();
+    let text = if text_in_segments { longest(&packaging.text_boundaries()) } else { 0 };
+    shown.max(Duration::from_millis(text))
 }
 
 /// The tracks of each adaptation set: video tracks by codec and colours, best first; then each
@@ -112,7 +151,14 @@ pub(super) fn is_cmaf(packaging: &Packaging, tracks: &[u16]) -> bool {
         && tracks.iter().all(|&track| packaging.is_independent(track))
 }
 
-fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u16], query: &str) {
+fn adaptation_set(
+    text: &mut String,
+    packaging: &Packaging,
+    id: usize,
+    set: &[u16],
+    query: &str,
+    profile: ManifestProfile,
+) {
     let first = packaging.description(set[0]);
     let sound = first.kind == TrackKind::Audio;
     let kind = if sound { "audio" } else { "video" };
@@ -120,13 +166,17 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
     if let Some(tag) = playlist::language_tag(first) {
         let _ = write!(attributes, " lang=\"{tag}\"");
     }
+    let [alignment, access] = match profile {
+        ManifestProfile::Live => ["segmentAlignment", "startWithSAP"],
+        ManifestProfile::OnDemand => ["subsegmentAlignment", "subsegmentStartsWithSAP"],
+    };
     if are_aligned(packaging, set) {
-        attributes.push_str(" segmentAlignment=\"true\"");
+        let _ = write!(attributes, " {alignment}=\"true\"");
     }
     // A segment that begins with a key frame, and with a picture that is shown before it, has
     // stream access point type 3; other dependent segments may have none.
     if set.iter().all(|&track| packaging.is_independent(track)) {
-        attributes.push_str(" startWithSAP=\"1\"");
+        let _ = write!(attributes, " {access}=\"1\"");
     }
     if !sound {
         attributes.push_str(&largest_size(packaging, set.iter().copied()));
@@ -141,7 +191,7 @@ fn adaptation_set(text: &mut String, packaging: &Packaging, id: usize, set: &[u1
         described_colours(text, colours);
     }
     for &track in set {
-        representation(text, packaging, track, query);
+        representation(text, packaging, track, query, profile);
     }
     line(text, format_args!("</AdaptationSet>"));
 }
@@ -197,22 +247,28 @@ fn protection(text: &mut String, packaging: &Packaging, kind: TrackKind) {
     }
 }
 
-/// Writes a text track as a set: of one file of WebVTT (DASH-IF IOP 4.3, 6.4.4), or of segments of
-/// IMSC (6.4.5).
+/// Writes a text track as a set: of one file of WebVTT or IMSC (DASH-IF IOP 4.3, 6.4.4), or of
+/// segments of IMSC (6.4.5).
 fn text_set(
     text: &mut String,
     packaging: &Packaging,
     id: usize,
     (number, track): (u16, &TextDescription),
     Links { query, text: form, .. }: Links<'_>,
+    profile: ManifestProfile,
 ) {
+    let (codec, in_segments) =
+        (imsc::CODEC, (form, profile) == (TextForm::Imsc, ManifestProfile::Live));
     let mut attributes = format!("id=\"{id}\" contentType=\"text\"");
     match form {
         TextForm::WebVtt => attributes.push_str(" mimeType=\"text/vtt\""),
+        TextForm::Imsc if !in_segments => attributes.push_str(" mimeType=\"application/ttml+xml\""),
         TextForm::Imsc => {
-            let codec = imsc::CODEC;
-            let _ = write!(attributes, " mimeType=\"application/mp4\" codecs=\"{codec}\"");
-            attributes.push_str(" segmentAlignment=\"true\" startWithSAP=\"1\"");
+            let _ = write!(
+                attributes,
+                " mimeType=\"application/mp4\" codecs=\"{codec}\" segmentAlignment=\"true\" \
+                 startWithSAP=\"1\""
+            );
         }
     }
     if let Some(tag) = playlist::quotable_tag(&track.language) {
@@ -221,21 +277,17 @@ fn text_set(
     line(text, format_args!("<AdaptationSet {attributes}>"));
     described_text(text, track);
     let rates = &packaging.text_rates(form)[usize::from(number)];
-    let bandwidth = match form {
-        // The whole file comes before all media.
-        TextForm::WebVtt => rates.average.max(1),
-        TextForm::Imsc => rates.peak.max(1),
-    };
+    // A whole file comes before all media.
+    let bandwidth = if in_segments { rates.peak } else { rates.average };
+    let bandwidth = bandwidth.max(1);
     line(text, format_args!("<Representation id=\"text-{number}\" bandwidth=\"{bandwidth}\">"));
-    match form {
-        TextForm::WebVtt => {
-            line(text, format_args!("<BaseURL>text/{number}.vtt{query}</BaseURL>"));
-        }
-        TextForm::Imsc => {
-            let names = [format!("text/{number}/init.mp4"), format!("text/{number}/$Number$.m4s")];
-            let boundaries = packaging.text_boundaries();
-            segment_template(text, text::TEXT_SCALE.0, &names, &boundaries, query);
-        }
+    if in_segments {
+        let names = [format!("text/{number}/init.mp4"), format!("text/{number}/$Number$.m4s")];
+        let boundaries = packaging.text_boundaries();
+        segment_template(text, texts::TEXT_SCALE.0, &names, &boundaries, query);
+    } else {
+        let extension = if form == TextForm::Imsc { "ttml" } else { "vtt" };
+        line(text, format_args!("<BaseURL>text/{number}.{extension}{query}</BaseURL>"));
     }
     line(text, format_args!("</Representation>"));
     line(text, format_args!("</AdaptationSet>"));
@@ -365,7 +417,13 @@ fn described_colours(text: &mut String, colours: Colours) {
     }
 }
 
-fn representation(text: &mut String, packaging: &Packaging, number: u16, query: &str) {
+fn representation(
+    text: &mut String,
+    packaging: &Packaging,
+    number: u16,
+    query: &str,
+    profile: ManifestProfile,
+) {
     let track = packaging.description(number);
     let codec = escape(playlist::codec(track));
     let bandwidth = packaging.rates(number).peak;
@@ -381,10 +439,31 @@ fn representation(text: &mut String, packaging: &Packaging, number: u16, query: 
         let _ = write!(attributes, " audioSamplingRate=\"{}\"", track.sample_rate);
     }
     line(text, format_args!("<Representation {attributes}>"));
-    let names =
-        [format!("$RepresentationID$/{INIT}"), "$RepresentationID$/$Number$.m4s".to_owned()];
-    segment_template(text, track.timescale.0, &names, packaging.boundaries(number), query);
+    match profile {
+        ManifestProfile::OnDemand => segment_base(text, packaging, number, query),
+        ManifestProfile::Live => {
+            let names = ["$RepresentationID$/".to_owned() + INIT, SEGMENT.to_owned()];
+            segment_template(text, track.timescale.0, &names, packaging.boundaries(number), query);
+        }
+    }
     line(text, format_args!("</Representation>"));
+}
+
+/// Writes the address of a track's file, and where its initialization segment and its index are.
+fn segment_base(text: &mut String, packaging: &Packaging, number: u16, query: &str) {
+    let index = packaging.index_range(number).unwrap_or_default();
+    let timescale = packaging.description(number).timescale.0;
+    line(text, format_args!("<BaseURL>{number}.mp4{query}</BaseURL>"));
+    line(
+        text,
+        format_args!(
+            "<SegmentBase timescale=\"{timescale}\" indexRange=\"{}-{}\">\n\
+             <Initialization range=\"0-{}\"/>\n</SegmentBase>",
+            index.start,
+            index.end.saturating_sub(1),
+            index.start.saturating_sub(1)
+        ),
+    );
 }
 
 /// Writes the addresses and the times of a representation's segments. `names`: of the
@@ -501,9 +580,12 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
 /// The namespace of what descriptors of protection state.
 const CENC: &str = " xmlns:cenc=\"urn:mpeg:cenc:2013\"";
 const LIVE: &str = "urn:mpeg:dash:profile:isoff-live:2011";
+const ON_DEMAND: &str = "urn:mpeg:dash:profile:isoff-on-demand:2011";
 const LIVE_AND_CMAF: &str = "urn:mpeg:dash:profile:isoff-live:2011,urn:mpeg:dash:profile:cmaf:2019";
 /// The file name of a track's initialization segment for DASH.
 const INIT: &str = "init-dash.mp4";
+/// The name of a track's segments for DASH.
+const SEGMENT: &str = "$RepresentationID$/$Number$.m4s";
 /// Values of ISO/IEC 23091-2.
 const PQ: u16 = 16;
 const HLG: u16 = 18;

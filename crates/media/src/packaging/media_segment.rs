@@ -14,7 +14,7 @@
 use super::ManifestKind;
 use super::body::{Body, Slice};
 use super::encryption::{self, AuxiliaryInfo, CipherBlock, Encryption, TrackCipher};
-use super::segments::{LduRun, data};
+use super::segments::{LduRun, Segments, data};
 use super::timeline::{Timeline, ticks};
 use super::track_boxes::{self, Handler, TrackHeader};
 use crate::boxes::{write_atom, write_box};
@@ -230,8 +230,21 @@ pub(super) fn picture_size(index: &LduIndex, ldu: usize, cipher: Option<&TrackCi
     SINGLE_SAMPLE_MOOF_BYTES + info + mdat_header_bytes(payload) + payload
 }
 
+/// The bytes of each segment, headers included.
+pub(super) fn sizes(
+    index: &LduIndex,
+    segments: &Segments,
+    cipher: Option<&TrackCipher>,
+) -> Vec<u64> {
+    let of_segment = |number| {
+        let parts = segments.parts(number).unwrap_or_default();
+        parts.iter().map(|part| size(index, part, cipher)).sum()
+    };
+    (0..segments.count()).map(of_segment).collect()
+}
+
 /// The bytes of a part in a media segment, headers included.
-pub(super) fn size(index: &LduIndex, part: &LduRun, cipher: Option<&TrackCipher>) -> u64 {
+fn size(index: &LduIndex, part: &LduRun, cipher: Option<&TrackCipher>) -> u64 {
     let bytes = data(index, part.ldus.clone());
     let payload = bytes.end - bytes.start;
     let shape = Shape::of(index, part.ldus.clone());

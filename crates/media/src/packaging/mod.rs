@@ -24,6 +24,7 @@ mod iframes;
 mod imsc;
 mod manifest;
 mod media_segment;
+mod on_demand;
 mod picture;
 mod playlist;
 mod progressive;
@@ -42,6 +43,7 @@ pub use encryption::{
     EncryptionScheme, uuid,
 };
 pub use excerpt::{Excerpt, ExcerptError};
+pub use on_demand::NoSegmentIndex;
 pub use pushed::PushedLdu;
 pub use text::{CueClock, TextForm};
 pub use transport::{
@@ -53,6 +55,7 @@ use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
 use clip::Clip;
 use encryption::TrackCipher;
 use iframes::IFrames;
+use manifest::ManifestProfile;
 use rates::Rates;
 use segments::Segments;
 use std::ops::Range;
@@ -163,6 +166,8 @@ struct PackagedTrack {
     segments: Segments,
     /// The boundaries of the segments in ticks, exactly.
     boundaries: Vec<u64>,
+    /// The bytes of each segment, headers included.
+    sizes: Vec<u64>,
     init: Arc<[u8]>,
     rates: Rates,
     /// The largest frame rate of video in pictures per 1000 s.
@@ -293,7 +298,13 @@ impl Packaging {
     /// them: for these audio tracks, or for all if there are none of these either. `links` must be
     /// valid in XML.
     pub fn dash_manifest<'a>(&self, videos: &[u16], links: impl Into<Links<'a>>) -> String {
-        manifest::mpd(self, videos, links.into())
+        manifest::mpd(self, videos, links.into(), ManifestProfile::Live)
+    }
+
+    /// The DASH manifest for the same tracks in which each is one file, whose segments players
+    /// fetch as ranges; of a title that has such files ([`Self::on_demand`]).
+    pub fn on_demand_manifest<'a>(&self, videos: &[u16], links: impl Into<Links<'a>>) -> String {
+        manifest::mpd(self, videos, links.into(), ManifestProfile::OnDemand)
     }
 
     /// The number of segments of a track; zero if there is no such track.
@@ -497,8 +508,17 @@ impl Packaging {
                     encryption.and_then(|of| Some((of, TrackCipher::of(of, track, number)?)));
                 let of = cipher.as_ref().map(|(encryption, cipher)| (*encryption, cipher));
                 let by = of.map(|(_, cipher)| cipher);
+                let sizes = media_segment::sizes(&track.ldus, &segments, by);
+                let (lengths, scale) =
+                    (segments.lengths().collect::<Vec<_>>(), track.description.timescale);
                 PackagedTrack {
-                    rates: Rates::of(track, &segments, &boundaries, self.target_duration, by),
+                    rates: Rates::of_sizes(
+                        &sizes,
+                        &lengths,
+                        &boundaries,
+                        scale,
+                        self.target_duration,
+                    ),
                     frame_rate: picture::frame_rate(track),
                     independent: segments::are_independent(&segments, track),
                     iframes: IFrames::of(track, line, &segments, by),
@@ -507,6 +527,7 @@ impl Packaging {
                     cipher: cipher.map(|(_, cipher)| Arc::new(cipher)),
                     segments,
                     boundaries,
+                    sizes,
                 }
             });
         self.tracks = tracks.collect();

@@ -1,9 +1,5 @@
 //! The bit rates of a track's segments by RFC 8216, 4.1, headers included.
 
-use super::encryption::TrackCipher;
-use super::media_segment;
-use super::segments::Segments;
-use crate::TrackIndex;
 use units::Timescale;
 
 /// Bit rates in bits per second, rounded up.
@@ -20,26 +16,6 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// The rates of these segments of a track in a playlist with this target duration in seconds.
-    /// `boundaries`: the exact boundaries of the segments in ticks.
-    pub(super) fn of(
-        track: &TrackIndex,
-        segments: &Segments,
-        boundaries: &[u64],
-        target_duration: u64,
-        cipher: Option<&TrackCipher>,
-    ) -> Self {
-        let sizes: Vec<u64> = (0..segments.count())
-            .map(|number| {
-                let parts = segments.parts(number).unwrap_or_default();
-                parts.iter().map(|part| media_segment::size(&track.ldus, part, cipher)).sum()
-            })
-            .collect();
-        let lengths: Vec<u64> = segments.lengths().collect();
-        let scale = track.description.timescale;
-        Self::of_sizes(&sizes, &lengths, boundaries, scale, target_duration)
-    }
-
     /// The rates of segments with these sizes in bytes, lengths in microseconds as a playlist
     /// states them, and exact boundaries in ticks of `scale`.
     pub(super) fn of_sizes(

@@ -308,6 +308,8 @@ impl Title {
             let multivariant = packaging.multivariant_playlist(&videos, links);
             testkit::hls::check(what, &multivariant, &mut |uri| self.fetch(packaging, uri));
             self.check_dash(packaging, what, &packaging.dash_manifest(&videos, links));
+            assert_eq!(packaging.on_demand(), Ok(()), "{what}");
+            self.check_dash(packaging, what, &packaging.on_demand_manifest(&videos, links));
             if self.index.texts.is_empty() {
                 break;
             }
@@ -334,6 +336,10 @@ impl Title {
         match uri.split_once('/') {
             None if uri == "thumbnails.m3u8" => {
                 packaging.thumbnail_playlist("").map(String::into_bytes)
+            }
+            None if uri.ends_with(".mp4") => {
+                let track = uri.strip_suffix(".mp4")?.parse().ok()?;
+                packaging.track_file(track).map(|body| self.bytes(&body))
             }
             None => {
                 let name = uri.strip_suffix(".m3u8")?;

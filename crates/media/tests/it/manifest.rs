@@ -2,7 +2,7 @@
 //! ISO/IEC 23009-1 finds. The check runs on the titles of `playback` and `excerpts`, too.
 
 use crate::footage::{Folder, Title, make, read, remux};
-use media::Packaging;
+use media::{Excerpt, Packaging, Slice};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -114,6 +114,71 @@ fn the_segments_are_those_of_hls() {
         let hls = packaging.init_segment(track).unwrap();
         assert_eq!((noted(&hls), noted(&found.init)), (track == 1, false), "track {track}");
     }
+}
+
+/// A file of a track has the bytes of its segments, in the same order, and no more is read of it
+/// than of them.
+#[test]
+fn the_file_of_a_track_is_its_segments_behind_an_index() {
+    let folder = Folder::new("track-files");
+    let how = "-c:v libx264 -preset veryfast -bf 2 -g 12 -c:a aac";
+    let title = read(&remux(&make(&folder, "source.mp4", how), "mp4", ""), 1 << 16);
+    let whole = title.packaging(SECOND);
+    let part = Excerpt { start: Duration::from_millis(600), ..Excerpt::default() };
+    let skipping = Excerpt { skip: 1, ..Excerpt::default() };
+    for packaging in [&whole, &whole.excerpt(&part).unwrap(), &whole.excerpt(&skipping).unwrap()] {
+        let manifest = packaging.on_demand_manifest(&[0], "?s=T");
+        assert!(manifest.contains("<BaseURL>0.mp4?s=T</BaseURL>"), "{manifest}");
+        assert!(
+            !manifest.contains("iframe") && !manifest.contains("SegmentTemplate"),
+            "{manifest}"
+        );
+        let found = title.check_dash(packaging, "files", &manifest.replace("?s=T", ""));
+        for found in found {
+            let track: u16 = found.id.parse().unwrap();
+            let segments = (0..packaging.segment_count(track))
+                .map(|k| title.bytes(&packaging.segment(track, k).unwrap()));
+            assert_eq!(found.segments, segments.collect::<Vec<_>>(), "track {track}");
+            assert_eq!(found.init, packaging.dash_init_segment(track).unwrap().to_vec());
+            // What players fetch first is generated.
+            let file = packaging.track_file(track).unwrap();
+            let head = file.slice_end(found.init.len() as u64);
+            let slices = file.range(0..head).slices().to_vec();
+            assert!(slices.iter().all(|it| matches!(it, Slice::Generated { .. })), "{slices:?}");
+        }
+    }
+    assert_eq!(whole.track_file(2), None);
+}
+
+/// The check of ISO/IEC 14496-12 finds each of these faults of an index.
+#[test]
+fn files_with_a_faulty_index_are_found_by_the_check() {
+    let folder = Folder::new("index-faults");
+    let how = "-c:v libx264 -preset veryfast -bf 2 -g 12 -an";
+    let title = read(&remux(&make(&folder, "source.mp4", how), "mp4", ""), 1 << 16);
+    let packaging = title.packaging(SECOND);
+    let manifest = packaging.on_demand_manifest(&[0], "");
+    let file = title.bytes(&packaging.track_file(0).unwrap());
+    let index = file.windows(4).position(|it| it == b"sidx").unwrap() - 4;
+    let check = |manifest: &str, file: &[u8]| {
+        let fetch = &mut |_: &str| Some(file.to_vec());
+        catch_unwind(AssertUnwindSafe(|| testkit::dash::check("film", manifest, fetch))).is_ok()
+    };
+    assert!(check(&manifest, &file));
+    // The byte of the index that is another one: of the type, scale, time, offset, count, and of a
+    // reference its size, time and access point.
+    for at in [4, 19, 23, 27, 31, 35, 39, 40] {
+        let mut faulty = file.clone();
+        faulty[index + at] ^= 0x11;
+        assert!(!check(&manifest, &faulty), "byte {at} of the index");
+    }
+    let more = format!("indexRange=\"{index}-");
+    let faults = [(&*more, "indexRange=\"1-"), ("range=\"0-", "range=\"1-")];
+    for (from, to) in faults {
+        assert!(manifest.contains(from), "{from}: {manifest}");
+        assert!(!check(&manifest.replace(from, to), &file), "{to}");
+    }
+    assert!(!check(&manifest, &file[..file.len() - 1]) && !check(&manifest, &file[1..]));
 }
 
 /// The check of ISO/IEC 23009-1 finds each of these faults, which are made by replacing text.

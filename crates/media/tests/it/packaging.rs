@@ -4,8 +4,8 @@
 use crate::footage::{Folder, Title, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
-    Body, CHECKSUM_SPAN, Ldu, LduIndex, Packaging, PackagingError, PackagingOptions, Slice,
-    TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
+    Body, CHECKSUM_SPAN, Ldu, LduIndex, NoSegmentIndex, Packaging, PackagingError,
+    PackagingOptions, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
 use std::sync::Arc;
@@ -102,6 +102,35 @@ fn manifests_list_the_iframes_of_the_smallest_rendition_of_each_codec() {
     }
     // Those of the others are served all the same.
     assert!((0..5).all(|track| packaging.iframe_playlist(track, "").is_some()));
+}
+
+#[test]
+fn segments_that_an_index_cannot_state_are_in_no_file() {
+    let second = |seconds: u32| {
+        let mut ldus = LduIndex::default();
+        (0..seconds).for_each(|_| ldus.push(1, 1000, 0, true, false));
+        track(TrackKind::Video, 1000, ldus)
+    };
+    let large = |bytes: u32| package(vec![pictures(100, |_| bytes)], 4 * SECOND);
+    let most = u32::from(u16::MAX);
+    let table = [
+        (package(vec![second(most)], SECOND), Ok(())),
+        (package(vec![second(most + 1)], SECOND), Err(NoSegmentIndex::Segments)),
+        // Of 25 pictures each.
+        (large((1 << 31) / 26), Ok(())),
+        (large((1 << 31) / 25), Err(NoSegmentIndex::Segment)),
+        (
+            package(vec![sound(100), pictures(100, |_| 1 << 28)], SECOND),
+            Err(NoSegmentIndex::Segment),
+        ),
+    ];
+    for (packaging, wanted) in table {
+        assert_eq!(packaging.on_demand(), wanted);
+        let last = u16::try_from(packaging.index().tracks.len() - 1).unwrap();
+        if wanted.is_err() {
+            assert_eq!(packaging.track_file(last), None);
+        }
+    }
 }
 
 #[test]

@@ -19,11 +19,13 @@ use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Manifest, PlayRequest};
 use crate::metrics;
 use crate::playback_params::{self, BadParameter, PlaybackParams};
-use crate::presentation::Presentation;
+use crate::presentation::{BuiltFile, Presentation};
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
-use media::{CueClock, Links, NoTransportForm, Packaging, PackagingError, TrackKind};
+use media::{
+    CueClock, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError, TrackKind,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,8 +41,8 @@ pub(crate) enum Decision {
     Fill(Box<PlayRequest>, MediaBody),
     /// Let the opener open the title of this name, then decide again.
     Open(String),
-    /// Let the opener build the file of these tracks, then decide again.
-    BuildFile(Arc<OpenTitle>, Arc<Presentation>, Vec<u16>),
+    /// Let the opener build a file of a presentation, then decide again.
+    BuildFile(Arc<OpenTitle>, Arc<Presentation>, BuiltFile),
     /// Let the opener build a presentation of a title, then decide again.
     BuildPresentation(Arc<OpenTitle>, PlaybackParams),
     /// Let the opener plan the transport streams of a presentation, then decide again.
@@ -106,6 +108,9 @@ fn decide(
         Route::DashManifest { title, text } => {
             return segmented(shared, request, title, Manifest::Dash(text), opened);
         }
+        Route::OnDemandManifest { title, text } => {
+            return segmented(shared, request, title, Manifest::OnDemand(text), opened);
+        }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
         Route::TextFile { ref title, .. }
         | Route::ThumbnailCues { ref title }
@@ -123,6 +128,7 @@ fn decide(
         | Route::Iframe { ref title, .. }
         | Route::Init { ref title, .. }
         | Route::DashInit { ref title, .. }
+        | Route::TrackFile { ref title, .. }
         | Route::Segment { ref title, .. } => {
             return of_session(request, &route, find_session(shared, request, title)?);
         }
@@ -228,6 +234,9 @@ fn segmented(
             return Ok(Decision::PlanTransport(title, presentation));
         }
     }
+    if matches!(manifest, Manifest::OnDemand(_)) {
+        presentation.packaging.on_demand().map_err(|why| no_on_demand(&name, &why))?;
+    }
     if request.method == Method::Head {
         // A HEAD request begins no session, so nothing is reserved and all offers are listed.
         let best = presentation.best_offer(manifest.format(), request.permit);
@@ -292,6 +301,9 @@ pub(super) fn manifest_text(
             let links = Links { text, ..links };
             ("application/dash+xml", packaging.dash_manifest(videos, links))
         }
+        Manifest::OnDemand(text) => {
+            ("application/dash+xml", packaging.on_demand_manifest(videos, Links { text, ..links }))
+        }
         Manifest::HlsTransport => (PLAYLIST, packaging.transport_multivariant(videos, links)),
         Manifest::Hls(text) => {
             (PLAYLIST, packaging.multivariant_playlist(videos, Links { text, ..links }))
@@ -335,8 +347,9 @@ fn progressive(
         let session = find_session(shared, request, &name)?;
         let tracks = session.tracks().to_vec();
         let (title, part) = (&session.title, &session.presentation);
-        let Some(body) = part.cached_file(&tracks) else {
-            return Ok(Decision::BuildFile(Arc::clone(title), Arc::clone(part), tracks));
+        let file = BuiltFile::Movie(tracks.clone());
+        let Some(body) = part.cached_file(&file) else {
+            return Ok(Decision::BuildFile(Arc::clone(title), Arc::clone(part), file));
         };
         // The token determines what is played, so parameters beside it would have no effect.
         if playback_params::has_any(&request.query) {
@@ -356,8 +369,9 @@ fn progressive(
         let best = presentation.best_offer(DeliveryFormat::Progressive, request.permit);
         let best = best.ok_or_else(|| not_permitted(request.permit))?;
         let tracks = presentation.offers(DeliveryFormat::Progressive)[best].clone();
-        let Some(body) = presentation.cached_file(&tracks) else {
-            return Ok(Decision::BuildFile(title, presentation, tracks));
+        let file = BuiltFile::Movie(tracks.clone());
+        let Some(body) = presentation.cached_file(&file) else {
+            return Ok(Decision::BuildFile(title, presentation, file));
         };
         let etag = &*file_etag(&title, &presentation, &tracks);
         let present = Validators { etag, modified: modified(&title, SystemTime::now()) };
@@ -392,11 +406,31 @@ fn of_session(
     }
     let clock = clock_of(session.format);
     let (title, part) = (&session.title, &session.presentation);
+    if let Route::TrackFile { track, .. } = *route {
+        let media = track_file(title, part, track)?;
+        return Ok(media_of_session(request, session, media));
+    }
     let found = resource::find(route, title, part, clock, &session.query());
     Ok(match found.ok_or_else(not_found)? {
         TitleResource::InMemory(found) => found.response(&session.title, ASK_EACH_TIME).into(),
         TitleResource::Media(media) => media_of_session(request, session, media),
     })
+}
+
+/// The segments of a track as one file, or what to do instead.
+pub(super) fn track_file(
+    title: &Arc<OpenTitle>,
+    presentation: &Arc<Presentation>,
+    track: u16,
+) -> Result<MediaResource, Decision> {
+    let (file, packaging) = (BuiltFile::Track(track), &presentation.packaging);
+    if let Some(body) = presentation.cached_file(&file) {
+        return Ok(MediaResource::track_file(title, presentation, track, body));
+    }
+    if packaging.segment_count(track) == 0 || packaging.on_demand().is_err() {
+        return Err(not_found().into());
+    }
+    Err(Decision::BuildFile(Arc::clone(title), Arc::clone(presentation), file))
 }
 
 /// Media for the player of a session.
@@ -601,6 +635,14 @@ pub(super) fn no_transport(name: &str, why: &NoTransportForm) -> Response {
     let message = format!("this title is not offered as HLS with transport streams: {why}");
     let hint = format!("/t/{}/master.m3u8 has it in fragmented MP4", escape(name));
     let error = json!({ "error": "no-transport-stream", "message": message, "hint": hint });
+    Response::json(404, &error)
+}
+
+pub(super) fn no_on_demand(name: &str, why: &NoSegmentIndex) -> Response {
+    let message = format!("this title is not offered as files with an index of segments: {why}");
+    let hint =
+        format!("/t/{}/manifest.mpd has each segment at an address of its own", escape(name));
+    let error = json!({ "error": "no-segment-index", "message": message, "hint": hint });
     Response::json(404, &error)
 }
 

@@ -46,6 +46,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         Route::Master { title, .. }
         | Route::TransportMaster { title }
         | Route::DashManifest { title, .. }
+        | Route::OnDemandManifest { title, .. }
         | Route::Progressive { title }
         | Route::TextFile { title, .. }
         | Route::ThumbnailCues { title }
@@ -62,6 +63,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::Iframe { .. }
         | Route::Init { .. }
         | Route::DashInit { .. }
+        | Route::TrackFile { .. }
         | Route::Segment { .. }
         | Route::TextPlaylist { .. }
         | Route::TextInit { .. }

@@ -72,6 +72,12 @@ impl Cmsd {
         }
     }
 
+    /// The fields of a track as a file of its segments.
+    pub(super) fn of_track_file(packaging: &Packaging, track: u16) -> Self {
+        let duration = Some(packaging.duration());
+        Self { duration, format: Some("d"), ..Self::of_file(packaging, &[track]) }
+    }
+
     /// With what this session has reserved.
     pub(super) fn reserved_by(self, session: &PlayerSession) -> Self {
         Self { reserved: Some(reserved(session)), ..self }

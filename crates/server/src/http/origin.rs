@@ -7,6 +7,7 @@
 //!   /origin/TITLE.mp4                       307 to TITLE/VERSION/file.mp4     kept for 10 s
 //!   /origin/TITLE/VERSION/0.m3u8            names 0/17.m4s                    kept for an hour
 //!   /origin/TITLE/VERSION/0/17.m4s          media: a fill                     immutable
+//!   /origin/TITLE/VERSION/0.mp4             a track as a file: a fill         immutable
 //!   /origin/TITLE/VERSION/text/0/17.vtt     text, from memory                 immutable
 //! ```
 //!
@@ -30,7 +31,7 @@ use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{Manifest, PlayRequest};
 use crate::playback_params;
-use crate::presentation::Presentation;
+use crate::presentation::{BuiltFile, Presentation};
 use crate::shared::Shared;
 use media::{CueClock, Encryption, Links, Slice, TextForm};
 use serde_json::json;
@@ -89,6 +90,7 @@ fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, 
         Route::Master { text, .. } => Manifest::Hls(*text),
         Route::TransportMaster { .. } => Manifest::HlsTransport,
         Route::DashManifest { text, .. } => Manifest::Dash(*text),
+        Route::OnDemandManifest { text, .. } => Manifest::OnDemand(*text),
         _ => {
             let head = Head::new(307)
                 .field("Location", format_args!("{}/{}/file.mp4", escape(name), title.version))
@@ -98,6 +100,9 @@ fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, 
     };
     if manifest == Manifest::HlsTransport {
         planned(name, title)?;
+    }
+    if matches!(manifest, Manifest::OnDemand(_)) {
+        title.whole.packaging.on_demand().map_err(|why| answer::no_on_demand(name, &why))?;
     }
     let folder = format!("{}/", title.version);
     let (kind, text) = answer::manifest_text(
@@ -112,6 +117,8 @@ fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, 
     response.etag = Some(title.etag(match manifest {
         Manifest::Dash(TextForm::WebVtt) => "mpd",
         Manifest::Dash(TextForm::Imsc) => "mpd-imsc",
+        Manifest::OnDemand(TextForm::WebVtt) => "od",
+        Manifest::OnDemand(TextForm::Imsc) => "od-imsc",
         Manifest::HlsTransport => "master-ts",
         Manifest::Hls(TextForm::Imsc) => "master-imsc",
         _ => "master",
@@ -134,12 +141,17 @@ fn of_version(
     if matches!(route, Route::Progressive { .. }) {
         format = DeliveryFormat::Progressive;
         let tracks = title.whole.offers(format).first().cloned().ok_or_else(not_found)?;
-        let Some(body) = title.whole.cached_file(&tracks) else {
+        let wanted = BuiltFile::Movie(tracks.clone());
+        let Some(body) = title.whole.cached_file(&wanted) else {
             let whole = Arc::clone(&title.whole);
-            return Ok(Decision::BuildFile(title, whole, tracks));
+            return Ok(Decision::BuildFile(title, whole, wanted));
         };
         file = Some(MediaResource::file(&title, &title.whole, &tracks, body));
     }
+    if let Route::TrackFile { track, .. } = *route {
+        file = Some(answer::track_file(&title, &title.whole, track)?);
+    }
+    let is_file = file.is_some();
     let found = file
         .map(TitleResource::Media)
         .or_else(|| resource::find(route, &title, &title.whole, CueClock::Segments, ""))
@@ -152,21 +164,23 @@ fn of_version(
         TitleResource::Media(media) => media,
     };
     match ranged(request, &title, media, KeptBy::Caches) {
-        Ok(media) => Ok(fill(shared, name, title, format, media)),
+        Ok(media) => Ok(fill(shared, name, title, (format, is_file), media)),
         Err(response) => Ok(response.into()),
     }
 }
 
-/// Media for a cache: admitted as a fill where any of it has to be read.
+/// Media for a cache, in a format, of a file or not: admitted as a fill where any of it has to be
+/// read.
 fn fill(
     shared: &Arc<Shared>,
     name: &str,
     title: Arc<OpenTitle>,
-    format: DeliveryFormat,
+    (format, is_file): (DeliveryFormat, bool),
     media: MediaBody,
 ) -> Decision {
     let range = media.range.clone();
-    let Some(presentation) = Presentation::fill(&title.whole, format, &media.body, range) else {
+    let Some(presentation) = Presentation::fill(&title.whole, format, is_file, &media.body, range)
+    else {
         return generated(media).into();
     };
     let play = PlayRequest {

@@ -142,9 +142,21 @@ impl MediaResource {
         let cmsd = Some(Cmsd::of_file(&presentation.packaging, tracks));
         Self { body, etag, kind, cmsd }
     }
+
+    /// The segments of a track as one file, which is `body`.
+    pub(super) fn track_file(
+        title: &OpenTitle,
+        presentation: &Presentation,
+        track: u16,
+        body: Arc<Body>,
+    ) -> Self {
+        let etag = title.etag(&format!("f{track}{}", presentation.tag));
+        let cmsd = Some(Cmsd::of_track_file(&presentation.packaging, track));
+        Self { body, etag, kind: content_type(title, &[track]), cmsd }
+    }
 }
 
-/// The entity tag of the file of these tracks.
+/// The entity tag of the MP4 file of these tracks.
 pub(super) fn file_etag(title: &OpenTitle, part: &Presentation, tracks: &[u16]) -> String {
     let name = tracks.iter().fold("mp4".to_owned(), |tag, track| format!("{tag}-{track}"));
     title.etag(&(name + &part.tag))

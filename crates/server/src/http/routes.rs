@@ -28,6 +28,11 @@ pub(crate) enum Route {
     /// `/t/TITLE/manifest.mpd`: the admission request of a DASH player;
     /// `/t/TITLE/manifest-imsc.mpd`: with subtitles as IMSC.
     DashManifest { title: String, text: TextForm },
+    /// `/t/TITLE/ondemand.mpd`, `/t/TITLE/ondemand-imsc.mpd`: that of a DASH player that fetches
+    /// ranges of files.
+    OnDemandManifest { title: String, text: TextForm },
+    /// `/t/TITLE/N.mp4?s=TOKEN`: the file of a track for such a player.
+    TrackFile { title: String, track: u16 },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
     Playlist { title: String, track: u16 },
     /// `/t/TITLE/N-ts.m3u8?s=TOKEN`: of the transport stream that track N leads.
@@ -97,12 +102,22 @@ impl Route {
             ["t", name, "manifest-imsc.mpd"] => {
                 Self::DashManifest { title: title(name)?, text: TextForm::Imsc }
             }
+            ["t", name, "ondemand.mpd"] => {
+                Self::OnDemandManifest { title: title(name)?, text: TextForm::WebVtt }
+            }
+            ["t", name, "ondemand-imsc.mpd"] => {
+                Self::OnDemandManifest { title: title(name)?, text: TextForm::Imsc }
+            }
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["origin", ref below @ ..] => Self::of_origin(below)?,
             ["t", name, "thumbnails.m3u8"] => Self::ThumbnailPlaylist { title: title(name)? },
             ["t", name, "thumbnails.vtt"] => Self::ThumbnailCues { title: title(name)? },
             ["t", name, file] => {
-                let (title, track) = (title(name)?, file.strip_suffix(".m3u8")?);
+                let title = title(name)?;
+                if let Some(track) = file.strip_suffix(".mp4") {
+                    return Some(Self::TrackFile { title, track: number(track)? });
+                }
+                let track = file.strip_suffix(".m3u8")?;
                 if let Some(track) = track.strip_suffix("-iframes") {
                     Self::IframePlaylist { title, track: number(track)? }
                 } else if let Some(track) = track.strip_suffix("-ts") {
@@ -170,6 +185,7 @@ impl Route {
             | Self::Iframe { track, .. }
             | Self::Init { track, .. }
             | Self::DashInit { track, .. }
+            | Self::TrackFile { track, .. }
             | Self::Segment { track, .. } => Some(*track),
             _ => None,
         }
@@ -192,7 +208,10 @@ impl Route {
         };
         let is_below = match resource {
             Self::Progressive { .. } => version.is_some(),
-            Self::Master { .. } | Self::TransportMaster { .. } | Self::DashManifest { .. } => false,
+            Self::Master { .. }
+            | Self::TransportMaster { .. }
+            | Self::DashManifest { .. }
+            | Self::OnDemandManifest { .. } => false,
             // Caches keep no keys.
             Self::Session { .. } | Self::Key { .. } => return None,
             _ => true,
@@ -243,13 +262,15 @@ mod tests {
     #[test]
     fn paths_name_their_resources() {
         let film = || "film".to_owned();
-        for (text, master, manifest) in [
-            (TextForm::WebVtt, "t/film/master.m3u8", "t/film/manifest.mpd"),
-            (TextForm::Imsc, "t/film/master-imsc.m3u8", "t/film/manifest-imsc.mpd"),
-        ] {
-            assert_eq!(route(master), Some(Route::Master { title: film(), text }));
-            assert_eq!(route(manifest), Some(Route::DashManifest { title: film(), text }));
+        for (text, form) in [(TextForm::WebVtt, ""), (TextForm::Imsc, "-imsc")] {
+            let manifest = |name: &str| route(&format!("t/film/{}", name.replace('*', form)));
+            assert_eq!(manifest("master*.m3u8"), Some(Route::Master { title: film(), text }));
+            let wanted = Route::DashManifest { title: film(), text };
+            assert_eq!(manifest("manifest*.mpd"), Some(wanted));
+            let wanted = Route::OnDemandManifest { title: film(), text };
+            assert_eq!(manifest("ondemand*.mpd"), Some(wanted));
         }
+        assert_eq!(route("t/film/1.mp4"), Some(Route::TrackFile { title: film(), track: 1 }));
         assert_eq!(route("t/film/0.m3u8"), Some(Route::Playlist { title: film(), track: 0 }));
         assert_eq!(route("t/film/1/init.mp4"), Some(Route::Init { title: film(), track: 1 }));
         let init = Route::DashInit { title: film(), track: 1 };
@@ -301,6 +322,9 @@ mod tests {
             "t/film/65536.m3u8",
             "t/film/-iframes.m3u8",
             "t/film/07-iframes.m3u8",
+            "t/film/01.mp4",
+            "t/film/x.mp4",
+            "t/film/ondemand-ts.mpd",
             "t/film/0/iframe-.m4s",
             "t/film/0/iframe-iframe-1.m4s",
             "t/film/0/iframe--1.m4s",
@@ -346,6 +370,10 @@ mod tests {
         let form = TextForm::WebVtt;
         let text = Route::TextSegment { title: film(), text: 2, number: 17, form };
         assert_eq!(route("origin/film/a-1/text/2/17.vtt"), origin(Some("a-1"), text));
+        let of_track = Route::TrackFile { title: film(), track: 0 };
+        assert_eq!(route("origin/film/a-1/0.mp4"), origin(Some("a-1"), of_track));
+        let manifest = Route::OnDemandManifest { title: film(), text: TextForm::WebVtt };
+        assert_eq!(route("origin/film/ondemand.mpd"), origin(None, manifest));
         let file = || Route::Progressive { title: film() };
         assert_eq!(route("origin/film.mp4"), origin(None, file()));
         assert_eq!(route("origin/film/a-1/file.mp4"), origin(Some("a-1"), file()));
@@ -358,6 +386,8 @@ mod tests {
             "origin/film/a-1/master.m3u8",
             "origin/film/a-1/manifest.mpd",
             "origin/film/a-1/manifest-imsc.mpd",
+            "origin/film/a-1/ondemand.mpd",
+            "origin/film/0.mp4",
             "origin/film/session",
             "origin/film/a-1/key/a-b",
             "origin/film/a-1/session",

@@ -296,8 +296,8 @@ impl Worker {
                 Task::BuildPresentation { caller, title, params }
             }
             Decision::Open(name) => Task::Open { caller, name },
-            Decision::BuildFile(title, presentation, tracks) => {
-                Task::BuildFile { caller, title, presentation, tracks }
+            Decision::BuildFile(title, presentation, file) => {
+                Task::BuildFile { caller, title, presentation, file }
             }
             Decision::PlanTransport(title, presentation) => {
                 Task::PlanTransport { caller, title, presentation }

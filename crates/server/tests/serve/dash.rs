@@ -45,9 +45,10 @@ fn each_part_at_each_speed_is_a_sound_manifest() {
         ("song", "", 1, 4.0),
         ("song", "?start=1", 1, 3.0),
     ];
-    for (title, query, count, lasts) in table {
-        let what = format!("{title}{query}");
-        let response = client.get(&format!("/t/{title}/manifest.mpd{query}"));
+    let both = |row| [("manifest.mpd", row), ("ondemand.mpd", row)];
+    for (manifest, (title, query, count, lasts)) in table.into_iter().flat_map(both) {
+        let what = format!("{title}/{manifest}{query}");
+        let response = client.get(&format!("/t/{title}/{manifest}{query}"));
         assert_eq!((response.status, response.field("content-type")), (200, Some(DASH)), "{what}");
         assert_eq!(response.field("cache-control"), Some("no-store"), "{what}");
         let found = check(&mut client, &what, title, response.text());
@@ -98,6 +99,15 @@ fn errors_are_those_of_hls() {
         ("GET", "/t/film/0/init-dash.mp4?s=TOKEN&start=1", 400, "bad-parameter"),
         ("GET", "/t/film/9/init-dash.mp4?s=TOKEN", 404, "not-found"),
         ("GET", "/t/film/0/99.m4s?s=TOKEN", 404, "not-found"),
+        ("GET", "/t/none/ondemand.mpd", 404, "no-title"),
+        ("GET", "/t/film/ondemand.mpd?skip=99", 400, "bad-parameter"),
+        ("GET", "/t/film/0.mp4", 404, "session-missing"),
+        ("GET", "/t/film/0.mp4?s=0", 404, "session-unknown"),
+        ("GET", "/t/film/0.mp4?s=TOKEN&start=1", 400, "bad-parameter"),
+        ("GET", "/t/film/9.mp4?s=TOKEN", 404, "not-found"),
+        ("GET", "/t/film/65535.mp4?s=TOKEN", 404, "not-found"),
+        ("DELETE", "/t/film/0.mp4?s=TOKEN", 405, "method-not-allowed"),
+        ("DELETE", "/t/film/ondemand.mpd", 405, "method-not-allowed"),
         ("GET", "/t/none/manifest-imsc.mpd", 404, "no-title"),
         ("GET", "/t/film/manifest-imsc.mpd?start=99", 400, "bad-parameter"),
         ("GET", "/t/film/text/0/init.mp4", 404, "session-missing"),
@@ -111,6 +121,44 @@ fn errors_are_those_of_hls() {
         let response = serving.client().request(method, &path.replace("TOKEN", token), &[]);
         assert_eq!((response.status, &*response.error()), (*status, *error), "{path}");
     }
+}
+
+/// Ranges of the file of a track, as players fetch them: the index first, then segments anywhere.
+#[test]
+fn ranges_of_the_file_of_a_track_are_its_segments() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
+    let mut client = serving.client();
+    let manifest = client.get("/t/film/ondemand.mpd").text().to_owned();
+    let token = token(&manifest).split('<').next().expect("its end").to_owned();
+    let file = format!("/t/film/0.mp4?s={token}");
+    let stated = manifest.split("indexRange=\"").nth(1).and_then(|it| it.split('"').next());
+    let (first, last) = stated.and_then(|it| it.split_once('-')).expect("a range");
+    let mut range = |bytes: &str| {
+        let response = client.request("GET", &file, &[("Range", &format!("bytes={bytes}"))]);
+        assert_eq!(response.status, 206, "{bytes}: {response:?}");
+        response.body
+    };
+    let head = range(&format!("0-{last}"));
+    let index = &head[first.parse().expect("a byte")..];
+    assert_eq!(&index[4..8], b"sidx");
+    let field = |at: usize| u32::from_be_bytes(index[at..at + 4].try_into().unwrap()) as usize;
+    let count = field(28) & 0xffff;
+    assert_eq!((index.len(), count > 1), (32 + 12 * count, true));
+    let starts: Vec<usize> = (0..=count)
+        .map(|k| head.len() + (0..k).map(|k| field(32 + 12 * k)).sum::<usize>())
+        .collect();
+    for k in (0..count).rev() {
+        let segment = range(&format!("{}-{}", starts[k], starts[k + 1] - 1));
+        let numbered = serving.client().get(&format!("/t/film/0/{k}.m4s?s={token}"));
+        assert!(segment == numbered.body, "segment {k}");
+    }
+    let beyond = [("Range", &*format!("bytes={}-", starts[count]))];
+    assert_eq!(client.request("GET", &file, &beyond).status, 416);
+    let head = client.request("HEAD", &file, &[]);
+    assert_eq!(head.field("content-length"), Some(&*starts[count].to_string()));
+    assert_eq!(head.field("content-type"), Some("video/mp4"));
+    assert!(head.field("cmsd-static").is_some_and(|it| it.contains("sf=d")), "{head:?}");
 }
 
 /// A manifest that is asked for with a token replaces the session, as an HLS playlist does.

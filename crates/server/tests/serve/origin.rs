@@ -65,6 +65,16 @@ fn caches_get_the_bytes_that_players_get_and_may_keep_them() {
     assert_eq!(file.status, 200, "{path}: {file:?}");
     assert!(file.body == client.get_following("/t/film.mp4").1.body);
     assert_kept_by_caches(&mut client, &path, &file.body);
+    let manifest = client.get("/origin/film/ondemand.mpd").text().to_owned();
+    let folder = manifest.split("<BaseURL>").nth(1).and_then(|it| it.split('<').next()).unwrap();
+    let players = client.get("/t/film/ondemand.mpd").text().to_owned();
+    let token = players.split("?s=").nth(1).and_then(|it| it.split('<').next()).unwrap();
+    for track in 0..2 {
+        let path = format!("/origin/film/{folder}{track}.mp4");
+        let file = client.get(&path);
+        assert!(file.body == client.get(&format!("/t/film/{track}.mp4?s={token}")).body, "{path}");
+        assert_kept_by_caches(&mut client, &path, &file.body);
+    }
     eventually("every fill has ended", || {
         serving.status("/fills/admitted") > 40
             && serving.status("/fills/active") == 0

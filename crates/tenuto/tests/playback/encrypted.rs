@@ -53,6 +53,9 @@ fn ffmpeg_and_shaka_play_encrypted_titles() {
         let got = framemd5::sorted(framemd5::decode_encrypted(&manifest(title), VIDEO.1));
         framemd5::assert_same(title, &wanted, &got, 0);
     }
+    let files = server.url("/t/cbcs/ondemand.mpd");
+    let got = framemd5::sorted(framemd5::decode_encrypted(&files, VIDEO.1));
+    framemd5::assert_same(&files, &wanted, &got, 0);
     // Whole segments of transport streams, with the keys of the session.
     let streams = |title: &str| server.url(&format!("/t/{title}/master-ts.m3u8"));
     let [wanted, got] =

@@ -1,0 +1,108 @@
+//! A track as one file: its segments behind an index of them (ISO/IEC 14496-12, 8.16.3), for
+//! players that fetch segments as ranges of a file (ISO/IEC 23009-1, 8.3).
+//!
+//! ```text
+//!   ftyp moov | sidx: size and time of each segment | segment 0: moof mdat | segment 1 | ...
+//!   the initialization segment of DASH                the same bytes as N/0.m4s, N/1.m4s, ...
+//! ```
+//! The index follows from the sizes and times of the segments, which are known without them.
+
+use super::body::{Body, Slice};
+use super::{PackagedTrack, Packaging};
+use crate::boxes::write_atom;
+use mp4_atom::{SegmentReference, Sidx};
+use std::ops::Range;
+
+/// The reason why a title has no files with an index of their segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSegmentIndex {
+    /// An index counts its segments in 16 bits.
+    #[error("it has more than {MAX_SEGMENTS} segments")]
+    Segments,
+    /// An index has the size of a segment in 31 bits, and its time in 32.
+    #[error("it has a segment of more than 2 GiB, or of more time than an index can state")]
+    Segment,
+}
+
+impl Packaging {
+    /// Whether each track can be a file with an index of its segments, or why not.
+    pub fn on_demand(&self) -> Result<(), NoSegmentIndex> {
+        self.playable(None).filter_map(|number| self.track(number)).try_for_each(check)
+    }
+
+    /// A track as one file of its segments behind an index; `None` if there is no such track, or no
+    /// such index. Takes time and memory in proportion to the number of LDUs, so that it should be
+    /// kept.
+    pub fn track_file(&self, track: u16) -> Option<Body> {
+        let packaged = self.track(track)?;
+        check(packaged).ok()?;
+        let mut body = Body::default();
+        let bytes = self.dash_init_segment(track)?;
+        let range = 0..bytes.len();
+        body.push(Slice::Generated { bytes, range });
+        body.push_generated(index(packaged, self.description(track).timescale.0));
+        debug_assert_eq!(body.len(), self.index_range(track)?.end, "the index as announced");
+        for (number, size) in (0..).zip(&packaged.sizes) {
+            let segment = self.segment(track, number)?;
+            debug_assert_eq!(segment.len(), *size, "the size of segment {number}");
+            segment.slices().iter().for_each(|slice| body.push(slice.clone()));
+        }
+        Some(body)
+    }
+
+    /// Where the index is in the file of a track: behind the initialization segment, and before the
+    /// first segment.
+    pub(super) fn index_range(&self, track: u16) -> Option<Range<u64>> {
+        let packaged = self.track(track)?;
+        let start = self.dash_init_segment(track)?.len() as u64;
+        let is_wide = u32::try_from(packaged.boundaries[0]).is_err();
+        let head = if is_wide { WIDE_HEAD_BYTES } else { HEAD_BYTES };
+        Some(start..start + head + REFERENCE_BYTES * packaged.sizes.len() as u64)
+    }
+}
+
+fn check(track: &PackagedTrack) -> Result<(), NoSegmentIndex> {
+    if track.sizes.len() > MAX_SEGMENTS {
+        return Err(NoSegmentIndex::Segments);
+    }
+    let fits = |bytes: &u64| *bytes <= MAX_SEGMENT_BYTES;
+    let mut lengths = track.boundaries.windows(2).map(|pair| pair[1] - pair[0]);
+    if !track.sizes.iter().all(fits) || !lengths.all(|ticks| u32::try_from(ticks).is_ok()) {
+        return Err(NoSegmentIndex::Segment);
+    }
+    Ok(())
+}
+
+/// The index of a track's segments, for which [`check`] holds.
+fn index(track: &PackagedTrack, timescale: u32) -> Vec<u8> {
+    let narrow = |value: u64| u32::try_from(value).expect("checked beforehand");
+    let references = track.sizes.iter().zip(track.boundaries.windows(2));
+    let references = references.map(|(size, time)| SegmentReference {
+        reference_type: false,
+        referenced_size: narrow(*size),
+        subsegment_duration: narrow(time[1] - time[0]),
+        // Where pictures that are shown first depend on the segment before, the type is not known.
+        starts_with_sap: track.independent,
+        sap_type: u8::from(track.independent),
+        sap_delta_time: 0,
+    });
+    let mut out = Vec::new();
+    write_atom(
+        &mut out,
+        &Sidx {
+            reference_id: 1,
+            timescale,
+            earliest_presentation_time: track.boundaries[0],
+            first_offset: 0,
+            references: references.collect(),
+        },
+    );
+    out
+}
+
+const MAX_SEGMENTS: usize = u16::MAX as usize;
+const MAX_SEGMENT_BYTES: u64 = (1 << 31) - 1;
+/// Bytes of an index before its references, with times of 32 bits and of 64 bits.
+const HEAD_BYTES: u64 = 32;
+const WIDE_HEAD_BYTES: u64 = 40;
+const REFERENCE_BYTES: u64 = 12;
