@@ -26,10 +26,11 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
-    Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, CueClock, DrmSystem,
-    Encryption, EncryptionScheme, Excerpt, ExcerptError, Links, NoSegmentIndex, NoTransportForm,
-    Packaging, PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice,
-    TextForm, TransportCounters, TransportPush, TransportUnit, uuid,
+    Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ConstantRate, ContentKey,
+    CueClock, DrmSystem, Encryption, EncryptionScheme, Excerpt, ExcerptError, Links,
+    NoSegmentIndex, NoTransportForm, Packaging, PackagingError, PackagingOptions, PacketBlock,
+    PacketWriter, PushedLdu, Slice, TextForm, TransportCounters, TransportPush, TransportUnit,
+    uuid,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

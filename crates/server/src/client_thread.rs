@@ -1,5 +1,5 @@
-//! Starting a thread that serves clients (HTTP or RTSP), in two steps: its socket loop first,
-//! because the core needs the loop's waker; then, when core and opener exist, its service.
+//! Starting a thread that serves clients (HTTP, RTSP or channels), in two steps: its socket loop
+//! first, because the core needs the loop's waker; then, when core and opener exist, its service.
 //!
 //! ```text
 //!   PreparedThread::new    thread ─▶ Sockets ─▶ waits       handle: how the core reaches it
@@ -57,18 +57,19 @@ pub(crate) struct ClientService<L> {
 
 impl<L: Send + 'static> PreparedThread<L> {
     /// Starts the thread `name` and waits until its socket loop exists. `serve` runs in it until
-    /// the server stops.
+    /// the server stops. Without a listener nobody connects to it.
     pub(crate) fn new(
         name: String,
         number: usize,
-        listener: ClientListener,
+        listener: Option<ClientListener>,
         serve: fn(ClientService<L>),
     ) -> io::Result<Self> {
         let (sender, messages) = unbounded();
         let (begin, begun) = bounded::<(ServiceParts, L)>(1);
         let (ready, prepared) = bounded(1);
         let thread = thread::Builder::new().name(name).spawn(move || {
-            let sockets = match Sockets::new(Some(listener.socket)) {
+            let protocol = listener.as_ref().map_or(TlsProtocol::Http, |it| it.protocol);
+            let sockets = match Sockets::new(listener.map(|listener| listener.socket)) {
                 Ok(sockets) => sockets,
                 Err(error) => return drop(ready.send(Err(error))),
             };
@@ -77,7 +78,7 @@ impl<L: Send + 'static> PreparedThread<L> {
             // handle.
             let Ok((parts, limits)) = begun.recv() else { return };
             let ServiceParts { shared, core, opener, api } = parts;
-            let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), listener.protocol);
+            let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), protocol);
             serve(ClientService { number, sockets, messages, shared, core, opener, api, limits });
         })?;
         let ended = |_| io::Error::other("the thread ended before it was ready");

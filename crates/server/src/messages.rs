@@ -21,6 +21,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::{ConnectionId, Waker};
 use media::TextForm;
+use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,6 +174,8 @@ pub(crate) struct PlayRequest {
     pub(crate) is_fill: bool,
     /// What the player's token permits.
     pub(crate) permit: Permit,
+    /// Where it is sent, if an operator has named an address.
+    pub(crate) sent_to: Option<SocketAddr>,
 }
 
 /// Ends a fill's session when the transfer of its response is over, however that ends.
@@ -209,12 +212,45 @@ pub(crate) enum WorkerMessage {
     },
     /// The request is not served, now or at all.
     RequestFailed { connection: ConnectionId, request: RequestId, why: RequestError },
+    /// To the thread that sends channels: begin this one.
+    Begin(Box<NewChannel>),
     /// The admin API has taken a piece of a request's body, and takes the next one.
     BodyTaken { connection: ConnectionId },
     /// The admin API's answer to a request.
     Answered { connection: ConnectionId, response: Box<Response> },
     /// Close all connections and end.
     Quit,
+}
+
+/// A title that an operator sends to an address.
+#[derive(Debug)]
+pub(crate) struct NewChannel {
+    pub(crate) title: Arc<OpenTitle>,
+    pub(crate) name: String,
+    /// The tracks of the transport stream, the one that leads first.
+    pub(crate) tracks: Vec<u16>,
+    /// Connected to `to`.
+    pub(crate) socket: UdpSocket,
+    pub(crate) to: SocketAddr,
+    /// Whether packets go in RTP (RFC 2250).
+    pub(crate) in_rtp: bool,
+    /// The rate up to which null packets fill it; `None`: packets go out at their times.
+    pub(crate) rate: Option<BitRate>,
+    /// Whether the title begins again at its end.
+    pub(crate) repeats: bool,
+    /// Gets the number of the session, or why there is none.
+    pub(crate) answer: Sender<Result<u64, ChannelError>>,
+}
+
+/// Why a channel has not begun.
+#[derive(Debug)]
+pub(crate) enum ChannelError {
+    /// There are as many as there may be.
+    TooMany,
+    /// The session was not admitted.
+    NotAdmitted(AdmissionError),
+    /// The first bytes are not served.
+    NotServed(RequestError),
 }
 
 /// Why an admission request was not accepted.

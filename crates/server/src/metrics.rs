@@ -57,6 +57,7 @@ impl Collector for Scrape {
         self.http(&mut out)?;
         self.reports(&mut out)?;
         self.rtsp(&mut out)?;
+        self.channels(&mut out)?;
         self.tls(&mut out)
     }
 }
@@ -253,6 +254,19 @@ impl Scrape {
         let silent = rtsp.session_timeouts.load(Ordering::Relaxed);
         let help = "RTSP sessions ended because their player was silent";
         out.counter("rtsp_session_timeouts", help, silent)
+    }
+
+    fn channels(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let channels = &self.0.channels;
+        let active = channels.active.load(Ordering::Relaxed);
+        out.gauge("channels", "Titles that are sent to addresses of an operator", active)?;
+        let datagrams = channels.datagrams.load(Ordering::Relaxed);
+        out.counter("channel_datagrams", "Datagrams sent for channels", datagrams)?;
+        let sent = channels.sent_bytes.load(Ordering::Relaxed);
+        out.counter("channel_sent_bytes", "Bytes sent for channels", sent)?;
+        let dropped = channels.dropped.load(Ordering::Relaxed);
+        let help = "Datagrams of channels that the kernel did not take";
+        out.counter("channel_dropped_datagrams", help, dropped)
     }
 
     fn tls(&self, out: &mut Out<'_, '_>) -> fmt::Result {

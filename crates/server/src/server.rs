@@ -387,6 +387,7 @@ type HttpThread = PreparedThread<ConnectionLimits>;
 struct ClientThreads {
     http: Vec<HttpThread>,
     rtsp: Option<PreparedThread<RtspLimits>>,
+    channels: PreparedThread<Duration>,
 }
 
 impl ClientThreads {
@@ -402,23 +403,28 @@ impl ClientThreads {
         let prepared = numbers.map(|number| {
             let socket = listeners.http.try_clone()?;
             let listener = ClientListener { socket, protocol: TlsProtocol::Http };
-            PreparedThread::new(format!("http-{number}"), number, listener, http::serve)
+            PreparedThread::new(format!("http-{number}"), number, Some(listener), http::serve)
         });
         let prepared: io::Result<Vec<HttpThread>> = prepared.collect();
         let http = prepared.map_err(|e| failed("start an HTTP thread", e))?;
         // To the core it is one more HTTP thread, with the number behind theirs.
         let rtsp = listeners.rtsp.map(|socket| {
             let listener = ClientListener { socket, protocol: TlsProtocol::Rtsp };
-            PreparedThread::new("rtsp".to_owned(), http.len(), listener, rtsp::serve)
+            PreparedThread::new("rtsp".to_owned(), http.len(), Some(listener), rtsp::serve)
         });
         let rtsp = rtsp.transpose().map_err(|e| failed("start the RTSP thread", e))?;
-        Ok(Self { http, rtsp })
+        let number = http.len() + usize::from(rtsp.is_some());
+        let name = "channels".to_owned();
+        let channels = PreparedThread::new(name, number, None, rtsp::serve_channels)
+            .map_err(|e| failed("start the thread of channels", e))?;
+        Ok(Self { http, rtsp, channels })
     }
 
     /// How the core reaches the threads, by their numbers.
     fn handles(&self) -> Vec<WorkerHandle> {
         let http = self.http.iter().map(|thread| &thread.handle);
-        http.chain(self.rtsp.as_ref().map(|rtsp| &rtsp.handle)).cloned().collect()
+        let others = self.rtsp.as_ref().map(|rtsp| &rtsp.handle).into_iter();
+        http.chain(others).chain([&self.channels.handle]).cloned().collect()
     }
 
     /// Lets all of them serve.
@@ -432,7 +438,8 @@ impl ClientThreads {
         let http = http.map(|thread| thread.begin(parts.clone(), connection_limits(config)));
         let rtsp = self.rtsp;
         let rtsp = rtsp.map(|rtsp| rtsp.begin(parts.clone(), rtsp_limits(config, rtsp_address)));
-        http.chain(rtsp).collect()
+        let channels = self.channels.begin(parts.clone(), push_startup(config));
+        http.chain(rtsp).chain([channels]).collect()
     }
 }
 
@@ -515,7 +522,8 @@ impl OwnerParts {
 
     fn admin_api(&self, workers: Vec<WorkerHandle>) -> Result<Arc<AdminApi>, Reason> {
         let (shared, uploads) = (Arc::clone(&self.shared), self.config.uploads.as_deref());
-        Ok(Arc::new(AdminApi::new(shared, self.stores(), workers, uploads)?))
+        let core = self.core.clone();
+        Ok(Arc::new(AdminApi::new(shared, core, self.stores(), workers, uploads)?))
     }
 
     /// Starts the thread that measures disks again at quiet times, where that is configured.
@@ -541,11 +549,15 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
     }
 }
 
-fn rtsp_limits(config: &ServerConfig, address: Option<SocketAddr>) -> RtspLimits {
+/// The time from admission until the first media of a stream that the server paces.
+fn push_startup(config: &ServerConfig) -> Duration {
     // As the engine: two slots at least, three where the loss of a disk is survived.
-    let slots = if config.survive_loss { 3 } else { 2 };
+    config.startup.max(config.slot * if config.survive_loss { 3 } else { 2 })
+}
+
+fn rtsp_limits(config: &ServerConfig, address: Option<SocketAddr>) -> RtspLimits {
     RtspLimits {
-        startup: config.startup.max(config.slot * slots),
+        startup: push_startup(config),
         local: address.unwrap_or(config.listen).ip(),
         send_timeout: config.send_timeout,
         head_timeout: config.head_timeout,

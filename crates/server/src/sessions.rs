@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -60,6 +61,8 @@ pub(crate) struct PlayerSession {
     pub(crate) permit: Permit,
     /// The client that began it.
     pub(crate) client: ClientAddress,
+    /// Where it is sent, if an operator has named an address.
+    pub(crate) sent_to: Option<SocketAddr>,
     pub(crate) admitted: Instant,
     /// How much later than requested it begins.
     pub(crate) wait: Duration,

@@ -9,7 +9,7 @@ use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
 use crate::log::Log;
 use crate::player_reports::ReportCounters;
-use crate::rtsp::RtspCounters;
+use crate::rtsp::{ChannelCounters, RtspCounters};
 use crate::sessions::SessionTable;
 use crate::tls::ServerTls;
 use crate::webhook::Webhook;
@@ -34,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) webhook: Webhook,
     pub(crate) http: HttpCounters,
     pub(crate) rtsp: RtspCounters,
+    pub(crate) channels: ChannelCounters,
     pub(crate) reports: ReportCounters,
     /// Seconds from admission to the first media bytes.
     pub(crate) startup: Histogram,
@@ -160,6 +161,7 @@ impl Shared {
             webhook,
             http: HttpCounters::default(),
             rtsp: RtspCounters::default(),
+            channels: ChannelCounters::default(),
             reports: ReportCounters::default(),
             // 10 ms to 20 s.
             startup: Histogram::new(exponential_buckets(0.01, 2.0, 12)),

@@ -56,6 +56,12 @@ impl fmt::Display for Backend {
 pub struct ConnectionId(u64);
 
 impl ConnectionId {
+    /// An identifier for something that is no connection, and is answered as one is; of no loop's
+    /// connections.
+    pub fn named(number: u64) -> Self {
+        Self(number)
+    }
+
     fn new(index: usize, generation: u32) -> Self {
         Self(u64::from(generation) << 32 | index as u64)
     }

@@ -47,7 +47,8 @@ pub use on_demand::NoSegmentIndex;
 pub use pushed::PushedLdu;
 pub use text::{CueClock, TextForm};
 pub use transport::{
-    NoTransportForm, PacketBlock, PacketWriter, TransportCounters, TransportPush, TransportUnit,
+    ConstantRate, NoTransportForm, PacketBlock, PacketWriter, TransportCounters, TransportPush,
+    TransportUnit,
 };
 
 use crate::codec::SampleEntry;

@@ -15,6 +15,7 @@
 //! does. No response may be read by pages of other origins.
 
 mod access;
+mod channel;
 mod openapi;
 mod operations;
 mod problem;
@@ -28,7 +29,7 @@ pub(crate) use upload::BodyPieces;
 
 use crate::control::{Reply, Request, ServedStore, StoreOwner};
 use crate::http::{Response, escape};
-use crate::messages::{Caller, WorkerHandle, WorkerMessage};
+use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
 use crate::shared::Shared;
 use crate::wire;
 use operations::ApiAction;
@@ -45,7 +46,9 @@ use upload::UploadDirectory;
 #[derive(Debug)]
 pub(crate) struct AdminApi {
     shared: Arc<Shared>,
+    core: CoreHandle,
     stores: Vec<ServedStore>,
+    /// The thread that sends channels is the last one.
     workers: Vec<WorkerHandle>,
     /// `None`: titles are not taken from uploads.
     uploads: Option<UploadDirectory>,
@@ -56,16 +59,18 @@ pub(crate) struct AdminApi {
 
 impl AdminApi {
     /// The API of a server with these stores. `uploads`: where uploaded files are until they are
-    /// ingested. `workers`: the HTTP threads, which get the answers.
+    /// ingested. `workers`: the HTTP threads, which get the answers, and as the last one the thread
+    /// that sends channels.
     pub(crate) fn new(
         shared: Arc<Shared>,
+        core: CoreHandle,
         stores: Vec<ServedStore>,
         workers: Vec<WorkerHandle>,
         uploads: Option<&Path>,
     ) -> Result<Self, Reason> {
         let uploads = uploads.map(UploadDirectory::open).transpose()?;
         let (closed, jobs) = (AtomicBool::new(false), Mutex::default());
-        Ok(Self { shared, stores, workers, uploads, closed, jobs })
+        Ok(Self { shared, core, stores, workers, uploads, closed, jobs })
     }
 
     /// Whether a body of this length may follow, for an operation that takes a file.
@@ -132,6 +137,7 @@ impl AdminApi {
         let request = match call.action() {
             ApiAction::Disks => return self.disks(),
             ApiAction::Upload => return self.upload(call, body),
+            ApiAction::Send => return self.send(call),
             ApiAction::Sessions => Request::Sessions { session: None },
             ApiAction::Session => Request::Sessions { session: Some(call.number(0)?) },
             ApiAction::EndSession => Request::EndSession { session: call.number(0)? },

@@ -37,6 +37,7 @@ pub(super) enum ApiAction {
     Sessions,
     Session,
     EndSession,
+    Send,
     Disks,
     Disk,
     Calibrate,
@@ -93,6 +94,26 @@ pub(super) struct StopTime {
     seconds: f64,
 }
 
+/// The body of a request to send a title.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SentTitle {
+    /// The title's name.
+    pub(super) title: String,
+    /// Where it goes: `udp://ADDRESS:PORT` for the transport stream alone, `rtp://ADDRESS:PORT` for
+    /// the stream in RTP (RFC 2250). An IP address, of a receiver or of a multicast group.
+    pub(super) to: String,
+    /// Routers that datagrams to a multicast group of IPv4 may pass, and one; 1 unless said
+    /// otherwise.
+    pub(super) ttl: Option<u8>,
+    /// Constant rate in bits per second, up to which null packets fill the stream. Without it the
+    /// stream has the rate of the title.
+    pub(super) rate: Option<u64>,
+    /// Whether it begins again when it is over.
+    #[serde(default, rename = "loop")]
+    pub(super) repeats: bool,
+}
+
 /// What `as` says of an uploaded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -128,6 +149,19 @@ pub(super) static OPERATIONS: &[Operation] = &[
         status: 200,
         response: Some(schema_of::<wire::SessionList>),
         errors: &[],
+    },
+    Operation {
+        method: Method::Post,
+        path: "/api/v1/sessions",
+        id: "sendTitle",
+        summary: "Send a title as an MPEG transport stream over UDP to one receiver or to a multicast \
+                  group. It is a session, which ends with the title or is ended as any other",
+        action: ApiAction::Send,
+        query: &[],
+        body: RequestBody::Json(schema_of::<SentTitle>),
+        status: 201,
+        response: Some(schema_of::<wire::StartedSession>),
+        errors: &[400, 403, 404, 413, 415, 422],
     },
     Operation {
         method: Method::Get,
@@ -416,7 +450,7 @@ impl ApiCall {
         }
     }
 
-    fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+    pub(super) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         serde_json::from_slice(&self.json).map_err(|error| bad_body(&error.to_string()))
     }
 
@@ -475,7 +509,7 @@ impl ApiCall {
     }
 }
 
-fn bad_body(why: &str) -> Problem {
+pub(super) fn bad_body(why: &str) -> Problem {
     let message = format!("the body is not what this operation takes: {why}");
     Problem::new(400, "bad-body", message, "/api/v1/openapi.json has its schema")
 }
@@ -505,7 +539,7 @@ mod tests {
             ("DELETE /api/v1/sessions/17", "endSession 17"),
             ("PUT /api/v1/disks/d/titles/a%2Fb%20%C3%A4", "uploadTitle d a/b ä"),
             ("PATCH /api/v1/disks/d/titles/..", "renameTitle d .."),
-            ("DELETE /api/v1/sessions", "GET, HEAD, OPTIONS"),
+            ("DELETE /api/v1/sessions", "GET, HEAD, POST, OPTIONS"),
             ("POST /api/v1/sessions/17", "GET, HEAD, DELETE, OPTIONS"),
             ("GET /api/v1/disks/d/calibrate", "POST, OPTIONS"),
             ("POST /api/v1/disks/d/titles/x", "GET, HEAD, PATCH, DELETE, PUT, OPTIONS"),

@@ -41,6 +41,17 @@ impl Problem {
         Self::new(503, "busy", message, "try again later")
     }
 
+    /// The problem that the response to a player states.
+    pub(crate) fn of_player(response: &Response) -> Self {
+        let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let word = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        let hint = match word("hint") {
+            hint if hint.is_empty() => "try again later".to_owned(),
+            hint => hint,
+        };
+        Self::new(response.head.status(), &word("error"), word("message"), &hint)
+    }
+
     pub(crate) fn into_response(self) -> Response {
         let Self { status, failure: wire::Failure { code, message, hint } } = self;
         let title = crate::http::reason(status);

@@ -98,7 +98,7 @@ impl Core {
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
-        let PlayRequest { start, max_wait, replaces, is_fill, permit, .. } = request;
+        let PlayRequest { start, max_wait, replaces, is_fill, permit, sent_to, .. } = request;
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -144,6 +144,7 @@ impl Core {
                     offer: best + offer,
                     permit,
                     client,
+                    sent_to,
                     admitted: Instant::now(),
                     wait,
                     started: AtomicBool::new(false),
@@ -289,6 +290,7 @@ impl Core {
             session: session.0,
             fill: player.is_fill(),
             title: player.name.clone(),
+            sent_to: player.sent_to.map(|to| to.to_string()),
             store: store.display().to_string(),
             age: player.admitted.elapsed().as_secs_f64(),
             buffered: *buffered,

@@ -275,6 +275,7 @@ fn play(
         replaces: None,
         is_fill: false,
         permit: Permit::default(),
+        sent_to: None,
     }
 }
 

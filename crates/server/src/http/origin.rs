@@ -194,6 +194,7 @@ fn fill(
         replaces: None,
         is_fill: true,
         permit: Permit::default(),
+        sent_to: None,
     };
     Decision::Fill(Box::new(play), media)
 }

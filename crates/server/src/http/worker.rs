@@ -422,7 +422,7 @@ impl Worker {
             WorkerMessage::Answered { connection, response } => {
                 self.admin_answered(connection, *response);
             }
-            WorkerMessage::Quit => {}
+            WorkerMessage::Begin(_) | WorkerMessage::Quit => {}
         }
     }
 

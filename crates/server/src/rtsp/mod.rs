@@ -22,10 +22,12 @@
 //! - `multiplex`: which packets of a transport stream are sent when (no I/O)
 //! - `track_bytes`: the bytes of a track on their way from the engine (no I/O)
 //! - `worker`: connections, requests, timers
+//! - `channels`: transport streams to addresses that an operator names, in another thread
 //!
 //! A session belongs to one connection and ends with it. Packets over UDP go to the address of that
-//! connection only. Not here: recording, multicast, RTSP 2.0.
+//! connection only. Not here: recording, multicast to players, RTSP 2.0.
 
+mod channels;
 mod headers;
 mod message;
 mod multiplex;
@@ -35,9 +37,20 @@ mod track_bytes;
 mod tunnel;
 mod worker;
 
+pub(crate) use channels::serve as serve_channels;
 pub(crate) use worker::{RtspLimits, serve};
 
 use std::sync::atomic::AtomicU64;
+
+/// Counters of the thread that sends channels.
+#[derive(Debug, Default)]
+pub(crate) struct ChannelCounters {
+    pub(crate) active: AtomicU64,
+    pub(crate) datagrams: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
+    /// Datagrams that the kernel did not take.
+    pub(crate) dropped: AtomicU64,
+}
 
 /// Counters of the RTSP thread.
 #[derive(Debug, Default)]

@@ -71,6 +71,8 @@ pub(super) enum Wire {
         rtcp: u8,
     },
     Udp(UdpPair),
+    /// To the address that an operator has named.
+    Named,
 }
 
 /// Two sockets, for RTP and RTCP, that are connected to the player's ports.
@@ -110,7 +112,7 @@ impl RtspSession {
         let taken = |channel: u8| {
             self.tracks.iter().any(|track| match track.wire {
                 Wire::Interleaved { rtp, rtcp } => channel == rtp || channel == rtcp,
-                Wire::Udp(_) => false,
+                Wire::Udp(_) | Wire::Named => false,
             })
         };
         let free = (0..=254).step_by(2).find(|first| !taken(*first) && !taken(first + 1));
@@ -189,7 +191,9 @@ pub(super) fn describe(
         (Wire::Interleaved { rtp, rtcp }, _) => {
             format!("{tcp};unicast;interleaved={rtp}-{rtcp};ssrc={ssrc:08X}")
         }
-        (Wire::Udp(_), TransportSpec::Interleaved { .. }) => unreachable!("made from this"),
+        (Wire::Udp(_), TransportSpec::Interleaved { .. }) | (Wire::Named, _) => {
+            unreachable!("made from this")
+        }
     }
 }
 

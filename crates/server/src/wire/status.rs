@@ -239,6 +239,13 @@ pub struct SessionList {
     pub sessions: Vec<SessionReport>,
 }
 
+/// A session that an operator has begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedSession {
+    /// The session's number, counted from the server's start.
+    pub session: u64,
+}
+
 /// One session of a server. It does not contain the session's token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionReport {
@@ -249,6 +256,9 @@ pub struct SessionReport {
     pub fill: bool,
     /// The title's name.
     pub title: String,
+    /// Where it is sent, `ADDRESS:PORT`, if an operator has named an address; else `null`.
+    #[serde(default)]
+    pub sent_to: Option<String>,
     /// Path of the store that it is read from.
     pub store: String,
     /// Seconds since its admission.

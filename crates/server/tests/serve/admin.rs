@@ -9,16 +9,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 
 /// A server with tokens and uploads.
-struct Administered {
-    fixture: TestStore,
-    serving: TestServer,
+pub(crate) struct Administered {
+    pub(crate) fixture: TestStore,
+    pub(crate) serving: TestServer,
     operator: String,
     viewer: String,
     disk: String,
 }
 
 impl Administered {
-    fn new(send_timeout: Duration) -> Self {
+    pub(crate) fn new(send_timeout: Duration) -> Self {
         let fixture = TestStore::with(&[&media().film, &media().song]);
         let (keys, uploads) = (fixture.directory.join("keys"), fixture.directory.join("uploads"));
         new_key_file(&keys).unwrap();
@@ -44,7 +44,7 @@ impl Administered {
     }
 
     /// A request of the operator with this body, over a connection of its own.
-    fn ask(&self, method: &str, path: &str, fields: &str, body: &[u8]) -> TestResponse {
+    pub(crate) fn ask(&self, method: &str, path: &str, fields: &str, body: &[u8]) -> TestResponse {
         let mut client = self.serving.client();
         self.begin(
             &mut client,
@@ -85,7 +85,13 @@ impl Administered {
 /// The name of an operation, the method, the address, fields and body of a request, and the status.
 type Row<'a> = (&'a str, &'a str, String, &'a str, &'a [u8], u16);
 
-const JSON: &str = "Content-Type: application/json\r\n";
+/// To a port at which nobody listens.
+const SENT: &[u8] = br#"{"title":"film","to":"udp://127.0.0.1:9","ttl":null,"loop":true}"#;
+const SLOWLY: &[u8] = br#"{"title":"film","to":"udp://127.0.0.1:9","rate":500000}"#;
+const NOWHERE: &[u8] = br#"{"title":"film","to":"udp://0.0.0.0:9"}"#;
+const NOTHING: &[u8] = br#"{"title":"none","to":"udp://127.0.0.1:9"}"#;
+
+pub(crate) const JSON: &str = "Content-Type: application/json\r\n";
 
 #[test]
 fn every_operation_answers_as_the_document_says() {
@@ -105,6 +111,12 @@ fn every_operation_answers_as_the_document_says() {
         ("getSession", "GET", "/api/v1/sessions/first".into(), "", b"", 404),
         ("endSession", "DELETE", format!("/api/v1/sessions/{ended}"), "", b"", 204),
         ("endSession", "DELETE", format!("/api/v1/sessions/{ended}"), "", b"", 404),
+        ("sendTitle", "POST", "/api/v1/sessions".into(), JSON, SENT, 201),
+        ("sendTitle", "POST", "/api/v1/sessions".into(), JSON, SLOWLY, 422),
+        ("sendTitle", "POST", "/api/v1/sessions".into(), JSON, NOWHERE, 400),
+        ("sendTitle", "POST", "/api/v1/sessions".into(), JSON, br#"{"title":"film"}"#, 400),
+        ("sendTitle", "POST", "/api/v1/sessions".into(), JSON, NOTHING, 404),
+        ("sendTitle", "POST", "/api/v1/sessions".into(), "", SENT, 415),
         ("listDisks", "GET", "/api/v1/disks".into(), "", b"", 200),
         ("getDisk", "GET", disk.clone(), "", b"", 200),
         ("getDisk", "GET", "/api/v1/disks/0".into(), "", b"", 404),
@@ -248,6 +260,7 @@ fn the_api_is_the_operators_alone() {
     for (method, path) in [
         ("GET", "/api/v1/sessions"),
         ("HEAD", "/api/v1/disks"),
+        ("POST", "/api/v1/sessions"),
         ("DELETE", "/api/v1/sessions/0"),
         ("GET", &film),
         ("PUT", &film),
@@ -272,7 +285,7 @@ fn the_api_is_the_operators_alone() {
     assert_eq!(preflight.field("allow"), Some("GET, HEAD, PATCH, DELETE, PUT, OPTIONS"));
     assert!(!preflight.fields.iter().any(|(name, _)| name.starts_with("access-control")));
     for (method, path, status) in [
-        ("POST", "/api/v1/sessions", 405),
+        ("PUT", "/api/v1/sessions", 405),
         ("BREW", "/api/v1/sessions", 405),
         ("GET", "/api/v1/nothing", 404),
         ("GET", "/api", 404),

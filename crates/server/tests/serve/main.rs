@@ -11,6 +11,7 @@
 
 mod admin;
 mod certificates;
+mod channels;
 mod client;
 mod cmcd;
 mod coding;

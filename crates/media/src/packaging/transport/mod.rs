@@ -17,12 +17,14 @@
 //! segment can be made alone. Codecs without a form in a transport stream are not listed; a title
 //! without any picture or sound of such a form is refused with the reason.
 //!
-//! [`TransportPush`] has the units of the segments one by one, for a sender with its own pace.
+//! [`TransportPush`] has the units of the segments one by one, for a sender with its own pace, and
+//! [`ConstantRate`] fills the stream up to a rate.
 //!
 //! Not made: lists of I-frames, and repeated tables within a segment (HLS needs them at its start).
 
 mod adts;
 mod block;
+mod constant_rate;
 mod form;
 mod plan;
 mod playlist;
@@ -32,6 +34,7 @@ mod tables;
 mod writer;
 
 pub use block::PacketBlock;
+pub use constant_rate::ConstantRate;
 pub use form::NoTransportForm;
 pub use push::{TransportCounters, TransportPush, TransportUnit};
 pub use writer::PacketWriter;

@@ -180,6 +180,11 @@ impl TransportPush {
 }
 
 impl TransportUnit {
+    /// The bytes of its packets.
+    pub(super) fn len(&self) -> u64 {
+        self.tables.len() as u64 + self.block.len()
+    }
+
     /// The packets, from all of its stored bytes.
     pub fn packets(&self, mut stored: &[u8]) -> Vec<u8> {
         let before = self.tables.len();

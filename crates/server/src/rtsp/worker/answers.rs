@@ -43,6 +43,7 @@ impl RtspWorker {
                 }
             }
             WorkerMessage::Listed { .. }
+            | WorkerMessage::Begin(_)
             | WorkerMessage::BodyTaken { .. }
             | WorkerMessage::Answered { .. }
             | WorkerMessage::Quit => {}

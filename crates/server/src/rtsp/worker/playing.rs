@@ -33,7 +33,7 @@ impl PacketSink<'_> {
                 self.bytes.extend_from_slice(head);
                 self.bytes.extend_from_slice(rest);
             }
-            Wire::Udp(_) => {
+            Wire::Udp(_) | Wire::Named => {
                 self.packets.push_back(UdpPacket { setup, is_rtcp, bytes: [head, rest].concat() });
             }
         }

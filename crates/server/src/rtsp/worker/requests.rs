@@ -359,6 +359,7 @@ impl RtspWorker {
             replaces: session.engine,
             is_fill: false,
             permit,
+            sent_to: None,
         };
         // What is sent of the old position must not come behind what is sent of the new one.
         self.stop_playback(id);

@@ -1,0 +1,248 @@
+//! A transport stream at a constant rate, for receivers that take their clock from it: packets at
+//! equal distances, null packets between them, and each clock time (PCR) that of its place.
+//!
+//! ```text
+//!   units      |a|b|c|              |d|
+//!   packets    |a|b|c|0|0|0|0|0|0|0|d|0|0|...      0: null packet (ISO/IEC 13818-1, 2.4.3.3)
+//!   PCR         t                   t + the time of the ten packets between
+//! ```
+//! A unit that comes while another goes out waits, and its clock time is later by that. So that the
+//! clock is sent often enough all the same, packets with nothing else are put between. What has to
+//! arrive by the time at which it is decoded may wait for [`ConstantRate::LONGEST_WAIT`] at most.
+
+use super::push::TransportCounters;
+use super::{CLOCK, PACKET};
+use crate::packaging::Packaging;
+use std::collections::VecDeque;
+use std::time::Duration;
+use units::{BitRate, MediaTime};
+
+/// A transport stream that is sent at a constant rate.
+#[derive(Debug)]
+pub struct ConstantRate {
+    rate: BitRate,
+    /// Packets so far.
+    sent: u64,
+    /// Whole packets that wait for their places.
+    waiting: VecDeque<u8>,
+    clock: Option<RunningClock>,
+}
+
+/// The clock of a stream that is being sent.
+#[derive(Clone, Copy, Debug)]
+struct RunningClock {
+    /// The place and the time from which it runs on.
+    place: u64,
+    time: u64,
+    /// The place at which it was sent last.
+    sent: u64,
+    /// The identifier of its packets, and their last continuity counter.
+    pid: u16,
+    counter: u8,
+}
+
+impl Packaging {
+    /// The longest time for which packets of the transport stream that this track leads would wait
+    /// at a constant rate; `None` if the track has no form in a transport stream. Takes time in
+    /// proportion to the title's LDUs.
+    pub fn constant_rate_wait(&self, track: u16, rate: BitRate) -> Option<Duration> {
+        let mut push = self.transport_push(track, MediaTime::ZERO, TransportCounters::default())?;
+        // What clock times between leave of the rate.
+        let rate = BitRate(rate.0.saturating_sub(CLOCK_RATE));
+        let (mut free, mut most) = (i128::MIN, 0);
+        while let Some(unit) = push.next(self) {
+            let at = i128::from(unit.at.0);
+            free = free.max(at) + nanoseconds(unit.len() / PACKET as u64, rate);
+            most = most.max(free - at);
+        }
+        Some(Duration::from_nanos(u64::try_from(most).unwrap_or(u64::MAX)))
+    }
+}
+
+impl ConstantRate {
+    /// The longest time for which a packet may wait: less than what everything is sent before it is
+    /// decoded.
+    pub const LONGEST_WAIT: Duration = Duration::from_millis(400);
+
+    /// A stream of this rate.
+    pub fn new(rate: BitRate) -> Self {
+        Self { rate, sent: 0, waiting: VecDeque::new(), clock: None }
+    }
+
+    /// Adds packets, which go out as soon as there is a place for them.
+    pub fn push(&mut self, packets: &[u8]) {
+        debug_assert!(packets.len().is_multiple_of(PACKET), "whole packets");
+        self.waiting.extend(packets);
+    }
+
+    /// When the next packet is sent, counted from the first one.
+    pub fn due(&self) -> Duration {
+        let time = nanoseconds(self.sent, self.rate);
+        Duration::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
+    }
+
+    /// Whether the next packet is a null packet.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Appends the next packet.
+    pub fn write(&mut self, out: &mut Vec<u8>) {
+        let start = out.len();
+        if let Some(clock) = self.clock.filter(|clock| self.is_clock_due(clock)) {
+            out.extend_from_slice(&clock_packet(clock.pid, clock.counter));
+        } else if self.waiting.is_empty() {
+            out.extend_from_slice(&NULL_HEAD);
+            out.resize(start + PACKET, 0xff);
+        } else {
+            out.extend(self.waiting.drain(..PACKET));
+        }
+        self.set_clock(&mut out[start..]);
+        self.sent += 1;
+    }
+
+    /// Whether the clock has to be sent again.
+    fn is_clock_due(&self, clock: &RunningClock) -> bool {
+        nanoseconds(self.sent - clock.sent, self.rate) >= CLOCK_DISTANCE
+    }
+
+    /// Writes the time of its place into a packet with a clock time, and notes the counter of its
+    /// stream.
+    fn set_clock(&mut self, packet: &mut [u8]) {
+        let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
+        if let Some(clock) = self.clock.as_mut().filter(|clock| clock.pid == pid) {
+            clock.counter = packet[3] & 0xf;
+        }
+        let has_clock = packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0;
+        if !has_clock {
+            return;
+        }
+        let (sent, counter, is_discontinuous) = (self.sent, packet[3] & 0xf, packet[5] & 0x80 != 0);
+        let (place, time) = match &self.clock {
+            Some(clock) if !is_discontinuous => (clock.place, clock.time),
+            _ => (sent, clock_of(packet)),
+        };
+        self.clock = Some(RunningClock { place, time, sent, pid, counter });
+        let since = u128::from(sent - place) * PACKET_BITS * TICKS;
+        let rate = u128::from(self.rate.0.max(1));
+        let ticks = (u128::from(time) + (since + rate / 2) / rate) % WRAP;
+        let (base, extension) = (ticks / 300, ticks % 300);
+        // 33 bits, six reserved ones, nine bits.
+        let field = (base << 15 | 0x3f << 9 | extension).to_be_bytes();
+        packet[6..12].copy_from_slice(&field[field.len() - 6..]);
+    }
+}
+
+/// A packet with a clock time that is to be written, and nothing else: the counter stays.
+fn clock_packet(pid: u16, counter: u8) -> [u8; PACKET] {
+    let mut packet = [0xff; PACKET];
+    let [high, low] = pid.to_be_bytes();
+    packet[..6].copy_from_slice(&[0x47, high, low, 0x20 | counter, 183, 0x10]);
+    packet
+}
+
+/// The time of this many packets.
+fn nanoseconds(packets: u64, rate: BitRate) -> i128 {
+    let bits = i128::from(packets) * PACKET_BITS.cast_signed();
+    bits * 1_000_000_000 / i128::from(rate.0.max(1))
+}
+
+/// The clock time in a packet that has one, in ticks of 27 MHz.
+fn clock_of(packet: &[u8]) -> u64 {
+    let field = packet[6..12].iter().fold(0u64, |field, byte| field << 8 | u64::from(*byte));
+    (field >> 15) * 300 + (field & 0x1ff)
+}
+
+/// The head of a packet of the identifier 0x1fff.
+const NULL_HEAD: [u8; 4] = [0x47, 0x1f, 0xff, 0x10];
+const PACKET_BITS: u128 = PACKET as u128 * 8;
+/// Nanoseconds after which the clock is sent again: receivers of DVB want it each 40 ms (ETSI TR
+/// 101 290, 5.2.2).
+const CLOCK_DISTANCE: i128 = 35_000_000;
+/// Bits per second of clock times at that distance.
+const CLOCK_RATE: u64 = PACKET as u64 * 8 * 1000 / 35;
+/// Ticks of a clock time in a second.
+const TICKS: u128 = CLOCK as u128 * 300;
+/// Clock times begin again after 33 bits of 90 kHz.
+const WRAP: u128 = 300 << 33;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet with this clock time, of this number.
+    fn packet(clock: Option<(u64, bool)>, number: u8) -> Vec<u8> {
+        let mut packet = vec![0x47, 1, 0, if clock.is_some() { 0x30 } else { 0x10 }];
+        if let Some((ticks, is_discontinuous)) = clock {
+            packet.extend([7, if is_discontinuous { 0x90 } else { 0x10 }]);
+            let field: u64 = ((ticks / 300) << 15) | (0x3f << 9) | (ticks % 300);
+            packet.extend_from_slice(&field.to_be_bytes()[2..]);
+        }
+        packet.resize(PACKET, number);
+        packet
+    }
+
+    #[test]
+    fn clock_times_are_those_of_their_places_and_nothing_is_lost() {
+        for seed in 0..100 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let rate = random.u64(100_000..30_000_000);
+            let mut stream = ConstantRate::new(BitRate(rate));
+            let (mut made, mut pushed, mut places) = (Vec::new(), Vec::new(), Vec::new());
+            // Around the place at which clock times begin again.
+            let start = (300 << 33) - 1_000_000;
+            for number in 0..200u8 {
+                for _ in 0..random.usize(0..4) {
+                    let is_clock = pushed.is_empty() || random.u8(..3) == 0;
+                    let next = packet(is_clock.then_some((start, false)), number);
+                    stream.push(&next);
+                    pushed.push(next);
+                }
+                stream.write(&mut made);
+            }
+            while !stream.is_idle() {
+                stream.write(&mut made);
+            }
+            let sent = made.chunks(PACKET).enumerate();
+            // Without null packets, and without those of a clock alone.
+            let is_kept = |packet: &[u8]| packet[..4] != NULL_HEAD && packet[3] & 0x10 != 0;
+            let clocks = made.chunks(PACKET).enumerate().filter(|(_, it)| it[3] & 0x20 != 0);
+            places.extend(clocks.map(|(place, packet)| (place, clock_of(packet))));
+            let mut kept = sent.filter(|(_, packet)| is_kept(packet));
+            for wanted in &pushed {
+                let (_, got) = kept.next().expect("nothing is lost");
+                if wanted[3] & 0x20 == 0 {
+                    assert_eq!(got, wanted);
+                    continue;
+                }
+                assert_eq!((&got[..6], &got[12..]), (&wanted[..6], &wanted[12..]));
+            }
+            assert!(kept.next().is_none());
+            for pair in places.windows(2) {
+                let [(a, first), (b, second)] = [pair[0], pair[1]];
+                let ticks = (second + (300 << 33) - first) % (300 << 33);
+                let exact = (b - a) as f64 * 1504.0 * 27e6 / rate as f64;
+                assert!((ticks as f64 - exact).abs() <= 1.0, "seed {seed}: {ticks}, not {exact}");
+                let packet = 1504.0 * 27e6 / rate as f64;
+                assert!(
+                    exact <= 0.035 * 27e6 + packet,
+                    "seed {seed}: {exact} ticks without a clock"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_discontinuity_sets_the_clock() {
+        let mut stream = ConstantRate::new(BitRate(1_504_000));
+        let mut made = Vec::new();
+        for clock in [(27_000_000, false), (0, false), (500, true), (0, false)] {
+            stream.push(&packet(Some(clock), 1));
+            stream.write(&mut made);
+        }
+        let clocks: Vec<u64> = made.chunks(PACKET).map(clock_of).collect();
+        // A packet takes a millisecond.
+        assert_eq!(clocks, [27_000_000, 27_027_000, 500, 27_500]);
+        assert_eq!(stream.due(), Duration::from_millis(4));
+    }
+}

@@ -1,0 +1,124 @@
+//! Titles that an operator sends to an address: the bytes that a receiver gets, and the session.
+
+use crate::admin::{Administered, JSON};
+use crate::fixture::eventually;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+/// A receiver, and its port.
+fn receiver() -> (UdpSocket, u16) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, port)
+}
+
+/// What comes until nothing does for two seconds, or `is_enough` is true of it.
+fn receive(socket: &UdpSocket, is_enough: impl Fn(&[Vec<u8>]) -> bool) -> Vec<Vec<u8>> {
+    let (mut datagram, mut received) = ([0; 2048], Vec::new());
+    while !is_enough(&received) {
+        match socket.recv(&mut datagram) {
+            Ok(length) => received.push(datagram[..length].to_vec()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) if received.is_empty() => {}
+            Err(_) => break,
+        }
+    }
+    received
+}
+
+fn send(api: &Administered, body: &str) -> u64 {
+    let response = api.ask("POST", "/api/v1/sessions", JSON, body.as_bytes());
+    assert_eq!(response.status, 201, "{body}: {}", response.text());
+    let session = response.json()["session"].as_u64().unwrap();
+    assert_eq!(response.field("location"), Some(&*format!("/api/v1/sessions/{session}")));
+    session
+}
+
+fn sessions(api: &Administered) -> Value {
+    api.ask("GET", "/api/v1/sessions", "", b"").json()
+}
+
+fn is_null(packet: &[u8]) -> bool {
+    packet[1] & 0x1f == 0x1f && packet[2] == 0xff
+}
+
+/// The packets without null packets, from each PAT to the next, as the checks have segments.
+fn between_tables(packets: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    for packet in packets.chunks(188).filter(|packet| !is_null(packet)) {
+        if packet[1..3] == [0x40, 0] {
+            parts.push(Vec::new());
+        }
+        parts.last_mut().expect("begins with tables").extend_from_slice(packet);
+    }
+    parts
+}
+
+/// The clock time of a packet that has one, in ticks of 27 MHz.
+fn clock(packet: &[u8]) -> Option<u64> {
+    let has_clock = packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0;
+    let field = packet[6..12].iter().fold(0, |field, byte| field << 8 | u64::from(*byte));
+    has_clock.then_some((field >> 15) * 300 + (field & 0x1ff))
+}
+
+#[test]
+fn a_title_at_a_constant_rate_has_that_between_all_its_clock_times() {
+    const RATE: u64 = 3_000_000;
+    let api = Administered::new(Duration::from_secs(20));
+    let (socket, port) = receiver();
+    let body = format!(r#"{{"title":"film","to":"udp://127.0.0.1:{port}","rate":{RATE}}}"#);
+    let session = send(&api, &body);
+    let report = api.ask("GET", &format!("/api/v1/sessions/{session}"), "", b"").json();
+    assert_eq!(report["sent_to"], format!("127.0.0.1:{port}"), "{report}");
+    let received = receive(&socket, |_| false);
+    assert!(received.iter().all(|datagram| datagram.len() == 7 * 188));
+    let packets = received.concat();
+    let clocks: Vec<(usize, u64)> = packets
+        .chunks(188)
+        .enumerate()
+        .filter_map(|(place, packet)| Some((place, clock(packet)?)))
+        .collect();
+    assert!(clocks.len() > 150, "one each 40 ms of 6 s, not {}", clocks.len());
+    for pair in clocks.windows(2) {
+        let [(a, first), (b, second)] = [pair[0], pair[1]];
+        let exact = (b - a) as u64 * 188 * 8 * 27_000_000 / RATE;
+        assert!((second - first).abs_diff(exact) <= 1, "{} ticks, not {exact}", second - first);
+    }
+    let streams = testkit::ts::check(&between_tables(&packets)).unwrap();
+    assert_eq!(streams[0].packets.len(), 150, "25 pictures in each of 6 s");
+    eventually("its session has ended", || sessions(&api)["total"] == 0);
+    let status = api.ask("GET", "/status", "", b"").json();
+    assert_eq!(status["deadline_misses"], 0, "{status}");
+}
+
+#[test]
+fn a_title_in_rtp_repeats_until_its_session_is_ended() {
+    let api = Administered::new(Duration::from_secs(20));
+    let (socket, port) = receiver();
+    let body = format!(r#"{{"title":"song","to":"rtp://127.0.0.1:{port}","loop":true}}"#);
+    let first = send(&api, &body);
+    // The clock is set anew where the title begins again.
+    let restarts = |datagram: &Vec<u8>| {
+        datagram[12..].chunks(188).any(|packet| clock(packet).is_some() && packet[5] & 0x80 != 0)
+    };
+    let received = receive(&socket, |received| received.iter().any(restarts));
+    assert!(received.iter().all(|it| it[0] == 0x80 && it[1] & 0x7f == 33 && it.len() % 188 == 12));
+    let numbers = received.iter().map(|it| u16::from_be_bytes([it[2], it[3]]));
+    let numbers: Vec<u16> = numbers.collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)));
+    let (once, _) = received.split_at(received.iter().position(restarts).expect("it repeats"));
+    let payload: Vec<u8> = once.iter().flat_map(|it| it[12..].to_vec()).collect();
+    let streams = testkit::ts::check(&between_tables(&payload)).unwrap();
+    assert!(!streams[0].packets.is_empty());
+    let now = sessions(&api)["sessions"][0]["session"].as_u64().unwrap();
+    assert!(now > first, "each time through is a session of its own");
+    let ended = api.ask("DELETE", &format!("/api/v1/sessions/{now}"), "", b"");
+    assert_eq!(ended.status, 204);
+    eventually("it is over", || {
+        let metrics = api.ask("GET", "/metrics", "", b"");
+        metrics.text().contains("tenuto_channels 0\n") && sessions(&api)["total"] == 0
+    });
+}
