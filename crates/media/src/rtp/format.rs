@@ -1,5 +1,6 @@
 //! The payload format of a track: which RFC its packets follow, and how SDP describes it.
 
+use super::packetise::nal_units;
 use crate::boxes::be_u16;
 use crate::codec::{
     AAC, DecoderConfig, MPEG4_VISUAL, NalConfig, SampleEntry, avc_config, hevc_config,
@@ -64,6 +65,33 @@ impl PayloadFormat {
             TrackKind::Video => video(entry, dynamic),
             TrackKind::Audio if track.sample_rate > 0 => audio(track, entry, dynamic),
             _ => None,
+        }
+    }
+
+    /// Whether a picture states that no other is decoded from it. Pictures of H.264, HEVC and MPEG
+    /// state it.
+    pub fn is_discardable(&self, ldu: &[u8]) -> bool {
+        let all = |length_bytes, is_slice: fn(u8) -> bool, is_kept: fn(u8) -> bool| {
+            let heads = nal_units(ldu, length_bytes).filter_map(|unit| unit.first().copied());
+            let slices: Vec<u8> = heads.filter(|head| is_slice(*head)).collect();
+            !slices.is_empty() && !slices.into_iter().any(is_kept)
+        };
+        match self.layout {
+            PayloadLayout::H264 { length_bytes } => {
+                all(length_bytes, |head| matches!(head & 0x1f, 1..=5), |head| head & 0x60 != 0)
+            }
+            // Sub-layer non-reference pictures have the even types below 16.
+            PayloadLayout::Hevc { length_bytes } => all(
+                length_bytes,
+                |head| head >> 1 & 0x3f < 32,
+                |head| head >> 1 & 0x3f >= 16 || head & 2 != 0,
+            ),
+            // A B-picture by its header (ISO/IEC 13818-2, 6.2.3).
+            PayloadLayout::MpegVideo => ldu
+                .windows(6)
+                .find(|bytes| bytes.starts_with(&[0, 0, 1, 0]))
+                .is_some_and(|bytes| bytes[5] >> 3 & 7 == 3),
+            _ => false,
         }
     }
 

@@ -216,7 +216,7 @@ impl Packetizer {
 }
 
 /// The NAL units of an LDU, each with its length in front; ends where a length does not fit.
-fn nal_units(mut ldu: &[u8], length_bytes: usize) -> impl Iterator<Item = &[u8]> {
+pub(super) fn nal_units(mut ldu: &[u8], length_bytes: usize) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, rest) = ldu.split_at_checked(length_bytes)?;
         let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));

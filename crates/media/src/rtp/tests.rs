@@ -83,6 +83,30 @@ fn of_sound(kind: &[u8; 4], channels: u16, children: &[u8]) -> PayloadFormat {
 }
 
 #[test]
+fn pictures_say_whether_others_are_decoded_from_them() {
+    let unit = |bytes: &[u8]| [&[0, 0, 0, u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let (h264, hevc) = (h264(), hevc());
+    for (format, units, wanted) in [
+        // A message and a picture that is kept for none; one slice that is kept.
+        (&h264, vec![unit(&[0x06, 5]), unit(&[0x01, 9])], true),
+        (&h264, vec![unit(&[0x01, 9]), unit(&[0x41, 9])], false),
+        (&h264, vec![unit(&[0x65, 9])], false),
+        (&h264, vec![unit(&[0x06, 5])], false),
+        (&h264, vec![vec![0, 0, 0, 9, 1]], false),
+        (&hevc, vec![unit(&[0x00, 1, 9])], true),
+        (&hevc, vec![unit(&[0x02, 1, 9])], false),
+        (&hevc, vec![unit(&[0x26, 1, 9])], false),
+        (&hevc, vec![unit(&[0x4e, 1, 9]), unit(&[0x10, 1, 9])], true),
+    ] {
+        assert_eq!(format.is_discardable(&units.concat()), wanted, "{units:x?}");
+    }
+    let mpeg = picture_format(b"m2v1", b"glbl", &[]);
+    for (kind, wanted) in [(1, false), (2, false), (3, true)] {
+        assert_eq!(mpeg.is_discardable(&[0, 0, 1, 0, 0x12, kind << 3, 0, 0]), wanted, "{kind}");
+    }
+}
+
+#[test]
 fn each_codec_has_its_payload_format() {
     let table = [
         (

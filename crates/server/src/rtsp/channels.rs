@@ -11,7 +11,8 @@
 //! never sent elsewhere. Nothing is received.
 
 use super::ChannelCounters;
-use super::playback::{Plan, Playback, Step};
+use super::playback::{Plan, Playback, SentUnit, Step};
+use super::replay::ReplayOptions;
 use super::session::{TrackSetup, TransportSetup, Wire};
 use super::track_bytes::Taken;
 use crate::access::Permit;
@@ -175,10 +176,11 @@ impl Channel {
             match playback.step(now) {
                 Step::Wait(at) => break at,
                 Step::Send(cursor) => {
-                    let taken = playback.send(cursor, &mut self.setup, |_, _, stamp, packets| {
-                        self.stamp = stamp;
-                        made.extend_from_slice(packets);
-                    });
+                    let taken =
+                        playback.send(cursor, &mut self.setup, |_, _, outgoing, packets| {
+                            self.stamp = outgoing.stamp;
+                            made.extend_from_slice(packets);
+                        });
                     given_back.extend(taken);
                 }
                 Step::Ended => {
@@ -213,7 +215,7 @@ impl Channel {
                 loop {
                     match playback.step(due) {
                         Step::Send(cursor) => {
-                            let send = |_, _: &mut TrackSetup, _, packets: &[u8]| {
+                            let send = |_, _: &mut TrackSetup, _: SentUnit, packets: &[u8]| {
                                 stream.push(packets);
                             };
                             given_back.extend(playback.send(cursor, &mut self.setup, send));
@@ -414,7 +416,8 @@ impl ChannelWorker {
             Err(why) => return self.not_admitted(id, why),
         };
         let packaging = &session.presentation.packaging;
-        let plan = Plan::new(packaging, &channel.setup, Duration::ZERO, None, 1000);
+        let plain = ReplayOptions::plain(Duration::ZERO);
+        let plan = Plan::new(packaging, &channel.setup, Duration::ZERO, None, 1000, plain);
         let origin = session.admitted + session.wait + self.startup;
         self.core.send(Event::Connected { session: session.id });
         let playback = Playback::new(session, plan, &channel.setup, origin, Duration::ZERO);

@@ -19,6 +19,7 @@
 //! - `tunnel`: the two HTTP connections of a tunnel
 //! - `session`: the tracks that a player has set up, and where their packets go
 //! - `playback`: which LDU is sent when (no I/O)
+//! - `replay`: the choices and the header extension of ONVIF
 //! - `multiplex`: which packets of a transport stream are sent when (no I/O)
 //! - `track_bytes`: the bytes of a track on their way from the engine (no I/O)
 //! - `worker`: connections, requests, timers
@@ -32,6 +33,7 @@ mod headers;
 mod message;
 mod multiplex;
 mod playback;
+mod replay;
 mod session;
 mod track_bytes;
 mod tunnel;

@@ -11,6 +11,7 @@
 //! disk was late, goes on from there at the normal pace, as after a pause.
 
 use super::multiplex::Multiplex;
+use super::replay::{FrameChoice, ReplayOptions};
 use super::session::TrackSetup;
 use super::track_bytes::{Taken, TrackBytes};
 use crate::engine::{MediaRequest, ReadId, RequestId};
@@ -32,6 +33,22 @@ pub(super) struct Plan {
     pub(super) speed_milli: u32,
     /// Indexes of the tracks among those that were set up.
     pub(super) setups: Vec<usize>,
+    pub(super) replay: ReplayOptions,
+}
+
+/// What is sent together: an LDU, or packets of a transport stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentUnit {
+    /// The time stamp.
+    pub(super) stamp: u32,
+    /// When it is shown, in the title.
+    pub(super) shown: MediaTime,
+    /// Whether decoding may start with it.
+    pub(super) sync: bool,
+    /// Whether it is the first of its track in the playback.
+    pub(super) is_first: bool,
+    /// Whether it is the last of its track in the title.
+    pub(super) is_last: bool,
 }
 
 /// A playback of one or more tracks.
@@ -43,6 +60,8 @@ pub(super) struct Playback {
     /// The earliest decode time: reordered pictures are decoded before `plan.first` is shown.
     base: MediaTime,
     origin: Instant,
+    /// The latest decode time that was sent.
+    sent: MediaTime,
     /// When the next sender reports are due.
     pub(super) report_at: Instant,
     /// The time since 1970 that reports give for `base`.
@@ -70,6 +89,9 @@ struct Cursor {
     count: usize,
     /// LDUs shown before this time are not sent: they cannot be decoded from the entry on.
     shown_from: MediaTime,
+    is_video: bool,
+    /// When the last LDU that was sent is shown.
+    last_shown: Option<MediaTime>,
     bytes: TrackBytes,
 }
 
@@ -92,22 +114,25 @@ impl Plan {
         start: Duration,
         stop: Option<Duration>,
         speed_milli: u32,
+        replay: ReplayOptions,
     ) -> Self {
-        // At another speed, sound has no time stamps that it could be played by.
-        let is_played = |track: &TrackSetup| speed_milli == 1000 || track.is_video;
+        // At another speed, sound has no time stamps that it could be played by; where pictures are
+        // left out, players wind.
+        let has_sound = speed_milli == 1000 && replay.frames == FrameChoice::All;
+        let is_played = |track: &TrackSetup| has_sound || track.is_video;
         let setups: Vec<usize> =
             (0..tracks.len()).filter(|setup| is_played(&tracks[*setup])).collect();
         let start = time(start);
         if let Some((setup, counters)) = transport_setup(tracks) {
             let push = packaging.transport_push(setup.track, start, counters);
             let first = push.map_or(start, |push| push.first());
-            return Self { first, stop, speed_milli, setups };
+            return Self { first, stop, speed_milli, setups, replay };
         }
         let video = setups.iter().map(|setup| &tracks[*setup]).find(|track| track.is_video);
         let entry = video
             .and_then(|video| packaging.pushed(video.track, packaging.entry(video.track, start)?));
         let first = entry.map_or(start, |entry| entry.shown.max(MediaTime::ZERO));
-        Self { first, stop, speed_milli, setups }
+        Self { first, stop, speed_milli, setups, replay }
     }
 }
 
@@ -123,7 +148,8 @@ impl Playback {
         let packaging = &session.presentation.packaging;
         let source = PushSource::new(packaging, tracks, &plan);
         let base = source.first_due().map_or(plan.first, |earliest| earliest.min(plan.first));
-        Self { session, plan, source, base, origin, report_at: origin, unix_origin }
+        let (sent, report_at) = (base, origin);
+        Self { session, plan, source, base, origin, sent, report_at, unix_origin }
     }
 
     /// The requests for bytes that are due; `name` makes their numbers.
@@ -194,6 +220,10 @@ impl Playback {
             },
         };
         let Some((at, cursor)) = soonest else { return Step::Wait(None) };
+        self.sent = self.sent.max(at);
+        if !self.plan.replay.is_paced {
+            return Step::Send(cursor);
+        }
         let due = self.origin + self.at_speed(at - self.base);
         if due > now {
             return Step::Wait(Some(due));
@@ -212,9 +242,10 @@ impl Playback {
         &mut self,
         cursor: usize,
         tracks: &mut [TrackSetup],
-        mut send: impl FnMut(usize, &mut TrackSetup, u32, &[u8]),
+        mut send: impl FnMut(usize, &mut TrackSetup, SentUnit, &[u8]),
     ) -> Vec<Taken> {
-        let (first, speed) = (self.plan.first, self.plan.speed_milli);
+        let (first, speed, frames) =
+            (self.plan.first, self.plan.speed_milli, self.plan.replay.frames);
         let packaging = &self.session.presentation.packaging;
         let from_first = |stamp: u32, setup: &TrackSetup| {
             stamp
@@ -228,21 +259,35 @@ impl Playback {
                     return Vec::new();
                 };
                 let stamp = from_first(stamp_at(at, setup.format.clock_rate, speed), setup);
-                return multiplex.send(packaging, |packets| send(0, setup, stamp, packets));
+                let (sync, is_first, is_last) = (false, false, false);
+                let outgoing = SentUnit { stamp, shown: at, sync, is_first, is_last };
+                return multiplex.send(packaging, |packets| send(0, setup, outgoing, packets));
             }
         };
         let cursor = &mut cursors[cursor];
         let Some(next) = cursor.next.take() else { return Vec::new() };
         let setup = &mut tracks[cursor.setup];
         let stamp = from_first(stamp_of(&next, setup.format.clock_rate, speed), setup);
-        let is_sent = next.shown >= cursor.shown_from;
+        let is_chosen = next.shown >= cursor.shown_from && cursor.is_chosen(&next, frames);
+        let leaves_out = cursor.is_video && frames == FrameChoice::Predicted;
+        let outgoing = SentUnit {
+            stamp,
+            shown: next.shown,
+            sync: next.sync,
+            is_first: cursor.last_shown.is_none(),
+            is_last: cursor.number + 1 == packaging.ldu_count(cursor.track),
+        };
         let size = usize::try_from(next.bytes.end - next.bytes.start).unwrap_or(usize::MAX);
-        let i = cursor.setup;
+        let (i, mut is_sent) = (cursor.setup, false);
         let taken = cursor.bytes.take(size, |ldu| {
+            is_sent = is_chosen && !(leaves_out && setup.format.is_discardable(ldu));
             if is_sent {
-                send(i, setup, stamp, ldu);
+                send(i, setup, outgoing, ldu);
             }
         });
+        if is_sent {
+            cursor.last_shown = Some(next.shown);
+        }
         cursor.number += 1;
         cursor.load(packaging);
         let mut all = taken;
@@ -252,32 +297,41 @@ impl Playback {
 
     /// The time stamp of a track at `now`, and the time that all tracks have then.
     pub(super) fn report(&self, now: Instant, setup: &TrackSetup) -> (u32, Duration) {
-        let played = now.saturating_duration_since(self.origin);
-        let position = self.base + media_time(played, self.plan.speed_milli);
-        let rate = setup.format.clock_rate;
-        let speed = self.plan.speed_milli;
-        let stamp = stamp_at(position, rate, speed)
-            .wrapping_sub(stamp_at(self.plan.first, rate, speed))
-            .wrapping_add(setup.timestamp);
+        let position = self.reached(now);
         // By the time of the media, not of the clock: a pause of the sender is none in the media.
-        (stamp, self.unix_origin + played)
+        let played = self.at_speed(position - self.base);
+        (self.stamp(position, setup), self.unix_origin + played)
+    }
+
+    /// The time stamp of a track at a position.
+    fn stamp(&self, position: MediaTime, setup: &TrackSetup) -> u32 {
+        let (rate, speed) = (setup.format.clock_rate, self.plan.speed_milli);
+        stamp_at(position, rate, speed)
+            .wrapping_sub(stamp_at(self.plan.first, rate, speed))
+            .wrapping_add(setup.timestamp)
+    }
+
+    /// The title's time at `now`, from the earliest decode time on.
+    fn reached(&self, now: Instant) -> MediaTime {
+        if !self.plan.replay.is_paced {
+            return self.sent;
+        }
+        let played = now.saturating_duration_since(self.origin);
+        self.base + media_time(played, self.plan.speed_milli)
     }
 
     /// The position at `now`.
     pub(super) fn position(&self, now: Instant) -> Duration {
-        let played = now.saturating_duration_since(self.origin);
-        let position = self.base + media_time(played, self.plan.speed_milli);
-        position.max(self.plan.first).since_start()
+        self.reached(now).max(self.plan.first).since_start()
     }
 
     /// Moves the time stamps of the tracks behind everything that has been sent, so that the next
     /// playback continues them (RFC 2326, B).
     pub(super) fn continue_timestamps(&self, now: Instant, tracks: &mut [TrackSetup]) {
         // Pictures are sent before they are shown.
-        let later = now + REORDERED;
+        let later = self.reached(now) + media_time(REORDERED, self.plan.speed_milli);
         for track in tracks {
-            let (stamp, _) = self.report(later, track);
-            track.timestamp = stamp;
+            track.timestamp = self.stamp(later, track);
             if let (PushSource::Transport(multiplex), Some(transport)) =
                 (&self.source, &mut track.transport)
             {
@@ -301,7 +355,7 @@ impl PushSource {
         if let Some(multiplex) = multiplex {
             return Self::Transport(Box::new(multiplex));
         }
-        let cursor = |setup: &usize| Cursor::new(packaging, *setup, tracks[*setup].track, plan);
+        let cursor = |setup: &usize| Cursor::new(packaging, *setup, &tracks[*setup], plan);
         Self::Tracks(plan.setups.iter().map(cursor).collect())
     }
 
@@ -345,7 +399,8 @@ fn transport_setup(tracks: &[TrackSetup]) -> Option<(&TrackSetup, TransportCount
 }
 
 impl Cursor {
-    fn new(packaging: &Packaging, setup: usize, track: u16, plan: &Plan) -> Self {
+    fn new(packaging: &Packaging, setup: usize, of: &TrackSetup, plan: &Plan) -> Self {
+        let (track, is_video) = (of.track, of.is_video);
         let number = packaging.entry(track, plan.first).unwrap_or(0);
         let count = plan.stop.map_or_else(
             || packaging.ldu_count(track),
@@ -363,9 +418,23 @@ impl Cursor {
             _ => MediaTime(i64::MIN),
         };
         let bytes = TrackBytes::new(track, bytes);
-        let mut cursor = Self { setup, track, next: None, number, count, shown_from, bytes };
+        let (next, last_shown) = (None, None);
+        let mut cursor =
+            Self { setup, track, next, number, count, shown_from, is_video, last_shown, bytes };
         cursor.load(packaging);
         cursor
+    }
+
+    /// Whether an LDU is among those that the player has chosen.
+    fn is_chosen(&self, ldu: &PushedLdu, frames: FrameChoice) -> bool {
+        match frames {
+            FrameChoice::Intra(distance) if self.is_video => {
+                let is_far = |last: MediaTime| ldu.shown >= last + time(distance);
+                ldu.sync && self.last_shown.is_none_or(is_far)
+            }
+            // Which pictures others are decoded from, their bytes tell.
+            _ => true,
+        }
     }
 
     /// Looks up the LDU at which the cursor is.

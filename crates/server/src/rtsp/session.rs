@@ -23,6 +23,8 @@ pub(super) struct RtspSession {
     pub(super) state: SessionState,
     /// Where it goes on when it is played again without a range.
     pub(super) position: Duration,
+    /// Whether its player has asked for replay as ONVIF has it.
+    pub(super) is_replay: bool,
     /// The engine's session, which outlives a pause.
     pub(super) engine: Option<SessionId>,
     /// When the player was last heard of.

@@ -501,6 +501,7 @@ fn each_bad_request_has_its_status_and_reserves_nothing() {
         ("DESCRIBE", "/t/film", "Accept: text/html\r\n", 406),
         ("DESCRIBE", "/t/large", "", 415),
         ("DESCRIBE", "/t/film", "Require: com.example\r\n", 551),
+        ("DESCRIBE", "/t/none", "Require: onvif-replay\r\n", 404),
         ("SETUP", "/t/film/trackID=0", "", 400),
         ("SETUP", "/t/film/trackID=0", "Transport: RTP/AVP;multicast\r\n", 461),
         ("SETUP", "/t/film/trackID=9", tcp, 404),
@@ -696,4 +697,93 @@ fn over_tls_packets_go_with_the_connection_only_and_a_request_in_the_clear_is_to
         let reply = ask("SETUP", path, &format!("Transport: {spec}\r\n"));
         assert_eq!(reply.status, status, "{spec}: {}", reply.text());
     }
+}
+
+/// What the header extension of ONVIF says: seconds and fraction of its NTP time, flags, number.
+fn replay_extension(packet: &[u8]) -> (u32, u32, u8, u8) {
+    let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().unwrap());
+    assert_eq!((packet[0], word(12)), (0x90, 0xabac_0003), "each packet has the extension");
+    (word(16), word(20), packet[24], packet[25])
+}
+
+/// Packets without the extension, as other players have them.
+fn plain(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    packets.iter().map(|packet| [&packet[..12], &packet[28..]].concat()).collect()
+}
+
+#[test]
+fn recordings_are_replayed_as_onvif_has_it() {
+    let fixture = TestStore::with(&[&media().film]);
+    let server = serve(&fixture);
+    let mut player = Player::connect(&server);
+    player.set_up("film", &[interleaved(0), interleaved(1)]);
+    let wanted = "Require: onvif-replay\r\nImmediate: yes\r\nRate-Control: no\r\n";
+    for (fields, status) in [
+        ("Frames: some\r\n", 400),
+        ("Frames: intra/x\r\n", 400),
+        ("Rate-Control: slowly\r\n", 400),
+        ("Immediate: now\r\n", 400),
+        ("Range: clock=20261332T000000Z-\r\n", 457),
+        ("Range: clock=29990101T000000Z-\r\n", 457),
+        ("Range: clock=-20261126T000000Z\r\n", 457),
+        ("Require: onvif-replay, com.example\r\n", 551),
+    ] {
+        assert_eq!(player.ask("PLAY", "/t/film/", fields).status, status, "{fields}");
+    }
+    assert_eq!(server.status("/admitted"), 0);
+    let mut play = |fields: &str, channels: &[u8]| {
+        let reply = player.ask("PLAY", "/t/film/", &format!("{wanted}{fields}"));
+        assert_eq!(reply.status, 200, "{fields}: {reply:?}");
+        player.read_to_goodbye(channels);
+        let number = u8::try_from(player.number).unwrap();
+        (reply, std::mem::take(&mut player.packets), number)
+    };
+    // All of it, as fast as it is taken.
+    let (_, mut packets, number) = play("Range: npt=0-\r\nFrames: all\r\n", &[1, 3]);
+    let pictures = packets.remove(&0).unwrap();
+    assert!(received_units(&plain(&pictures)) == nal_units(&media().film));
+    let (seconds, fraction, flags, last) = replay_extension(&pictures[0]);
+    assert_eq!((flags, last), (0xa0, number), "decoding starts here, and nothing was before");
+    let (_, _, flags, _) = replay_extension(pictures.last().unwrap());
+    assert_eq!(flags, 0x50, "the last of the track");
+    let sound = packets.remove(&2).unwrap();
+    assert_eq!(replay_extension(&sound[0]).2, 0xa0);
+    assert_eq!(replay_extension(&sound[1]).2, 0x80);
+    // Key frames: all, and 2.5 s from each other at least.
+    for (fields, times) in [
+        ("Range: npt=0-\r\nFrames: intra\r\n", &[0, 1, 2, 3, 4, 5][..]),
+        ("Range: npt=0-\r\nFrames: intra/2500\r\n", &[0, 3]),
+    ] {
+        let (_, packets, _) = play(fields, &[1]);
+        assert!(!packets.contains_key(&2), "without sound");
+        let shown: Vec<u32> = packets[&0]
+            .iter()
+            .filter(|packet| packet[1] & 0x80 != 0)
+            .map(|packet| replay_extension(packet).0 - seconds)
+            .collect();
+        assert_eq!(shown, times, "{fields}");
+        assert!(packets[&0].iter().all(|packet| replay_extension(packet).2 & 0x80 != 0));
+    }
+    let (_, packets, _) = play("Range: npt=0-\r\nFrames: predicted\r\n", &[1]);
+    let units = received_units(&plain(&packets[&0]));
+    let slices = units.iter().filter(|unit| matches!(unit[0] & 0x1f, 1 | 5));
+    let (kept, dropped): (Vec<_>, Vec<_>) = slices.partition(|unit| unit[0] & 0x60 != 0);
+    assert!(kept.len() > 6 && dropped.is_empty(), "{} and {}", kept.len(), dropped.len());
+    // From a time of day on: 2.4 s lies in the group of pictures that begins at 2 s.
+    let at = |seconds: u32| {
+        let unix = u64::from(seconds) - 2_208_988_800;
+        let mut date = Command::new("date");
+        date.args(["-u", "+%Y%m%dT%H%M%S", "-d", &format!("@{unix}")]);
+        let told = date.output().expect("date runs").stdout;
+        String::from_utf8(told).unwrap().trim().to_owned()
+    };
+    let thousandths = ((u64::from(fraction) + 1) * 1000) >> 32;
+    let range = format!("Range: clock={}.4Z-\r\nFrames: intra\r\n", at(seconds + 2));
+    let (reply, packets, _) = play(&range, &[1]);
+    let began = format!("clock={}.{thousandths:03}Z-", at(seconds + 2));
+    assert!(reply.field("Range").starts_with(&began), "{began}: {reply:?}");
+    assert_eq!(replay_extension(&packets[&0][0]).0, seconds + 2);
+    drop(player);
+    assert_balanced(&server);
+    assert_eq!(server.status("/deadline_misses"), 0);
 }

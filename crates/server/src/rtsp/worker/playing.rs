@@ -3,7 +3,8 @@
 use super::{RtspConnection, RtspWorker, TICK, UdpPacket};
 use crate::messages::Event;
 use crate::rtsp::RtspCounters;
-use crate::rtsp::playback::{Playback, Step};
+use crate::rtsp::playback::{Playback, SentUnit, Step};
+use crate::rtsp::replay::{PacketTime, ReplayOptions};
 use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, Wire};
 use crate::rtsp::track_bytes::Taken;
 use device::sockets::ConnectionId;
@@ -177,14 +178,31 @@ fn send_ldu(
     tracks: &mut [TrackSetup],
     out: &mut PacketSink<'_>,
 ) -> Vec<Taken> {
-    playback.send(cursor, tracks, |setup, track, stamp, ldu| {
+    let replay = playback.plan.replay;
+    playback.send(cursor, tracks, |setup, track, outgoing, ldu| {
         let is_raw = track.is_raw();
+        // The time of a transport stream is in the stream.
+        let time = packet_time(&replay, &outgoing).filter(|_| track.transport.is_none());
         let TrackSetup { packetizer, wire, .. } = track;
-        packetizer.packetise(ldu, stamp, &mut |head, rest| {
+        packetizer.packetise(ldu, outgoing.stamp, &mut |head, rest| {
             // The head of a packet of a transport stream is that of RTP.
             let head = if is_raw { &[] } else { head };
-            out.add(setup, wire, false, head, rest);
+            match time {
+                Some(time) => out.add(setup, wire, false, &time.extend(head), rest),
+                None => out.add(setup, wire, false, head, rest),
+            }
         });
+    })
+}
+
+/// What the header extension says of what is sent, if the player wants one.
+fn packet_time(replay: &ReplayOptions, outgoing: &SentUnit) -> Option<PacketTime> {
+    Some(PacketTime {
+        clock: replay.epoch + outgoing.shown.since_start(),
+        is_clean: outgoing.sync,
+        is_last: outgoing.is_last,
+        is_discontinuous: outgoing.is_first,
+        number: replay.number?,
     })
 }
 

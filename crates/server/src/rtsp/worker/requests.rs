@@ -25,6 +25,7 @@ use crate::rtsp::headers::{
 };
 use crate::rtsp::message::{RtspReply, sequence_number, value};
 use crate::rtsp::playback::Plan;
+use crate::rtsp::replay::{self, ReplayOptions};
 use crate::rtsp::session::{
     RtspSession, SessionState, TrackSetup, TransportSetup, UdpPair, Wire, describe,
 };
@@ -35,11 +36,11 @@ use rtsp_types::headers::{
     ACCEPT, ALLOW, AUTHORIZATION, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE,
     RTP_INFO, SCALE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
 };
-use rtsp_types::{Method, Request, Version};
+use rtsp_types::{HeaderName, Method, Request, Version};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A request of a player.
 type Asked = Request<Vec<u8>>;
@@ -287,6 +288,7 @@ impl RtspWorker {
             tracks: Vec::new(),
             state: SessionState::Ready,
             position: Duration::ZERO,
+            is_replay: false,
             engine: None,
             heard: Instant::now(),
         });
@@ -295,18 +297,23 @@ impl RtspWorker {
                 "a session plays one title; begin another session for another",
             ));
         }
+        session.is_replay |= wants_replay(request);
         let described = add_stream(session, stream, spec, (local, peer), random)?;
         Ok(RtspReply::new(200).field(TRANSPORT, described).into())
     }
 
     fn play(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
-        let (asked, speed) = (asked_range(request)?, asked_speed(request)?);
+        let speed = asked_speed(request)?;
         let max_wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
         let permit = self.permit(id);
         let session = self.named_session(id, request)?;
         if session.tracks.is_empty() {
             return Err(wrong_state("no track is set up"));
         }
+        session.is_replay |= wants_replay(request);
+        let epoch = session.title.created.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let mut replay = asked_replay(request, session, epoch.unwrap_or_default())?;
+        let asked = asked_range(request, &mut replay)?;
         if let SessionState::Playing(_) = session.state
             && value(request, &RANGE).is_none()
             && value(request, &SCALE).is_none()
@@ -340,7 +347,7 @@ impl RtspWorker {
         if transport.is_some() && !presentation.packaging.is_transport_planned() {
             return Ok(Next::PlanTransport(Arc::clone(&session.title), presentation));
         }
-        let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed);
+        let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed, replay);
         let (format, tracks) = match transport {
             Some(transport) => (DeliveryFormat::TransportStream, transport.tracks.clone()),
             None => {
@@ -495,15 +502,64 @@ fn check(request: &Asked) -> Option<RtspReply> {
     if request.version() != Version::V1_0 {
         return Some(RtspReply::error(505, "use RTSP/1.0"));
     }
-    value(request, &REQUIRE).map(|options| RtspReply::new(551).field(UNSUPPORTED, options))
+    let options = value(request, &REQUIRE).unwrap_or_default().split(',').map(str::trim);
+    let unknown = options.filter(|option| !matches!(*option, "" | replay::FEATURE));
+    let unknown = unknown.collect::<Vec<_>>().join(", ");
+    (!unknown.is_empty()).then(|| RtspReply::new(551).field(UNSUPPORTED, unknown))
+}
+
+/// Whether a request asks for replay as ONVIF has it.
+fn wants_replay(request: &Asked) -> bool {
+    let options = value(request, &REQUIRE).unwrap_or_default();
+    options.split(',').any(|option| option.trim() == replay::FEATURE)
+}
+
+/// The fields of ONVIF that a PLAY has.
+fn asked_replay(
+    request: &Asked,
+    session: &RtspSession,
+    epoch: Duration,
+) -> Result<ReplayOptions, RtspReply> {
+    let field = |name: &'static str| {
+        HeaderName::from_static_str(name).ok().and_then(|name| value(request, &name))
+    };
+    let mut options = ReplayOptions::plain(epoch);
+    if let Some(frames) = field("Frames") {
+        let text = "Frames is all, predicted, intra, or intra/ and milliseconds";
+        options.frames = replay::frames(frames).ok_or_else(|| RtspReply::error(400, text))?;
+    }
+    // A PLAY takes the place of what is played at once in any case.
+    for (name, is_paced) in [("Immediate", None), ("Rate-Control", Some(&mut options.is_paced))] {
+        let Some(text) = field(name) else { continue };
+        let said = replay::yes_or_no(text);
+        let said = said.ok_or_else(|| RtspReply::error(400, &format!("{name} is yes or no")))?;
+        if let Some(is_paced) = is_paced {
+            *is_paced = said;
+        }
+    }
+    if !options.is_paced && session.has_udp() {
+        let text = "Rate-Control: no needs packets in the connection; use RTP/AVP/TCP";
+        return Err(RtspReply::error(461, text));
+    }
+    let number = value(request, &CSEQ).and_then(sequence_number).and_then(|it| it.parse().ok());
+    let low = number.and_then(|number: u64| u8::try_from(number & 0xff).ok());
+    options.number = low.filter(|_| session.is_replay);
+    Ok(options)
 }
 
 /// The part of the title that a PLAY asks for.
-fn asked_range(request: &Asked) -> Result<NptRange, RtspReply> {
+fn asked_range(request: &Asked, replay: &mut ReplayOptions) -> Result<NptRange, RtspReply> {
     let Some(text) = value(request, &RANGE) else {
         return Ok(NptRange { start: None, stop: None });
     };
-    let text_of_error = "ranges are in normal play time: npt=10-, npt=10-20, npt=now-";
+    if let Some((start, stop)) = replay::clock_range(text) {
+        replay.by_clock = true;
+        // What was not recorded yet is passed over.
+        let position = |time: Duration| time.saturating_sub(replay.epoch);
+        return Ok(NptRange { start: start.map(position), stop: stop.map(position) });
+    }
+    let text_of_error = "ranges are in normal play time (npt=10-, npt=10-20, npt=now-) or in times of \
+                         day (clock=20261126T180000Z-)";
     range(text).ok_or_else(|| RtspReply::error(457, text_of_error))
 }
 
@@ -620,8 +676,14 @@ fn played(session: &RtspSession) -> RtspReply {
     let plan = &playback.plan;
     let duration = playback.session.presentation.packaging.duration();
     let (first, stop) = (plan.first.since_start(), plan.stop.unwrap_or(duration));
+    let range = match plan.replay {
+        ReplayOptions { by_clock: true, epoch, .. } => {
+            format!("clock={}-{}", replay::clock(epoch + first), replay::clock(epoch + stop))
+        }
+        _ => format!("npt={}-{}", seconds(first), seconds(stop)),
+    };
     RtspReply::new(200)
-        .field(RANGE, format!("npt={}-{}", seconds(first), seconds(stop)))
+        .field(RANGE, range)
         .field(SCALE, format!("{}.{:03}", plan.speed_milli / 1000, plan.speed_milli % 1000))
 }
 
