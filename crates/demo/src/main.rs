@@ -22,7 +22,6 @@ mod server;
 mod summary;
 
 use children::{Call, Problem, check};
-use meter::viewer::PlayReport;
 use serde_json::Value;
 use server::{Server, Watch};
 use std::path::{Path, PathBuf};
@@ -30,6 +29,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use summary::{Capacity, DemoRound, Results};
+use tenuto_client::PlayReport;
 use units::show::count;
 
 const HELP: &str = "\

@@ -96,7 +96,7 @@ fn summary(results: &Results) -> String {
 }
 
 fn viewers_plot(round: &DemoRound, title: &str) -> Plot {
-    let line = |name: &str, shape, count: fn(&meter::viewer::ViewerSample) -> u32| Series {
+    let line = |name: &str, shape, count: fn(&tenuto_client::ViewerSample) -> u32| Series {
         name: name.to_owned(),
         shape,
         points: round.report.samples.iter().map(|s| (s.at_s, f64::from(count(s)))).collect(),

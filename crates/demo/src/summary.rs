@@ -2,9 +2,9 @@
 //! rows and as sentences.
 
 use super::server::Watch;
-use meter::viewer::{PlayReport, Totals};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use tenuto_client::{PlayReport, Totals};
 use units::show::count;
 use units::{ByteCount, rounded};
 
@@ -255,7 +255,7 @@ fn seconds(millis: f64) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use meter::viewer::{Distribution, Parameters};
+    use tenuto_client::{Distribution, Parameters};
 
     /// Results of nine viewers on a disk for three: six refused, or all admitted and stalled.
     pub(crate) fn results() -> Results {

@@ -3,10 +3,10 @@
 //! The message has no full stop; the hint names the remedy.
 
 use crate::streams::PlanError;
-use crate::viewer::ViewerError;
 use device::DeviceError;
 use std::fmt::Display;
 use std::path::Path;
+use tenuto_client::ClientError;
 use units::{Hinted, Reason};
 
 /// Why an experiment failed, or why its results are not valid, and what to do about it.
@@ -112,5 +112,5 @@ macro_rules! from {
     };
 }
 
-from!(Failed: DeviceError, ViewerError, Reason);
+from!(Failed: DeviceError, ClientError, Reason);
 from!(Usage: PlanError);

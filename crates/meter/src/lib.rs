@@ -3,7 +3,7 @@
 //! ```text
 //!   XConfig ──▶ run_x(&config, &observer) ──▶ ExperimentReport     experiment/
 //!                   │
-//!                   ├─ streams, transfers, rounds, viewer          the timing of reads and players
+//!                   ├─ streams, transfers, rounds, viewers         the timing of reads and players
 //!                   ├─ target, s3, emulated                        the storage that is measured
 //!                   ├─ capacity, compare, study, bottleneck        the conclusions
 //!                   ├─ blame, log, live                            records of a run
@@ -49,10 +49,9 @@ mod streams;
 pub mod study;
 mod target;
 mod threshold;
-mod tls;
 mod trace;
 pub mod transfers;
-pub mod viewer;
+pub mod viewers;
 mod wire_pairs;
 
 pub use capacity::{HoldRule, StorageKind};
@@ -69,7 +68,6 @@ pub use experiment::{
 pub use observer::Observer;
 pub use s3::Access;
 pub use target::{FrameNames, Layout};
-pub use tls::{Identity, Trust};
 
 /// Runs on many machines: the controller, and the agents and workers that it directs.
 pub mod agents {
@@ -89,12 +87,4 @@ pub mod operations {
         FileSet, Handle, IoCompletion, IoRequest, NullPort, Port, QueuedPort, SimulatedPort,
         TickingPort,
     };
-}
-
-/// The element of `list` at `index`; a list that is too short is extended by default values.
-fn grown<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
-    if list.len() <= index {
-        list.resize(index + 1, T::default());
-    }
-    &mut list[index]
 }

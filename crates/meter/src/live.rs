@@ -14,7 +14,6 @@
 
 use crate::fleet::AgentState;
 use crate::log::{NONE, OperationKind, Record, RecordSink};
-use crate::viewer::ViewerSample;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -28,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tenuto_client::ViewerSample;
 use units::locked;
 
 /// The metrics.

@@ -17,46 +17,46 @@
 
 use std::time::Duration;
 
-/// The drift of one stream, unit by unit.
+/// The drift factors of one stream, without its units: for streams of very many units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Drift {
+pub struct DriftFactors {
     dead_band: Duration,
-    /// Signed, in nanoseconds, in order of the units.
-    units: Vec<i64>,
+    count: u64,
+    /// Units that were late by more than the dead-band.
+    late: u64,
     accumulated: Duration,
     /// Sum of the current run.
     run: Duration,
     longest_run: Duration,
+    largest: Duration,
 }
 
-impl Drift {
-    /// A drift without units. Units within `dead_band` of their ideal moment end a run.
+impl DriftFactors {
+    /// The factors without units. Units within `dead_band` of their ideal moment end a run.
     pub fn new(dead_band: Duration) -> Self {
-        Self {
-            dead_band,
-            units: Vec::new(),
-            accumulated: Duration::ZERO,
-            run: Duration::ZERO,
-            longest_run: Duration::ZERO,
-        }
+        Self { dead_band, ..Self::default() }
     }
 
     /// Adds the next unit, delivered `nanos` after its ideal moment (before it, if negative).
     pub fn push(&mut self, nanos: i64) {
         let magnitude = Duration::from_nanos(nanos.unsigned_abs());
-        self.units.push(nanos);
+        let apart = magnitude > self.dead_band;
+        self.count += 1;
+        self.late += u64::from(apart && nanos > 0);
         self.accumulated = self.accumulated.saturating_add(magnitude);
-        self.run = if magnitude > self.dead_band {
-            self.run.saturating_add(magnitude)
-        } else {
-            Duration::ZERO
-        };
+        self.run = if apart { self.run.saturating_add(magnitude) } else { Duration::ZERO };
         self.longest_run = self.longest_run.max(self.run);
+        self.largest = self.largest.max(magnitude);
     }
 
-    /// The signed drifts `e_i` in nanoseconds, in order.
-    pub fn units(&self) -> &[i64] {
-        &self.units
+    /// Number of units.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Number of units that were late by more than the dead-band.
+    pub fn late(&self) -> u64 {
+        self.late
     }
 
     /// The accumulated drift factor (ADF).
@@ -66,13 +66,59 @@ impl Drift {
 
     /// The accumulated drift factor per unit; zero without units.
     pub fn normalised(&self) -> Duration {
-        let count = u128::try_from(self.units.len()).unwrap_or(u128::MAX).max(1);
-        Duration::from_nanos(u64::try_from(self.accumulated.as_nanos() / count).unwrap_or(u64::MAX))
+        let nanos = self.accumulated.as_nanos() / u128::from(self.count.max(1));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// The consecutive drift factor (CDF).
     pub fn consecutive(&self) -> Duration {
         self.longest_run
+    }
+
+    /// The largest unit granule drift.
+    pub fn largest(&self) -> Duration {
+        self.largest
+    }
+}
+
+/// The drift of one stream, unit by unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drift {
+    factors: DriftFactors,
+    /// Signed, in nanoseconds, in order of the units.
+    units: Vec<i64>,
+}
+
+impl Drift {
+    /// A drift without units. Units within `dead_band` of their ideal moment end a run.
+    pub fn new(dead_band: Duration) -> Self {
+        Self { factors: DriftFactors::new(dead_band), units: Vec::new() }
+    }
+
+    /// Adds the next unit, delivered `nanos` after its ideal moment (before it, if negative).
+    pub fn push(&mut self, nanos: i64) {
+        self.units.push(nanos);
+        self.factors.push(nanos);
+    }
+
+    /// The signed drifts `e_i` in nanoseconds, in order.
+    pub fn units(&self) -> &[i64] {
+        &self.units
+    }
+
+    /// The accumulated drift factor (ADF).
+    pub fn accumulated(&self) -> Duration {
+        self.factors.accumulated()
+    }
+
+    /// The accumulated drift factor per unit; zero without units.
+    pub fn normalised(&self) -> Duration {
+        self.factors.normalised()
+    }
+
+    /// The consecutive drift factor (CDF).
+    pub fn consecutive(&self) -> Duration {
+        self.factors.consecutive()
     }
 
     /// The `q`-quantile (0 to 1) of the unit granule drift `d_i`, by nearest rank.

@@ -9,6 +9,8 @@
 //!                                     └─▶ report(now): startup, stalls, drift, margin
 //! ```
 //!
+//! [`PushPlayer`] is the other kind: the server sends at its own pace (RTP).
+//!
 //! Pure: it holds no media, opens no socket and reads no clock. Its driver (the meter over real
 //! sockets, the simulator in virtual time, a test) passes the time and fetches the pieces.
 //!
@@ -24,14 +26,16 @@
 mod behaviour;
 mod drift;
 mod machine;
+mod push;
 mod renditions;
 mod report;
 mod throughput;
 mod timeline;
 
 pub use behaviour::{Behaviour, ParseBehaviourError, TimedAction, ViewerAction};
-pub use drift::{Drift, percentile};
+pub use drift::{Drift, DriftFactors, percentile};
 pub use machine::{Action, Fetch, Player, PlayerOptions};
+pub use push::{PushAction, PushPlayer};
 pub use renditions::{AbrRule, Rendition, RenditionSelector};
 pub use report::{PlaybackState, PlayerReport, Stalls};
 pub use throughput::Download;

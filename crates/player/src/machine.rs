@@ -224,6 +224,29 @@ impl Player {
         [step, runs_out, self.room_at()].into_iter().flatten().min()
     }
 
+    /// The moment at which media time `time` is rendered on a clock that started with the first
+    /// picture (or after the last seek) and does not stop for stalls. `None` while that clock does
+    /// not run: before the first picture, and in a pause.
+    pub fn ideal_moment(&self, time: Duration) -> Option<Moment> {
+        let (at, media) = match self.state {
+            State::Playing { anchor, media } => (anchor, media),
+            State::Stalled { since } => (since, self.position),
+            _ => return None,
+        };
+        Some(at + time.saturating_sub(media) - media.saturating_sub(time) - self.stalled)
+    }
+
+    /// Performs an action of the viewer now.
+    pub fn act(&mut self, now: Moment, action: ViewerAction) {
+        self.advance(now);
+        self.perform(action);
+    }
+
+    /// Media time of play-out, at the last time passed.
+    pub fn position(&self) -> Duration {
+        self.position_now()
+    }
+
     /// Media of a track that is buffered and not rendered, at the last time passed.
     pub fn ahead(&self, track: usize) -> Duration {
         let buffered = self.timeline.tracks[track].start(self.buffers[track].arrived);

@@ -3,6 +3,7 @@
 use device::DeviceError;
 use meter::{MeterError, MeterErrorKind};
 use store::StoreError;
+use tenuto_client::ClientError;
 use units::{Hinted, Reason};
 
 /// The exit codes other than 0, documented in `docs/reference/exit-codes.md`.
@@ -112,7 +113,7 @@ macro_rules! from_hinted {
     };
 }
 
-from_hinted!(DeviceError);
+from_hinted!(DeviceError, ClientError);
 
 #[cfg(test)]
 mod tests {

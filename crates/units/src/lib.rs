@@ -5,6 +5,7 @@
 //! here depends on disks, tracks or clocks; a [`Moment`] is only a number that came from a clock.
 
 mod bytes;
+mod list;
 mod lock;
 mod name;
 mod number;
@@ -17,6 +18,7 @@ mod time;
 mod times;
 
 pub use bytes::{Decoder, Encoder, Malformed, from_hex, to_hex};
+pub use list::grown;
 pub use lock::locked;
 pub use name::name_of;
 pub use number::{float, index, millis, nanos, rounded};

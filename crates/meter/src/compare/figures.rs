@@ -3,13 +3,13 @@
 use super::Interval;
 use super::blocks::{Point, total};
 use super::interval::difference;
-use crate::grown;
 use crate::log::{LogReader, NONE};
 use crate::streams::Second;
 use serde::Serialize;
 use std::time::Duration;
 use units::Reason;
 use units::float;
+use units::grown;
 
 /// A figure of a run: a series of seconds.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@
 
 use crate::error::MeterError;
 use crate::fleet::AgentState;
-use crate::grown;
 use crate::report::{Block, LineShape, Plot, Series, TextTable};
 use serde_json::{Value, json};
+use units::grown;
 use units::{BitRate, Hinted, float};
 
 /// The figures of an agent in one step.

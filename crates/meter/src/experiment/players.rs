@@ -18,14 +18,15 @@ use crate::log::{LogSink, RecordSink};
 use crate::observer::Observer;
 use crate::report::{facts, late, moved, quantiles, renditions, time};
 use crate::streams::CONFIRMING;
-use crate::tls::{Identity, Trust};
-use crate::viewer::{self, Arrivals, Counted, PlayOptions, Totals, ViewerSample};
+use crate::viewers::{self, Counted};
 use player::AbrRule;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tenuto_client::tls::{Identity, Trust};
+use tenuto_client::{Arrivals, PlayOptions, Totals, ViewerSample};
 use units::show::count;
 use units::show_duration;
 
@@ -177,7 +178,7 @@ impl PlayerRuns<'_> {
             live.into_iter().for_each(|live| live.viewers(sample));
             show(sample);
         };
-        viewer::count(&options, stop, log, &mut show)
+        viewers::count(&options, stop, log, &mut show)
     }
 
     fn probe(

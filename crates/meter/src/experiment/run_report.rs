@@ -7,9 +7,9 @@ use crate::report::{
     times_json,
 };
 use crate::streams::{BacklogGrowth, StreamsOutcome, Times};
-use crate::viewer::PlayReport;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tenuto_client::PlayReport;
 use units::float;
 use units::show::count;
 

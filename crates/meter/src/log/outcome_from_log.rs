@@ -2,9 +2,9 @@
 //! else, or for new plots. [`recount`](super::recount) decides what was late and does not use this.
 
 use super::{NONE, Record};
-use crate::grown;
 use crate::streams::{CompletedOperation, FrameVerdict, StreamsOutcome, growth};
 use std::time::Duration;
+use units::grown;
 use units::{ByteCount, nanos};
 
 /// Collects the outcome of a run from its records, in any order.

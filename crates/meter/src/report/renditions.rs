@@ -1,6 +1,6 @@
 //! The renditions that players received, as text.
 
-use crate::viewer::{PlayReport, Totals};
+use tenuto_client::{PlayReport, Totals};
 use units::BitRate;
 use units::show::count;
 

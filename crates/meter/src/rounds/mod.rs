@@ -14,7 +14,7 @@
 //! [`most_streams`] searches the largest number that is held; [`run_together`] reads several disks
 //! in parallel.
 //!
-//! The module only reads and does not model a player: [`viewer`](crate::viewer) does.
+//! The module only reads and does not model a player: [`tenuto_client`] does.
 
 mod cut;
 mod drift;

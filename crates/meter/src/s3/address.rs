@@ -2,10 +2,10 @@
 
 use super::signature::Signer;
 use crate::error::MeterError;
-use crate::tls::{Identity, Proof, Trust};
 use rustls::crypto::ring;
 use rusty_s3::{Bucket, UrlStyle};
 use std::sync::Arc;
+use tenuto_client::tls::{Identity, Proof, Trust};
 use units::Reason;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 

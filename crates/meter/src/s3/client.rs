@@ -4,7 +4,6 @@ use super::clocked::{Clocked, Spent};
 use super::signature::Signer;
 use super::{Access, Address};
 use crate::error::MeterError;
-use crate::tls::{explain, explain_io};
 use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
     PutObject, UploadPart,
@@ -12,6 +11,7 @@ use rusty_s3::actions::{
 use rusty_s3::{Bucket, S3Action};
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant, SystemTime};
+use tenuto_client::tls::{explain, explain_io};
 use units::Reason;
 use ureq::http::{Response, Uri};
 use ureq::tls::TlsConfig;

@@ -4,13 +4,13 @@
 use super::*;
 use crate::error::MeterError;
 use crate::target::{IoRequest, Port};
-use crate::tls::{Identity, Trust};
 use secured::{Secured, ServerCertificate, accept, linger};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use tenuto_client::tls::{Identity, Trust};
 use units::{ByteCount, Hinted, Moment};
 
 #[path = "../../tests/secured/mod.rs"]

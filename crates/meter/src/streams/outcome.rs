@@ -1,10 +1,10 @@
 //! The outcome of a run of streams.
 
 use super::{BacklogGrowth, Heat, Times};
-use crate::grown;
 use crate::log::OperationKind;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use units::grown;
 use units::{BitRate, ByteCount, Reason, add_fields, nanos};
 
 /// The result of a run of paced streams.

@@ -8,12 +8,12 @@ use super::in_order::{FrameArrival, OrderedStream};
 use super::issuer::{IssuedRead, Issuer};
 use super::live_sample::{LiveFigures, LiveKind};
 use super::{BacklogGrowth, CompletedOperation, FrameVerdict, StreamsOutcome, StreamsPlan};
-use crate::grown;
 use crate::log::{NONE, Record, RecordSink, errno};
 use crate::progress::RunProgress;
 use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use units::grown;
 use units::{BitRate, ByteCount, Hinted, Moment, index, nanos};
 
 pub(super) struct StreamsTally<'a> {

@@ -1,12 +1,12 @@
 //! Figures of a run of transfers while it is in progress, from the records of its blocks.
 
 use super::TransfersPlan;
-use crate::grown;
 use crate::log::{NONE, Record, RecordSink};
 use crate::progress::RunProgress;
 use crate::streams::{Heat, LiveFigures, LiveKind, Times};
 use std::cell::RefCell;
 use std::time::Duration;
+use units::grown;
 use units::{BitRate, ByteCount};
 
 /// Counts the records of a run for its live figures.

@@ -1,7 +1,6 @@
 //! The outcome of a run of transfers.
 
 use crate::error::MeterError;
-use crate::grown;
 use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
 use crate::target::check_not_stuck;
@@ -9,6 +8,7 @@ use crate::wire_pairs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use units::grown;
 use units::show::count;
 use units::{BitRate, ByteCount, Hinted, Reason, add_fields};
 

@@ -3,13 +3,13 @@
 use super::{
     DrawnTransfer, PerClient, TransferDraw, TransferMix, TransferRowKey, TransfersOutcome,
 };
-use crate::grown;
 use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::progress::RunProgress;
 use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use units::grown;
 use units::{BitRate, ByteCount, Hinted, Moment, index};
 
 /// The plan of a run of transfers.

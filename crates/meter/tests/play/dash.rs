@@ -3,10 +3,10 @@
 
 use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options, place, play, verdicts};
-use meter::viewer::{PlayOptions, View};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tenuto_client::{PlayOptions, View};
 use units::Hinted;
 
 /// The number of pictures: two seconds in five pieces, played in half a second.

@@ -10,13 +10,13 @@ mod secured;
 mod switching;
 mod test_server;
 
-use meter::MeterError;
 use meter::operations::Record;
-use meter::viewer::{Arrivals, Form, PlayOptions, PlayReport, ViewerOutcome, count};
+use meter::viewers::count;
 use player::PlayerOptions;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tenuto_client::{Arrivals, ClientError, Form, PlayOptions, PlayReport, ViewerOutcome};
 use test_server::{Reply, TestServer, media_mp4};
 use units::Hinted;
 
@@ -30,8 +30,8 @@ fn options(server: &TestServer, path: &str, viewers: u32) -> PlayOptions {
     PlayOptions { urls: vec![server.url(path)], viewers, player, ..PlayOptions::default() }
 }
 
-fn play(options: &PlayOptions) -> Result<PlayReport, MeterError> {
-    meter::viewer::play(options, &AtomicBool::new(false), &mut |_| {})
+fn play(options: &PlayOptions) -> Result<PlayReport, ClientError> {
+    tenuto_client::play(options, &AtomicBool::new(false), &mut |_| {})
 }
 
 /// The outcomes and final states of the viewers, in order of arrival.
@@ -295,7 +295,7 @@ fn an_interrupted_run_is_reported_as_incomplete() {
     let arrivals = Arrivals::Every(Duration::from_secs(3600));
     let options = PlayOptions { arrivals, ..options(&server, "/t/film/master.m3u8", 2) };
     let mut told = 0;
-    let report = meter::viewer::play(&options, &stop, &mut |sample| {
+    let report = tenuto_client::play(&options, &stop, &mut |sample| {
         told += 1;
         // The first viewer has played to the end; the second would arrive in an hour.
         stop.store(sample.gone == 1, Ordering::Relaxed);
@@ -323,7 +323,7 @@ fn a_run_that_cannot_play_reports_the_remedy() {
     let text = |url: String| {
         let urls = vec![url];
         let error = play(&PlayOptions { urls, ..PlayOptions::default() }).unwrap_err();
-        format!("{error}\n{}", error.hint.as_deref().unwrap_or_default())
+        format!("{error}\n{}", error.hint().as_deref().unwrap_or_default())
     };
     let nobody = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -344,10 +344,10 @@ fn a_run_that_cannot_play_reports_the_remedy() {
     }
     let none =
         PlayOptions { urls: vec![server.url("/t/x.m3u8")], viewers: 0, ..Default::default() };
-    assert_eq!(play(&none).unwrap_err().hint.unwrap(), "give --viewers 1 or more");
+    assert_eq!(play(&none).unwrap_err().hint().unwrap(), "give --viewers 1 or more");
     let nowhere = play(&PlayOptions::default()).unwrap_err();
-    assert_eq!(nowhere.message, "no address was given");
+    assert_eq!(nowhere.to_string(), "no address was given");
     let save = Some(PathBuf::from("/no/such/folder/film.mp4"));
     let error = play(&PlayOptions { save, ..options(&server, "/t/film.mp4", 1) });
-    assert_eq!(error.unwrap_err().hint.unwrap(), "choose another place with --save");
+    assert_eq!(error.unwrap_err().hint().unwrap(), "choose another place with --save");
 }

@@ -4,13 +4,14 @@ use super::test_server::{Reply, TestServer, media_mp4};
 use super::{ViewerOutcome, options, play, verdicts};
 use crate::secured::{Secured, ServerCertificate};
 use meter::operations::Record;
-use meter::viewer::{PlayOptions, PlayReport, count};
-use meter::{Identity, Trust};
+use meter::viewers::count;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tenuto_client::tls::{Identity, Trust};
+use tenuto_client::{PlayOptions, PlayReport};
 use units::Hinted;
 
 fn file(secured: &Secured) -> Trust {
@@ -113,7 +114,7 @@ fn a_server_without_tls_or_with_tls_only_is_named() {
     let patience = Duration::from_secs(5);
     let url = urls[0].clone();
     let error = play(&PlayOptions { urls, patience, ..PlayOptions::default() }).unwrap_err();
-    assert!(error.message.contains(&url), "{error:?}");
+    assert!(error.to_string().contains(&url), "{error:?}");
 }
 
 #[test]

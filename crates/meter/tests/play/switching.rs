@@ -8,10 +8,11 @@ use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options};
 use meter::HoldRule;
 use meter::operations::LogSink;
-use meter::viewer::{Counted, PlayOptions, PlayReport, ViewerSample, count};
+use meter::viewers::{Counted, count};
 use player::AbrRule;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tenuto_client::{PlayOptions, PlayReport, ViewerSample};
 
 /// The bytes of a segment.
 const BYTES: usize = 2_000_000;

@@ -3,10 +3,10 @@
 use super::values::{Words, described, whole};
 use crate::failure::Failure;
 use crate::out;
-use meter::{Identity, Trust};
 use player::AbrRule;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use tenuto_client::tls::{Identity, Trust};
 
 /// `--json`, an option of every command that reports.
 #[derive(clap::Args)]

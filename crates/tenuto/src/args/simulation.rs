@@ -4,11 +4,11 @@ use super::shared::{OverwriteArgs, ReportArgs, SeedArgs};
 use super::values::{CommaList, model, text, wait, whole, words};
 use disk::DiskModel;
 use meter::emulated::System;
-use meter::viewer::Arrivals;
 use scheduler::PolicyKind;
 use std::path::PathBuf;
 use std::time::Duration;
 use studies::reproduce::{self, Reproduction};
+use tenuto_client::Arrivals;
 use units::{ByteCount, Reason};
 
 /// The subcommands of `tenuto simulate`.

@@ -3,12 +3,12 @@
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
 use super::values::{model, speed, text, wait, whole, words};
 use disk::DiskModel;
-use meter::viewer::{Arrivals, Choice, Form};
 use scheduler::PolicyKind;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tenuto_agent::address;
+use tenuto_client::{Arrivals, Choice, Form, RtspTransport};
 use units::{BitRate, ByteCount, parse_duration};
 
 /// Arguments of `tenuto serve`.
@@ -257,7 +257,7 @@ const POLICIES: [(&str, &str, PolicyKind); 5] = [
 /// Arguments of `tenuto play`.
 #[derive(clap::Args)]
 pub(crate) struct PlayArgs {
-    /// Playlists, manifests, MP4 files, or a server with all its titles.
+    /// Playlists, manifests, MP4 files, titles of RTSP, or a server with all its titles.
     #[arg(required = true, value_name = "URL", value_parser = text())]
     pub(crate) urls: Vec<String>,
     /// Number of viewers.
@@ -288,6 +288,15 @@ pub(crate) struct PlayArgs {
         ("mp4", "one file, with byte ranges", Form::Progressive),
     ]))]
     pub(crate) form: Form,
+    /// How RTP comes from addresses that begin with rtsp://.
+    ///
+    /// The server sets the pace there: a frame that arrives later than --start-buffer after its
+    /// time is a stall. There is no --skip, --switching or --save.
+    #[arg(long, default_value = "tcp", value_parser = words([
+        ("tcp", "in the connection", RtspTransport::Tcp),
+        ("udp", "two ports for each track", RtspTransport::Udp),
+    ]))]
+    pub(crate) rtsp_transport: RtspTransport,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     /// All viewers leave after this time.

@@ -4,10 +4,10 @@ use crate::args::viewing::PlayArgs;
 use crate::failure::{Code, Failure};
 use crate::limits;
 use crate::out::{self, Bar, facts};
-use meter::viewer::{self, PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample};
 use player::{AbrRule, Behaviour, PlayerOptions};
 use std::path::{Path, PathBuf};
 use tenuto_agent::stop_on_signals;
+use tenuto_client::{PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample};
 use units::show::count;
 use units::{BitRate, ByteCount, show};
 
@@ -17,7 +17,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<(), Failure> {
     // Before the first connection, whose failure would count as that of a viewer.
     limits::raise_open_files();
     let bar = Bar::new();
-    let report = viewer::play(&options, &stop, &mut |sample| bar.say(&state(sample)))?;
+    let report = tenuto_client::play(&options, &stop, &mut |sample| bar.say(&state(sample)))?;
     // The bar would otherwise be drawn into the report.
     drop(bar);
     if args.report.json {
@@ -54,12 +54,17 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         return Err(Failure::usage("--save cannot put several renditions into one file")
             .hint("leave out --switching, or --save"));
     }
+    if args.save.is_some() && args.urls.iter().any(|url| url.starts_with("rtsp")) {
+        return Err(Failure::usage("--save cannot keep what comes over RTSP")
+            .hint("leave it out, or give the address of a playlist or an MP4 file"));
+    }
     Ok(PlayOptions {
         urls: args.urls.clone(),
         viewers: args.viewers,
         arrivals: args.arrivals,
         choice: args.choice,
         form: args.form,
+        rtsp: args.rtsp_transport,
         seed: args.random.seed,
         duration: args.duration,
         behaviour: behaviour(args.behaviour.as_deref())?,
@@ -153,6 +158,15 @@ fn page(report: &PlayReport) -> String {
     if drift.count > 0 {
         let [p50, p99, max] = [drift.p50, drift.p99, drift.max].map(show::millis);
         lines.push(("drift", format!("50 % up to {p50}, 99 % up to {p99}, longest {max}")));
+    }
+    if totals.ldus > 0 {
+        let late = format!("{} of {} came late", totals.late_ldus, count(totals.ldus, "LDU"));
+        lines.push(("LDUs", late));
+    }
+    let packets: u64 =
+        report.viewers.iter().filter_map(|viewer| viewer.rtp).map(|rtp| rtp.packets).sum();
+    if packets > 0 {
+        lines.push(("RTP", format!("{packets} packets, {} lost", totals.lost_packets)));
     }
     lines.extend(meter::report::renditions(report));
     let rate = BitRate(units::rounded(totals.bits_per_s));

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::out::Bar;
 use clap::ValueEnum;
 use disk::DiskModel;
-use meter::viewer::Arrivals;
 use scheduler::PolicyKind;
 use server::ServerConfig;
 use std::path::Path;
@@ -20,6 +19,7 @@ use studies::admission::{
     long_run_report, slowdown_report, slowdown_run, stress_report, study_report,
 };
 use studies::reproduce::Report;
+use tenuto_client::Arrivals;
 use units::{BitRate, ByteCount};
 
 pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {

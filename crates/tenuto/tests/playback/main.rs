@@ -20,6 +20,7 @@ mod gstreamer;
 mod odd;
 mod origin;
 mod parts;
+mod received;
 mod rtsp;
 mod rules;
 mod subtitles;

@@ -1,0 +1,744 @@
+//! The protocol of one RTSP viewer over its sockets.
+//!
+//! ```text
+//!   RtspStep    Options ─▶ Describe ─▶ Setup(0) ─▶ Setup(1) ─▶ Play ─▶ Streaming ─▶ Over
+//!                                                                   │    ▲
+//!                                          the viewer's pause, seek └────┘ PAUSE, PLAY
+//! ```
+//!
+//! One request is in flight at a time. Packets come on the same connection (a `$`, a channel, a
+//! length), or on a pair of UDP sockets for each track.
+
+use super::description::{DescribedTrack, read_description};
+use super::receiver::{Reception, RtpReceiver};
+use crate::hosts::Network;
+use crate::options::RtspTransport;
+use crate::outcome::RefusalReport;
+use crate::session::{LANES, error_status, refusal};
+use crate::tls::explain_io;
+use crate::url::Url;
+use crate::wire::Wire;
+use crate::{ClientError, PlayOptions, RequestError};
+use mio::net::UdpSocket;
+use mio::{Interest, Token};
+use player::{Behaviour, PlaybackState, PlayerReport, PushAction, PushPlayer};
+use rtsp_types::headers::{CONTENT_BASE, RANGE, RETRY_AFTER, SESSION};
+use rtsp_types::{HeaderName, Message, ParseError, Response};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use units::{Moment, Reason};
+
+/// The most sockets of a viewer: its connection, and two for each of two tracks.
+pub(crate) const SOCKETS: usize = 5;
+
+/// What has happened to a viewer.
+#[derive(Debug)]
+pub(crate) enum PushEvent {
+    /// The server has admitted it: it plays.
+    Admitted,
+    /// The server has no room for it.
+    Refused(Box<RefusalReport>),
+    Failed(ClientError),
+    /// An LDU of the first track is complete, so much later than its time.
+    Ldu(Duration),
+    /// The title has been played to its end, or the viewer has left.
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RtspStep {
+    Options,
+    Describe,
+    Setup(usize),
+    Play,
+    Streaming,
+    Over,
+}
+
+/// A request, as far as its answer is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Setup(RtspStep),
+    Pause,
+    /// From this media time, or from where the pause began.
+    Play(Option<Duration>),
+    KeepAlive,
+}
+
+#[derive(Debug)]
+struct RtspTrack {
+    described: DescribedTrack,
+    receiver: RtpReceiver,
+    /// The sockets of RTP and RTCP; `None`: in the connection, on channels 2n and 2n + 1.
+    sockets: Option<[UdpSocket; 2]>,
+    /// Where the server's reports come from, and the viewer's go to.
+    reports_to: Option<SocketAddr>,
+    goodbye: bool,
+}
+
+/// The length of a message, and the response that it may be.
+type Incoming = (usize, Option<Response<Vec<u8>>>);
+
+/// A viewer of one title.
+#[derive(Debug)]
+pub(crate) struct RtspViewer {
+    url: Url,
+    /// The number of its first socket.
+    token: usize,
+    transport: RtspTransport,
+    /// The parameters of `PLAY`.
+    speed: Option<f64>,
+    range: (Duration, Option<Duration>),
+    wire: Option<Wire>,
+    peer: IpAddr,
+    input: Vec<u8>,
+    out: Vec<u8>,
+    sent: usize,
+    sequence: u32,
+    step: RtspStep,
+    /// The request that is not answered, and those that wait.
+    asked: Option<Asked>,
+    queue: VecDeque<Asked>,
+    /// When anything arrived last.
+    heard: Moment,
+    reports_at: Moment,
+    /// The address of the whole title, from the description.
+    aggregate: String,
+    tracks: Vec<RtspTrack>,
+    session: Option<String>,
+    /// The play-out time that the server named.
+    length: Option<Duration>,
+    /// The latest media time of the first track.
+    latest: Duration,
+    player: PushPlayer,
+    pub(crate) bytes: u64,
+}
+
+impl RtspViewer {
+    /// Connects to the server.
+    pub(crate) fn connect(
+        url: Url,
+        number: u32,
+        behaviour: &Behaviour,
+        options: &PlayOptions,
+        network: &mut Network,
+    ) -> Result<Self, ClientError> {
+        if options.view.skip.is_some() {
+            let reason =
+                Reason::new("RTSP has no skip", "leave out --skip, or give an HLS address");
+            return Err(reason.into());
+        }
+        let now = network.now();
+        let address = network.hosts.resolve(&url.host_and_port())?;
+        let secure = network.hosts.secure(&url)?;
+        let token = number as usize * LANES;
+        let wire = Wire::open(address, secure, &network.registry, Token(token), now);
+        let wire = wire.map_err(|error| ClientError::Connect {
+            address: address.to_string(),
+            reason: error.to_string(),
+        })?;
+        let mut viewer = Self {
+            aggregate: url.to_string(),
+            token,
+            transport: options.rtsp,
+            speed: options.view.speed,
+            range: (options.view.from.unwrap_or_default(), options.view.to),
+            wire: Some(wire),
+            peer: address.ip(),
+            input: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            sequence: 0,
+            step: RtspStep::Options,
+            asked: None,
+            queue: VecDeque::new(),
+            heard: now,
+            reports_at: now + REPORTS,
+            tracks: Vec::new(),
+            session: None,
+            length: None,
+            latest: Duration::ZERO,
+            player: PushPlayer::new(now, options.player, behaviour),
+            bytes: 0,
+            url,
+        };
+        viewer.ask(Asked::Setup(RtspStep::Options));
+        Ok(viewer)
+    }
+
+    /// Handles a socket that is readable or writable.
+    pub(crate) fn ready(
+        &mut self,
+        socket: usize,
+        now: Moment,
+        network: &mut Network,
+        scratch: &mut [u8],
+    ) -> Vec<PushEvent> {
+        let mut events = Vec::new();
+        let done = match socket {
+            0 => self.serve_connection(now, network, scratch, &mut events),
+            _ => self.serve_socket(socket - 1, now, scratch, &mut events),
+        };
+        self.conclude(done, now, network, &mut events);
+        events
+    }
+
+    /// Handles the passage of time: the viewer's actions, reports, time limits.
+    pub(crate) fn tick(
+        &mut self,
+        now: Moment,
+        patience: Duration,
+        network: &mut Network,
+    ) -> Vec<PushEvent> {
+        let mut events = Vec::new();
+        let mut done = Ok(());
+        if self.step == RtspStep::Streaming && self.reports_at <= now {
+            self.reports_at = now + REPORTS;
+            done = self.report(now);
+            self.ask(Asked::KeepAlive);
+        }
+        if self.silent_at(patience).is_some_and(|at| at <= now) {
+            match self.is_complete() {
+                true => self.player.complete(now),
+                false => done = Err(self.failed(RequestError::Silent(patience.as_secs()))),
+            }
+        }
+        self.conclude(done, now, network, &mut events);
+        events
+    }
+
+    /// When `tick` must be called next.
+    pub(crate) fn wake_at(&self, patience: Duration) -> Option<Moment> {
+        let report = (self.step == RtspStep::Streaming).then_some(self.reports_at);
+        [self.player.wake_at(), report, self.silent_at(patience)].into_iter().flatten().min()
+    }
+
+    pub(crate) fn state(&self, now: Moment) -> PlaybackState {
+        self.player.state(now)
+    }
+
+    pub(crate) fn report_of_player(&self, now: Moment) -> PlayerReport {
+        self.player.report(now)
+    }
+
+    /// Stalls that have ended.
+    pub(crate) fn stalls(&self) -> u64 {
+        self.player.stalls().count
+    }
+
+    /// The packets of all tracks; the jitter is that of the first.
+    pub(crate) fn reception(&self) -> Reception {
+        let mut tracks = self.tracks.iter().map(|track| track.receiver.reception());
+        let first = tracks.next().unwrap_or_default();
+        tracks.fold(first, |sum, track| Reception {
+            packets: sum.packets + track.packets,
+            lost: sum.lost + track.lost,
+            ..sum
+        })
+    }
+
+    /// Ends the session at the server, without waiting for its answer.
+    pub(crate) fn leave(&mut self) {
+        if self.session.is_some() && self.step != RtspStep::Over {
+            let aggregate = self.aggregate.clone();
+            // A request in flight stays without an answer as well.
+            self.write_request("TEARDOWN", &aggregate, &[]);
+            if let Some(wire) = &mut self.wire {
+                let _ = wire.write(&self.out[self.sent..]);
+            }
+        }
+        self.step = RtspStep::Over;
+        self.wire = None;
+        self.tracks.iter_mut().for_each(|track| track.sockets = None);
+    }
+
+    // Sends what is to be sent, and carries out what the player decides.
+    fn conclude(
+        &mut self,
+        done: Result<(), ClientError>,
+        now: Moment,
+        network: &mut Network,
+        events: &mut Vec<PushEvent>,
+    ) {
+        let done = done.and_then(|()| self.send(network));
+        if let Err(error) = done {
+            if self.step != RtspStep::Over {
+                self.leave();
+                events.push(PushEvent::Failed(error));
+            }
+            return;
+        }
+        while let Some(action) = self.player.poll(now) {
+            match action {
+                PushAction::Pause => self.ask(Asked::Pause),
+                PushAction::Resume => self.ask(Asked::Play(None)),
+                PushAction::Seek(to) => self.ask(Asked::Play(Some(to))),
+                PushAction::Ended => {
+                    self.leave();
+                    events.push(PushEvent::Ended);
+                    return;
+                }
+            }
+        }
+        if let Err(error) = self.send(network) {
+            self.leave();
+            events.push(PushEvent::Failed(error));
+        }
+    }
+
+    fn serve_connection(
+        &mut self,
+        now: Moment,
+        network: &mut Network,
+        scratch: &mut [u8],
+        events: &mut Vec<PushEvent>,
+    ) -> Result<(), ClientError> {
+        self.send(network)?;
+        loop {
+            let Some(wire) = &mut self.wire else { return Ok(()) };
+            match wire.read(scratch) {
+                Ok(0) if self.is_complete() => {
+                    self.wire = None;
+                    self.player.complete(now);
+                    return Ok(());
+                }
+                Ok(0) => return Err(self.failed(RequestError::Lost("closed".to_owned()))),
+                Ok(len) => {
+                    self.heard = now;
+                    self.input.extend_from_slice(&scratch[..len]);
+                    self.read_input(now, network, events)?;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+    }
+
+    fn serve_socket(
+        &mut self,
+        socket: usize,
+        now: Moment,
+        scratch: &mut [u8],
+        events: &mut Vec<PushEvent>,
+    ) -> Result<(), ClientError> {
+        let (track, is_control) = (socket / 2, socket % 2);
+        loop {
+            let sockets = self.tracks.get(track).and_then(|track| track.sockets.as_ref());
+            let Some(sockets) = sockets else { return Ok(()) };
+            match sockets[is_control].recv_from(scratch) {
+                // Packets from elsewhere are not the server's.
+                Ok((len, from)) if from.ip() == self.peer => {
+                    if is_control == 1 {
+                        self.tracks[track].reports_to = Some(from);
+                    }
+                    self.packet(track, is_control == 1, &scratch[..len], now, events);
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The server has no socket there yet, or none any more.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+    }
+
+    // Takes packets and responses out of what has arrived on the connection.
+    fn read_input(
+        &mut self,
+        now: Moment,
+        network: &mut Network,
+        events: &mut Vec<PushEvent>,
+    ) -> Result<(), ClientError> {
+        let input = std::mem::take(&mut self.input);
+        let mut at = 0;
+        while let Some((length, response)) = self.next_message(&input[at..])? {
+            let message = &input[at..at + length];
+            match response {
+                None if message[0] == b'$' => {
+                    let (track, is_control) = (usize::from(message[1] / 2), message[1] % 2 == 1);
+                    self.packet(track, is_control, &message[4..], now, events);
+                }
+                // A line end between messages, or a request of the server, which needs no answer.
+                None => {}
+                Some(response) => self.answered(&response, now, network, events)?,
+            }
+            at += length;
+        }
+        // What was not read stays in front of what arrives later.
+        self.input = input;
+        self.input.drain(..at);
+        Ok(())
+    }
+
+    // The length of the first message, and the response that it may be.
+    fn next_message(&self, input: &[u8]) -> Result<Option<Incoming>, ClientError> {
+        match input {
+            [] => return Ok(None),
+            [b'$', _, high, low, ..] => {
+                let length = 4 + usize::from(u16::from_be_bytes([*high, *low]));
+                return Ok((input.len() >= length).then_some((length, None)));
+            }
+            [b'$', ..] => return Ok(None),
+            [b'\r' | b'\n', ..] => return Ok(Some((1, None))),
+            _ => {}
+        }
+        match Message::<Vec<u8>>::parse(input) {
+            Ok((Message::Response(response), length)) => Ok(Some((length, Some(response)))),
+            Ok((_, length)) => Ok(Some((length, None))),
+            Err(ParseError::Incomplete(_)) if input.len() < LONGEST_RESPONSE => Ok(None),
+            Err(_) => Err(self.failed(RequestError::NotRtsp)),
+        }
+    }
+
+    fn packet(
+        &mut self,
+        number: usize,
+        is_control: bool,
+        bytes: &[u8],
+        now: Moment,
+        events: &mut Vec<PushEvent>,
+    ) {
+        self.heard = now;
+        let Some(track) = self.tracks.get_mut(number) else { return };
+        if is_control {
+            track.goodbye |= track.receiver.control(bytes, now);
+            if self.tracks.iter().all(|track| track.goodbye) {
+                self.player.complete(now);
+            }
+            return;
+        }
+        self.bytes += bytes.len() as u64;
+        let complete = track.receiver.packet(bytes, track.described.payload_type, now);
+        // Before the answer to PLAY a packet may be of the time before.
+        if number > 0 || matches!(self.asked, Some(Asked::Play(_))) {
+            return;
+        }
+        for time in complete.into_iter().flatten().flatten() {
+            self.latest = self.latest.max(time);
+            if let Some(late) = self.player.arrived(now, time) {
+                events.push(PushEvent::Ldu(late));
+            }
+        }
+    }
+
+    fn answered(
+        &mut self,
+        response: &Response<Vec<u8>>,
+        now: Moment,
+        network: &mut Network,
+        events: &mut Vec<PushEvent>,
+    ) -> Result<(), ClientError> {
+        let Some(asked) = self.asked.take() else { return Ok(()) };
+        let status = u16::from(response.status());
+        let is_first_play = asked == Asked::Setup(RtspStep::Play);
+        match status {
+            200..300 => {}
+            // A server that knows no OPTIONS may know the rest; one that keeps sessions alive by
+            // RTCP may not know the request.
+            _ if matches!(asked, Asked::Setup(RtspStep::Options) | Asked::KeepAlive) => {}
+            // RFC 2326, 11.3.5: not enough bandwidth.
+            453 | 503 if !matches!(asked, Asked::Pause) => {
+                let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
+                let refusal = Box::new(refusal(after, response.body()));
+                if is_first_play || matches!(asked, Asked::Setup(_)) {
+                    self.leave();
+                    events.push(PushEvent::Refused(refusal));
+                    return Ok(());
+                }
+                return Err(ClientError::Refused { url: self.url.to_string(), refusal });
+            }
+            _ => return Err(self.failed(error_status(status, response.body()))),
+        }
+        match asked {
+            Asked::Setup(RtspStep::Options) => self.ask(Asked::Setup(RtspStep::Describe)),
+            Asked::Setup(RtspStep::Describe) => self.described(response, network)?,
+            Asked::Setup(RtspStep::Setup(track)) => {
+                let session = text(response, &SESSION);
+                let name = session.and_then(|session| session.split(';').next());
+                self.session = name.map(|name| name.trim().to_owned()).or(self.session.take());
+                let next = track + 1;
+                self.ask(Asked::Setup(match next < self.tracks.len() {
+                    true => RtspStep::Setup(next),
+                    false => RtspStep::Play,
+                }));
+            }
+            Asked::Setup(RtspStep::Play) | Asked::Play(_) => {
+                // Time stamps advance as the viewer's clock does, at any scale.
+                let pace = self.speed.map_or(1.0, f64::abs).max(SLOWEST);
+                let length = text(response, &RANGE).and_then(length_of_range);
+                self.length = length.map(|length| length.div_f64(pace));
+                self.latest = Duration::ZERO;
+                self.tracks.iter_mut().for_each(|track| {
+                    track.goodbye = false;
+                    track.receiver.restart();
+                });
+                if is_first_play {
+                    self.step = RtspStep::Streaming;
+                    self.reports_at = now + REPORTS;
+                    events.push(PushEvent::Admitted);
+                }
+            }
+            Asked::Setup(RtspStep::Streaming | RtspStep::Over)
+            | Asked::Pause
+            | Asked::KeepAlive => {}
+        }
+        self.ask_next();
+        Ok(())
+    }
+
+    fn described(
+        &mut self,
+        response: &Response<Vec<u8>>,
+        network: &mut Network,
+    ) -> Result<(), ClientError> {
+        let base = match text(response, &CONTENT_BASE) {
+            // The query of the address stays: it may be what opens the title.
+            Some(base) => Url::parse(base)?.with_query(self.url.query()),
+            None => self.url.clone(),
+        };
+        let description = String::from_utf8_lossy(response.body());
+        let unclear = |reason| self.failed(RequestError::NotADescription(reason));
+        let (aggregate, described) = read_description(&base, &description).map_err(unclear)?;
+        self.aggregate = aggregate;
+        for (number, described) in described.into_iter().enumerate() {
+            let receiver = RtpReceiver::new(described.clock_hz, described.is_video);
+            let sockets = match self.transport {
+                RtspTransport::Tcp => None,
+                RtspTransport::Udp => Some(self.open_sockets(number, network)?),
+            };
+            self.tracks.push(RtspTrack {
+                described,
+                receiver,
+                sockets,
+                reports_to: None,
+                goodbye: false,
+            });
+        }
+        self.ask(Asked::Setup(RtspStep::Setup(0)));
+        Ok(())
+    }
+
+    // A pair of sockets with neighbouring ports (RFC 3550, 11).
+    fn open_sockets(
+        &self,
+        track: usize,
+        network: &mut Network,
+    ) -> Result<[UdpSocket; 2], ClientError> {
+        let failed = |error: io::Error| {
+            let message = format!("cannot open a UDP socket: {error}");
+            ClientError::from(Reason::new(message, "try fewer viewers, or --rtsp-transport tcp"))
+        };
+        let any: IpAddr = match self.peer {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let mut last = None;
+        for _ in 0..TRIES {
+            let rtp = UdpSocket::bind(SocketAddr::new(any, 0)).map_err(failed)?;
+            let port = rtp.local_addr().map_err(failed)?.port();
+            if port % 2 != 0 {
+                continue;
+            }
+            match UdpSocket::bind(SocketAddr::new(any, port + 1)) {
+                Ok(rtcp) => {
+                    let mut sockets = [rtp, rtcp];
+                    for (at, socket) in sockets.iter_mut().enumerate() {
+                        let token = Token(self.token + 1 + 2 * track + at);
+                        let registered =
+                            network.registry.register(socket, token, Interest::READABLE);
+                        registered.map_err(failed)?;
+                    }
+                    return Ok(sockets);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(failed(last.unwrap_or_else(|| io::Error::other("no two neighbouring ports are free"))))
+    }
+
+    // Makes a request now, or when the one in flight is answered.
+    fn ask(&mut self, asked: Asked) {
+        if self.asked.is_some() {
+            self.queue.push_back(asked);
+            return;
+        }
+        if let Asked::Setup(step) = asked {
+            self.step = step;
+        }
+        self.asked = Some(asked);
+        let aggregate = self.aggregate.clone();
+        match asked {
+            Asked::Setup(RtspStep::Options) => self.write_request("OPTIONS", &aggregate, &[]),
+            Asked::Setup(RtspStep::Describe) => {
+                self.write_request("DESCRIBE", &aggregate, &[("Accept", "application/sdp".into())]);
+            }
+            Asked::Setup(RtspStep::Setup(number)) => {
+                let (control, transport) = self.transport_of(number);
+                self.write_request("SETUP", &control, &[("Transport", transport)]);
+            }
+            Asked::Setup(_) => {
+                let until = self.range.1.map_or(String::new(), |to| to.as_secs_f64().to_string());
+                self.write_play(Some(format!("npt={}-{until}", self.range.0.as_secs_f64())));
+            }
+            Asked::Play(from) => {
+                self.write_play(from.map(|from| format!("npt={}-", from.as_secs_f64())));
+            }
+            Asked::Pause => self.write_request("PAUSE", &aggregate, &[]),
+            Asked::KeepAlive => self.write_request("GET_PARAMETER", &aggregate, &[]),
+        }
+    }
+
+    fn ask_next(&mut self) {
+        if self.asked.is_none()
+            && let Some(next) = self.queue.pop_front()
+        {
+            self.ask(next);
+        }
+    }
+
+    fn write_play(&mut self, range: Option<String>) {
+        let scale = self.speed.filter(|speed| *speed != 1.0).map(|speed| speed.to_string());
+        let fields = [("Range", range), ("Scale", scale)];
+        let fields: Vec<_> =
+            fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let aggregate = self.aggregate.clone();
+        self.write_request("PLAY", &aggregate, &fields);
+    }
+
+    fn transport_of(&self, number: usize) -> (String, String) {
+        let track = &self.tracks[number];
+        let transport = match &track.sockets {
+            None => format!("RTP/AVP/TCP;unicast;interleaved={}-{}", 2 * number, 2 * number + 1),
+            Some([rtp, _]) => {
+                let port = rtp.local_addr().map_or(0, |address| address.port());
+                format!("RTP/AVP;unicast;client_port={port}-{}", port + 1)
+            }
+        };
+        (track.described.control.clone(), transport)
+    }
+
+    fn write_request(&mut self, method: &str, address: &str, fields: &[(&str, String)]) {
+        self.sequence += 1;
+        let session = self.session.iter().map(|session| ("Session", session.clone()));
+        let fields: String = session
+            .chain(fields.iter().cloned())
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        let text = format!(
+            "{method} {address} RTSP/1.0\r\nCSeq: {}\r\nUser-Agent: tenuto-play\r\n{fields}\r\n",
+            self.sequence
+        );
+        if self.sent == self.out.len() {
+            (self.sent, self.out) = (0, Vec::new());
+        }
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    // A receiver report for each track.
+    fn report(&mut self, now: Moment) -> Result<(), ClientError> {
+        for number in 0..self.tracks.len() {
+            let own = u32::try_from(self.token).unwrap_or(0) + 1;
+            let report = self.tracks[number].receiver.report(own, now);
+            match &self.tracks[number].sockets {
+                Some([_, rtcp]) => {
+                    // Whoever sends the sender reports takes these; a loss does no harm.
+                    if let Some(to) = self.tracks[number].reports_to {
+                        let _ = rtcp.send_to(&report, to);
+                    }
+                }
+                None => {
+                    let channel = u8::try_from(2 * number + 1).expect("two tracks");
+                    let length = u16::try_from(report.len()).expect("a short report");
+                    let [high, low] = length.to_be_bytes();
+                    self.out.extend_from_slice(&[b'$', channel, high, low]);
+                    self.out.extend_from_slice(&report);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, network: &mut Network) -> Result<(), ClientError> {
+        let Some(wire) = &mut self.wire else { return Ok(()) };
+        let mut send = || -> io::Result<()> {
+            network.opened.extend(wire.advance(&|| network.now())?);
+            while self.sent < self.out.len() {
+                match wire.write(&self.out[self.sent..]) {
+                    Ok(len) => self.sent += len,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::WouldBlock | ErrorKind::NotConnected
+                        ) =>
+                    {
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            wire.flush()
+        };
+        send().map_err(|error| self.lost(&error))
+    }
+
+    // Whether all of the title has arrived, as far as the server said how long it is.
+    fn is_complete(&self) -> bool {
+        let goodbye = !self.tracks.is_empty() && self.tracks.iter().all(|track| track.goodbye);
+        goodbye || self.length.is_some_and(|length| self.latest + LAST_LDU >= length)
+    }
+
+    fn silent_at(&self, patience: Duration) -> Option<Moment> {
+        let waits = match self.step {
+            RtspStep::Over => return None,
+            // While the viewer pauses nothing is expected.
+            RtspStep::Streaming => self.player.state(self.heard) != PlaybackState::Paused,
+            _ => true,
+        };
+        let patience = if self.is_complete() { patience.min(REPORTS) } else { patience };
+        (waits || self.asked.is_some()).then(|| self.heard + patience)
+    }
+
+    fn failed(&self, error: RequestError) -> ClientError {
+        self.url.failed(error)
+    }
+
+    fn lost(&self, error: &io::Error) -> ClientError {
+        self.failed(match explain_io(error) {
+            Some(reason) => RequestError::Tls(reason),
+            None => RequestError::Lost(error.to_string()),
+        })
+    }
+}
+
+fn text<'a>(response: &'a Response<Vec<u8>>, name: &HeaderName) -> Option<&'a str> {
+    response.header(name).map(rtsp_types::HeaderValue::as_str)
+}
+
+/// The length of the range in an answer to `PLAY`: `npt=10-25.5`.
+fn length_of_range(range: &str) -> Option<Duration> {
+    let (from, to) = range.strip_prefix("npt=")?.split_once('-')?;
+    let seconds = |text: &str| text.trim().parse().ok();
+    let length: f64 = seconds(to.split(';').next()?)? - seconds(from).unwrap_or(0.0);
+    Duration::try_from_secs_f64(length).ok()
+}
+
+/// The interval of receiver reports, and of requests that show that the viewer is there (RFC 3550,
+/// 6.2).
+const REPORTS: Duration = Duration::from_secs(5);
+
+/// The last LDUs of a title may be this long.
+const LAST_LDU: Duration = Duration::from_secs(1);
+
+/// The longest response, a description included.
+const LONGEST_RESPONSE: usize = 1 << 20;
+
+/// The slowest speed that a length is divided by.
+const SLOWEST: f64 = 0.01;
+
+/// Attempts to find two neighbouring free ports.
+const TRIES: usize = 64;

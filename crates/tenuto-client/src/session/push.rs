@@ -1,0 +1,58 @@
+//! A viewer whose server sends at its own pace, over RTSP: what happens to it becomes the state and
+//! the account of the session.
+
+use super::{PlayContext, Session, SessionState};
+use crate::outcome::ViewerOutcome;
+use crate::rtsp::{PushEvent, RtspViewer};
+use units::Moment;
+
+impl Session {
+    /// Connects to the server, which decides on admission later.
+    pub(super) fn connect_push(&mut self, shared: &mut PlayContext) {
+        let (url, network) = (self.url.clone(), &mut shared.network);
+        match RtspViewer::connect(url, self.number, &self.behaviour, &shared.options, network) {
+            Ok(viewer) => self.push = Some(Box::new(viewer)),
+            Err(error) => self.fail(shared.now, error),
+        }
+    }
+
+    pub(super) fn tick_push(&mut self, shared: &mut PlayContext) {
+        let Some(push) = &mut self.push else { return };
+        let events = push.tick(shared.now, shared.options.patience, &mut shared.network);
+        self.note_push(events, shared.now, shared.options.retry);
+    }
+
+    /// Handles a socket of the viewer.
+    pub(super) fn ready_push(&mut self, socket: usize, shared: &mut PlayContext) {
+        let Some(push) = &mut self.push else { return };
+        let events = push.ready(socket, shared.now, &mut shared.network, &mut shared.scratch);
+        self.note_push(events, shared.now, shared.options.retry);
+    }
+
+    fn note_push(&mut self, events: Vec<PushEvent>, now: Moment, retry: bool) {
+        if let Some(push) = &self.push {
+            (self.bytes, self.stalls) = (push.bytes, push.stalls());
+        }
+        for event in events {
+            match event {
+                PushEvent::Admitted => {
+                    self.answered = Some(now);
+                    self.state = SessionState::Playing;
+                }
+                PushEvent::Refused(refusal) => {
+                    self.push = None;
+                    self.refused_with(now, *refusal, retry);
+                }
+                PushEvent::Failed(error) => self.fail(now, error),
+                PushEvent::Ldu(late) => {
+                    self.ldus.drift.push(i64::try_from(late.as_nanos()).unwrap_or(i64::MAX));
+                }
+                PushEvent::Ended => {
+                    self.state = SessionState::Done(ViewerOutcome::Admitted);
+                    self.last = self.report(now);
+                    self.close();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! One title for a program: opened, controlled, and received LDU by LDU, each with its times.
+//!
+//! ```text
+//!   open ──admission, manifests──▶ OpenTitle ◀── pause, resume, seek, set_view
+//!                                     │
+//!                                     └─ receive ──▶ Ldu { track, times, bytes } ... End
+//! ```
+//!
+//! After the client of Makaroff, Coutu & Liu (section 2): a program opens an object, starts and
+//! stops it, sets its speed and skip, and takes what arrives. It drives the same sessions as
+//! [`crate::play`] does for thousands of viewers: what is fetched and when is the player's
+//! decision, by its buffer and its clock.
+//!
+//! LDUs are found in fragmented MP4 (HLS and DASH). Of other forms (transport streams, MP4 files)
+//! the media is fetched and played on the clock, and no LDU is received.
+
+use crate::hosts::Hosts;
+use crate::ldus::Ldu;
+use crate::outcome::ViewerOutcome;
+use crate::run::{EVENTS, EventLoop};
+use crate::session::SessionState;
+use crate::tls::{Identity, Trust};
+use crate::url::Url;
+use crate::{Arrivals, ClientError, PlayOptions, View};
+use mio::{Events, Poll};
+use player::{AbrRule, PlaybackState, PlayerOptions, PlayerReport, ViewerAction};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use units::Reason;
+
+/// How a title is opened.
+#[derive(Clone, Debug, Default)]
+pub struct TitleOptions {
+    /// The part of the title that is played, and the speed.
+    pub view: View,
+    /// The buffering.
+    pub player: PlayerOptions,
+    /// The rule for changes between the renditions.
+    pub switching: AbrRule,
+    /// The certificates that are trusted behind an `https` address.
+    pub trust: Trust,
+    /// The client's certificate, for servers that require one.
+    pub identity: Option<Identity>,
+}
+
+/// What [`OpenTitle::receive`] returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// The next LDU that has arrived.
+    Ldu(Ldu),
+    /// Nothing arrived in the time that the program waits.
+    Nothing,
+    /// Play-out has reached the end of the title, or [`OpenTitle::stop`] was called.
+    End,
+}
+
+/// A title that is being received.
+#[derive(Debug)]
+pub struct OpenTitle {
+    /// The address without the parameters of the view.
+    url: Url,
+    poll: Poll,
+    events: Events,
+    event_loop: EventLoop,
+}
+
+impl OpenTitle {
+    /// Asks the server behind `url` (an HLS playlist or a DASH manifest) for admission, and waits
+    /// until the tracks are known. A refusal is [`ClientError::Refused`].
+    pub fn open(url: &str, options: TitleOptions) -> Result<Self, ClientError> {
+        let TitleOptions { view, player, switching, trust, identity } = options;
+        let url = Url::parse(url)?;
+        let options = PlayOptions {
+            viewers: 1,
+            arrivals: Arrivals::AllAtOnce,
+            view,
+            player,
+            switching,
+            trust,
+            identity,
+            ..PlayOptions::default()
+        };
+        let poll = Poll::new().map_err(|error| no_sockets(&error))?;
+        let registry = poll.registry().try_clone().map_err(|error| no_sockets(&error))?;
+        let hosts = Hosts::new(options.trust.clone(), options.identity.clone());
+        let address = url.clone().with_query(&view.query());
+        let mut event_loop = EventLoop::new(&options, &[address], hosts, registry);
+        event_loop.shared.received = Some(VecDeque::new());
+        let mut title = Self { url, poll, events: Events::with_capacity(EVENTS), event_loop };
+        title.load()?;
+        Ok(title)
+    }
+
+    /// Number of tracks: the picture, and the sound where it is a track of its own.
+    pub fn tracks(&self) -> usize {
+        self.event_loop.sessions[0].timeline.as_ref().map_or(0, |timeline| timeline.tracks.len())
+    }
+
+    /// Play-out time of the title, at the speed of its view.
+    pub fn duration(&self) -> Duration {
+        let timeline = self.event_loop.sessions[0].timeline.as_ref();
+        timeline.map_or(Duration::ZERO, |timeline| timeline.duration())
+    }
+
+    /// Play-out time that has been shown, at the speed of its view.
+    pub fn position(&self) -> Duration {
+        let player = self.event_loop.sessions[0].player.as_ref();
+        player.map_or(Duration::ZERO, player::Player::position)
+    }
+
+    /// The state of play-out.
+    pub fn state(&self) -> PlaybackState {
+        let session = &self.event_loop.sessions[0];
+        match (&session.player, &session.last) {
+            (Some(player), _) => player.state(),
+            (None, Some(last)) => last.state,
+            (None, None) => PlaybackState::Waiting,
+        }
+    }
+
+    /// The measurements of play-out so far: start-up, stalls, drift.
+    pub fn report(&mut self) -> PlayerReport {
+        let now = self.event_loop.now();
+        let session = &mut self.event_loop.sessions[0];
+        let player = session.player.as_mut().map(|player| player.report(now));
+        player.or_else(|| session.last.clone()).unwrap_or_default()
+    }
+
+    /// Waits at most `patience` for the next LDU, and fetches meanwhile what the buffer lacks.
+    ///
+    /// A program that does not call this for longer than its buffer lasts stalls play-out: nothing
+    /// is fetched between the calls.
+    pub fn receive(&mut self, patience: Duration) -> Result<Received, ClientError> {
+        let until = Instant::now() + patience;
+        loop {
+            let received = self.event_loop.shared.received.as_mut();
+            if let Some(ldu) = received.and_then(VecDeque::pop_front) {
+                return Ok(Received::Ldu(ldu));
+            }
+            if let SessionState::Done(_) = self.event_loop.sessions[0].state {
+                return match self.event_loop.sessions[0].error.clone() {
+                    Some(error) => Err(error),
+                    None => Ok(Received::End),
+                };
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            self.advance(left)?;
+            let received = self.event_loop.shared.received.as_ref();
+            if left.is_zero() && received.is_some_and(VecDeque::is_empty) {
+                return Ok(Received::Nothing);
+            }
+        }
+    }
+
+    /// Pauses play-out; the buffer fills meanwhile.
+    pub fn pause(&mut self) {
+        self.act(ViewerAction::Pause);
+    }
+
+    /// Resumes play-out after a pause.
+    pub fn resume(&mut self) {
+        self.act(ViewerAction::Resume);
+    }
+
+    /// Seeks to this play-out time. LDUs that arrived and were not received are dropped, unless
+    /// the new position is in the buffer.
+    pub fn seek(&mut self, to: Duration) {
+        self.act(ViewerAction::Seek(to));
+    }
+
+    /// Ends play-out, and closes the connections.
+    pub fn stop(&mut self) {
+        self.act(ViewerAction::Stop);
+    }
+
+    /// Opens the title again with another start, end, speed, direction or skip. On a Tenuto server
+    /// the new session replaces the old one, which goes on if the new one is refused; on others the
+    /// title is opened anew.
+    pub fn set_view(&mut self, view: View) -> Result<(), ClientError> {
+        let replaced = self.event_loop.sessions[0].token();
+        let replaces = replaced.map_or(String::new(), |token| format!("s={token}"));
+        let options = TitleOptions {
+            view,
+            player: self.event_loop.shared.options.player,
+            switching: self.event_loop.shared.options.switching,
+            trust: self.event_loop.shared.options.trust.clone(),
+            identity: self.event_loop.shared.options.identity.clone(),
+        };
+        let url = self.url.clone();
+        let mut new = Self::open(&url.clone().with_query(&replaces).to_string(), options)?;
+        new.url = url;
+        *self = new;
+        Ok(())
+    }
+
+    // Until the player runs, or the server has refused or failed.
+    fn load(&mut self) -> Result<(), ClientError> {
+        loop {
+            let session = &self.event_loop.sessions[0];
+            match session.state {
+                SessionState::Playing => return Ok(()),
+                SessionState::Done(ViewerOutcome::Refused) => {
+                    let refusal = Box::new(session.refusal.clone().unwrap_or_default());
+                    return Err(ClientError::Refused { url: session.url.to_string(), refusal });
+                }
+                SessionState::Done(_) => {
+                    return session.error.clone().map_or(Ok(()), Err);
+                }
+                SessionState::Absent
+                | SessionState::LoadingManifest
+                | SessionState::WaitingToRetry(_) => self.advance(LONGEST_WAIT)?,
+            }
+        }
+    }
+
+    fn act(&mut self, action: ViewerAction) {
+        let now = self.event_loop.now();
+        self.event_loop.shared.now = now;
+        if let Some(player) = &mut self.event_loop.sessions[0].player {
+            player.act(now, action);
+            self.event_loop.sessions[0].go_on(&mut self.event_loop.shared);
+            self.event_loop.touched(0);
+        }
+        if let (ViewerAction::Seek(_), Some(received)) =
+            (action, &mut self.event_loop.shared.received)
+        {
+            received.clear();
+        }
+    }
+
+    // Handles timers and sockets, and waits for them if nothing is due.
+    fn advance(&mut self, patience: Duration) -> Result<(), ClientError> {
+        self.event_loop.tick(&mut |_| {});
+        let wait = self.event_loop.patience().min(patience);
+        match self.poll.poll(&mut self.events, Some(wait)) {
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                return Err(no_sockets(&error));
+            }
+            _ => {}
+        }
+        for event in &self.events {
+            self.event_loop.ready(event.token().0);
+        }
+        Ok(())
+    }
+}
+
+fn no_sockets(error: &std::io::Error) -> ClientError {
+    Reason::new(format!("cannot watch sockets: {error}"), "raise the limit with `ulimit -n`").into()
+}
+
+/// The longest wait for sockets while a title is opened.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
