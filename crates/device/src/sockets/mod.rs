@@ -242,6 +242,13 @@ impl Sockets {
         self.driver.close(connection);
     }
 
+    /// Accepts no connection any more: those that come wait in the kernel, as long as another
+    /// descriptor of the listener is open. One that the kernel has accepted already may still be
+    /// reported.
+    pub fn stop_accepting(&mut self) {
+        self.driver.stop_accepting();
+    }
+
     /// Waits for events, at most this long, and appends them to `events`.
     pub fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()> {
         self.driver.wait(at_most, events)
@@ -262,6 +269,7 @@ trait Driver {
     fn taken(&self, connection: ConnectionId) -> u64;
     fn finish(&mut self, connection: ConnectionId);
     fn close(&mut self, connection: ConnectionId);
+    fn stop_accepting(&mut self);
     fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()>;
 }
 

@@ -250,6 +250,14 @@ impl Driver for Poll {
         self.closed.push(id);
     }
 
+    fn stop_accepting(&mut self) {
+        if let Some(mut listener) = self.listener.take() {
+            // It fails only for a listener that is not registered, which reports nothing either.
+            let _ = self.poll.registry().deregister(&mut listener);
+        }
+        self.accept = Accept::Idle;
+    }
+
     fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()> {
         let before = events.len();
         self.work(events);

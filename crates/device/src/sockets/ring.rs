@@ -257,17 +257,6 @@ impl Ring {
             },
         }
     }
-
-    /// Takes the accept out of the kernel.
-    fn stop_accepting(&mut self) {
-        self.accept_again = None;
-        if self.accepting {
-            // Points at nothing; the accept ends with ECANCELED and finds no listener.
-            self.push(&opcode::AsyncCancel::new(ACCEPT).build().user_data(CANCEL));
-            let _ = self.ring.submit();
-        }
-        self.listener = None;
-    }
 }
 
 impl Driver for Ring {
@@ -314,6 +303,17 @@ impl Driver for Ring {
         // Ends the receive and the send in the kernel, and those still in the queue.
         let _ = connection.stream.shutdown(Shutdown::Both);
         self.free_if_quiet(id.index());
+    }
+
+    /// Takes the accept out of the kernel.
+    fn stop_accepting(&mut self) {
+        self.accept_again = None;
+        if self.accepting {
+            // Points at nothing; the accept ends with ECANCELED and finds no listener.
+            self.push(&opcode::AsyncCancel::new(ACCEPT).build().user_data(CANCEL));
+            let _ = self.ring.submit();
+        }
+        self.listener = None;
     }
 
     fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()> {
