@@ -8,7 +8,8 @@
 //!        │                 viewers have gone: one fits in their place ───────▶ admitted, now
 //!        │                 a patient viewer: one fits later ──▶ admitted, booked for then
 //!        └─────────────────────────────────────────────────────▶ refused: what is short, and when
-//!   a fill of a cache: none of the rules for viewers who start together (`choose_for_fill`)
+//!   a fill of a cache, and a session of the server before (`handover`): none of the rules for
+//!   viewers who start together (`choose_singly`)
 //!   instead of a session (another part, another speed): that session's booking is off the books
 //!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
 //! ```
@@ -18,7 +19,9 @@ use super::bookings::starts::AgreedWait;
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
-use super::streams::{Choice, OffBooks, Rejected, Rejection, least_reserve, reserve_for};
+use super::streams::{
+    Beginning, Choice, OffBooks, Rejected, Rejection, least_reserve, reserve_for,
+};
 use super::{
     AdmissionDecision, AdmitRequest, Engine, MaxWait, Refusal, Resource, SessionId, SessionSummary,
 };
@@ -53,7 +56,7 @@ impl Engine {
         // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
         let choice = match request.is_fill {
-            true => self.choose_for_fill(now, &request),
+            true => self.choose_singly(now, &request, self.newcomer()),
             false => self.choose_offer(now, &request),
         };
         match choice {
@@ -83,7 +86,7 @@ impl Engine {
     // The best offer that fits now, also in place of viewers who have gone; if none does, the first
     // that fits within the viewer's max_wait.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
-        let session = SessionId(self.next_session);
+        let session = self.newcomer();
         let max_wait = self.agreed_wait(request);
         let mut rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) if choice.offer > 0 => {
@@ -147,10 +150,18 @@ impl Engine {
         Err(self.refusal_of_all(now, request.max_wait.time, rejected))
     }
 
-    // The offer of a fill: now, also in place of viewers who have gone, or later within its wait,
-    // whoever else waits.
-    fn choose_for_fill(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
-        let session = SessionId(self.next_session);
+    fn newcomer(&self) -> Beginning<'static> {
+        Beginning::New(SessionId(self.next_session))
+    }
+
+    /// The offer of a fill, or of a session that goes on: now, also in place of viewers who have
+    /// gone, or later within its wait, whoever else waits.
+    pub(super) fn choose_singly(
+        &mut self,
+        now: Moment,
+        request: &AdmitRequest,
+        session: Beginning<'_>,
+    ) -> Result<Choice, Refusal> {
         let mut rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) => return Ok(choice),
             Err(Rejection::Unusable(reason)) => return Err(Self::refusal_of_unusable(reason)),
@@ -204,7 +215,7 @@ impl Engine {
         request: &AdmitRequest,
         max_wait: AgreedWait,
     ) -> Option<Choice> {
-        let session = SessionId(self.next_session);
+        let session = self.newcomer();
         let rejected = match self.streams.choose_placement(now, request, session, false) {
             Ok(choice) => return Some(choice),
             Err(Rejection::Unusable(_)) => return None,
@@ -266,7 +277,7 @@ impl Engine {
         if narrowed.is_empty() {
             return None;
         }
-        let session = SessionId(self.next_session);
+        let session = self.newcomer();
         let choice = self.streams.choose_placement(now, request, session, true).ok();
         // A refusal must leave no trace: the sockets of other viewers stay as they were.
         if choice.is_none() {
@@ -377,7 +388,7 @@ impl Engine {
         request: &AdmitRequest,
         smaller: Choice,
     ) -> Choice {
-        let session = SessionId(self.next_session);
+        let session = self.newcomer();
         let offer = smaller.offer;
         let placement = smaller.accepted.candidate.placement();
         let give_way = GiveWay::for_shortfalls([(placement, Resource::Disk)]);
@@ -424,31 +435,23 @@ impl Engine {
         accepted: Accepted,
         slots: u32,
     ) {
-        let Candidate { layout, replica, copies, streams, demand, .. } = &accepted.candidate;
-        let (placement, reserve) = (accepted.candidate.placement(), demand.reserve);
+        let Candidate { layout, copies, streams, .. } = &accepted.candidate;
         self.next_session += 1;
         let AdmitRequest { offers, is_fill, .. } = request;
         let counters = &mut self.streams.accounts.counters;
         counters.admitted += 1;
         counters.fills_admitted += u64::from(is_fill);
         self.fills += u32::from(is_fill);
-        self.streams.titles.use_began(layout.title);
-        self.streams.bookings.reserve_send_memory(placement, reserve);
-        let summary = SessionSummary {
-            title: layout.title,
-            admitted: now,
-            is_fill,
-            ..SessionSummary::default()
-        };
+        let summary = SessionSummary { admitted: now, is_fill, ..SessionSummary::default() };
         let session = Session {
             tracks: streams.iter().map(|stream| stream.track).collect(),
             layout: Arc::clone(layout),
             copies: Arc::clone(copies),
-            replica: *replica,
+            replica: None,
             offers,
             streams: Vec::new(),
             requests: Vec::new(),
-            reserve,
+            reserve: 0,
             unsent: 0,
             // A player with a later start is told of it only then, so its silence counts from then.
             last_activity: now + self.config.slot * slots,
@@ -457,8 +460,29 @@ impl Engine {
             is_fill,
             seeks: BTreeMap::new(),
         };
-        self.streams.accounts.open(id, summary);
-        self.sessions.insert(id, Session { streams: self.streams.book(accepted), ..session });
+        self.insert_session(id, summary, session, Some(accepted));
+    }
+
+    /// A session begins, with the reservation that was accepted for it, if any.
+    pub(super) fn insert_session(
+        &mut self,
+        id: SessionId,
+        summary: SessionSummary,
+        mut session: Session,
+        accepted: Option<Accepted>,
+    ) {
+        self.streams.titles.use_began(session.layout.title);
+        let title = session.layout.title;
+        self.streams.accounts.open(id, SessionSummary { title, ..summary });
+        if let Some(accepted) = accepted {
+            let Candidate { layout, replica, demand, .. } = &accepted.candidate;
+            (session.layout, session.replica) = (Arc::clone(layout), *replica);
+            session.reserve = demand.reserve;
+            let placement = accepted.candidate.placement();
+            self.streams.bookings.reserve_send_memory(placement, session.reserve);
+            session.streams = self.streams.book(accepted);
+        }
+        self.sessions.insert(id, session);
     }
 }
 

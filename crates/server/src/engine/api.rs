@@ -2,6 +2,7 @@
 //! first.
 
 use super::pieces;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use units::{BitRate, ByteCount, Moment};
 pub use scheduler::Resource;
 
 /// One viewer's player. Never used twice by one engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);
 
 /// One request for bytes within a session; chosen by the caller, never used twice.
@@ -22,7 +23,7 @@ pub struct RequestId(pub u64);
 pub struct ReadId(pub u64);
 
 /// A title of one engine, stable while the title exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TitleKey(pub u64);
 
 /// A disk of this engine: index into the guarantees given at the start.
@@ -494,11 +495,12 @@ pub enum ScheduleChange {
 }
 
 /// A session as it ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSummary {
     /// The session's title.
     pub title: TitleKey,
     /// When it was admitted.
+    #[serde(with = "Nanoseconds")]
     pub admitted: Moment,
     /// Pieces in memory by their deadline.
     pub deadlines_met: u64,
@@ -521,6 +523,73 @@ pub struct SessionSummary {
     pub is_fill: bool,
     /// Whether it ended because its disk was lost.
     pub lost: bool,
+}
+
+/// A session as another engine can go on with it: see [`super::Engine::take_over`]. Moments are of
+/// the engine's clock, which the other engine has to go on with, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedSession {
+    /// The session's id, which it keeps.
+    pub session: SessionId,
+    /// The tracks that are booked, or were when the booking was released for silence.
+    pub tracks: Vec<TrackNumber>,
+    /// The streams of those that are booked.
+    pub streams: Vec<HandedStream>,
+    /// Whether its player has asked for media.
+    pub asked: bool,
+    /// When its player last asked, took or hung up something.
+    #[serde(with = "Nanoseconds")]
+    pub last_activity: Moment,
+    /// The session's account so far.
+    pub summary: SessionSummary,
+}
+
+/// A booked stream of a [`HandedSession`]: its player's clock ([`scheduler::PlayoutClock`]) and
+/// position.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandedStream {
+    /// The track.
+    pub track: TrackNumber,
+    /// When the play-out was granted.
+    #[serde(with = "Nanoseconds")]
+    pub origin: Moment,
+    /// From there until play-out starts at the earliest.
+    pub opens_after: Duration,
+    /// Where it starts, in milliseconds of media time, at the latest.
+    pub from_ms: u32,
+    /// Where it starts at the earliest.
+    pub kept_from_ms: u32,
+    /// The first byte of the piece in which the player's next byte is expected.
+    pub position: u64,
+    /// What of the pieces before this byte came in time, or did not, is counted.
+    pub counted: u64,
+    /// Where its latest requests ended, the oldest first.
+    pub ends: Vec<u64>,
+    /// Bytes of the track.
+    pub bytes: u64,
+    /// Bytes of a piece where only parts of what is stored are read, or in another order: bytes are
+    /// counted by these pieces there. Zero elsewhere.
+    pub parts: u32,
+}
+
+/// A moment in JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Moment")]
+struct Nanoseconds(u64);
+
+/// How a session goes on in another engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TakenOver {
+    /// With a reservation.
+    Booked {
+        /// The time by which its deadlines have moved, because its next pieces were due already,
+        /// or to make it fit.
+        delay: Duration,
+    },
+    /// Without a reservation, as it had none: its player is silent.
+    Silent,
+    /// Without a reservation, because it does not fit; its next request is evaluated as a seek.
+    Refused(Refusal),
 }
 
 impl Default for TitleKey {

@@ -26,6 +26,7 @@ mod buffers;
 mod clock;
 mod delivery;
 mod departure;
+mod handover;
 mod loss;
 mod pieces;
 mod refusal;
@@ -243,6 +244,18 @@ impl Engine {
         self.input(now, |engine| engine.decide_admission(now, request))
     }
 
+    /// Goes on with a session of an engine before this one, whose clock this one has. `request` has
+    /// the title as it is now: its copies, the offers of the session, and the longest time by which
+    /// its deadlines may move. The session is there from now on, with a reservation or without.
+    pub fn take_over(
+        &mut self,
+        now: Moment,
+        state: HandedSession,
+        request: AdmitRequest,
+    ) -> TakenOver {
+        self.input(now, |engine| engine.go_on_with(now, state, request))
+    }
+
     /// A player asks for bytes. The result comes as actions that name the request: `Deliver`s and
     /// `Complete`; or `Refused`, `Declined`, or `Failed` (also for a session or range that does not
     /// exist).
@@ -442,6 +455,12 @@ impl Engine {
         let bookings = &self.streams.bookings;
         let disk = &bookings.disks[bookings.disk_index(disk)?];
         (!disk.lost).then(|| disk.remembered())
+    }
+
+    /// All sessions but fills as another engine can go on with them, in the order in which it is to
+    /// be given them.
+    pub fn handed_sessions(&self) -> Vec<HandedSession> {
+        self.states()
     }
 
     /// Whether one more fill may be asked for: there are fewer than there may be.

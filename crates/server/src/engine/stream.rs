@@ -9,6 +9,7 @@
 //!
 //! A stream changes neither books nor buffers; the engine changes them in the same call.
 
+mod handover;
 mod moves;
 mod sharing;
 

@@ -5,6 +5,7 @@
 
 mod departures;
 mod fills;
+mod handover;
 mod history;
 mod losses;
 mod memory;

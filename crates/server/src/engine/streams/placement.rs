@@ -12,8 +12,8 @@ use super::intervals::own_bytes;
 use crate::engine::bookings::evaluate::{Accepted, Approval, Candidate, Shortfall};
 use crate::engine::pieces::{curve, validate};
 use crate::engine::stream::Stream;
-use crate::engine::{AdmitRequest, Layout, SessionId, TrackLayout, TrackNumber};
-use scheduler::{SEND_WINDOW, Slack, sending_reserve};
+use crate::engine::{AdmitRequest, HandedSession, Layout, SessionId, TrackLayout, TrackNumber};
+use scheduler::{PlayoutClock, SEND_WINDOW, Slack, sending_reserve};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +29,16 @@ struct PlacementCandidate {
 }
 
 impl Streams {
-    // The placements of a title, in the order of its copies.
-    fn placements(&self, request: &AdmitRequest) -> Vec<PlacementCandidate> {
+    /// The copies of a title that can stand for each other, the request's first.
+    pub(in crate::engine) fn copies_of(&self, request: &AdmitRequest) -> Arc<[Arc<Layout>]> {
         let first = &request.layout;
         let alike = request.copies.iter().filter(|copy| is_copy(first, copy));
-        let copies: Arc<[Arc<Layout>]> = std::iter::once(first).chain(alike).cloned().collect();
+        std::iter::once(first).chain(alike).cloned().collect()
+    }
+
+    // The placements of a title, in the order of its copies.
+    fn placements(&self, request: &AdmitRequest) -> Vec<PlacementCandidate> {
+        let copies = self.copies_of(request);
         let live = |layout: &&Arc<Layout>| self.bookings.is_live(layout);
         let mut placements = Vec::new();
         for layout in copies.iter().filter(live) {
@@ -55,7 +60,7 @@ impl Streams {
         &mut self,
         now: Moment,
         request: &AdmitRequest,
-        session: SessionId,
+        session: Beginning<'_>,
         drops_readahead: bool,
     ) -> Result<Choice, Rejection> {
         let placements = self.placements(request);
@@ -257,7 +262,7 @@ impl Streams {
     fn candidate(
         &mut self,
         now: Moment,
-        session: SessionId,
+        session: Beginning<'_>,
         place: &PlacementCandidate,
         tracks: &[TrackNumber],
         from_ms: u32,
@@ -283,10 +288,11 @@ impl Streams {
                 .map_err(|error| format!("track {number} cannot be served: {error}"))?;
             // An offer that names a track twice must not book it twice.
             if streams.iter().all(|stream| stream.track != *number) {
-                let first = curve(track).first_needed(from_ms);
-                let mut stream = Stream::new(session, layout.clone(), *number, timing, first);
+                let Some(mut stream) = begun(session, layout, *number, timing) else { continue };
                 stream.replica = *replica;
-                stream.gather_lead(self.bookings.gathers(disk));
+                if let Beginning::New(_) = session {
+                    stream.gather_lead(self.bookings.gathers(disk));
+                }
                 streams.push(stream);
             }
         }
@@ -298,6 +304,25 @@ impl Streams {
         let (replica, sent, is_new) = (*replica, None, true);
         let gives_up = None;
         Ok(Candidate { layout, replica, copies, streams, demand, sent, is_new, gives_up })
+    }
+}
+
+// The stream of a track at the beginning of its session; `None` where it has none.
+fn begun(
+    session: Beginning<'_>,
+    layout: &Arc<Layout>,
+    track: TrackNumber,
+    timing: PlayoutClock,
+) -> Option<Stream> {
+    match session {
+        Beginning::New(session) => {
+            let first = curve(&layout.tracks[usize::from(track)]).first_needed(timing.from_ms);
+            Some(Stream::new(session, layout.clone(), track, timing, first))
+        }
+        Beginning::TakenOver(state) => {
+            let of = state.streams.iter().find(|stream| stream.track == track)?;
+            Some(Stream::taken_over(state, of, layout.clone(), timing))
+        }
     }
 }
 
@@ -313,6 +338,15 @@ fn is_copy(first: &Layout, other: &Layout) -> bool {
         && first.disk != other.disk
         && first.tracks.len() == other.tracks.len()
         && first.tracks.iter().zip(&other.tracks).all(alike)
+}
+
+/// How a session begins that a candidate is made for.
+#[derive(Clone, Copy)]
+pub(in crate::engine) enum Beginning<'a> {
+    /// From the beginning, with this id.
+    New(SessionId),
+    /// Where another engine had it.
+    TakenOver(&'a HandedSession),
 }
 
 /// The offer that is accepted, with its session beginning `slots` later than now.
