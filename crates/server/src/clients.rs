@@ -24,6 +24,11 @@ impl ClientAddress {
             other => other,
         })
     }
+
+    /// An address of the client: [`ClientAddress::of`] it is the client.
+    pub(crate) fn address(self) -> IpAddr {
+        self.0
+    }
 }
 
 impl fmt::Display for ClientAddress {

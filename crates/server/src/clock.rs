@@ -15,6 +15,12 @@ impl Clock {
         Self { start: Instant::now() }
     }
 
+    /// The clock that was zero so long ago.
+    pub(crate) fn with_zero(ago: Duration) -> Self {
+        let now = Instant::now();
+        Self { start: now.checked_sub(ago).unwrap_or(now) }
+    }
+
     pub(crate) fn now(self) -> Moment {
         Moment::ZERO + self.start.elapsed()
     }

@@ -4,13 +4,15 @@
 use crate::engine::{DiskNumber, Layout, TitleKey, TrackLayout};
 use media::Packaging;
 use scheduler::DiskTimings;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 use units::{BitRate, ByteCount, align_up};
 
 /// How a player fetches a title.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum DeliveryFormat {
     /// In segments of one track each (HLS, DASH).
     Segmented,

@@ -76,6 +76,8 @@ pub(crate) struct OpenTitle {
     pub(crate) id: TitleId,
     /// The name under which it was opened, by which it has its keys.
     name: String,
+    /// Names what is stored of it, whatever it is called.
+    pub(crate) content: String,
     pub(crate) whole: Arc<Presentation>,
     /// When it was ingested; `None` if the clock was not set then.
     pub(crate) created: Option<SystemTime>,
@@ -193,6 +195,24 @@ impl Library {
         }
     }
 
+    /// Opens the title of this content, before the server has connections: that of this name, or
+    /// another if it has been renamed.
+    pub(crate) fn open_content(
+        &self,
+        name: &str,
+        content: &str,
+    ) -> Result<Arc<OpenTitle>, OpenError> {
+        let has = |record: &TitleRecord| record.content().to_string() == content;
+        let (_, found) = self.find(name).unwrap_or_default();
+        let mut name = found.first().filter(|(_, record)| has(record)).map(|_| name.to_owned());
+        if name.is_none() {
+            let all = self.stores.iter().flat_map(|mounted| mounted.store.titles());
+            name = all.into_iter().find(has).map(|record| record.name);
+        }
+        let gone = OpenError::NoTitle { nearest: None };
+        self.open_within(&name.ok_or(gone)?, &Unlimited, Duration::ZERO)
+    }
+
     /// Opens a title before the first request for it. False: the disk is busy.
     pub(crate) fn open_ahead(&self, name: &str, reads: &dyn IndexReads) -> bool {
         !matches!(self.open_within(name, reads, AHEAD_TIMEOUT), Err(OpenError::DiskBusy))
@@ -254,6 +274,7 @@ impl Library {
             created,
             created_date: created.map(http_date).unwrap_or_default(),
             name: name.to_owned(),
+            content,
             version,
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,

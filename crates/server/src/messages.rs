@@ -11,6 +11,7 @@ use crate::engine::{
     DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
     ReadOutcome, Refusal, RequestId, SessionId,
 };
+use crate::handover::SessionRecord;
 use crate::http::Response;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
@@ -126,6 +127,11 @@ pub(crate) enum Event {
     },
     /// Admit no new session; end when no session is active, at the latest after `grace`.
     Stop { grace: Duration },
+    /// End when all requests are answered, at the latest `within` this time, and send the sessions
+    /// to the next server. Each thread is told by [`WorkerMessage::HandOver`].
+    HandOver { within: Duration, to: Sender<Vec<SessionRecord>> },
+    /// A thread that was told to hand over has answered all requests.
+    Answered,
 }
 
 /// The answer that a player wants to its request for admission.
@@ -218,6 +224,8 @@ pub(crate) enum WorkerMessage {
     BodyTaken { connection: ConnectionId },
     /// The admin API's answer to a request.
     Answered { connection: ConnectionId, response: Box<Response> },
+    /// Accept no connection, and close those that have no request to be answered.
+    HandOver,
     /// Close all connections and end.
     Quit,
 }

@@ -57,6 +57,7 @@ use crate::layout::{
 };
 use crate::playback_params::PlaybackParams;
 use media::{Body, ExcerptError, Packaging, Slice};
+use ring::digest;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -85,6 +86,8 @@ pub(crate) struct Presentation {
     files: Arc<Files>,
     // Part of entity tags: distinguishes its segments from other presentations'.
     pub(crate) tag: String,
+    /// The part of the title, and its speed.
+    pub(crate) params: PlaybackParams,
 }
 
 /// A file that is built once for all who play it.
@@ -153,6 +156,7 @@ impl Presentation {
             file_spans: Arc::default(),
             files: Arc::default(),
             tag: String::new(),
+            params,
             packaging,
         }
     }
@@ -178,6 +182,7 @@ impl Presentation {
                 file_spans: Arc::default(),
                 files: Arc::clone(&whole.files),
                 tag: String::new(),
+                params: *params,
             });
         }
         let packaging = Arc::new(whole.packaging.excerpt(&params.excerpt)?);
@@ -230,6 +235,7 @@ impl Presentation {
             file_spans: Arc::new(file_spans),
             files: Arc::default(),
             tag,
+            params: *params,
         })
     }
 
@@ -288,7 +294,40 @@ impl Presentation {
             spans,
             files: Arc::default(),
             tag: String::new(),
+            params: PlaybackParams::default(),
         })
+    }
+
+    /// Names what players of this format have been given of it, and count on: playlists and
+    /// initialization segments, or the places of all bytes in the file of these tracks. A player
+    /// may go on with a presentation of the same fingerprint. Takes time in proportion to the
+    /// title's length.
+    pub(crate) fn fingerprint(&self, format: DeliveryFormat, tracks: &[u16]) -> String {
+        let mut hash = digest::Context::new(&digest::SHA256);
+        let mut add = |bytes: &[u8]| {
+            hash.update(&(bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        let packaging = &self.packaging;
+        if format == DeliveryFormat::Progressive {
+            for slice in self.build_file(tracks).slices() {
+                match slice {
+                    Slice::Generated { bytes, range } => add(&bytes[range.clone()]),
+                    stored => add(format!("{stored:?}").as_bytes()),
+                }
+            }
+            return units::to_hex(hash.finish().as_ref());
+        }
+        for track in (0u16..).take(packaging.index().tracks.len()) {
+            let playlist = match format {
+                DeliveryFormat::TransportStream => packaging.transport_playlist(track, ""),
+                _ => packaging.media_playlist(track, ""),
+            };
+            add(playlist.unwrap_or_default().as_bytes());
+            add(&packaging.init_segment(track).unwrap_or_default());
+            add(&packaging.dash_init_segment(track).unwrap_or_default());
+        }
+        units::to_hex(hash.finish().as_ref())
     }
 
     /// The offers to admission in this format: sets of tracks, best first.

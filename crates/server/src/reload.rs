@@ -18,12 +18,14 @@ use crate::buffer_memory::buffer_memory;
 use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
+use crate::restart::Restart;
 use crate::shared::{LiveSettings, Shared};
 use crate::tls::{ServerTls, TlsFiles};
 use crate::{ServerConfig, exposure, wire};
 use device::MemoryLimits;
 use serde_json::json;
 use std::fmt::{self, Debug};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use units::{Hinted, Reason};
@@ -158,13 +160,16 @@ fn if_given<T: Clone>(current: Option<&T>, wanted: Option<T>) -> Option<T> {
 pub(crate) struct Reloader {
     current: Mutex<ServerConfig>,
     source: OnceLock<Box<dyn Fn() -> Result<ServerConfig, Reason> + Send + Sync>>,
+    /// Whether another server takes this one's place.
+    pub(crate) restart: Restart,
     shared: Arc<Shared>,
     core: CoreHandle,
 }
 
 impl Reloader {
     pub(crate) fn new(config: ServerConfig, shared: Arc<Shared>, core: CoreHandle) -> Self {
-        Self { current: Mutex::new(config), source: OnceLock::new(), shared, core }
+        let (current, restart) = (Mutex::new(config), Restart::new(Arc::clone(&shared)));
+        Self { current, source: OnceLock::new(), restart, shared, core }
     }
 
     /// Where a new configuration comes from; the first call counts.
@@ -194,6 +199,34 @@ impl Reloader {
             Err(why) => json!({ "event": "configuration-not-reloaded", "error": why.one_line() }),
         });
         result
+    }
+
+    /// Lets another server take this one's place, if the program that is to come can be used.
+    pub(crate) fn restart(&self) -> Result<(), Reason> {
+        let result = self.check_addresses().and_then(|()| self.restart.request());
+        self.shared.log.line(|| match &result {
+            Ok(()) => json!({ "event": "restart" }),
+            Err(why) => json!({ "event": "not-restarted", "error": why.one_line() }),
+        });
+        result
+    }
+
+    /// Whether the addresses that are to be listened on next are free, where they are others.
+    fn check_addresses(&self) -> Result<(), Reason> {
+        let Some(source) = self.source.get() else { return Ok(()) };
+        let wanted = source()?;
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = [Some(current.listen), current.rtsp];
+        let ports = now.map(|address| address.map_or(0, |address| address.port()));
+        for address in [Some(wanted.listen), wanted.rtsp].into_iter().flatten() {
+            // The server's own sockets on a port are closed before another address has it.
+            if !now.contains(&Some(address)) && !ports.contains(&address.port()) {
+                TcpListener::bind(address).map_err(|error| {
+                    Reason::new(format!("cannot listen on {address}: {error}"), "choose another")
+                })?;
+            }
+        }
+        Ok(())
     }
 
     fn try_reload(&self, current: &mut ServerConfig) -> Result<wire::ReloadReport, Reason> {

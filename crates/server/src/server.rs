@@ -28,6 +28,7 @@ use crate::disk_history_writer;
 use crate::disk_thread::DiskThread;
 use crate::engine::{DiskNumber, Engine, EngineConfig};
 use crate::exposure;
+use crate::handover::{Handover, KeptSocket};
 use crate::http::{self, ConnectionLimits};
 use crate::layout;
 use crate::library::{Library, MountedStore};
@@ -44,6 +45,7 @@ use crate::title_keys::{KeyProvider, TitleKeyFile};
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use crate::webhook::Webhook;
 use crate::wire;
+use crossbeam_channel::bounded;
 use device::{MemoryLimits, Pool};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -67,6 +69,9 @@ pub struct Server {
     // `None` after the end: its log must end, too.
     reloader: Option<Arc<Reloader>>,
     recalibration: Option<Recalibration>,
+    clock: Clock,
+    // Open until the end, so that connections wait while another server takes over.
+    sockets: Vec<KeptSocket>,
     // The core's first; the log's last.
     threads: Vec<JoinHandle<()>>,
 }
@@ -75,11 +80,7 @@ impl Server {
     /// Checks what can be checked while another server has the stores and the port: options that
     /// exclude each other, the files that they name, and that each store is one. Changes nothing.
     pub fn check(config: &ServerConfig) -> Result<(), Reason> {
-        let known = MemoryLimits::of_this_process().as_ref().map(MemoryLimits::read);
-        config.check(buffer_memory(config.memory, known)?.size)?;
-        exposure::check(config)?;
-        AccessControl::new(config.tokens.as_deref())?;
-        config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
+        CheckedConfig::new(config)?;
         config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
         config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
         for path in &config.stores {
@@ -90,27 +91,32 @@ impl Server {
 
     /// Opens the stores, listens and serves. Returns when it accepts connections.
     pub fn start(config: ServerConfig) -> Result<Self, Reason> {
-        let limits = MemoryLimits::of_this_process();
-        let known = limits.as_ref().map(MemoryLimits::read);
-        let BufferMemory { size: memory, note: memory_note } = buffer_memory(config.memory, known)?;
-        config.check(memory)?;
-        exposure::check(&config)?;
-        let access = AccessControl::new(config.tokens.as_deref())?;
-        let title_keys = config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
+        Self::start_after(None, config)
+    }
+
+    /// As [`Server::start`], in the place of a server that has handed over: with its sessions and
+    /// the connections that wait for it.
+    pub fn take_over(before: Handover, config: ServerConfig) -> Result<Self, Reason> {
+        Self::start_after(Some(before), config)
+    }
+
+    fn start_after(mut before: Option<Handover>, config: ServerConfig) -> Result<Self, Reason> {
+        let checked = CheckedConfig::new(&config)?;
+        let CheckedConfig { limits, memory, mut notes, access, title_keys } = checked;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
-        let listeners = Listeners::bind(&config)?;
+        let listeners = Listeners::bind(&config, before.as_mut())?;
+        let sockets = listeners.kept(&config)?;
         let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
         let tls = config.tls.as_ref().map(|files| ServerTls::new(files, &log)).transpose()?;
-        let mut notes = Vec::from_iter(memory_note);
         notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));
         let mut opened = open_stores(&config, memory)?;
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
 
         let pool = pool(memory, &opened)?;
-        let clock = Clock::start();
+        let clock = before.as_ref().map_or_else(Clock::start, |before| before.clock);
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let clients = ClientThreads::prepare(&config, listeners)?;
         let security = Security { access, tls: tls.map(Arc::new) };
@@ -126,7 +132,7 @@ impl Server {
         let (history_writer, history_thread) =
             disk_history_writer::start(Arc::clone(&shared), core.clone()).map_err(no_thread)?;
         threads.push(history_thread);
-        let core_state = Core::new(CoreParts {
+        let mut core_state = Core::new(CoreParts {
             engine,
             slot: config.slot,
             shared: Arc::clone(&shared),
@@ -140,7 +146,10 @@ impl Server {
             unplayed_limit: ClientLimit::new(config.max_client_unplayed, CLIENT_UNPLAYED),
         });
         // Before the first session, so that index reads need no permits.
-        shared.content.open_first();
+        match before {
+            None => shared.content.open_first(),
+            Some(before) => core_state.take_over(before.sessions),
+        }
         let api = owners.admin_api(workers)?;
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
         threads.extend(clients.begin(&config, rtsp_address, parts));
@@ -160,6 +169,8 @@ impl Server {
             api,
             reloader,
             recalibration,
+            clock,
+            sockets,
             threads,
         })
     }
@@ -199,6 +210,40 @@ impl Server {
         self.reloader().reload()
     }
 
+    /// How the program that may take this one's place is checked; the first call counts. Without
+    /// it none may.
+    pub fn checks_successor_by(
+        &self,
+        check: impl Fn() -> Result<(), Reason> + Send + Sync + 'static,
+    ) {
+        self.reloader().restart.check_by(check);
+    }
+
+    /// Asks for another server in this one's place, or says why this one goes on as it is.
+    pub fn request_restart(&self) -> Result<(), Reason> {
+        self.reloader().restart()
+    }
+
+    /// Whether another server is to take this one's place: its owner is to call
+    /// [`Server::hand_over`].
+    pub fn is_to_restart(&self) -> bool {
+        self.reloader().restart.is_granted()
+    }
+
+    /// Accepts no connection any more, ends those that are open as soon as their requests are
+    /// answered, at the latest after two seconds, and ends. What it returns has the sessions, and
+    /// keeps connections waiting that come until another server takes over.
+    pub fn hand_over(mut self) -> Result<Handover, Reason> {
+        let (to, sessions) = bounded(1);
+        self.core.send(Event::HandOver { within: HANDOVER_WITHIN, to });
+        let sessions = sessions.recv();
+        let (clock, sockets) = (self.clock, std::mem::take(&mut self.sockets));
+        self.join()?;
+        // A core that has ended by itself has said why.
+        let sessions = sessions.unwrap_or_default();
+        Ok(Handover { sessions, clock, sockets })
+    }
+
     /// Time for which viewers may continue after a request to stop, as configured now.
     pub fn grace(&self) -> Duration {
         self.reloader().grace()
@@ -219,6 +264,8 @@ impl Server {
     }
 
     fn join(&mut self) -> Result<(), Reason> {
+        // Connections are not to wait for a server that does not come.
+        self.sockets.clear();
         let mut failed = None;
         let mut join = |thread: JoinHandle<()>| {
             let name = thread.thread().name().unwrap_or("thread").to_owned();
@@ -251,6 +298,28 @@ impl Drop for Server {
             // `wait` reports failures; a dropped server has no one to report to.
             let _ = self.join();
         }
+    }
+}
+
+/// What a configuration names, as far as it is known before the stores are opened.
+struct CheckedConfig {
+    limits: Option<MemoryLimits>,
+    memory: ByteCount,
+    notes: Vec<String>,
+    access: AccessControl,
+    title_keys: Option<TitleKeyFile>,
+}
+
+impl CheckedConfig {
+    fn new(config: &ServerConfig) -> Result<Self, Reason> {
+        let limits = MemoryLimits::of_this_process();
+        let known = limits.as_ref().map(MemoryLimits::read);
+        let BufferMemory { size: memory, note } = buffer_memory(config.memory, known)?;
+        config.check(memory)?;
+        exposure::check(config)?;
+        let access = AccessControl::new(config.tokens.as_deref())?;
+        let title_keys = config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
+        Ok(Self { limits, memory, notes: Vec::from_iter(note), access, title_keys })
     }
 }
 
@@ -297,17 +366,38 @@ struct Listeners {
 }
 
 impl Listeners {
-    fn bind(config: &ServerConfig) -> Result<Self, Reason> {
-        let (http, address) = listen(config.listen, "--listen")?;
-        let rtsp = config.rtsp.map(|rtsp| listen(rtsp, "--rtsp")).transpose()?;
+    /// Listens, with the sockets of the server before where it had the same addresses.
+    fn bind(config: &ServerConfig, mut before: Option<&mut Handover>) -> Result<Self, Reason> {
+        let mut had = |address| before.as_mut().and_then(|before| before.socket(address));
+        let (http, rtsp) = (had(config.listen), config.rtsp.and_then(&mut had));
+        // Another address of one of its ports is free only then.
+        before.into_iter().for_each(|before| before.sockets.clear());
+        let (http, address) = listen(http, config.listen, "--listen")?;
+        let rtsp = config.rtsp.map(|address| listen(rtsp, address, "--rtsp")).transpose()?;
         let (rtsp, rtsp_address) = rtsp.unzip();
         Ok(Self { http, address, rtsp, rtsp_address })
     }
+
+    /// The sockets once more, for the next server.
+    fn kept(&self, config: &ServerConfig) -> Result<Vec<KeptSocket>, Reason> {
+        let all = [(Some(config.listen), Some(&self.http)), (config.rtsp, self.rtsp.as_ref())];
+        let kept = all.into_iter().filter_map(|(configured, socket)| {
+            let (configured, socket) = (configured?, socket?.try_clone());
+            Some(socket.map(|socket| KeptSocket { configured, socket }))
+        });
+        kept.collect::<io::Result<_>>().map_err(|e| failed("keep a listening socket", e))
+    }
 }
 
-/// Listens on an address, which this option gave; returns the address with the port that it got.
-fn listen(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketAddr), Reason> {
-    let listener = TcpListener::bind(address).map_err(|error| {
+/// Listens on an address, which this option gave, unless there is a socket that does; returns the
+/// address with the port that it got.
+fn listen(
+    socket: Option<TcpListener>,
+    address: SocketAddr,
+    option: &str,
+) -> Result<(TcpListener, SocketAddr), Reason> {
+    let bound = socket.map_or_else(|| TcpListener::bind(address), Ok);
+    let listener = bound.map_err(|error| {
         let message = format!("cannot listen on {address}: {error}");
         Reason::new(message, format!("choose another address with {option}"))
     })?;
@@ -572,3 +662,7 @@ fn no_thread(error: io::Error) -> Reason {
 fn failed(what: &str, error: io::Error) -> Reason {
     error.reason().about(format!("cannot {what}"))
 }
+
+/// Time for the responses that are being sent when a server hands over: a segment on most lines.
+/// Viewers of the others fetch it once more.
+const HANDOVER_WITHIN: Duration = Duration::from_secs(2);

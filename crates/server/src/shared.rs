@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
     pub(crate) info: ServerInfo,
+    /// Each ingest, export, check and calibration that runs holds a reference.
+    pub(crate) work: Arc<()>,
     settings: Mutex<Arc<LiveSettings>>,
     snapshot: Mutex<Arc<Snapshot>>,
 }
@@ -169,9 +171,16 @@ impl Shared {
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
             info,
+            work: Arc::default(),
             settings: Mutex::new(Arc::new(settings)),
             snapshot: Mutex::default(),
         }
+    }
+
+    /// Whether an ingest, an export, a check or a calibration runs.
+    pub(crate) fn works(&self) -> bool {
+        // One reference is the field's own.
+        Arc::strong_count(&self.work) > 1
     }
 
     /// The last published snapshot.

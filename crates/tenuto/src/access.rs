@@ -155,6 +155,10 @@ impl StoreOwner for Unserved {
         Err(not_served())
     }
 
+    fn restart(&self) -> Result<(), wire::Failure> {
+        Err(not_served())
+    }
+
     fn stop(&self, _: Duration) -> Result<(), wire::Failure> {
         Err(not_served())
     }

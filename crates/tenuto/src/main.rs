@@ -13,6 +13,7 @@ mod limits;
 mod out;
 mod reference;
 mod stopping;
+mod successor;
 
 use clap::error::ErrorKind;
 use config_file::ExpandedLine;

@@ -150,6 +150,7 @@ impl AdminApi {
             }
             ApiAction::Remove => Request::Rm { title: call.name(1).to_owned() },
             ApiAction::Reload => Request::Reload,
+            ApiAction::Restart => Request::Restart,
             ApiAction::Stop => Request::Stop { seconds: call.stop_seconds()? },
             ApiAction::Document => return Ok(json(200, &document())),
         };
@@ -159,6 +160,7 @@ impl AdminApi {
             | ApiAction::Session
             | ApiAction::EndSession
             | ApiAction::Reload
+            | ApiAction::Restart
             | ApiAction::Stop => &self.stores[0],
             _ => self.store(call.name(0))?,
         };
@@ -171,7 +173,9 @@ impl AdminApi {
             Reply::Removed(removed) => json(200, &removed),
             Reply::Calibration(calibration) => json(200, &calibration),
             Reply::Reloaded(report) => json(200, &report),
-            Reply::Renamed | Reply::SessionEnded | Reply::Stopping => Response::api_done(),
+            Reply::Renamed | Reply::SessionEnded | Reply::Restarting | Reply::Stopping => {
+                Response::api_done()
+            }
             _ => unreachable!("each request has one kind of reply"),
         })
     }
@@ -212,6 +216,7 @@ impl AdminApi {
             unreachable!("checked before the body")
         };
         let store = self.store(call.name(0))?;
+        let _working = Arc::clone(&self.shared.work);
         let file = uploads.receive(&body)?;
         let request = call.ingest(file.path())?;
         let Reply::Ingest(mut report) = self.ask(store, &request)? else {

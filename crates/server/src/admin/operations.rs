@@ -47,6 +47,7 @@ pub(super) enum ApiAction {
     Remove,
     Upload,
     Reload,
+    Restart,
     Stop,
 }
 
@@ -297,6 +298,19 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::None,
         status: 200,
         response: Some(schema_of::<wire::ReloadReport>),
+        errors: &[422],
+    },
+    Operation {
+        method: Method::Post,
+        path: "/api/v1/restart",
+        id: "restart",
+        summary: "Start the program anew in the server's place, with the configuration as it is now. \
+                  Sessions go on. If it cannot be used, or an ingest runs, nothing changes",
+        action: ApiAction::Restart,
+        query: &[],
+        body: RequestBody::None,
+        status: 204,
+        response: None,
         errors: &[422],
     },
     Operation {

@@ -70,7 +70,7 @@ impl From<wire::Failure> for Problem {
             "no-title" | "no-session" => 404,
             "exists" => 409,
             "bad-name" => 400,
-            "refused" | "mismatch" | "not-reloaded" => 422,
+            "refused" | "mismatch" | "not-reloaded" | "not-restarted" => 422,
             "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,
             "cancelled" | "stopped" => 503,
             _ => 500,

@@ -46,6 +46,10 @@ pub trait StoreOwner {
     /// no server.
     fn reload(&self) -> Result<wire::ReloadReport, wire::Failure>;
 
+    /// Lets the program start anew in the server's place; a failure where it cannot, or the owner
+    /// is no server.
+    fn restart(&self) -> Result<(), wire::Failure>;
+
     /// Lets the server end when no session is active, at the latest after `grace`; a failure where
     /// the owner is no server.
     fn stop(&self, grace: Duration) -> Result<(), wire::Failure>;
@@ -72,6 +76,10 @@ pub fn execute(
             return Ok(Reply::Session(Box::new(report)));
         }
         Request::Reload => return Ok(Reply::Reloaded(owner.reload()?)),
+        Request::Restart => {
+            owner.restart()?;
+            return Ok(Reply::Restarting);
+        }
         Request::Stop { seconds } => {
             let grace = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
             owner.stop(grace)?;
@@ -161,6 +169,7 @@ fn execute_on_store(
         | Request::Sessions { .. }
         | Request::EndSession { .. }
         | Request::Reload
+        | Request::Restart
         | Request::Stop { .. }
         | Request::ServedFile => unreachable!("answered by `execute`"),
     })

@@ -111,6 +111,8 @@ pub enum Request {
     },
     /// Read the server's configuration again.
     Reload,
+    /// Let the program start anew in the place of the server, which hands its sessions over.
+    Restart,
     /// Admit no new session; end the server when no session is active.
     Stop {
         /// Seconds after which it ends at the latest.
@@ -118,6 +120,14 @@ pub enum Request {
     },
     /// Report which file or device the server has the store on.
     ServedFile,
+}
+
+impl Request {
+    /// Whether it is work that takes long, and is lost if the server ends.
+    pub(crate) fn takes_long(&self) -> bool {
+        use Request::{Calibrate, Check, Export, Ingest};
+        matches!(self, Ingest { .. } | Export { .. } | Check { .. } | Calibrate { .. })
+    }
 }
 
 /// The reply to a request.
@@ -154,6 +164,8 @@ pub enum Reply {
     SessionEnded,
     /// Reply to `Reload`.
     Reloaded(wire::ReloadReport),
+    /// Reply to `Restart`.
+    Restarting,
     /// Reply to `Stop`.
     Stopping,
     /// Reply to `ServedFile`.

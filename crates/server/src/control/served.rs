@@ -53,6 +53,7 @@ impl ServedStore {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(wire::Progress),
     ) -> Result<Reply, wire::Failure> {
+        let _working = request.takes_long().then(|| Arc::clone(&self.shared.work));
         let result = execute(self, request, cancel, progress);
         if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
             report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
@@ -251,6 +252,14 @@ impl StoreOwner for ServedStore {
         self.reloader.reload().map_err(|Reason { message, hint }| wire::Failure {
             code: "not-reloaded".to_owned(),
             message: format!("nothing has changed: {message}"),
+            hint,
+        })
+    }
+
+    fn restart(&self) -> Result<(), wire::Failure> {
+        self.reloader.restart().map_err(|Reason { message, hint }| wire::Failure {
+            code: "not-restarted".to_owned(),
+            message: format!("the server goes on as it is: {message}"),
             hint,
         })
     }

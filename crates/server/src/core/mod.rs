@@ -9,10 +9,12 @@
 //! ```
 //!
 //! `requests` handles requests for bytes (event to engine, action to HTTP thread), `sessions`
-//! admission and the removal of titles, `actions` the other actions.
+//! admission and the removal of titles, `handover` sessions of another server, `actions` the other
+//! actions.
 
 mod actions;
 mod alerts;
+mod handover;
 mod requests;
 mod sessions;
 
@@ -35,6 +37,7 @@ use crate::wire::TitleSessions;
 use alerts::Alerts;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
+use handover::HandingOver;
 use requests::PendingRequest;
 use serde_json::json;
 use sessions::{OpenSession, PlayingTitle, WaitingFill};
@@ -80,6 +83,7 @@ pub(crate) struct Core {
     alerts: Alerts,
     stop_at: Option<Moment>,
     stop_asked: Option<Moment>,
+    handing_over: Option<HandingOver>,
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
     unplayed_limit: ClientLimit,
@@ -134,6 +138,7 @@ impl Core {
             alerts: Alerts::default(),
             stop_at: None,
             stop_asked: None,
+            handing_over: None,
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
         }
@@ -177,7 +182,7 @@ impl Core {
             // No later interval writes what was observed since the last one.
             if self.is_over(now) {
                 self.save_disk_history(now);
-                return;
+                return self.hand_over();
             }
         }
     }
@@ -241,6 +246,12 @@ impl Core {
             Event::Reconfigure { network, fills, unplayed } => {
                 self.engine.set_limits(now, network, fills);
                 self.unplayed_limit = unplayed;
+            }
+            Event::HandOver { within, to } => self.begin_handover(now, within, to),
+            Event::Answered => {
+                if let Some(handing_over) = &mut self.handing_over {
+                    handing_over.busy = handing_over.busy.saturating_sub(1);
+                }
             }
             Event::Stop { grace } => {
                 self.engine.stop_admitting();
@@ -366,6 +377,9 @@ impl Core {
     }
 
     fn is_over(&self, now: Moment) -> bool {
+        if let Some(HandingOver { until, busy, .. }) = &self.handing_over {
+            return now >= *until || *busy == 0 && self.requests.is_empty();
+        }
         let Some(at) = self.stop_at else { return false };
         // A body is requested in parts: between two of them no request is pending.
         let idle = self.requests.is_empty() && !self.shared.http.is_sending();

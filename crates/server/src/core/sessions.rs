@@ -29,6 +29,12 @@ pub(super) struct OpenSession {
     left: bool,
 }
 
+impl OpenSession {
+    pub(super) fn new(session: Arc<PlayerSession>) -> Self {
+        Self { session, requests: HashSet::new(), connections: 0, left: false }
+    }
+}
+
 /// A fill that waits for the end of another.
 pub(super) struct WaitingFill {
     /// When the fill is decided on, whatever the others do.
@@ -127,13 +133,6 @@ impl Core {
         match self.engine.admit(self.clock.now(), request) {
             AdmissionDecision::Refused(refusal) => Err(AdmissionError::Refused(refusal)),
             AdmissionDecision::Admitted { session: id, offer, wait } => {
-                let playing = self.titles.entry(title.key).or_insert_with(|| PlayingTitle {
-                    title: Arc::clone(&title),
-                    name: String::new(),
-                    sessions: 0,
-                });
-                playing.sessions += 1;
-                playing.name.clone_from(&name);
                 let session = Arc::new(PlayerSession {
                     id,
                     token,
@@ -150,17 +149,7 @@ impl Core {
                     started: AtomicBool::new(false),
                     reported: SessionReports::default(),
                 });
-                if !is_fill {
-                    self.unplayed.add(client);
-                }
-                self.shared.sessions.insert(&session);
-                let open = OpenSession {
-                    session: Arc::clone(&session),
-                    requests: HashSet::new(),
-                    connections: 0,
-                    left: false,
-                };
-                self.sessions.insert(id, open);
+                self.open_session(&session);
                 Ok((session, wait))
             }
         }

@@ -18,6 +18,7 @@
 mod accepting;
 mod admin;
 mod answers;
+mod leaving;
 mod presence;
 mod timeouts;
 
@@ -42,6 +43,7 @@ use crate::shared::Shared;
 use crate::tls::{ClientSockets, is_clear_text};
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
+use leaving::Leaving;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io;
@@ -72,6 +74,7 @@ struct Worker {
     // Requests of closed connections whose buffers the kernel may still hold.
     closing: HashMap<ConnectionId, Vec<RequestId>>,
     next_timeout_check: Instant,
+    leaving: Option<Leaving>,
 }
 
 /// Serves HTTP until the server stops.
@@ -89,6 +92,7 @@ pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
         connections: HashMap::new(),
         closing: HashMap::new(),
         next_timeout_check: Instant::now(),
+        leaving: None,
     };
     worker.run();
 }
@@ -97,7 +101,8 @@ impl Worker {
     fn run(mut self) {
         let mut events = Vec::new();
         loop {
-            if let Err(error) = self.sockets.wait(CHECK_INTERVAL, &mut events) {
+            let pause = if self.leaving.is_some() { leaving::LOOK } else { CHECK_INTERVAL };
+            if let Err(error) = self.sockets.wait(pause, &mut events) {
                 self.shared
                     .log
                     .line(|| json!({ "event": "socket-wait-failed", "error": error.to_string() }));
@@ -113,6 +118,7 @@ impl Worker {
                 }
                 self.handle_message(message);
             }
+            self.leave();
             if Instant::now() >= self.next_timeout_check {
                 self.check_timeouts();
                 self.next_timeout_check = Instant::now() + CHECK_INTERVAL;
@@ -329,6 +335,7 @@ impl Worker {
         let status = response.head.status();
         // After a rejected head, the start of the next request cannot be found.
         exchange.keep_alive &= !matches!(status, 400 | 405 | 408 | 414 | 431 | 505);
+        exchange.keep_alive &= self.leaving.is_none();
         exchange.status = status;
         let mut slices: Vec<SendSlice> =
             vec![response.head.finish(response.length, exchange.keep_alive).into()];
@@ -355,6 +362,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let MediaBody { head, body, range, ends } = media;
         exchange.status = head.status();
+        exchange.keep_alive &= self.leaving.is_none();
         let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let held = (Arc::clone(&self.shared.http.under_way), end);
         let spans = session.presentation.spans(session.format);
@@ -422,6 +430,7 @@ impl Worker {
             WorkerMessage::Answered { connection, response } => {
                 self.admin_answered(connection, *response);
             }
+            WorkerMessage::HandOver => self.begin_to_leave(),
             WorkerMessage::Begin(_) | WorkerMessage::Quit => {}
         }
     }
@@ -498,7 +507,7 @@ impl Worker {
             state => return connection.state = state,
         };
         let peer = connection.peer;
-        let (keep_alive, now) = (exchange.keep_alive, Instant::now());
+        let (keep_alive, now) = (exchange.keep_alive && self.leaving.is_none(), Instant::now());
         if keep_alive {
             // A pipelined request may have begun already.
             let started = !connection.input.is_empty();

@@ -120,6 +120,11 @@ impl ClientSockets {
         self.sockets.close(id);
     }
 
+    /// Accepts no connection any more, as [`Sockets::stop_accepting`].
+    pub(crate) fn stop_accepting(&mut self) {
+        self.sockets.stop_accepting();
+    }
+
     /// Waits for events, as [`Sockets::wait`].
     pub(crate) fn wait(
         &mut self,

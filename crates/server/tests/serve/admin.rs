@@ -146,6 +146,7 @@ fn every_operation_answers_as_the_document_says() {
         ("removeTitle", "DELETE", api.title("bytes"), "", b"now", 400),
         // Nothing that it could read again was given to it.
         ("reload", "POST", "/api/v1/reload".into(), "", b"", 422),
+        ("restart", "POST", "/api/v1/restart".into(), "", b"", 422),
         ("stop", "POST", "/api/v1/stop".into(), JSON, br#"{"seconds":0}"#, 400),
         ("stop", "POST", "/api/v1/stop".into(), "", br#"{"seconds":9}"#, 415),
     ];
@@ -268,6 +269,7 @@ fn the_api_is_the_operators_alone() {
         ("DELETE", &film),
         ("POST", &format!("{disk}/calibrate")),
         ("POST", "/api/v1/reload"),
+        ("POST", "/api/v1/restart"),
         ("POST", "/api/v1/stop"),
     ] {
         for (token, status) in [("", 401), (&*forged, 401), ("x.y.z", 401), (&*api.viewer, 403)] {

@@ -35,6 +35,7 @@ mod ranges;
 mod refusals;
 mod reload;
 mod renditions;
+mod restart;
 mod rtsp;
 mod thumbnails;
 mod tls;

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::version::TLS13;
 use server::access::{TitlePatterns, TokenClaims, new_key_file};
+use server::{Server, ServerConfig};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -786,4 +787,21 @@ fn recordings_are_replayed_as_onvif_has_it() {
     drop(player);
     assert_balanced(&server);
     assert_eq!(server.status("/deadline_misses"), 0);
+}
+
+#[test]
+fn a_session_ends_with_its_server_and_the_next_one_has_the_port() {
+    let fixture = TestStore::with(&[&media().film]);
+    let config = ServerConfig { rtsp: "127.0.0.1:0".parse().ok(), ..fixture.config() };
+    let serving = TestServer { server: Server::start(config.clone()).unwrap() };
+    let mut player = Player::connect(&serving);
+    player.set_up("film", &[interleaved(0)]);
+    assert_eq!(player.ask("PLAY", "/t/film", "").status, 200);
+    let address = player.address;
+    let handover = serving.server.hand_over().unwrap();
+    assert_eq!(handover.sessions(), 0);
+    while player.read().is_some() {}
+    let next = TestServer { server: Server::take_over(handover, config).unwrap() };
+    assert_eq!(next.server.rtsp_address(), Some(address));
+    assert_eq!(Player::connect(&next).ask("OPTIONS", "/t/film", "").status, 200);
 }

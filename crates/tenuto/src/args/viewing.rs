@@ -22,7 +22,8 @@ pub(crate) struct ServeArgs {
     /// A key is an option without its dashes: memory = "4GiB". An environment variable such as
     /// `TENUTO_SERVE_MEMORY` goes before the file, and the command line before both.
     /// docs/reference/configuration.md lists the keys. SIGHUP lets a server read the file again,
-    /// unless it was started in a terminal.
+    /// unless it was started in a terminal. SIGUSR2 starts the program anew in its place, and
+    /// sessions go on.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Check the options and the files that they name, and end.

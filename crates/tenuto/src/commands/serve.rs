@@ -1,17 +1,20 @@
-//! `serve`: runs a server until a signal stops it. SIGHUP lets it read its configuration again.
+//! `serve`: runs a server until a signal stops it. SIGHUP lets it read its configuration again,
+//! SIGUSR2 lets the program start anew in its place.
 
 use crate::args::viewing::ServeArgs;
 use crate::failure::Failure;
+use crate::successor::Successor;
 use crate::{config_file, limits, out};
 use serde_json::json;
 use server::wire::ReloadReport;
-use server::{Server, ServerConfig, TlsFiles, WebhookTarget};
-use signal_hook::consts::SIGHUP;
+use server::{HANDOVER_VERSION, Handover, Server, ServerConfig, TlsFiles, WebhookTarget};
+use signal_hook::consts::{SIGHUP, SIGUSR2};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
+use units::show::count;
 use units::{Hinted, Reason};
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
@@ -22,6 +25,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         match args.report.json {
             true => out::print_json(&json!({
                 "config": args.config, "stores": config.stores, "valid": true,
+                "handover": HANDOVER_VERSION,
             })),
             false => {
                 let file = args.config.as_ref().map(|file| format!("{}: ", file.display()));
@@ -32,19 +36,26 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     }
     // Before the start: a signal during it stops the server right after.
     let stop = stop_on_signals()?;
-    let reload = Arc::new(AtomicBool::new(false));
+    let restart = noted(SIGUSR2)?;
     // A terminal that closes sends it, too: a server that was started there ends with it.
-    if !std::io::stdin().is_terminal() {
-        signal_hook::flag::register(SIGHUP, Arc::clone(&reload))
-            .map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
-    }
+    let reload = match std::io::stdin().is_terminal() {
+        true => Arc::default(),
+        false => noted(SIGHUP)?,
+    };
+    let successor = Successor::of_this_process()?;
     limits::raise_open_files();
-    let server = Server::start(config.clone())?;
-    server.reads_again_from(|| Ok(self::config(&config_file::serve_again()?)));
-    tell(args, &config, &server);
+    let mut server = begin(args, &config, &successor)?;
     while !stop.load(Ordering::Relaxed) && server.is_running() {
         if reload.swap(false, Ordering::Relaxed) {
             tell_reloaded(server.reload());
+        }
+        if restart.swap(false, Ordering::Relaxed)
+            && let Err(why) = server.request_restart()
+        {
+            out::note(&format!("the server goes on as it is: {}", why.one_line()));
+        }
+        if server.is_to_restart() {
+            server = replace(server, &config, &successor)?;
         }
         std::thread::sleep(LOOK_FOR_SIGNALS);
     }
@@ -54,6 +65,49 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     // Also after the server has ended by itself: its other stores must be closed.
     server.stop(server.grace());
     Ok(server.wait()?)
+}
+
+/// A flag that a signal sets from here on.
+fn noted(signal: i32) -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal, Arc::clone(&flag))
+        .map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
+    Ok(flag)
+}
+
+/// Starts the server, in the place of the one before it if there was one in this process.
+fn begin(args: &ServeArgs, config: &ServerConfig, next: &Successor) -> Result<Server, Failure> {
+    let Some(before) = Handover::inherited()? else {
+        let server = prepared(Server::start(config.clone())?, next);
+        tell(args, config, &server);
+        return Ok(server);
+    };
+    let sessions = count(before.sessions() as u64, "session");
+    let server = Server::take_over(before, config.clone())
+        .map_err(|why| Failure::from(why.about(format!("the restart has ended {sessions}"))))?;
+    server.notes().iter().for_each(|note| out::note(note));
+    out::note(&format!("restarted with {sessions} at {}", server.address()));
+    Ok(prepared(server, next))
+}
+
+/// A server that can read its configuration again, and be replaced.
+fn prepared(server: Server, next: &Successor) -> Server {
+    server.reads_again_from(|| Ok(config(&config_file::serve_again()?)));
+    let next = next.clone();
+    server.checks_successor_by(move || next.check());
+    server
+}
+
+/// Executes the program anew in this process. Where that fails, this one goes on with the
+/// configuration that the other was to have.
+fn replace(server: Server, config: &ServerConfig, next: &Successor) -> Result<Server, Failure> {
+    out::note("restarting: connections wait until the program has begun anew");
+    let handover = server.hand_over()?;
+    let why = next.execute(&handover);
+    out::note(&format!("the program could not be started, and this one goes on: {why}"));
+    let again = config_file::serve_again().map(|args| self::config(&args));
+    let config = again.unwrap_or_else(|_| config.clone());
+    Ok(prepared(Server::take_over(handover, config)?, next))
 }
 
 /// Time between two looks at the stop flag.

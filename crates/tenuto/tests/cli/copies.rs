@@ -126,7 +126,7 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     plays("one");
 }
 
-fn status(origin: &str) -> Value {
+pub(crate) fn status(origin: &str) -> Value {
     let address = origin.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();

@@ -1,8 +1,9 @@
 //! A store that a server owns: the same commands, the same output, through its control socket.
 
-use crate::program::{Served, TestDir};
+use crate::copies::status;
+use crate::program::{Served, TestDir, program};
 use serde_json::{Value, json};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -187,4 +188,53 @@ fn a_hangup_lets_a_server_read_its_file_again() {
     file("wait = \"2s\"\n");
     assert_eq!(reloaded(&dir, &server, 2)["changed"], json!(["wait"]));
     assert_eq!(server.stop(), Some(0));
+}
+
+/// Sends SIGUSR2, and waits until the log names this event; returns its line.
+fn restarted(dir: &TestDir, server: &Served, event: &str) -> Value {
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-USR2", &id]).status().expect("kill runs").success());
+    let start = Instant::now();
+    loop {
+        let log = String::from_utf8(dir.read("log")).expect("a log in UTF-8");
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        if let Some(line) = lines.into_iter().find(|line| line["event"] == event) {
+            return line;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "no {event} in the log: {log}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_restart_keeps_the_process_and_its_viewers() {
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    let file = |lines: &str| dir.write("serve.toml", format!("access-log = \"log\"\n{lines}"));
+    file("");
+    let server = dir.serve("--config serve.toml");
+    // So little is buffered that segments are fetched before and after the restart.
+    let viewer = format!("play {}/t/film/master.m3u8 --buffer 1s --json", server.origin);
+    let viewer = program(&dir.path(""))
+        .args(viewer.split(' '))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tenuto plays");
+    let start = Instant::now();
+    while status(&server.origin)["active"] != json!(1) {
+        assert!(start.elapsed() < Duration::from_secs(30), "no viewer has come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    file("segment = \"3 parsecs\"\n");
+    let line = restarted(&dir, &server, "not-restarted");
+    assert!(line["error"].as_str().is_some_and(|why| why.starts_with("serve.toml: --segment")));
+    file("grace = \"5s\"\nslot = \"250ms\"\n");
+    let line = restarted(&dir, &server, "restarted");
+    assert_eq!((&line["sessions"], &line["sessions_ended"]), (&json!(1), &json!(0)), "{line}");
+    assert_eq!(status(&server.origin)["slot"], json!(0.25), "the option has its new value");
+    let report = viewer.wait_with_output().expect("it ends");
+    let report: Value = serde_json::from_slice(&report.stdout).expect("a report");
+    assert_eq!(report["complete"], json!(true), "{report}");
+    assert_eq!(server.stop(), Some(0), "the process is the same");
 }

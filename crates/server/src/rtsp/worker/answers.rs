@@ -11,6 +11,7 @@ use crate::rtsp::session::SessionState;
 use crate::rtsp::track_bytes::Taken;
 use crate::sessions::PlayerSession;
 use device::sockets::ConnectionId;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -42,12 +43,31 @@ impl RtspWorker {
                     self.failed(connection, &why);
                 }
             }
+            WorkerMessage::HandOver => self.leave(),
             WorkerMessage::Listed { .. }
             | WorkerMessage::Begin(_)
             | WorkerMessage::BodyTaken { .. }
             | WorkerMessage::Answered { .. }
             | WorkerMessage::Quit => {}
         }
+    }
+
+    /// Another server takes this one's place. What a player has set up on its connection ends with
+    /// that.
+    fn leave(&mut self) {
+        self.sockets.stop_accepting();
+        let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        for id in all {
+            let Some(connection) = self.connections.get(&id) else { continue };
+            if let Some(session) = &connection.session {
+                let (peer, title) = (connection.peer.to_string(), session.name.clone());
+                self.shared.log.line(|| {
+                    json!({ "event": "rtsp-session-ended", "why": "restart", "peer": peer, "title": title })
+                });
+            }
+            self.close(id);
+        }
+        self.core.send(Event::Answered);
     }
 
     /// The playback of a connection's session.

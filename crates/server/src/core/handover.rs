@@ -1,0 +1,216 @@
+//! Sessions that are handed over to the next server, and those that the server before has handed
+//! over.
+
+use super::Core;
+use super::sessions::{OpenSession, PlayingTitle};
+use crate::access::Permit;
+use crate::clients::ClientAddress;
+use crate::engine::{AdmitRequest, MaxWait, TakenOver};
+use crate::handover::{PartRecord, SessionRecord};
+use crate::layout::DeliveryFormat;
+use crate::library::OpenError;
+use crate::messages::WorkerMessage;
+use crate::playback_params::PlaybackParams;
+use crate::player_reports::SessionReports;
+use crate::presentation::Presentation;
+use crate::sessions::PlayerSession;
+use crossbeam_channel::Sender;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use units::Moment;
+
+/// A handover that has begun.
+pub(super) struct HandingOver {
+    /// When the state is taken, whatever is still being sent.
+    pub(super) until: Moment,
+    /// Threads that still have a request to answer.
+    pub(super) busy: usize,
+    to: Sender<Vec<SessionRecord>>,
+}
+
+impl Core {
+    /// Lets the threads end their connections, at the latest `within` this time.
+    pub(super) fn begin_handover(
+        &mut self,
+        now: Moment,
+        within: Duration,
+        to: Sender<Vec<SessionRecord>>,
+    ) {
+        let busy = self.workers.len();
+        self.handing_over = Some(HandingOver { until: now + within, busy, to });
+        self.workers.iter().for_each(|worker| worker.send(WorkerMessage::HandOver));
+        // Their sessions begin later all the same, and their players cannot wait on a connection.
+        self.notify_deferred_admissions(Moment::MAX);
+    }
+
+    /// Sends the state, if it is to be handed over. Nothing of it changes any more.
+    pub(super) fn hand_over(&mut self) {
+        let Some(HandingOver { to, .. }) = self.handing_over.take() else { return };
+        let mut fingerprints = Fingerprints::default();
+        let states = self.engine.handed_sessions();
+        let records = states.into_iter().filter_map(|state| {
+            let session = &self.sessions.get(&state.session)?.session;
+            Some(SessionRecord {
+                token: session.token?.to_string(),
+                name: session.name.clone(),
+                content: session.title.content.clone(),
+                part: PartRecord::from(&session.presentation.params),
+                format: session.format,
+                offer: session.offer,
+                max_height: session.permit.max_height,
+                client: session.client.address(),
+                age: session.admitted.elapsed(),
+                wait: session.wait,
+                has_played: session.has_played(),
+                fingerprint: fingerprints.of(session),
+                state,
+            })
+        });
+        // Without a receiver the server ends, and its sessions with it.
+        let _ = to.send(records.collect());
+    }
+
+    /// Goes on with the sessions of the server before this one. Before the first connection.
+    pub(crate) fn take_over(&mut self, records: Vec<SessionRecord>) {
+        let mut fingerprints = Fingerprints::default();
+        let (all, mut without, mut ended) = (records.len(), 0, 0);
+        for record in records {
+            let (session, title) = (record.state.session, record.name.clone());
+            let Ok(token) = record.token.parse() else { continue };
+            match self.take_over_session(record, &mut fingerprints) {
+                Ok(TakenOver::Booked { .. } | TakenOver::Silent) => {}
+                Ok(TakenOver::Refused(refusal)) => {
+                    without += 1;
+                    self.shared.log.line(|| {
+                        json!({
+                            "event": "session-without-reservation",
+                            "session": session.0,
+                            "title": title,
+                            "detail": refusal.detail,
+                        })
+                    });
+                }
+                Err(why) => {
+                    ended += 1;
+                    // Its player gets 410 from now on, and begins again.
+                    self.shared.sessions.remove(token);
+                    self.shared.log.line(|| {
+                        json!({
+                            "event": "session-not-taken-over",
+                            "session": session.0,
+                            "title": title,
+                            "error": why,
+                        })
+                    });
+                }
+            }
+        }
+        self.execute_actions();
+        self.shared.tell("restarted", || {
+            json!({
+                "sessions": all - ended,
+                "without_reservation": without,
+                "sessions_ended": ended,
+            })
+        });
+    }
+
+    /// Goes on with a session, or says why it ends.
+    fn take_over_session(
+        &mut self,
+        record: SessionRecord,
+        fingerprints: &mut Fingerprints,
+    ) -> Result<TakenOver, String> {
+        let content = &self.shared.content;
+        let title = content.open_content(&record.name, &record.content);
+        let title = title.map_err(|why| why_not_open(&why))?;
+        let part = PlaybackParams::from(&record.part);
+        let presentation = title.build_presentation(&part).map_err(|why| why.to_string())?;
+        let permit = Permit { max_height: record.max_height };
+        let format = record.format;
+        let offers = presentation.offers(format);
+        if record.offer >= offers.len() {
+            return Err("the title has other tracks now".to_owned());
+        }
+        let best = presentation.best_offer(format, permit).ok_or("the token permits none of it")?;
+        let (layout, copies) =
+            presentation.layouts(format).split_first().ok_or("this form of the title is gone")?;
+        let request = AdmitRequest {
+            layout: Arc::clone(layout),
+            copies: copies.to_vec(),
+            offers: offers[best..].to_vec(),
+            start: Duration::ZERO,
+            max_wait: MaxWait { time: LONGEST_DELAY, is_chosen: true },
+            replaces: None,
+            is_fill: false,
+        };
+        let session = Arc::new(PlayerSession {
+            id: record.state.session,
+            token: record.token.parse().ok(),
+            title,
+            presentation,
+            name: record.name,
+            format,
+            offer: record.offer,
+            permit,
+            client: ClientAddress::of(record.client),
+            admitted: Instant::now().checked_sub(record.age).unwrap_or_else(Instant::now),
+            wait: record.wait,
+            started: AtomicBool::new(record.has_played),
+            reported: SessionReports::default(),
+        });
+        if fingerprints.of(&session) != record.fingerprint {
+            return Err("the title is packaged differently now".to_owned());
+        }
+        let taken = self.engine.take_over(self.clock.now(), record.state, request);
+        self.open_session(&session);
+        Ok(taken)
+    }
+
+    /// A session is there from now on.
+    pub(super) fn open_session(&mut self, session: &Arc<PlayerSession>) {
+        let playing = self.titles.entry(session.title.key).or_insert_with(|| {
+            let title = Arc::clone(&session.title);
+            PlayingTitle { title, name: String::new(), sessions: 0 }
+        });
+        playing.sessions += 1;
+        playing.name.clone_from(&session.name);
+        if !session.is_fill() && !session.has_played() {
+            self.unplayed.add(session.client);
+        }
+        self.shared.sessions.insert(session);
+        self.sessions.insert(session.id, OpenSession::new(Arc::clone(session)));
+    }
+}
+
+/// What players were given, computed once for each presentation, format and set of tracks.
+#[derive(Default)]
+struct Fingerprints(HashMap<FingerprintKey, (Arc<Presentation>, String)>);
+
+/// The address of a presentation that is kept, and how it is played.
+type FingerprintKey = (*const Presentation, DeliveryFormat, Vec<u16>);
+
+impl Fingerprints {
+    fn of(&mut self, session: &PlayerSession) -> String {
+        let (part, format) = (&session.presentation, session.format);
+        let key = (Arc::as_ptr(part), format, session.tracks().to_vec());
+        let entry = self.0.entry(key);
+        let new = || (Arc::clone(part), part.fingerprint(format, session.tracks()));
+        entry.or_insert_with(new).1.clone()
+    }
+}
+
+fn why_not_open(why: &OpenError) -> String {
+    match why {
+        OpenError::NoTitle { .. } => "there is no such title any more".to_owned(),
+        OpenError::NotPlayable(why) => why.to_string(),
+        OpenError::DiskBusy => "its disk is busy".to_owned(),
+        OpenError::Failed(why) => why.clone(),
+    }
+}
+
+/// The longest time by which a session's deadlines may move to make it fit.
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
