@@ -37,9 +37,17 @@ pub const HANDOVER_VERSION: u32 = 1;
 
 /// What a server leaves to the one that goes on in its place.
 pub struct Handover {
-    pub(crate) sessions: Vec<SessionRecord>,
+    pub(crate) left: LeftState,
     pub(crate) clock: Clock,
     pub(crate) sockets: Vec<KeptSocket>,
+}
+
+/// What the core of a server leaves.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct LeftState {
+    pub(crate) sessions: Vec<SessionRecord>,
+    /// The stores whose disks are drained, by their uuids.
+    pub(crate) draining: Vec<String>,
 }
 
 /// A listening socket that outlives its server.
@@ -104,7 +112,7 @@ struct HandoverRecord {
     /// When the server's clock was zero, by the monotonic clock.
     zero: Duration,
     sockets: Vec<SocketRecord>,
-    sessions: Vec<SessionRecord>,
+    left: LeftState,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -116,7 +124,7 @@ struct SocketRecord {
 impl Handover {
     /// The number of sessions.
     pub fn sessions(&self) -> usize {
-        self.sessions.len()
+        self.left.sessions.len()
     }
 
     /// Lets a program have it that takes the place of this one. It stays with this process, too, in
@@ -130,7 +138,7 @@ impl Handover {
             version: HANDOVER_VERSION,
             zero: monotonic_clock().saturating_sub(self.clock.uptime()),
             sockets: self.sockets.iter().map(record).collect(),
-            sessions: self.sessions.clone(),
+            left: self.left.clone(),
         };
         let mut memory = File::from(memfd_create(c"tenuto-handover", MemfdFlags::CLOEXEC)?);
         memory.write_all(&serde_json::to_vec(&state)?)?;
@@ -173,7 +181,7 @@ impl Handover {
         };
         let sockets = state.sockets.into_iter().map(kept).collect::<io::Result<_>>();
         let clock = Clock::with_zero(monotonic_clock().saturating_sub(state.zero));
-        Ok(Some(Self { sessions: state.sessions, clock, sockets: sockets.map_err(failed)? }))
+        Ok(Some(Self { left: state.left, clock, sockets: sockets.map_err(failed)? }))
     }
 
     /// The socket that listens on an address by its configuration.
@@ -186,7 +194,7 @@ impl Handover {
 impl fmt::Debug for Handover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Tokens are credentials.
-        write!(f, "Handover({} sessions, {:?})", self.sessions.len(), self.sockets)
+        write!(f, "Handover({} sessions, {:?})", self.left.sessions.len(), self.sockets)
     }
 }
 

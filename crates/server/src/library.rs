@@ -339,6 +339,19 @@ impl Library {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).take(copy)
     }
 
+    /// The names of media titles of a store that have no copy in another one that `stays`.
+    pub(crate) fn only_in(&self, store: usize, stays: impl Fn(usize) -> bool) -> Vec<String> {
+        let has_copy = |record: &TitleRecord| {
+            let others =
+                self.stores.iter().enumerate().filter(|(at, _)| *at != store && stays(*at));
+            let mut copies = others.filter_map(|(_, other)| other.store.title(&record.name));
+            copies.any(|copy| copy.content() == record.content())
+        };
+        let media = |record: &TitleRecord| record.kind == media::TitleKind::Media;
+        let titles = self.stores[store].store.titles().into_iter();
+        titles.filter(|it| media(it) && !has_copy(it)).map(|record| record.name).collect()
+    }
+
     /// All titles by name, with the number of their copies.
     pub(crate) fn list(&self) -> Vec<wire::ListedTitle> {
         let mut all = BTreeMap::new();

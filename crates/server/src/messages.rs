@@ -11,7 +11,7 @@ use crate::engine::{
     DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
     ReadOutcome, Refusal, RequestId, SessionId,
 };
-use crate::handover::SessionRecord;
+use crate::handover::LeftState;
 use crate::http::Response;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
@@ -116,6 +116,8 @@ pub(crate) enum Event {
     /// A lost disk answers again and holds its data. The core sends on `restored` whether the disk
     /// is used again.
     Restore { disk: DiskNumber, restored: Sender<bool> },
+    /// A disk is drained from now on, or no longer. The core answers on `done` when it is.
+    Drain { disk: DiskNumber, drains: bool, done: Sender<()> },
     /// The configuration has changed.
     Reconfigure {
         /// The rate that sessions may reserve of the network together.
@@ -129,7 +131,7 @@ pub(crate) enum Event {
     Stop { grace: Duration },
     /// End when all requests are answered, at the latest `within` this time, and send the sessions
     /// to the next server. Each thread is told by [`WorkerMessage::HandOver`].
-    HandOver { within: Duration, to: Sender<Vec<SessionRecord>> },
+    HandOver { within: Duration, to: Sender<LeftState> },
     /// A thread that was told to hand over has answered all requests.
     Answered,
 }

@@ -166,7 +166,7 @@ impl Scrape {
             let name = format!("disk_{name}");
             out.family(&name, help, None, "store", &of(value), ConstCounter::new)?;
         }
-        let gauges: [(&str, &str, DiskFigure); 7] = [
+        let gauges: [(&str, &str, DiskFigure); 8] = [
             ("guaranteed_slot_reads", "Reads guaranteed in each slot", |d| d.min_read.into()),
             ("slot_reads", "Reads completed in the last slot", |d| d.last_slot_reads.into()),
             ("slowest_slot_reads", "Fewest reads in a slot lately", |d| {
@@ -176,6 +176,7 @@ impl Scrape {
             ("reads_in_flight", "Reads in the device", |d| d.in_flight.into()),
             ("sessions", "Sessions read from the disk", |d| d.sessions),
             ("lost", "1 while the disk is lost and nothing is read from it", |d| d.lost.into()),
+            ("draining", "1 while sessions leave the disk for others", |d| d.draining.into()),
         ];
         for (name, help, value) in gauges {
             out.family(&format!("disk_{name}"), help, None, "store", &of(value), gauge)?;

@@ -201,6 +201,11 @@ impl Reloader {
         result
     }
 
+    /// The lines for people that have not been shown.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        self.shared.take_notices()
+    }
+
     /// Lets another server take this one's place, if the program that is to come can be used.
     pub(crate) fn restart(&self) -> Result<(), Reason> {
         let result = self.check_addresses().and_then(|()| self.restart.request());

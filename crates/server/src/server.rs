@@ -148,7 +148,7 @@ impl Server {
         // Before the first session, so that index reads need no permits.
         match before {
             None => shared.content.open_first(),
-            Some(before) => core_state.take_over(before.sessions),
+            Some(before) => core_state.take_over(before.left),
         }
         let api = owners.admin_api(workers)?;
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
@@ -219,6 +219,11 @@ impl Server {
         self.reloader().restart.check_by(check);
     }
 
+    /// Lines for people since the last call: what has happened that an operator waits for.
+    pub fn take_notices(&self) -> Vec<String> {
+        self.reloader().take_notices()
+    }
+
     /// Asks for another server in this one's place, or says why this one goes on as it is.
     pub fn request_restart(&self) -> Result<(), Reason> {
         self.reloader().restart()
@@ -234,14 +239,14 @@ impl Server {
     /// answered, at the latest after two seconds, and ends. What it returns has the sessions, and
     /// keeps connections waiting that come until another server takes over.
     pub fn hand_over(mut self) -> Result<Handover, Reason> {
-        let (to, sessions) = bounded(1);
+        let (to, left) = bounded(1);
         self.core.send(Event::HandOver { within: HANDOVER_WITHIN, to });
-        let sessions = sessions.recv();
+        let left = left.recv();
         let (clock, sockets) = (self.clock, std::mem::take(&mut self.sockets));
         self.join()?;
         // A core that has ended by itself has said why.
-        let sessions = sessions.unwrap_or_default();
-        Ok(Handover { sessions, clock, sockets })
+        let left = left.unwrap_or_default();
+        Ok(Handover { left, clock, sockets })
     }
 
     /// Time for which viewers may continue after a request to stop, as configured now.

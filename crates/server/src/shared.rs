@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
     pub(crate) info: ServerInfo,
+    /// Lines for people that wait to be shown.
+    notices: Mutex<VecDeque<String>>,
     /// Each ingest, export, check and calibration that runs holds a reference.
     pub(crate) work: Arc<()>,
     settings: Mutex<Arc<LiveSettings>>,
@@ -171,6 +173,7 @@ impl Shared {
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
             info,
+            notices: Mutex::default(),
             work: Arc::default(),
             settings: Mutex::new(Arc::new(settings)),
             snapshot: Mutex::default(),
@@ -231,6 +234,20 @@ impl Shared {
             line["event"] = event.into();
             line
         });
+    }
+
+    /// Adds a line for people, beside the log.
+    pub(crate) fn notice(&self, line: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() == NOTICES {
+            notices.pop_front();
+        }
+        notices.push_back(line);
+    }
+
+    /// The lines for people that have not been shown.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
     /// Adds an ended session to the histogram of slack.
@@ -305,6 +322,23 @@ impl Shared {
         }
     }
 
+    /// The drain of the disk of the store with this index.
+    pub(crate) fn drain_report(&self, number: usize) -> wire::DrainReport {
+        let snapshot = self.snapshot();
+        let disks = &snapshot.engine.disks;
+        let stays = |other: usize| disks.get(other).is_none_or(|it| !it.lost && !it.draining);
+        let mut titles = self.content.only_in(number, stays);
+        let titles_only_here = titles.len() as u64;
+        titles.truncate(TITLES_NAMED);
+        wire::DrainReport {
+            store: self.content.stores[number].path.display().to_string(),
+            draining: disks.get(number).is_some_and(|disk| disk.draining),
+            sessions: disks.get(number).map_or(0, |disk| disk.sessions),
+            titles_only_here,
+            titles,
+        }
+    }
+
     fn disk_reports(&self, snapshot: &Snapshot) -> Vec<wire::DiskReport> {
         let disks = snapshot.engine.disks.iter().zip(&snapshot.slots).zip(&snapshot.waited);
         let stores = self.content.stores.iter().zip(disks);
@@ -323,6 +357,7 @@ impl Shared {
                 in_flight: disk.in_flight,
                 sessions: disk.sessions,
                 lost: disk.lost,
+                draining: disk.draining,
                 slowdown: disk.slowdown_part(),
                 thread_delay: waited.as_secs_f64(),
                 slowest_slot_reads: disk.slowest_slot_reads,
@@ -342,5 +377,9 @@ impl Shared {
     }
 }
 
+/// Titles that a report of a drain names.
+const TITLES_NAMED: usize = 1000;
+/// Lines for people that are kept until they are shown.
+const NOTICES: usize = 64;
 /// Slots in a snapshot, for plots: ten minutes of the default 500 ms.
 const SLOTS_KEPT: usize = 1200;

@@ -155,6 +155,10 @@ impl StoreOwner for Unserved {
         Err(not_served())
     }
 
+    fn drain(&self, _: Option<bool>) -> Result<wire::DrainReport, wire::Failure> {
+        Err(not_served())
+    }
+
     fn restart(&self) -> Result<(), wire::Failure> {
         Err(not_served())
     }

@@ -143,6 +143,9 @@ impl AdminApi {
             ApiAction::EndSession => Request::EndSession { session: call.number(0)? },
             ApiAction::Disk => Request::Info { title: None },
             ApiAction::Calibrate => Request::Calibrate { seconds: call.seconds()? },
+            ApiAction::DrainReport => Request::Drain { drain: None },
+            ApiAction::Drain => Request::Drain { drain: Some(true) },
+            ApiAction::EndDrain => Request::Drain { drain: Some(false) },
             ApiAction::Titles => Request::Ls,
             ApiAction::Title => Request::Info { title: Some(call.name(1).to_owned()) },
             ApiAction::Rename => {
@@ -171,6 +174,7 @@ impl AdminApi {
             Reply::Titles(titles) => json(200, &wire::TitleList { titles }),
             Reply::Title(title) => json(200, &title),
             Reply::Removed(removed) => json(200, &removed),
+            Reply::Drain(report) => json(200, &report),
             Reply::Calibration(calibration) => json(200, &calibration),
             Reply::Reloaded(report) => json(200, &report),
             Reply::Renamed | Reply::SessionEnded | Reply::Restarting | Reply::Stopping => {
@@ -205,6 +209,7 @@ impl AdminApi {
         wire::ServedDisk {
             store: path,
             lost: disk.is_some_and(|disk| disk.lost),
+            draining: disk.is_some_and(|disk| disk.draining),
             sessions: disk.map_or(0, |disk| disk.sessions),
             info,
         }

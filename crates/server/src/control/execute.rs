@@ -46,6 +46,10 @@ pub trait StoreOwner {
     /// no server.
     fn reload(&self) -> Result<wire::ReloadReport, wire::Failure>;
 
+    /// Drains the disk, ends that, or neither, and reports how far it is; a failure where the owner
+    /// is no server.
+    fn drain(&self, drain: Option<bool>) -> Result<wire::DrainReport, wire::Failure>;
+
     /// Lets the program start anew in the server's place; a failure where it cannot, or the owner
     /// is no server.
     fn restart(&self) -> Result<(), wire::Failure>;
@@ -76,6 +80,7 @@ pub fn execute(
             return Ok(Reply::Session(Box::new(report)));
         }
         Request::Reload => return Ok(Reply::Reloaded(owner.reload()?)),
+        Request::Drain { drain } => return Ok(Reply::Drain(owner.drain(*drain)?)),
         Request::Restart => {
             owner.restart()?;
             return Ok(Reply::Restarting);
@@ -169,6 +174,7 @@ fn execute_on_store(
         | Request::Sessions { .. }
         | Request::EndSession { .. }
         | Request::Reload
+        | Request::Drain { .. }
         | Request::Restart
         | Request::Stop { .. }
         | Request::ServedFile => unreachable!("answered by `execute`"),

@@ -111,6 +111,11 @@ pub enum Request {
     },
     /// Read the server's configuration again.
     Reload,
+    /// Drain the store's disk, end that, or report how far it is.
+    Drain {
+        /// Whether it is drained from now on; `None`: as it was.
+        drain: Option<bool>,
+    },
     /// Let the program start anew in the place of the server, which hands its sessions over.
     Restart,
     /// Admit no new session; end the server when no session is active.
@@ -164,6 +169,8 @@ pub enum Reply {
     SessionEnded,
     /// Reply to `Reload`.
     Reloaded(wire::ReloadReport),
+    /// Reply to `Drain`.
+    Drain(wire::DrainReport),
     /// Reply to `Restart`.
     Restarting,
     /// Reply to `Stop`.

@@ -256,6 +256,16 @@ impl StoreOwner for ServedStore {
         })
     }
 
+    fn drain(&self, drain: Option<bool>) -> Result<wire::DrainReport, wire::Failure> {
+        if let Some(drains) = drain {
+            let (done, is_done) = bounded(1);
+            self.core.send(Event::Drain { disk: self.mounted().disk, drains, done });
+            // A core that has ended reads nothing from any disk.
+            let _ = is_done.recv();
+        }
+        Ok(self.shared.drain_report(self.number))
+    }
+
     fn restart(&self) -> Result<(), wire::Failure> {
         self.reloader.restart().map_err(|Reason { message, hint }| wire::Failure {
             code: "not-restarted".to_owned(),

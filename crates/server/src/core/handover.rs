@@ -6,10 +6,11 @@ use super::sessions::{OpenSession, PlayingTitle};
 use crate::access::Permit;
 use crate::clients::ClientAddress;
 use crate::engine::{AdmitRequest, MaxWait, TakenOver};
-use crate::handover::{PartRecord, SessionRecord};
+use crate::handover::{LeftState, PartRecord, SessionRecord};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenError;
 use crate::messages::WorkerMessage;
+use crate::mount::disk_number;
 use crate::playback_params::PlaybackParams;
 use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
@@ -28,17 +29,12 @@ pub(super) struct HandingOver {
     pub(super) until: Moment,
     /// Threads that still have a request to answer.
     pub(super) busy: usize,
-    to: Sender<Vec<SessionRecord>>,
+    to: Sender<LeftState>,
 }
 
 impl Core {
     /// Lets the threads end their connections, at the latest `within` this time.
-    pub(super) fn begin_handover(
-        &mut self,
-        now: Moment,
-        within: Duration,
-        to: Sender<Vec<SessionRecord>>,
-    ) {
+    pub(super) fn begin_handover(&mut self, now: Moment, within: Duration, to: Sender<LeftState>) {
         let busy = self.workers.len();
         self.handing_over = Some(HandingOver { until: now + within, busy, to });
         self.workers.iter().for_each(|worker| worker.send(WorkerMessage::HandOver));
@@ -69,12 +65,21 @@ impl Core {
                 state,
             })
         });
+        let sessions = records.collect();
+        let disks = self.engine.status(self.clock.now()).disks.into_iter();
+        let drained = disks.zip(&self.shared.content.stores).filter(|(disk, _)| disk.draining);
+        let draining = drained.map(|(_, mounted)| mounted.store.info().uuid.to_string()).collect();
         // Without a receiver the server ends, and its sessions with it.
-        let _ = to.send(records.collect());
+        let _ = to.send(LeftState { sessions, draining });
     }
 
     /// Goes on with the sessions of the server before this one. Before the first connection.
-    pub(crate) fn take_over(&mut self, records: Vec<SessionRecord>) {
+    pub(crate) fn take_over(&mut self, LeftState { sessions: records, draining }: LeftState) {
+        for (number, mounted) in self.shared.content.stores.iter().enumerate() {
+            if draining.contains(&mounted.store.info().uuid.to_string()) {
+                self.engine.drain_disk(self.clock.now(), disk_number(number), true);
+            }
+        }
         let mut fingerprints = Fingerprints::default();
         let (all, mut without, mut ended) = (records.len(), 0, 0);
         for record in records {

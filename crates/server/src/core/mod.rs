@@ -24,7 +24,8 @@ use crate::clock::Clock;
 use crate::disk_history_writer::{self, HistoryRecord};
 use crate::disk_thread::DiskThread;
 use crate::engine::{
-    Action, Engine, PermitId, ReadId, ReadOutcome, RequestId, SessionId, Status, TitleKey,
+    Action, DiskNumber, DiskStatus, Engine, PermitId, ReadId, ReadOutcome, RequestId, SessionId,
+    Status, TitleKey,
 };
 use crate::library::StoredCopy;
 use crate::messages::{
@@ -243,6 +244,13 @@ impl Core {
                 // The probe may have ended with the server.
                 let _ = restored.send(self.engine.restore_disk(now, disk));
             }
+            Event::Drain { disk, drains, done } => {
+                self.engine.drain_disk(now, disk, drains);
+                // Whoever asked finds it in the status.
+                self.published = None;
+                self.publish(now);
+                let _ = done.send(());
+            }
             Event::Reconfigure { network, fills, unplayed } => {
                 self.engine.set_limits(now, network, fills);
                 self.unplayed_limit = unplayed;
@@ -335,7 +343,9 @@ impl Core {
         // The new status is published after this call, so the snapshot is the last slot's.
         let before = self.shared.snapshot();
         let disks = before.engine.disks.iter().zip(&status.disks);
-        for ((before, disk), mounted) in disks.zip(&self.shared.content.stores) {
+        for (number, ((before, disk), mounted)) in
+            disks.zip(&self.shared.content.stores).enumerate()
+        {
             let store = || mounted.path.display().to_string();
             if disk.observed_slot_reads.is_some()
                 && before.observed_slot_reads != disk.observed_slot_reads
@@ -344,6 +354,10 @@ impl Core {
                     let reads = disk.observed_slot_reads;
                     json!({ "event": "disk-observed", "store": store(), "slot_reads": reads })
                 });
+            }
+            let is_empty = |disk: &DiskStatus| disk.draining && disk.sessions == 0;
+            if is_empty(disk) && !is_empty(before) {
+                self.tell_drained(disk_number(number));
             }
             let event = match (before.slowdown, disk.slowdown) {
                 (0, 1..) => "disk-slow",
@@ -354,6 +368,18 @@ impl Core {
             let fields = || json!({ "store": store(), "slowdown": slowdown });
             self.shared.tell(event, fields);
         }
+    }
+
+    /// No session is read from a disk that is drained.
+    fn tell_drained(&self, disk: DiskNumber) {
+        let store = &self.shared.content.stores[usize::from(disk.0)].path.display().to_string();
+        let only_here = self.shared.drain_report(usize::from(disk.0)).titles_only_here;
+        let fields = || json!({ "store": store, "titles_only_here": only_here });
+        self.shared.tell("disk-drained", fields);
+        let titles = units::show::count(only_here, "title");
+        self.shared.notice(format!(
+            "{store}: drained: no session is read from it; {titles} with no copy elsewhere"
+        ));
     }
 
     /// Logs which disks' threads have waited for a processor for a large part of the time since the

@@ -56,6 +56,7 @@ impl Engine {
         // A single disk has no other copies for its sessions and no memory to share.
         if self.streams.bookings.disks.len() > 1 {
             self.fail_hung_disks(now);
+            self.leave_draining(now);
             self.streams.rebalance_memory();
         }
     }

@@ -33,7 +33,7 @@ use super::bookings::Placement;
 use super::buffers::{Buffer, Location, PieceKey, Waiter};
 use super::pieces::{key, place};
 use super::stream::{Stream, StreamId};
-use super::streams::Retry;
+use super::streams::{Retry, Tries};
 use super::{
     Action, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, ScheduleChange, SessionId,
 };
@@ -231,7 +231,7 @@ impl Engine {
         let parts = self.streams.bookings.share_lost_memory(lost);
         let (mut moved, mut ended) = (0, 0);
         for id in here {
-            if self.move_session(now, id, lost) {
+            if self.move_session(now, id, lost, Tries::All) {
                 moved += 1;
             } else {
                 ended += 1;
@@ -262,14 +262,26 @@ impl Engine {
         }
     }
 
-    // Moves a session to a copy on another disk; returns whether it goes on.
-    fn move_session(&mut self, now: Moment, id: SessionId, lost: usize) -> bool {
+    /// Moves a session from a disk to a copy on another; returns whether it goes on there. If it
+    /// does not, it is as it was, but for what was being read for it: that is unread again.
+    pub(super) fn move_session(
+        &mut self,
+        now: Moment,
+        id: SessionId,
+        from: usize,
+        tries: Tries,
+    ) -> bool {
         let session = &self.sessions[&id];
         let (placement, reserve, ids) =
             (session.placement(), session.reserve, session.streams.clone());
         let mut places: Vec<Arc<Layout>> = session.copies.to_vec();
         let bookings = &self.streams.bookings;
-        places.retain(|layout| usize::from(layout.disk.0) != lost && bookings.is_live(layout));
+        let draining = |layout: &Layout| bookings.disks[usize::from(layout.disk.0)].draining;
+        let may_move = |layout: &Layout| tries == Tries::All || !draining(layout);
+        places.retain(|layout| {
+            let elsewhere = usize::from(layout.disk.0) != from;
+            elsewhere && bookings.is_live(layout) && may_move(layout)
+        });
         // The replica's disk first: its standby books have kept room for the session.
         places.sort_by_key(|layout| placement.replica != Some(usize::from(layout.disk.0)));
         let mut streams: Vec<(StreamId, Stream)> =
@@ -282,7 +294,8 @@ impl Engine {
             streams.iter().map(|(_, stream)| stream.overdue(now)).collect();
         self.streams.bookings.release_send_memory(placement, reserve);
         let found = places.iter().find_map(|layout| {
-            let (slots, approval) = self.streams.fit_on_copy(now, layout, reserve, &mut streams)?;
+            let (slots, approval) =
+                self.streams.fit_on_copy(now, layout, reserve, tries, &mut streams)?;
             Some((layout, slots, approval))
         });
         let Some((layout, slots, approval)) = found else {

@@ -26,6 +26,7 @@ mod buffers;
 mod clock;
 mod delivery;
 mod departure;
+mod drain;
 mod handover;
 mod loss;
 mod pieces;
@@ -180,6 +181,8 @@ pub struct Engine {
     next_session: u64,
     /// The sessions that are fills.
     fills: u32,
+    /// The session that was last tried to be moved from a disk that is drained.
+    last_moved: Option<SessionId>,
 }
 
 /// Construction, and what is learned of the disks.
@@ -199,6 +202,7 @@ impl Engine {
             admitting: true,
             next_session: 1,
             fills: 0,
+            last_moved: None,
             config,
         }
     }
@@ -358,6 +362,13 @@ impl Engine {
     /// use; it is not before all reads that it was given have ended.
     pub fn restore_disk(&mut self, now: Moment, disk: DiskNumber) -> bool {
         self.input(now, |engine| engine.bring_back(disk))
+    }
+
+    /// A disk is to be taken out, or is not after all. While it is drained, sessions leave it for
+    /// copies on other disks as soon as they fit there at their deadlines, and new ones are read
+    /// from it only where there is no other copy. False: there is no such disk.
+    pub fn drain_disk(&mut self, now: Moment, disk: DiskNumber, drains: bool) -> bool {
+        self.input(now, |engine| engine.set_draining(disk, drains))
     }
 
     /// A title is to be removed: no session is admitted to it any more. True: it is in use, and

@@ -131,6 +131,8 @@ pub struct DiskStatus {
     pub sessions: u64,
     /// Whether the disk is lost.
     pub lost: bool,
+    /// Whether the disk is drained.
+    pub draining: bool,
     /// The part by which the disk lately takes longer than its calibration says, in 1,024ths. By
     /// as much all reads are charged more, or fewer reads are guaranteed, until it recovers.
     pub slowdown: u64,

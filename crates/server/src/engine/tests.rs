@@ -4,6 +4,7 @@
 //! A viewer needs one read per slot, and six in the first three to start within 2 s.
 
 mod departures;
+mod drain;
 mod fills;
 mod handover;
 mod history;

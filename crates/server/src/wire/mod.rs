@@ -55,11 +55,29 @@ pub struct ServedDisk {
     pub store: String,
     /// Whether it is lost.
     pub lost: bool,
+    /// Whether it is drained.
+    pub draining: bool,
     /// Sessions that are read from it.
     pub sessions: u64,
     /// The store on it, and its calibration.
     #[serde(flatten)]
     pub info: StoreInfo,
+}
+
+/// The drain of a disk (`/api/v1/disks/UUID/drain`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DrainReport {
+    /// Path of its store.
+    pub store: String,
+    /// Whether it is drained: sessions leave it for copies on other disks, and new ones are read
+    /// from it only where there is no other copy.
+    pub draining: bool,
+    /// Sessions that are still read from it.
+    pub sessions: u64,
+    /// Titles without a copy on another disk that is there and not drained.
+    pub titles_only_here: u64,
+    /// The names of the first of these titles, at most 1,000.
+    pub titles: Vec<String>,
 }
 
 /// The titles of a disk (`/api/v1/disks/UUID/titles`).

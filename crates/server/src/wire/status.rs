@@ -170,6 +170,9 @@ pub struct DiskReport {
     pub sessions: u64,
     /// Whether the disk is lost: nothing is read from it, and it is probed from time to time.
     pub lost: bool,
+    /// Whether the disk is drained: sessions leave it for copies on other disks.
+    #[serde(default)]
+    pub draining: bool,
     /// By which part its reads lately take longer than calibrated: 0.25 is a quarter, 0 as
     /// calibrated.
     pub slowdown: f64,

@@ -57,6 +57,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         if server.is_to_restart() {
             server = replace(server, &config, &successor)?;
         }
+        server.take_notices().iter().for_each(|line| out::note(line));
         std::thread::sleep(LOOK_FOR_SIGNALS);
     }
     if stop.load(Ordering::Relaxed) {

@@ -70,6 +70,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) failed_in_row: u32,
     /// The disk is lost: nothing is read from it any more.
     pub(in crate::engine) lost: bool,
+    /// The disk is to be taken out: see `drain`.
+    pub(in crate::engine) draining: bool,
     /// Consecutive slots with reads in the device of which none ended.
     pub(in crate::engine) silent_slots: u32,
     pub(in crate::engine) slot_reads: u32,
@@ -108,6 +110,7 @@ impl Disk {
             failures: 0,
             failed_in_row: 0,
             lost: false,
+            draining: false,
             silent_slots: 0,
             slot_reads: 0,
             last_slot_reads: 0,
@@ -382,6 +385,7 @@ impl Disk {
             in_flight: self.busy(),
             sessions: 0,
             lost: self.lost,
+            draining: self.draining,
             slowdown: self.timings.slowdown,
             slowest_slot_reads: self
                 .timings

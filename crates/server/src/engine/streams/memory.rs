@@ -298,6 +298,7 @@ impl Streams {
         now: Moment,
         layout: &Arc<Layout>,
         reserve: u64,
+        tries: Tries,
         streams: &mut [(StreamId, Stream)],
     ) -> Option<(u32, Approval)> {
         let disk = usize::from(layout.disk.0);
@@ -314,7 +315,7 @@ impl Streams {
             stream.replica = None;
         }
         let mut slots = 0;
-        for (step, keep) in TRIES {
+        for (step, keep) in tries.list() {
             for (_, stream) in streams.iter_mut() {
                 if let Some(keep) = keep {
                     self.unread_ahead(now, stream, self.bookings.slot() + keep);
@@ -404,6 +405,22 @@ impl Streams {
             self.accounts.uncount_piece(stream.session, back.on_time);
             self.buffers.unpin(back.read);
         }
+    }
+}
+
+/// What is tried for a session that moves to another copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Tries {
+    /// The session's disk is lost: whatever lets it go on.
+    All,
+    /// The session's disk is still there: it moves without a change to its schedule.
+    AtItsDeadlines,
+}
+
+impl Tries {
+    fn list(self) -> impl Iterator<Item = (u32, Option<u64>)> {
+        let most = if self == Self::All { TRIES.len() } else { 1 };
+        TRIES.into_iter().take(most)
     }
 }
 

@@ -48,6 +48,7 @@ use titles::Titles;
 use units::Moment;
 
 pub(super) use feeds::OffBooks;
+pub(super) use memory::Tries;
 pub(super) use placement::{Beginning, Choice, Rejected, Rejection, least_reserve, reserve_for};
 pub(super) use reading::Retry;
 

@@ -40,8 +40,15 @@ impl Streams {
     fn placements(&self, request: &AdmitRequest) -> Vec<PlacementCandidate> {
         let copies = self.copies_of(request);
         let live = |layout: &&Arc<Layout>| self.bookings.is_live(layout);
+        let stays = |layout: &&Arc<Layout>| {
+            live(layout) && !self.bookings.disks[usize::from(layout.disk.0)].draining
+        };
+        // A disk that is drained is read from only where there is no other copy.
+        let any_stays = copies.iter().any(|layout| stays(&layout));
         let mut placements = Vec::new();
-        for layout in copies.iter().filter(live) {
+        for layout in
+            copies.iter().filter(|layout| if any_stays { stays(layout) } else { live(layout) })
+        {
             let others = copies.iter().filter(live).filter(|other| other.disk != layout.disk);
             let replicas: Vec<_> = others.map(|other| Some(usize::from(other.disk.0))).collect();
             let replicas = if self.bookings.survives_loss() { replicas } else { Vec::new() };

@@ -4,13 +4,13 @@ use super::*;
 use crate::engine::stream::{Counted, Hold, Stream};
 use scheduler::{DiskTimings, PlayoutClock};
 
-fn two_disks(min_read: u32, survive_loss: bool) -> EngineConfig {
+pub(super) fn two_disks(min_read: u32, survive_loss: bool) -> EngineConfig {
     let config = config(min_read, 400);
     let disks = vec![config.disks[0]; 2];
     EngineConfig { disks, survive_loss, ..config }
 }
 
-fn copied(title: u64) -> AdmitRequest {
+pub(super) fn copied(title: u64) -> AdmitRequest {
     let there = |layout: Layout| Arc::new(Layout { disk: DiskNumber(1), ..layout });
     let copy = there(Arc::into_inner(layout(title)).expect("made just now"));
     AdmitRequest { copies: vec![copy], ..request(layout(title)) }
