@@ -356,6 +356,12 @@ impl ChannelWorker {
                     self.failed(connection, why);
                 }
             }
+            WorkerMessage::HandOver => {
+                // An operator who wants them from the next server asks it for them.
+                let all: Vec<ConnectionId> = self.channels.keys().copied().collect();
+                all.into_iter().for_each(|id| self.remove(id, "restart"));
+                self.core.send(Event::Answered);
+            }
             WorkerMessage::Opened { .. }
             | WorkerMessage::Listed { .. }
             | WorkerMessage::BodyTaken { .. }
