@@ -11,7 +11,7 @@ use crate::books::DiskBooks;
 use crate::ledger::SlotLoad;
 use crate::piece::PieceDue;
 use crate::sums::sums;
-use crate::visits::SequentialReads;
+use crate::visits::{SequentialReads, Since};
 use units::SlotIndex;
 
 /// A candidate's demand: sums per slot from its first slot on. Kept and refilled by its owner, so
@@ -139,6 +139,36 @@ impl Demand {
         (self.held, self.reserve) = (other.held + books.held(), other.reserve + books.reserved());
         self.summary = other.summary;
         self.summary += books.summary();
+    }
+
+    /// Whether this asks for no more than `other` by the end of any slot: of reads, visits, bytes,
+    /// transfer and buffers. Every schedule that is kept with the other is kept with this in its
+    /// place, so nothing has to be evaluated.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let ends = |demand: &Self| demand.first.0 + demand.slots().len() as u64;
+        let starts = [self, other].into_iter().filter(|demand| !demand.slots().is_empty());
+        let Some(start) = starts.map(|demand| demand.first.0).min() else {
+            return self.held <= other.held && self.reserve <= other.reserve;
+        };
+        let at = |demand: &Self, slot: u64| {
+            let ahead = slot.checked_sub(demand.first.0).and_then(|at| usize::try_from(at).ok());
+            ahead.and_then(|at| demand.slots.get(at)).copied().unwrap_or_default()
+        };
+        let (mut ours, mut theirs) = (SlotLoad::default(), SlotLoad::default());
+        // The most by which the other has let go more buffers than this at the end of a slot.
+        let mut let_go_more = 0;
+        let within = |slot| {
+            ours += at(self, slot);
+            theirs += at(other, slot);
+            let visits = |load: &SlotLoad, since| u64::from(load.reads) - load.follows.since(since);
+            let buffers = ours.bytes + self.held + let_go_more <= theirs.bytes + other.held;
+            let_go_more = let_go_more.max(theirs.freed.saturating_sub(ours.freed));
+            buffers
+                && (ours.reads <= theirs.reads && ours.bytes <= theirs.bytes)
+                && ours.transfer <= theirs.transfer
+                && visits(&ours, Since::NOW) <= visits(&theirs, Since::EVER)
+        };
+        self.reserve <= other.reserve && (start..ends(self).max(ends(other))).all(within)
     }
 
     #[inline]

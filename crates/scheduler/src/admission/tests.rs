@@ -444,3 +444,36 @@ fn rounds_leave_memory_for_what_is_due_in_the_running_slot() {
         }
     }
 }
+
+#[test]
+fn a_demand_within_another_fits_wherever_that_fits() {
+    let model = disk::DiskModel::preset("st39183w").unwrap();
+    let timings = DiskTimings::of_model(&model, units::ByteCount(1 << 20), 1);
+    let (mut fitted, mut refused) = (0, 0);
+    for seed in 0..40_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (there, other) = (fixture(&mut random, false), fixture(&mut random, false));
+        let (larger, smaller) = (there.demand(), other.demand());
+        if smaller.reads() == 0 || !smaller.is_within(&larger) {
+            continue;
+        }
+        for (kind, timings, millis) in
+            [(PolicyKind::VbrSim, &NOTHING_KNOWN, 500), (PolicyKind::TimeDomain, &timings, 30)]
+        {
+            let slot = Duration::from_millis(millis);
+            let supply = Supply { timings, slot, ..there.supply.supply() };
+            let fits = |demand| {
+                let verdict = kind.policy().verdict(&there.books(), &supply, demand);
+                matches!(verdict, Verdict::Admit { .. })
+            };
+            match fits(&larger) {
+                true => {
+                    fitted += 1;
+                    assert!(fits(&smaller), "{kind:?}, seed {seed}: {there:?}, {other:?}");
+                }
+                false => refused += 1,
+            }
+        }
+    }
+    assert!(fitted > 500 && refused > 100, "{fitted} fitted, {refused} refused");
+}
