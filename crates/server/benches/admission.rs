@@ -17,8 +17,8 @@ use disk::DiskModel;
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
-    TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
+    TitleKey, TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -278,6 +278,7 @@ fn request(title: u64) -> AdmitRequest {
         max_wait: MaxWait::default(),
         replaces: None,
         is_fill: false,
+        priority: Priority::default(),
     }
 }
 

@@ -16,7 +16,7 @@
 //! it was given before (`Presentation::fingerprint`).
 
 use crate::clock::Clock;
-use crate::engine::HandedSession;
+use crate::engine::{HandedSession, Priority};
 use crate::layout::DeliveryFormat;
 use crate::playback_params::PlaybackParams;
 use device::{keep_open, monotonic_clock, take_kept};
@@ -72,6 +72,7 @@ pub(crate) struct SessionRecord {
     pub(crate) format: DeliveryFormat,
     pub(crate) offer: usize,
     pub(crate) max_height: Option<u32>,
+    pub(crate) priority: Priority,
     pub(crate) client: IpAddr,
     /// Time since its admission.
     pub(crate) age: Duration,

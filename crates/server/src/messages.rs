@@ -8,8 +8,8 @@
 use crate::access::Permit;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
-    DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest, ReadId,
-    ReadOutcome, Refusal, RequestId, SessionId,
+    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest,
+    ReadId, ReadOutcome, Refusal, RequestId, SessionId,
 };
 use crate::handover::LeftState;
 use crate::http::Response;
@@ -278,6 +278,8 @@ pub(crate) enum AdmissionError {
     FormatUnavailable,
     /// The player's token permits no rendition of the title.
     NotPermitted(Permit),
+    /// The session was admitted for a later start, and has ended before it.
+    Ended(RequestError),
     /// No session token could be made; the reason.
     Failed(String),
 }
@@ -293,6 +295,6 @@ pub(crate) enum RequestError {
     ReadFailed(ReadOutcome),
     /// The session has ended.
     SessionEnded,
-    /// The session's disk is lost, and no other disk has a copy of the title and room for it.
-    DiskLost,
+    /// The server has ended the session although its viewer played.
+    CutShort(CutShort),
 }

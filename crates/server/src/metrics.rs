@@ -1,7 +1,7 @@
 //! `/metrics`: OpenMetrics text, made at each scrape from the last published snapshot, so that
 //! counting costs nothing between scrapes.
 
-use crate::engine::{DiskStatus, Resource};
+use crate::engine::{CutShort, DiskStatus, Priority, Resource};
 use crate::shared::Shared;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -70,6 +70,19 @@ impl Scrape {
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
         let help = "Sessions whose reservation a newcomer may take: their viewers have gone";
         out.gauge("sessions_revocable", help, engine.revocable)?;
+        let of_priority = |counts: [u64; Priority::ALL.len()]| {
+            Priority::ALL.map(|priority| (priority.word(), counts[priority as usize]))
+        };
+        let sessions = of_priority(engine.by_priority);
+        let help = "Sessions admitted and not ended, by priority";
+        out.family("sessions_by_priority", help, None, "priority", &sessions, gauge)?;
+        let preempted = [
+            (CutShort::Priority.word(), counters.preempted_by_priority),
+            (CutShort::Overload.word(), counters.preempted_by_overload),
+        ];
+        let help = "Sessions ended although their viewers played, by cause";
+        let constant = ConstCounter::new;
+        out.family("sessions_preempted", help, None, "cause", &preempted, constant)?;
         let help = "Reservations of viewers who had gone, given to newcomers";
         out.counter("reservations_revoked", help, counters.revoked)?;
         out.counter("admitted", "Sessions admitted", counters.admitted)?;
@@ -86,6 +99,9 @@ impl Scrape {
             let labels = [("cause", cause.word()), ("resource", resource)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
+        let refused = of_priority(counters.refused_by_priority);
+        let help = "Admission requests and seeks refused, by priority";
+        out.family("refused_by_priority", help, None, "priority", &refused, ConstCounter::new)?;
         out.gauge("fills", "Fills of caches admitted and not ended", engine.fills)?;
         let limit = u64::from(self.0.settings().fills.unwrap_or(0));
         out.gauge("fills_limit", "The most fills of caches at a time", limit)?;

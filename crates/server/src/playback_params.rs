@@ -8,9 +8,11 @@
 //!                      ?skip=3                 every fourth group of pictures
 //!                      ?speed=-1               the last group first
 //!                      ?wait=20                wait up to 20 s rather than be refused
+//!                      ?priority=low           give way to others
 //! ```
 
 use crate::config::ServerConfig;
+use crate::engine::Priority;
 use media::Excerpt;
 use std::time::Duration;
 
@@ -69,9 +71,21 @@ pub(crate) fn max_wait(query: &[(String, String)]) -> Result<Option<Duration>, B
     Ok(max_wait)
 }
 
+/// The priority that the player asks for (`priority`); `None` if it does not say.
+pub(crate) fn priority(query: &[(String, String)]) -> Result<Option<Priority>, BadParameter> {
+    let Some(text) = value(query, "priority") else { return Ok(None) };
+    let known = Priority::ALL.into_iter().find(|priority| priority.word() == text);
+    known.map(Some).ok_or_else(|| {
+        let text = shown(text);
+        BadParameter(format!("priority={text} is none of low, normal and high"))
+    })
+}
+
 /// Whether a query has any of a manifest's parameters.
 pub(crate) fn has_any(query: &[(String, String)]) -> bool {
-    ["start", "stop", "speed", "skip", "wait"].iter().any(|name| value(query, name).is_some())
+    ["start", "stop", "speed", "skip", "wait", "priority"]
+        .iter()
+        .any(|name| value(query, name).is_some())
 }
 
 fn value<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -162,6 +176,8 @@ mod tests {
         assert_eq!(max_wait(&query("wait=1.5")), Ok(Some(ms(1500))));
         assert_eq!(max_wait(&query("wait=0")), Ok(Some(ms(0))), "no wait is not the default");
         assert_eq!(max_wait(&query("")), Ok(None));
+        assert_eq!(priority(&query("priority=low")), Ok(Some(Priority::Low)));
+        assert_eq!(priority(&query("")), Ok(None));
         assert_eq!(
             PlaybackParams { speed_milli: 2000, ..PlaybackParams::default() }.due(3000),
             1500
@@ -197,6 +213,9 @@ mod tests {
         }
         for text in ["wait=31", "wait=-1", "wait=NaN", "wait=soon"] {
             assert!(max_wait(&query(text)).is_err(), "{text}");
+        }
+        for text in ["priority=", "priority=Low", "priority=1"] {
+            assert!(priority(&query(text)).is_err(), "{text}");
         }
     }
 }

@@ -83,6 +83,12 @@ impl PlayerSession {
         self.token.map_or_else(String::new, |token| format!("?s={token}"))
     }
 
+    /// The time until the start that it was promised; `None` once it has started.
+    pub(crate) fn starts_in(&self) -> Option<Duration> {
+        let left = self.wait.saturating_sub(self.admitted.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+
     /// Whether it is a fill of a cache.
     pub(crate) fn is_fill(&self) -> bool {
         self.token.is_none()

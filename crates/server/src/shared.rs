@@ -15,6 +15,7 @@ use crate::tls::ServerTls;
 use crate::webhook::Webhook;
 use crate::wire;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +49,14 @@ pub(crate) struct Shared {
     pub(crate) work: Arc<()>,
     settings: Mutex<Arc<LiveSettings>>,
     snapshot: Mutex<Arc<Snapshot>>,
+    decisions: Mutex<Decisions>,
+}
+
+/// The latest decisions on viewers, the oldest first, and the number of all.
+#[derive(Debug, Default)]
+struct Decisions {
+    latest: VecDeque<wire::Decision>,
+    total: u64,
 }
 
 /// Properties of a server that do not change while it runs.
@@ -177,6 +186,7 @@ impl Shared {
             work: Arc::default(),
             settings: Mutex::new(Arc::new(settings)),
             snapshot: Mutex::default(),
+            decisions: Mutex::default(),
         }
     }
 
@@ -224,6 +234,28 @@ impl Shared {
 
     pub(crate) fn set_settings(&self, settings: LiveSettings) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Keeps a decision on a viewer, and writes it to the log.
+    pub(crate) fn decided(&self, decision: wire::Decision) {
+        self.log.line(|| {
+            let mut line = json!(decision);
+            line["event"] = "decision".into();
+            line
+        });
+        let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        if decisions.latest.len() == DECISIONS_KEPT {
+            decisions.latest.pop_front();
+        }
+        decisions.latest.push_back(decision);
+        decisions.total += 1;
+    }
+
+    /// The latest decisions on viewers, the newest first.
+    pub(crate) fn decisions(&self) -> wire::DecisionList {
+        let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = decisions.latest.iter().rev().cloned().collect();
+        wire::DecisionList { total: decisions.total, decisions: latest }
     }
 
     /// Tells an event of this name in the log and to the webhook. `fields` makes its object.
@@ -274,6 +306,11 @@ impl Shared {
             active: engine.active,
             revocable: engine.revocable,
             revoked: counters.revoked,
+            sessions_by_priority: by_priority(engine.by_priority),
+            sessions_preempted: wire::Preempted {
+                priority: counters.preempted_by_priority,
+                overload: counters.preempted_by_overload,
+            },
             admitted: counters.admitted,
             admitted_downgraded: counters.admitted_downgraded,
             refused: wire::RefusedCounts {
@@ -291,6 +328,7 @@ impl Shared {
                 server: counters.refused.of_cause(RefusalCause::Server),
                 fills: counters.refused.of_cause(RefusalCause::Fills),
             },
+            refused_by_priority: by_priority(counters.refused_by_priority),
             fills: wire::Fills {
                 limit: self.settings().fills,
                 active: engine.fills,
@@ -381,5 +419,12 @@ impl Shared {
 const TITLES_NAMED: usize = 1000;
 /// Lines for people that are kept until they are shown.
 const NOTICES: usize = 64;
+fn by_priority([low, normal, high]: [u64; 3]) -> wire::ByPriority {
+    wire::ByPriority { low, normal, high }
+}
+
+/// Decisions that are kept for the admin API: some minutes of a busy server.
+const DECISIONS_KEPT: usize = 256;
+
 /// Slots in a snapshot, for plots: ten minutes of the default 500 ms.
 const SLOTS_KEPT: usize = 1200;

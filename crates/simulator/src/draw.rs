@@ -42,6 +42,11 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
         background.memory_changes_every = Duration::from_millis(rng.u64(100..20_000));
         background.least_memory = [0, 20, 60][rng.usize(..3)];
     }
+    if PRIORITIES_AT.contains(&(seed % PRIORITIES_EVERY)) {
+        let rng = &mut fastrand::Rng::with_seed(seed ^ PRIORITIES_SALT);
+        let viewers = &mut scenario.viewers;
+        (viewers.low, viewers.high) = (share(rng).max(0.1), share(rng).max(0.1));
+    }
     // Draws nothing, so that all else in these worlds is as it was without leads.
     scenario.titles.leads = LEADS_AT.contains(&(seed % LEADS_EVERY));
     scenario
@@ -297,6 +302,14 @@ const PACED_AT: u64 = 9;
 /// `ONCE_BROKEN` is one of them.
 const MEMORY_AT: [u64; 12] = [0, 1, 2, 5, 9, 12, 14, 20, 28, 33, 38, 58];
 const MEMORY_EVERY: u64 = 60;
+
+/// The viewers of worlds with these seeds have priorities, modulo the number below; no seed of
+/// `ONCE_BROKEN` is one of them.
+const PRIORITIES_AT: [u64; 12] = [6, 10, 11, 25, 27, 29, 30, 31, 34, 36, 37, 50];
+const PRIORITIES_EVERY: u64 = 60;
+
+/// Separates the random stream of priorities.
+const PRIORITIES_SALT: u64 = 0x0051_0e57;
 
 /// Separates the random stream of memory that changes.
 const MEMORY_SALT: u64 = 0x3e30_3e30;

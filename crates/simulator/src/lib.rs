@@ -35,4 +35,4 @@ pub use draw::{FaultClass, draw};
 pub use outcome::WorldOutcome;
 pub use scenario::{BackgroundWork, DiskSpec, Scenario, Timing, Titles, Viewers};
 pub use trace::TraceLine;
-pub use world::{run, run_observed};
+pub use world::{run, run_observed, would_be_admitted_as_lowest};

@@ -30,6 +30,12 @@ pub struct WorldOutcome {
     pub refused_seeks: u64,
     /// Reservations of viewers who had gone, or never played, that were given to others.
     pub revoked: u64,
+    /// Sessions that ended because a viewer of a higher priority took their places.
+    pub preempted: u64,
+    /// Number of the first admission request for which sessions ended, counted from 1.
+    pub first_preemption: Option<u64>,
+    /// Sessions that ended because their disk had long been too slow for all.
+    pub overloaded: u64,
     /// Reads from all disks.
     pub reads: u64,
     /// Bytes of all reads.

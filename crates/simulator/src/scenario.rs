@@ -138,6 +138,10 @@ pub struct Viewers {
     /// Share that once replaces its session by a new one that starts at the segment it needs next,
     /// as a player does that loads the manifest again for another part or speed of the title.
     pub replace: f64,
+    /// Share of a low priority.
+    pub low: f64,
+    /// Share of a high priority, of those whose priority is not low.
+    pub high: f64,
 }
 
 /// Work in the background of the viewers.
@@ -373,6 +377,8 @@ impl Default for Viewers {
             hang_up: 0.0,
             end: 0.0,
             replace: 0.0,
+            low: 0.0,
+            high: 0.0,
         }
     }
 }

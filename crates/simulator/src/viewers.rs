@@ -7,7 +7,7 @@
 use crate::scenario::Scenario;
 use crate::titles::Title;
 use player::{Behaviour, Fetch, Player, TimedAction, ViewerAction};
-use server::engine::{ReadId, RequestId, SessionId, TrackNumber};
+use server::engine::{Priority, ReadId, RequestId, SessionId, TrackNumber};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{BitRate, Moment};
@@ -47,6 +47,7 @@ pub(crate) struct ViewerProfile {
     pub(crate) hangs_up: bool,
     /// The viewer ends its session first when it leaves.
     pub(crate) ends_session: bool,
+    pub(crate) priority: Priority,
 }
 
 impl ViewerProfile {
@@ -101,6 +102,11 @@ impl ViewerProfile {
             away_after: (rng.f64() < shares.away).then(|| part_of(length, rng)),
             hangs_up: rng.f64() < shares.hang_up,
             ends_session: rng.f64() < shares.end,
+            priority: match (rng.f64() < shares.low, rng.f64() < shares.high) {
+                (true, _) => Priority::Low,
+                (false, true) => Priority::High,
+                (false, false) => Priority::Normal,
+            },
         }
     }
 }

@@ -11,7 +11,8 @@
 //! arrives exactly at its deadline is in time.
 
 use crate::checks::{
-    Contract, DeadlineCheck, Deadlines, Deliveries, Liveness, Memory, Refusals, ViolationLog,
+    Contract, DeadlineCheck, Deadlines, Deliveries, Liveness, Memory, Priorities, Refusals,
+    ViolationLog,
 };
 use crate::disks::{Disk, Work};
 use crate::outcome::WorldOutcome;
@@ -41,6 +42,16 @@ pub fn run_observed(scenario: &Scenario, observer: &mut dyn FnMut(&TraceLine)) -
     let mut world = World::new(scenario, observer);
     world.run();
     world.finish()
+}
+
+/// Whether the viewer of an admission request, counted from 1, would be admitted if it had the
+/// lowest priority: nobody ends for it then. `None`: there are not so many requests.
+pub fn would_be_admitted_as_lowest(scenario: &Scenario, request: u64) -> Option<bool> {
+    let mut observer = |_: &TraceLine| {};
+    let mut world = World::new(scenario, &mut observer);
+    world.lowered = Some(request);
+    world.run();
+    world.lowered_is_admitted
 }
 
 /// An event of the world. A `usize` is the index of a viewer or of a disk.
@@ -133,6 +144,13 @@ struct World<'a> {
     deadlines: Deadlines,
     liveness: Liveness,
     refusals: Refusals,
+    priorities: Priorities,
+    /// Admission requests so far.
+    asked: u64,
+    /// The number of the request that has the lowest priority, whatever its viewer has; the world
+    /// ends with it.
+    lowered: Option<u64>,
+    lowered_is_admitted: Option<bool>,
     outcome: WorldOutcome,
 }
 
@@ -180,6 +198,10 @@ impl<'a> World<'a> {
             }),
             liveness: Liveness::default(),
             refusals: Refusals::new(scenario.guarantees_deadlines()),
+            priorities: Priorities::default(),
+            asked: 0,
+            lowered: None,
+            lowered_is_admitted: None,
             outcome: WorldOutcome {
                 seed: scenario.seed,
                 lowest_min_read_share: 1.0,
@@ -212,7 +234,7 @@ impl<'a> World<'a> {
     fn run(&mut self) {
         let timeout = self.progress_timeout();
         let (mut iterations, mut at_this_moment) = (0u64, 0);
-        while !self.is_at_rest() {
+        while !self.is_at_rest() && self.lowered_is_admitted.is_none() {
             let event = self.events.first_key_value().map(|(key, _)| (key.at, key.is_check));
             let wakeup = self.engine.next_wakeup().max(self.now);
             // The tick is later than the events of its moment and earlier than the checks.
@@ -444,6 +466,8 @@ impl<'a> World<'a> {
             peak_memory: ByteCount(self.memory.peak),
             checked_on_time: self.deadlines.on_time,
             checked_late: self.deadlines.missed,
+            preempted: self.priorities.preempted,
+            overloaded: self.priorities.overloaded,
             refused_for_ever: self.refusals.for_ever,
             exact_retries: self.refusals.at_exact_time,
             violations: self.violations.list,

@@ -17,8 +17,8 @@ use disk::{DiskModel, Head, Mechanics};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RefusalCause, RequestId, Resource,
-    SessionId, TitleKey, TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RefusalCause, RequestId,
+    Resource, SessionId, TitleKey, TrackLayout,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -383,6 +383,7 @@ impl Run {
             max_wait: MaxWait::default(),
             replaces: None,
             is_fill: false,
+            priority: Priority::default(),
         };
         match self.engine.admit(self.now, request) {
             AdmissionDecision::Admitted { session, .. } => {
@@ -433,6 +434,7 @@ impl Run {
             max_wait: MaxWait { time: Duration::from_secs(5), is_chosen: true },
             replaces: None,
             is_fill: true,
+            priority: Priority::default(),
         };
         match self.engine.admit(self.now, request) {
             AdmissionDecision::Admitted { session, wait, .. } => {

@@ -15,13 +15,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
     let (mut pieces, mut admitted, mut refused, mut guaranteed) = (0, 0, 0, 0);
     let (mut for_ever, mut exact) = (0, 0);
-    let (mut waited, mut replaced, mut memory_changes) = (0, 0, 0);
+    let (mut waited, mut replaced, mut memory_changes, mut preempted) = (0, 0, 0, 0);
     for outcome in all_seeds(FaultClass::FaultFree, FAULT_FREE_SEEDS) {
         pieces += outcome.checked_on_time;
         admitted += outcome.admitted;
         waited += outcome.waited;
         replaced += outcome.replaced;
         memory_changes += outcome.memory_changes;
+        preempted += outcome.preempted;
         guaranteed += outcome.with_guarantee;
         refused += outcome.refused.iter().sum::<u64>();
         for_ever += outcome.refused_for_ever;
@@ -34,6 +35,7 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         assert!(admitted > 5_000 && refused > 5_000, "{admitted} admitted, {refused} refused");
         assert!(for_ever > 1_000 && exact > 10, "{for_ever} refused for ever, {exact} came back");
         assert!(waited > 50 && replaced > 50, "{waited} waited, {replaced} replaced");
+        assert!(preempted > 200, "only {preempted} ended for others");
         assert!(memory_changes > 1_000, "the memory changed {memory_changes} times");
         assert!(guaranteed > 1_000, "only {guaranteed} sessions had a guaranteed slack");
     }
@@ -58,15 +60,34 @@ fn sessions_survive_the_loss_of_a_disk_if_admission_planned_for_it() {
 
 #[test]
 fn every_other_rule_holds_under_any_disk_fault() {
-    let (mut misses, mut failed) = (0, 0);
+    let (mut misses, mut failed, mut overloaded) = (0, 0, 0);
     for outcome in all_seeds(FaultClass::AnyFault, ANY_FAULT_SEEDS) {
         misses += outcome.deadline_misses;
         failed += outcome.failed;
+        overloaded += outcome.overloaded;
     }
-    println!("{misses} deadline misses, {failed} reads failed");
+    println!("{misses} deadline misses, {failed} reads failed, {overloaded} sessions ended");
     if seeds::single().is_none() {
         assert!(misses > 1_000 && failed > 1_000, "{misses} misses, {failed} failed");
+        assert!(overloaded > 20, "only {overloaded} sessions ended on overloaded disks");
     }
+}
+
+#[test]
+fn nobody_ends_for_a_viewer_who_would_be_admitted_anyway() {
+    let mut compared = 0;
+    for seed in 0..PRIORITY_SEEDS {
+        let scenario = draw(FaultClass::FaultFree, seed);
+        if scenario.viewers.high == 0.0 {
+            continue;
+        }
+        let Some(request) = run(&scenario).first_preemption else { continue };
+        // The same world up to this request, which then ends nobody's session.
+        let admitted = simulator::would_be_admitted_as_lowest(&scenario, request);
+        assert_eq!(admitted, Some(false), "seed {seed}, request {request}");
+        compared += 1;
+    }
+    assert!(compared > 20, "only {compared} worlds in which a session ended for another");
 }
 
 #[test]
@@ -140,6 +161,8 @@ fn run_seed(class: FaultClass, seed: u64) -> Result<WorldOutcome, BrokenSeed> {
 const FAULT_FREE_SEEDS: u64 = 2_000;
 const ANY_FAULT_SEEDS: u64 = 1_000;
 const DISK_LOSS_SEEDS: u64 = 400;
+/// One in five of them has viewers of several priorities.
+const PRIORITY_SEEDS: u64 = 600;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
 const ONCE_BROKEN: [(FaultClass, u64); 47] = [

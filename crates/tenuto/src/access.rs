@@ -147,6 +147,10 @@ impl StoreOwner for Unserved {
         Err(not_served())
     }
 
+    fn decisions(&self) -> Result<wire::DecisionList, wire::Failure> {
+        Err(not_served())
+    }
+
     fn end_session(&self, _: u64) -> Result<(), wire::Failure> {
         Err(not_served())
     }

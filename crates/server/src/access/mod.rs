@@ -18,6 +18,7 @@
 //! | `title` | the title that it opens, or a list of titles; a name that ends with `*` is the beginning of names. Absent: every title |
 //! | `ip` | the address of the client that may use it |
 //! | `max_height` | the height of the largest pictures that it opens, in pixels; not for caches |
+//! | `priority` | who goes first: `low`, `normal` or `high`; not for caches |
 //! | `operator` | if true, it also opens the views of the whole server: its sessions and numbers |
 //! | `origin` | if true, it is a cache's: it opens the addresses without sessions (`/origin/`) |
 
@@ -26,6 +27,7 @@ mod keys;
 
 pub use keys::new_key_file;
 
+use crate::engine::Priority;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use keys::KeyFile;
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,9 @@ pub struct TokenClaims {
     /// The height of the largest pictures that it opens, in pixels; `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_height: Option<u32>,
+    /// Who goes first where there is not room for all; `None`: as everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// Whether it opens the views of the whole server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator: bool,
@@ -84,14 +89,22 @@ pub(crate) enum TokenNeed<'a> {
     Server,
 }
 
-/// How much of a title a viewer may play.
+/// How much of a title a viewer may play, and who goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Permit {
     /// The height of the largest pictures, in pixels; `None`: any.
     pub(crate) max_height: Option<u32>,
+    /// Who goes first where there is not room for all.
+    pub(crate) priority: Priority,
 }
 
 impl Permit {
+    /// This permit for a viewer that asks for a priority itself: it may only lower its own.
+    #[must_use]
+    pub(crate) fn lowered_to(self, priority: Option<Priority>) -> Self {
+        Self { priority: priority.map_or(self.priority, |asked| asked.min(self.priority)), ..self }
+    }
+
     /// Whether pictures of this height may be played; sound has none (0).
     pub(crate) fn allows(self, height: u32) -> bool {
         self.max_height.is_none_or(|most| height <= most)
@@ -154,7 +167,8 @@ impl AccessControl {
         let claims = verified(&file.keys(), token)?;
         claims.is_valid_at(seconds(now))?;
         claims.allows(access, peer)?;
-        Ok(Permit { max_height: claims.max_height })
+        let TokenClaims { max_height, priority, .. } = claims;
+        Ok(Permit { max_height, priority: priority.unwrap_or_default() })
     }
 }
 
@@ -228,6 +242,9 @@ impl TokenClaims {
             TokenNeed::Origin(_) if self.max_height.is_some() => {
                 not("the token has a largest height, which is for viewers, not for caches"
                     .to_owned())
+            }
+            TokenNeed::Origin(_) if self.priority.is_some() => {
+                not("the token has a priority, which is for viewers, not for caches".to_owned())
             }
             TokenNeed::Origin(name) if !self.has_title(name) => {
                 not(format!("the token does not open the title '{name}'"))

@@ -62,8 +62,9 @@ fn hs256(secret: &[u8], header: &Value, claims: &Value) -> String {
 fn check(control: &AccessControl, access: TokenNeed<'_>, token: Option<&str>) -> String {
     let now = UNIX_EPOCH + Duration::from_secs(NOW);
     match control.check(access, token, PEER.parse().unwrap(), now) {
-        Ok(Permit { max_height: None }) => "allowed".to_owned(),
-        Ok(Permit { max_height: Some(most) }) => format!("allowed up to {most}"),
+        Ok(Permit { max_height: Some(most), .. }) => format!("allowed up to {most}"),
+        Ok(Permit { priority: Priority::Normal, .. }) => "allowed".to_owned(),
+        Ok(Permit { priority, .. }) => format!("allowed, {}", priority.word()),
         Err(Denied::NoToken) => "no token".to_owned(),
         Err(Denied::Invalid(why)) => format!("401: {why}"),
         Err(Denied::NotAllowed(why)) => format!("403: {why}"),
@@ -92,6 +93,9 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
         (film, header.clone(), json!({ "exp": good, "sub": "somebody", "x": 1 }), "allowed"),
         (film, header.clone(), json!({ "exp": good, "max_height": 720 }), "allowed up to 720"),
         (film, header.clone(), json!({ "exp": good, "max_height": "720" }), "401: its claims"),
+        (film, header.clone(), json!({ "exp": good, "priority": "high" }), "allowed, high"),
+        (film, header.clone(), json!({ "exp": good, "priority": "low" }), "allowed, low"),
+        (film, header.clone(), json!({ "exp": good, "priority": "first" }), "401: its claims"),
         (list, header.clone(), json!({ "exp": good }), "allowed"),
         (server, header.clone(), json!({ "exp": good, "operator": true }), "allowed"),
         (cache, header.clone(), json!({ "exp": good, "origin": true }), "allowed"),
@@ -118,6 +122,12 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
             header.clone(),
             json!({ "exp": good, "origin": true, "max_height": 720 }),
             "403: the token has a largest",
+        ),
+        (
+            cache,
+            header.clone(),
+            json!({ "exp": good, "origin": true, "priority": "low" }),
+            "403: the token has a priority",
         ),
         (
             cache,

@@ -141,6 +141,7 @@ impl AdminApi {
             ApiAction::Sessions => Request::Sessions { session: None },
             ApiAction::Session => Request::Sessions { session: Some(call.number(0)?) },
             ApiAction::EndSession => Request::EndSession { session: call.number(0)? },
+            ApiAction::Decisions => Request::Decisions,
             ApiAction::Disk => Request::Info { title: None },
             ApiAction::Calibrate => Request::Calibrate { seconds: call.seconds()? },
             ApiAction::DrainReport => Request::Drain { drain: None },
@@ -162,6 +163,7 @@ impl AdminApi {
             ApiAction::Sessions
             | ApiAction::Session
             | ApiAction::EndSession
+            | ApiAction::Decisions
             | ApiAction::Reload
             | ApiAction::Restart
             | ApiAction::Stop => &self.stores[0],
@@ -169,6 +171,7 @@ impl AdminApi {
         };
         Ok(match self.ask(store, &request)? {
             Reply::Sessions(list) => json(200, &list),
+            Reply::Decisions(list) => json(200, &list),
             Reply::Session(report) => json(200, &report),
             Reply::Store(info) => json(200, &self.served_disk(store, info)),
             Reply::Titles(titles) => json(200, &wire::TitleList { titles }),

@@ -42,6 +42,9 @@ pub trait StoreOwner {
     /// is no server.
     fn sessions(&self, session: Option<u64>) -> Result<wire::SessionList, wire::Failure>;
 
+    /// The server's latest decisions on viewers; a failure where the owner is no server.
+    fn decisions(&self) -> Result<wire::DecisionList, wire::Failure>;
+
     /// Reads the server's configuration again; a failure where it cannot be used, or the owner is
     /// no server.
     fn reload(&self) -> Result<wire::ReloadReport, wire::Failure>;
@@ -79,6 +82,7 @@ pub fn execute(
             let report = found.ok_or_else(|| wire::Failure::no_session(*session))?;
             return Ok(Reply::Session(Box::new(report)));
         }
+        Request::Decisions => return Ok(Reply::Decisions(owner.decisions()?)),
         Request::Reload => return Ok(Reply::Reloaded(owner.reload()?)),
         Request::Drain { drain } => return Ok(Reply::Drain(owner.drain(*drain)?)),
         Request::Restart => {
@@ -173,6 +177,7 @@ fn execute_on_store(
         Request::Status
         | Request::Sessions { .. }
         | Request::EndSession { .. }
+        | Request::Decisions
         | Request::Reload
         | Request::Drain { .. }
         | Request::Restart

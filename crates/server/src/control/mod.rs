@@ -109,6 +109,8 @@ pub enum Request {
         /// The session's number.
         session: u64,
     },
+    /// List the server's latest decisions on viewers.
+    Decisions,
     /// Read the server's configuration again.
     Reload,
     /// Drain the store's disk, end that, or report how far it is.
@@ -165,6 +167,8 @@ pub enum Reply {
     Sessions(wire::SessionList),
     /// Reply to `Sessions` with a number.
     Session(Box<wire::SessionReport>),
+    /// Reply to `Decisions`.
+    Decisions(wire::DecisionList),
     /// Reply to `EndSession`.
     SessionEnded,
     /// Reply to `Reload`.

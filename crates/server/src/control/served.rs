@@ -248,6 +248,10 @@ impl StoreOwner for ServedStore {
         Ok(list.recv().unwrap_or_default())
     }
 
+    fn decisions(&self) -> Result<wire::DecisionList, wire::Failure> {
+        Ok(self.shared.decisions())
+    }
+
     fn reload(&self) -> Result<wire::ReloadReport, wire::Failure> {
         self.reloader.reload().map_err(|Reason { message, hint }| wire::Failure {
             code: "not-reloaded".to_owned(),

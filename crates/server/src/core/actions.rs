@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::disk_thread::ReadJob;
-use crate::engine::{Action, DiskNumber, ReadId, ReadOutcome, SessionId, SessionSummary};
+use crate::engine::{Action, CutShort, DiskNumber, ReadId, ReadOutcome, SessionId, SessionSummary};
 use crate::messages::RequestError;
 use crate::recovery_probe;
 use device::{Buffer, Pool};
@@ -48,6 +48,7 @@ impl Core {
             }
             Action::Forget { read } => self.drop_buffer(read),
             Action::Refused { request, refusal } => {
+                self.show_refused_seek(request, &refusal);
                 self.request_failed(request, RequestError::Refused(refusal));
             }
             Action::Declined { request, why } => {
@@ -108,11 +109,17 @@ impl Core {
                 "observed_slack": summary.observed_slack.map(|slack| slack.as_secs_f64()),
                 "guarantee_violations": { "disk": summary.violations_by_disk, "scheduler": summary.violations_by_scheduler },
                 "delivered": summary.delivered,
-                "disk_lost": summary.lost,
+                "priority": summary.priority.word(),
+                "cut_short": summary.cut_short.map(CutShort::word),
             })
         });
-        let why = if summary.lost { RequestError::DiskLost } else { RequestError::SessionEnded };
-        self.end_session(id, why);
+        if let Some(why) = summary.cut_short {
+            self.show_cut_short(id, why);
+        }
+        self.end_session(
+            id,
+            summary.cut_short.map_or(RequestError::SessionEnded, RequestError::CutShort),
+        );
     }
 
     fn disk_lost(&self, disk: DiskNumber, failed_over: u64, ended: u64) {

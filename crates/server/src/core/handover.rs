@@ -57,6 +57,7 @@ impl Core {
                 format: session.format,
                 offer: session.offer,
                 max_height: session.permit.max_height,
+                priority: session.permit.priority,
                 client: session.client.address(),
                 age: session.admitted.elapsed(),
                 wait: session.wait,
@@ -134,7 +135,7 @@ impl Core {
         let title = title.map_err(|why| why_not_open(&why))?;
         let part = PlaybackParams::from(&record.part);
         let presentation = title.build_presentation(&part).map_err(|why| why.to_string())?;
-        let permit = Permit { max_height: record.max_height };
+        let permit = Permit { max_height: record.max_height, priority: record.priority };
         let format = record.format;
         let offers = presentation.offers(format);
         if record.offer >= offers.len() {
@@ -151,6 +152,7 @@ impl Core {
             max_wait: MaxWait { time: LONGEST_DELAY, is_chosen: true },
             replaces: None,
             is_fill: false,
+            priority: permit.priority,
         };
         let session = Arc::new(PlayerSession {
             id: record.state.session,

@@ -10,10 +10,11 @@
 //!
 //! `requests` handles requests for bytes (event to engine, action to HTTP thread), `sessions`
 //! admission and the removal of titles, `handover` sessions of another server, `actions` the other
-//! actions.
+//! actions; `decisions` shows what was decided on viewers.
 
 mod actions;
 mod alerts;
+mod decisions;
 mod handover;
 mod requests;
 mod sessions;

@@ -9,6 +9,7 @@
 use super::Core;
 use crate::engine::{MediaRequest, ReadId, RequestId, SessionId};
 use crate::messages::{Caller, RequestError, WorkerMessage};
+use crate::sessions::PlayerSession;
 use std::ops::Range;
 use units::Moment;
 
@@ -62,6 +63,12 @@ impl Core {
         if let Some(pending) = self.remove_request(request) {
             self.send_request_error(pending.caller, request, why);
         }
+    }
+
+    /// The session of a request that is not answered yet.
+    pub(super) fn session_of(&self, request: RequestId) -> Option<&PlayerSession> {
+        let pending = self.requests.get(&request)?;
+        Some(&self.sessions.get(&pending.session)?.session)
     }
 
     /// Forgets a request that was answered, refused or cancelled.

@@ -2,7 +2,7 @@
 //! Fills of caches are sessions of one response. One that comes beside as many as there may be
 //! waits for the end of another, in the order of arrival.
 
-use super::Core;
+use super::{Core, decisions};
 use crate::clients::ClientAddress;
 use crate::engine::{
     AdmissionDecision, AdmitRequest, Disconnection, RequestId, SessionId, SessionStatus, TitleKey,
@@ -129,10 +129,14 @@ impl Core {
             max_wait,
             replaces,
             is_fill,
+            priority: permit.priority,
         };
-        match self.engine.admit(self.clock.now(), request) {
+        let answer = self.engine.admit(self.clock.now(), request);
+        let about = decisions::of_request(&name, client.to_string(), permit.priority, best);
+        self.show_admission(about, is_fill, &answer);
+        match answer {
             AdmissionDecision::Refused(refusal) => Err(AdmissionError::Refused(refusal)),
-            AdmissionDecision::Admitted { session: id, offer, wait } => {
+            AdmissionDecision::Admitted { session: id, offer, wait, .. } => {
                 let session = Arc::new(PlayerSession {
                     id,
                     token,
@@ -218,6 +222,11 @@ impl Core {
         for request in open.requests {
             self.request_failed(request, why.clone());
         }
+        // Its player waits for its start, which does not come.
+        for (_, caller, _) in self.deferred.extract_if(.., |(_, _, session)| session.id == id) {
+            let (connection, result) = (caller.connection, Err(AdmissionError::Ended(why.clone())));
+            self.workers[caller.worker].send(WorkerMessage::Admitted { connection, result });
+        }
         let key = open.session.title.key;
         if let Some(playing) = self.titles.get_mut(&key) {
             playing.sessions -= 1;
@@ -281,7 +290,9 @@ impl Core {
             title: player.name.clone(),
             sent_to: player.sent_to.map(|to| to.to_string()),
             store: store.display().to_string(),
+            priority: summary.priority.word().to_owned(),
             age: player.admitted.elapsed().as_secs_f64(),
+            starts_in: player.starts_in().map(|time| time.as_secs_f64()),
             buffered: *buffered,
             delivered: summary.delivered,
             guaranteed_slack: summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),

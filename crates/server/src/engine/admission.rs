@@ -7,6 +7,8 @@
 //!        │                   or if the longest interval is given up
 //!        │                 viewers have gone: one fits in their place ───────▶ admitted, now
 //!        │                 a patient viewer: one fits later ──▶ admitted, booked for then
+//!        │                 a higher priority: one fits in place
+//!        │                   of lower ones (`preemption`) ─────▶ admitted, and these end
 //!        └─────────────────────────────────────────────────────▶ refused: what is short, and when
 //!   a fill of a cache, and a session of the server before (`handover`): none of the rules for
 //!   viewers who start together (`choose_singly`)
@@ -36,11 +38,11 @@ impl Engine {
         now: Moment,
         request: AdmitRequest,
     ) -> AdmissionDecision {
-        let is_fill = request.is_fill;
+        let (is_fill, priority) = (request.is_fill, request.priority);
         let decision = self.accept_or_refuse(now, request);
         if let AdmissionDecision::Refused(refusal) = &decision {
             self.streams.accounts.counters.fills_refused += u64::from(is_fill);
-            self.count_refusal(refusal);
+            self.count_refusal(priority, refusal);
         }
         decision
     }
@@ -56,11 +58,13 @@ impl Engine {
         // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
         let choice = match request.is_fill {
-            true => self.choose_singly(now, &request, self.newcomer()),
+            true => self
+                .choose_singly(now, &request, self.newcomer())
+                .map(|choice| (choice, Vec::new())),
             false => self.choose_offer(now, &request),
         };
         match choice {
-            Ok(Choice { offer, accepted, slots }) => {
+            Ok((Choice { offer, accepted, slots }, preempted)) => {
                 if !request.is_fill {
                     let agreed = self.agreed_wait(&request);
                     self.streams.bookings.note_newcomer(&accepted.candidate, agreed, Some(slots));
@@ -72,7 +76,8 @@ impl Engine {
                 if let Some(suspended) = suspended {
                     self.end_suspended(now, suspended);
                 }
-                AdmissionDecision::Admitted { session, offer, wait: self.config.slot * slots }
+                let wait = self.config.slot * slots;
+                AdmissionDecision::Admitted { session, offer, wait, preempted }
             }
             Err(refusal) => {
                 if let Some(suspended) = suspended {
@@ -84,17 +89,22 @@ impl Engine {
     }
 
     // The best offer that fits now, also in place of viewers who have gone; if none does, the first
-    // that fits within the viewer's max_wait.
-    fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
+    // that fits within the viewer's max_wait; if none does, in place of viewers of a lower
+    // priority, who have ended then.
+    fn choose_offer(
+        &mut self,
+        now: Moment,
+        request: &AdmitRequest,
+    ) -> Result<(Choice, Vec<SessionId>), Refusal> {
         let session = self.newcomer();
         let max_wait = self.agreed_wait(request);
-        let mut rejected = match self.streams.choose_placement(now, request, session, true) {
+        let rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) if choice.offer > 0 => {
-                return Ok(self.choose_better_offer(now, request, choice));
+                return Ok((self.choose_better_offer(now, request, choice), Vec::new()));
             }
             Ok(choice) => {
                 let choice = self.with_narrow_sockets_first(now, request, choice);
-                return Ok(self.pace(choice, max_wait));
+                return Ok((self.pace(choice, max_wait), Vec::new()));
             }
             Err(Rejection::Unusable(reason)) => return Err(Self::refusal_of_unusable(reason)),
             Err(Rejection::Short(rejected)) => rejected,
@@ -102,6 +112,37 @@ impl Engine {
         let give_way = GiveWay::for_shortfalls(rejected.iter().map(|rejected| {
             (rejected.candidate.placement(), rejected.shortfall.shortage.resource)
         }));
+        let rejected = match self.choose_without_harm(now, request, &give_way, rejected) {
+            Ok(choice) => return Ok((choice, Vec::new())),
+            Err(rejected) => rejected,
+        };
+        let priority = request.priority;
+        let in_place = self.fit_in_place_of_lower(now, priority, &give_way, |engine| {
+            let choice = engine.streams.choose_placement(now, request, session, false).ok()?;
+            Some(engine.pace(choice, max_wait))
+        });
+        if let Some(chosen) = in_place {
+            self.put_rejected(rejected);
+            return Ok(chosen);
+        }
+        for Rejected { candidate, .. } in &rejected {
+            self.streams.bookings.note_newcomer(candidate, max_wait, None);
+        }
+        Err(self.refusal_of_all(now, request.max_wait.time, rejected))
+    }
+
+    // The best offer of those that do not fit as the books are, without harm to those who play: in
+    // place of viewers who have gone, or later within the viewer's max_wait. If there is none, the
+    // candidates.
+    fn choose_without_harm(
+        &mut self,
+        now: Moment,
+        request: &AdmitRequest,
+        give_way: &GiveWay,
+        mut rejected: Vec<Rejected>,
+    ) -> Result<Choice, Vec<Rejected>> {
+        let session = self.newcomer();
+        let max_wait = self.agreed_wait(request);
         let lacking = rejected.iter().filter(|rejected| rejected.lacks_memory);
         let lacking: Vec<_> =
             lacking.map(|rejected| (rejected.candidate.placement(), Resource::Memory)).collect();
@@ -111,15 +152,13 @@ impl Engine {
         };
         // A crowd that comes when another has left starts by the pace as well.
         let in_place = || {
-            self.fit_in_place_of_others(now, &give_way, |engine| {
+            self.fit_in_place_of_others(now, give_way, |engine| {
                 let choice = engine.streams.choose_placement(now, request, session, false).ok()?;
                 Some(engine.pace(choice, max_wait))
             })
         };
         if let Some(choice) = narrowed.or_else(in_place) {
-            for Rejected { candidate, .. } in rejected {
-                self.streams.bookings.put_demand(candidate.demand);
-            }
+            self.put_rejected(rejected);
             return Ok(choice);
         }
         // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
@@ -134,20 +173,24 @@ impl Engine {
         // booked behind them is of those who have left.
         let mut later_in_place = None;
         if max_wait.slots > 0 {
-            later_in_place = self.fit_in_place_of_others(now, &give_way, |engine| {
+            later_in_place = self.fit_in_place_of_others(now, give_way, |engine| {
                 engine.choose_later(now, request, max_wait)
             });
         }
-        if let Some(choice) = later_in_place {
-            for Rejected { candidate, .. } in rejected {
-                self.streams.bookings.put_demand(candidate.demand);
+        match later_in_place {
+            Some(choice) => {
+                self.put_rejected(rejected);
+                Ok(choice)
             }
-            return Ok(choice);
+            None => Err(rejected),
         }
-        for Rejected { candidate, .. } in &rejected {
-            self.streams.bookings.note_newcomer(candidate, max_wait, None);
+    }
+
+    // Candidates are not used any more.
+    fn put_rejected(&mut self, rejected: Vec<Rejected>) {
+        for Rejected { candidate, .. } in rejected {
+            self.streams.bookings.put_demand(candidate.demand);
         }
-        Err(self.refusal_of_all(now, request.max_wait.time, rejected))
     }
 
     fn newcomer(&self) -> Beginning<'static> {
@@ -193,9 +236,7 @@ impl Engine {
         let Some(choice) = chosen else {
             return Err(self.refusal_of_all(now, request.max_wait.time, rejected));
         };
-        for Rejected { candidate, .. } in rejected {
-            self.streams.bookings.put_demand(candidate.demand);
-        }
+        self.put_rejected(rejected);
         Ok(choice)
     }
 
@@ -437,12 +478,13 @@ impl Engine {
     ) {
         let Candidate { layout, copies, streams, .. } = &accepted.candidate;
         self.next_session += 1;
-        let AdmitRequest { offers, is_fill, .. } = request;
+        let AdmitRequest { offers, is_fill, priority, .. } = request;
         let counters = &mut self.streams.accounts.counters;
         counters.admitted += 1;
         counters.fills_admitted += u64::from(is_fill);
         self.fills += u32::from(is_fill);
-        let summary = SessionSummary { admitted: now, is_fill, ..SessionSummary::default() };
+        let summary =
+            SessionSummary { admitted: now, is_fill, priority, ..SessionSummary::default() };
         let session = Session {
             tracks: streams.iter().map(|stream| stream.track).collect(),
             layout: Arc::clone(layout),
@@ -458,6 +500,7 @@ impl Engine {
             asked: false,
             presence: Presence::Connected,
             is_fill,
+            priority,
             seeks: BTreeMap::new(),
         };
         self.insert_session(id, summary, session, Some(accepted));

@@ -2,6 +2,7 @@
 //! first.
 
 use super::pieces;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -156,6 +157,35 @@ pub struct EngineConfig {
     pub disks: Vec<DiskGuarantee>,
 }
 
+/// Who goes first where there is not room for all.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// The first to give way.
+    Low,
+    /// As everybody who says nothing else.
+    #[default]
+    Normal,
+    /// The last to give way.
+    High,
+}
+
+impl Priority {
+    /// All priorities, the lowest first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Normal, Self::High];
+
+    /// The priority's word in JSON, metrics and addresses.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
 /// The longest time that a viewer waits for its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaxWait {
@@ -187,6 +217,9 @@ pub struct AdmitRequest {
     /// [`EngineConfig::fills`] are admitted at a time. A fill is no start of a viewer, so the pace
     /// and the queue of a crowd know nothing of it, and it gets what is in memory at once.
     pub is_fill: bool,
+    /// Who goes first: where the request does not fit otherwise, sessions of a lower priority end
+    /// for it. A fill takes nobody's place, and nobody takes that of a fill.
+    pub priority: Priority,
 }
 
 /// The answer to an admission request. A refusal is a value.
@@ -203,6 +236,8 @@ pub enum AdmissionDecision {
         /// delivered before the start-up is over, and deadlines count from there, except where the
         /// loss of a disk must be survived, and for fills.
         wait: Duration,
+        /// Sessions of a lower priority that end for it, as few as were needed.
+        preempted: Vec<SessionId>,
     },
     /// No room; nothing changed.
     Refused(Refusal),
@@ -521,8 +556,32 @@ pub struct SessionSummary {
     pub delivered: u64,
     /// Whether it was a fill.
     pub is_fill: bool,
-    /// Whether it ended because its disk was lost.
-    pub lost: bool,
+    /// Who went first.
+    pub priority: Priority,
+    /// Why the server ended it, where that was neither the viewer's doing nor its silence.
+    pub cut_short: Option<CutShort>,
+}
+
+/// Why a server ends a session whose viewer plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum CutShort {
+    /// Its disk is lost, and there is no other copy, or no room for it there.
+    DiskLost,
+    /// A viewer of a higher priority takes its place.
+    Priority,
+    /// Its disk has long been slower than what is booked on it.
+    Overload,
+}
+
+impl CutShort {
+    /// The cause's word in JSON, metrics and the log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::DiskLost => "disk-lost",
+            Self::Priority => "priority",
+            Self::Overload => "overload",
+        }
+    }
 }
 
 /// A session as another engine can go on with it: see [`super::Engine::take_over`]. Moments are of

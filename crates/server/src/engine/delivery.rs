@@ -333,7 +333,8 @@ impl Engine {
     }
 
     fn refuse(&mut self, request: RequestId, refusal: Refusal) {
-        self.count_refusal(&refusal);
+        let session = self.requests[&request].session;
+        self.count_refusal(self.sessions[&session].priority, &refusal);
         self.over(request);
         self.streams.actions.push(Action::Refused { request, refusal });
         self.end_if_over(request);

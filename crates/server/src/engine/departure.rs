@@ -143,36 +143,48 @@ impl Engine {
         mut fit: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         let revocable = self.revocable(now, who);
-        let (mut taken, mut fitted) = (Vec::new(), None);
-        // `enough` fit, or nothing is known to be enough; so many as `short` do not.
-        let (mut short, mut enough) = (0, revocable.len() + 1);
-        while enough - short > 1 {
-            // Twice as many each time until it fits, then halfway between too few and enough.
-            let count = match enough > revocable.len() {
-                true => (short * 2).clamp(1, revocable.len()),
-                false => short + (enough - short) / 2,
-            };
-            self.suspend_first(&revocable, count, &mut taken);
-            fitted = self.fit_without(&mut taken, &mut fit);
-            *(if fitted.is_some() { &mut enough } else { &mut short }) = count;
-        }
-        if fitted.is_none() && enough <= revocable.len() {
-            // The last evaluation must be one of the books as they are from now on.
-            self.suspend_first(&revocable, enough, &mut taken);
-            fitted = self.fit_without(&mut taken, &mut fit);
-        }
-        if fitted.is_none() {
-            self.suspend_first(&revocable, 0, &mut taken);
-        }
+        let (fitted, taken) = self.fit_without_fewest(&revocable, &mut fit)?;
         for suspended in taken {
             self.end_reservation(now, suspended);
         }
-        fitted
+        Some(fitted)
     }
 
-    // Evaluates with these sessions off the books. If the request does not fit so, it may still fit
-    // without the feeds that read for nobody but them.
-    fn fit_without<T>(
+    /// Evaluates a request with sessions off the books: the first of these, and as few as are
+    /// needed. Returns what fits, and the sessions that are off the books for it; `None`: it does
+    /// not fit, and all are as they were.
+    pub(super) fn fit_without_fewest<T>(
+        &mut self,
+        sessions: &[SessionId],
+        fit: &mut impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<(T, Vec<SuspendedSession>)> {
+        let (mut taken, mut fitted) = (Vec::new(), None);
+        // `enough` fit, or nothing is known to be enough; so many as `short` do not.
+        let (mut short, mut enough) = (0, sessions.len() + 1);
+        while enough - short > 1 {
+            // Twice as many each time until it fits, then halfway between too few and enough.
+            let count = match enough > sessions.len() {
+                true => (short * 2).clamp(1, sessions.len()),
+                false => short + (enough - short) / 2,
+            };
+            self.suspend_first(sessions, count, &mut taken);
+            fitted = self.fit_without(&mut taken, fit);
+            *(if fitted.is_some() { &mut enough } else { &mut short }) = count;
+        }
+        if fitted.is_none() && enough <= sessions.len() {
+            // The last evaluation must be one of the books as they are from now on.
+            self.suspend_first(sessions, enough, &mut taken);
+            fitted = self.fit_without(&mut taken, fit);
+        }
+        if fitted.is_none() {
+            self.suspend_first(sessions, 0, &mut taken);
+        }
+        fitted.map(|fitted| (fitted, taken))
+    }
+
+    /// Evaluates with these sessions off the books. If the request does not fit so, it may still
+    /// fit without the feeds that read for nobody but them.
+    pub(super) fn fit_without<T>(
         &mut self,
         taken: &mut [SuspendedSession],
         fit: &mut impl FnMut(&mut Self) -> Option<T>,
@@ -195,8 +207,8 @@ impl Engine {
         fitted
     }
 
-    // The sessions whose reservations may be taken for a request, in the order in which they are.
-    fn revocable(&self, now: Moment, who: &GiveWay) -> Vec<SessionId> {
+    /// The sessions whose reservations may be taken for a request, in the order in which they are.
+    pub(super) fn revocable(&self, now: Moment, who: &GiveWay) -> Vec<SessionId> {
         let since = |(id, session): (&SessionId, &Session)| {
             Some((self.revocable_since(session, now).filter(|_| who.includes(*id, session))?, *id))
         };
@@ -222,8 +234,8 @@ impl Engine {
         }
     }
 
-    // The reservation of a session that is off the books ends; the session stays.
-    fn end_reservation(&mut self, now: Moment, suspended: SuspendedSession) {
+    /// The reservation of a session that is off the books ends; the session stays.
+    pub(super) fn end_reservation(&mut self, now: Moment, suspended: SuspendedSession) {
         self.streams.accounts.counters.revoked += 1;
         let session = suspended.session;
         self.streams.end_feeds(suspended.feeds);

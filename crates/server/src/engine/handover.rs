@@ -97,6 +97,7 @@ impl Engine {
     ) {
         let mut summary = state.summary;
         summary.title = request.layout.title;
+        summary.priority = request.priority;
         let session = Session {
             copies: self.streams.copies_of(&request),
             layout: request.layout,
@@ -111,6 +112,7 @@ impl Engine {
             asked: state.asked,
             presence: Presence::Disconnected(now),
             is_fill: false,
+            priority: request.priority,
             seeks: BTreeMap::new(),
         };
         self.insert_session(state.session, summary, session, accepted);

@@ -5,7 +5,7 @@
 //!   Gone, or LOST_AFTER failures in a row, or no answer for HANGS_FOR
 //!     │
 //!     ├─ its share of the memory goes to the other disks, in equal parts
-//!     ├─ each session on it, oldest first
+//!     ├─ each session on it, the highest priority first, of one priority the oldest first
 //!     │     what it holds in memory stays; what was being read is unread again
 //!     │     a copy, with the same deadlines ── fits (other streams may have to drop read-ahead)
 //!     │                                                         ────▶ failed over
@@ -35,8 +35,10 @@ use super::pieces::{key, place};
 use super::stream::{Stream, StreamId};
 use super::streams::{Retry, Tries};
 use super::{
-    Action, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, ScheduleChange, SessionId,
+    Action, CutShort, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, ScheduleChange,
+    SessionId,
 };
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
@@ -222,7 +224,9 @@ impl Engine {
         self.streams.grant_all(lost);
         let number = DiskNumber(u16::try_from(lost).expect("as many as disks"));
         let on_it = |id: &&SessionId| self.sessions[*id].layout.disk == number;
-        let here: Vec<SessionId> = self.sessions.keys().filter(on_it).copied().collect();
+        let mut here: Vec<SessionId> = self.sessions.keys().filter(on_it).copied().collect();
+        // Stable: of one priority the oldest stay first.
+        here.sort_by_key(|id| Reverse(self.sessions[id].priority));
         // These sessions go on where they are, without protection against a further loss.
         let spared = |id: &&SessionId| self.sessions[*id].replica == Some(lost);
         let spared: Vec<SessionId> = self.sessions.keys().filter(spared).copied().collect();
@@ -235,7 +239,7 @@ impl Engine {
                 moved += 1;
             } else {
                 ended += 1;
-                self.streams.accounts.mark_lost(id);
+                self.streams.accounts.cut_short(id, CutShort::DiskLost);
                 // Sockets still send the buffers that they hold.
                 self.end_session(now, id, false);
             }
@@ -247,7 +251,6 @@ impl Engine {
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);
         self.streams.accounts.counters.failed_over += moved;
-        self.streams.accounts.counters.ended_by_disk_loss += ended;
         self.streams.actions.push(Action::DiskLost { disk: number, moved, ended });
     }
 

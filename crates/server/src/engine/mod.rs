@@ -11,7 +11,7 @@
 //!   request_best_effort, ..., tick           └────────┘   Action: Read, Deliver, Refused, ...
 //!
 //!   an admission request     admission ─▶ placement ─▶ evaluate ─▶ scheduler::admission
-//!                            (refused: later)
+//!                            (refused: later, or in place of others: departure, preemption)
 //!   a request for media      delivery ─▶ seek, where it is not contiguous ─▶ evaluate
 //!   a read                   clock (a slot begins) ─▶ reading or sweeps ─▶ reading ─▶ delivery
 //!   a lost disk              recovery or reading ─▶ loss ─▶ evaluate
@@ -30,6 +30,7 @@ mod drain;
 mod handover;
 mod loss;
 mod pieces;
+mod preemption;
 mod refusal;
 mod seek;
 mod sessions;
@@ -108,6 +109,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// #     max_wait: MaxWait::default(),
 /// #     replaces: None,
 /// #     is_fill: false,
+/// #     priority: Priority::default(),
 /// # };
 /// enum Event {
 ///     ReadDone(ReadId),

@@ -20,7 +20,7 @@ use super::bookings::evaluate::{Candidate, FailoverShortfall, Shortfall};
 use super::departure::GiveWay;
 use super::stream::Stream;
 use super::streams::Rejected;
-use super::{AdmitRequest, Engine, Refusal, RefusalCause, Resource, RetryAfter};
+use super::{AdmitRequest, Engine, Priority, Refusal, RefusalCause, Resource, RetryAfter};
 use scheduler::{EASE_SLOTS, Shortage};
 use std::time::Duration;
 use units::Moment;
@@ -187,8 +187,11 @@ impl Engine {
         Refusal { cause: RefusalCause::Title, resource: None, retry, detail }
     }
 
-    pub(super) fn count_refusal(&mut self, refusal: &Refusal) {
-        self.streams.accounts.counters.refused.count(refusal);
+    /// Counts a refused request of this priority.
+    pub(super) fn count_refusal(&mut self, priority: Priority, refusal: &Refusal) {
+        let counters = &mut self.streams.accounts.counters;
+        counters.refused.count(refusal);
+        counters.refused_by_priority[priority as usize] += 1;
     }
 }
 

@@ -7,7 +7,8 @@
 //!                  ▼
 //!   evaluate the tracks that are not,   ── fits now ──▶ a new booking, from now on
 //!   with their old booking off the      ── fits soon ─▶ a new booking, `wait` from now on
-//!   books                               ── neither ───▶ the old booking stays; refused
+//!   books                               ── neither ───▶ in place of lower priorities (`preemption`)
+//!                                       ── else ──────▶ the old booking stays; refused
 //! ```
 //!
 //! All or nothing: all tracks of a request are readmitted, or none.
@@ -21,7 +22,9 @@ use super::pieces::{curve, validate};
 use super::sessions::Session;
 use super::stream::{Stream, StreamId};
 use super::streams::{least_reserve, reserve_for};
-use super::{Action, Engine, Layout, Refusal, RequestId, ScheduleChange, SessionId, TrackNumber};
+use super::{
+    Action, Engine, Layout, Priority, Refusal, RequestId, ScheduleChange, SessionId, TrackNumber,
+};
 use scheduler::PlayoutClock;
 use std::ops::Range;
 use std::sync::Arc;
@@ -184,7 +187,8 @@ impl Engine {
         let suspended: Vec<(StreamId, Stream)> =
             old.iter().map(|id| (*id, self.streams.remove(*id))).collect();
         self.streams.bookings.release_send_memory(placement, old_reserve);
-        let (accepted, slots) = match self.accept_now_or_soon(now, id, candidate) {
+        let accepted = self.accept_now_or_soon(now, id, candidate);
+        let (accepted, slots) = match accepted {
             Ok(accepted) => accepted,
             Err(refusal) => {
                 self.streams.bookings.reserve_send_memory(placement, old_reserve);
@@ -240,12 +244,18 @@ impl Engine {
         // A player that seeks waits as it does at its start, and does not know of a longer delay.
         let startup_slots = self.config.startup.as_nanos() / self.config.slot.as_nanos();
         let limit = u32::try_from(startup_slots).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
-        match self.streams.delay_until_it_fits(&mut candidate, 1, limit) {
-            Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
-            None => {
-                let max_wait = self.config.startup;
-                Err(self.refusal(now, candidate, shortfall, max_wait, &[]))
-            }
+        if let Some((slots, approval)) = self.streams.delay_until_it_fits(&mut candidate, 1, limit)
+        {
+            return Ok((candidate.accepted(approval), slots));
+        }
+        let session = &self.sessions[&id];
+        let priority = if session.is_fill { Priority::Low } else { session.priority };
+        let in_place = self.fit_in_place_of_lower(now, priority, &give_way, |engine| {
+            engine.streams.evaluate(&candidate).ok()
+        });
+        match in_place {
+            Some((approval, _)) => Ok((candidate.accepted(approval), 0)),
+            None => Err(self.refusal(now, candidate, shortfall, self.config.startup, &[])),
         }
     }
 }

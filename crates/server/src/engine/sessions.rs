@@ -4,7 +4,7 @@
 use super::bookings::Placement;
 use super::stream::StreamId;
 use super::table::Table;
-use super::{Layout, Part, ReadId, RequestId, SessionId, TitleKey, TrackNumber};
+use super::{Layout, Part, Priority, ReadId, RequestId, SessionId, TitleKey, TrackNumber};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(super) struct Session {
     pub(super) presence: Presence,
     /// Whether it is a fill of a cache.
     pub(super) is_fill: bool,
+    /// Who goes first where there is not room for all.
+    pub(super) priority: Priority,
     /// Per track, the number of the youngest request for which it was readmitted.
     pub(super) seeks: BTreeMap<TrackNumber, u64>,
 }

@@ -2,7 +2,9 @@
 
 use super::sessions::Session;
 use super::stream::Stream;
-use super::{DiskNumber, Engine, Refusal, RefusalCause, Resource, SessionId, SessionSummary};
+use super::{
+    DiskNumber, Engine, Priority, Refusal, RefusalCause, Resource, SessionId, SessionSummary,
+};
 use scheduler::slowdown_part;
 use std::time::Duration;
 use units::Moment;
@@ -19,6 +21,8 @@ pub struct Status {
     pub revocable: u64,
     /// Sessions among them that are fills.
     pub fills: u64,
+    /// Sessions admitted and not ended by their priority, the lowest first.
+    pub by_priority: [u64; Priority::ALL.len()],
     /// Events counted since the start.
     pub counters: Counters,
     /// Sessions of which a track follows a viewer ahead.
@@ -45,6 +49,8 @@ pub struct Counters {
     pub admitted_downgraded: u64,
     /// Requests refused since the start.
     pub refused: RefusalCounts,
+    /// Requests refused since the start by their priority, the lowest first.
+    pub refused_by_priority: [u64; Priority::ALL.len()],
     /// Pieces of admitted streams that were in memory after their deadline, since the start.
     pub deadline_misses: u64,
     /// The longest time since the start by which a piece missed its deadline.
@@ -69,6 +75,10 @@ pub struct Counters {
     pub failed_over: u64,
     /// Sessions that ended because their disk was lost, since the start.
     pub ended_by_disk_loss: u64,
+    /// Sessions that ended since the start because a viewer of a higher priority took their places.
+    pub preempted_by_priority: u64,
+    /// Sessions that ended since the start because their disk had long been too slow for all.
+    pub preempted_by_overload: u64,
     /// Reservations of viewers who had gone, or never played, that were given to others since the
     /// start.
     pub revoked: u64,
@@ -205,6 +215,10 @@ impl Engine {
             active: self.sessions.values().filter(holds).count() as u64,
             revocable: self.sessions.values().filter(revocable).count() as u64,
             fills: self.fills.into(),
+            by_priority: Priority::ALL.map(|priority| {
+                let of = |session: &&Session| session.priority == priority;
+                self.sessions.values().filter(of).count() as u64
+            }),
             following: self.sessions.values().filter(follows).count() as u64,
             intervals: self.streams.interval_bytes_held(),
             counters: self.streams.accounts.counters,

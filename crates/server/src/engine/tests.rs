@@ -10,6 +10,7 @@ mod handover;
 mod history;
 mod losses;
 mod memory;
+mod preemption;
 mod refusals;
 mod seeks;
 mod sharing;
@@ -96,6 +97,7 @@ fn request(layout: Arc<Layout>) -> AdmitRequest {
         max_wait: MaxWait::default(),
         replaces: None,
         is_fill: false,
+        priority: Priority::default(),
     }
 }
 

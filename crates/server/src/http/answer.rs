@@ -185,6 +185,7 @@ pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
         }
         AdmissionError::FormatUnavailable => forwards_only(),
         AdmissionError::NotPermitted(permit) => not_permitted(permit),
+        AdmissionError::Ended(why) => super::error_response::of(&why),
         AdmissionError::Failed(error) => Response::error(500, "internal", &error),
     }
 }
@@ -252,7 +253,7 @@ fn segmented(
     };
     let max_wait = max_wait(shared, request)?;
     let play = play(title, presentation, name, max_wait);
-    let (format, permit) = (manifest.format(), request.permit);
+    let (format, permit) = (manifest.format(), permit(request)?);
     let play = PlayRequest { format, replaces, permit, ..play };
     Ok(Decision::Admit(Box::new(play), manifest))
 }
@@ -338,6 +339,12 @@ fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision>
     Ok(MaxWait { time: asked.unwrap_or(shared.settings().wait), is_chosen: asked.is_some() })
 }
 
+/// What the player's token permits, with the priority that the player asks for if that is lower.
+fn permit(request: &HttpRequest) -> Result<Permit, Decision> {
+    let asked = playback_params::priority(&request.query).map_err(|why| bad_parameter(&why))?;
+    Ok(request.permit.lowered_to(asked))
+}
+
 fn progressive(
     shared: &Arc<Shared>,
     request: &HttpRequest,
@@ -383,7 +390,7 @@ fn progressive(
     }
     let max_wait = max_wait(shared, request)?;
     let play = play(title, presentation, name, max_wait);
-    let play = PlayRequest { permit: request.permit, ..play };
+    let play = PlayRequest { permit: permit(request)?, ..play };
     Ok(Decision::Admit(Box::new(play), Manifest::File))
 }
 
@@ -605,8 +612,8 @@ fn forwards_only() -> Response {
 }
 
 fn manifests_only() -> Response {
-    let why = "start, stop, speed, skip and wait are parameters of the manifest; request a \
-               manifest with them";
+    let why = "start, stop, speed, skip, wait and priority are parameters of the manifest; request \
+               a manifest with them";
     Response::error(400, "bad-parameter", why)
 }
 

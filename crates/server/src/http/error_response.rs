@@ -2,7 +2,7 @@
 //! do the right thing, one stable word, and a sentence.
 
 use super::response::Response;
-use crate::engine::{DeclineReason, ReadOutcome};
+use crate::engine::{CutShort, DeclineReason, ReadOutcome};
 use crate::messages::RequestError;
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,10 @@ pub(crate) fn of(why: &RequestError) -> Response {
             Response::unavailable("superseded", &message, RETRY_AFTER)
         }
         RequestError::ReadFailed(_) => Response::error(500, "read-failed", &message),
-        RequestError::DiskLost => Response::unavailable("disk-lost", &message, RETRY_AFTER),
+        RequestError::CutShort(CutShort::DiskLost) => {
+            Response::unavailable("disk-lost", &message, RETRY_AFTER)
+        }
+        RequestError::CutShort(_) => Response::error(410, "session-preempted", &message),
         RequestError::SessionEnded => Response::error(410, "session-ended", &message),
     }
 }
@@ -48,9 +51,17 @@ impl fmt::Display for RequestError {
             Self::ReadFailed(_) => {
                 "the disk failed to read these bytes; `tenuto check` finds where"
             }
-            Self::DiskLost => {
+            Self::CutShort(CutShort::DiskLost) => {
                 "the disk with this title is lost, and no other disk has a copy and room for this \
                  session; begin again at the manifest"
+            }
+            Self::CutShort(CutShort::Priority) => {
+                "a viewer of a higher priority has the place of this session now; begin again at \
+                 the manifest when there is room"
+            }
+            Self::CutShort(CutShort::Overload) => {
+                "the disk with this title has become too slow for all its viewers, and this session \
+                 has ended; begin again at the manifest when there is room"
             }
             Self::SessionEnded => "the session has ended; begin again at the manifest",
         })
@@ -95,7 +106,27 @@ mod tests {
                 false,
                 "failed to read",
             ),
-            (RequestError::DiskLost, 503, "disk-lost", true, "no other disk has a copy"),
+            (
+                RequestError::CutShort(CutShort::DiskLost),
+                503,
+                "disk-lost",
+                true,
+                "no other disk has a copy",
+            ),
+            (
+                RequestError::CutShort(CutShort::Priority),
+                410,
+                "session-preempted",
+                false,
+                "a higher priority",
+            ),
+            (
+                RequestError::CutShort(CutShort::Overload),
+                410,
+                "session-preempted",
+                false,
+                "too slow",
+            ),
             (RequestError::SessionEnded, 410, "session-ended", false, "at the manifest"),
         ];
         for (why, status, word, retry, says) in table {

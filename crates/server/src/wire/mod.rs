@@ -1,13 +1,15 @@
 //! The documented JSON: what `--json` prints, what the control socket carries, what `/titles`,
-//! `/status` and `/sessions` answer.
+//! `/status`, `/sessions` and the admin API answer.
 //!
 //! Other programs rely on these names, so they do not follow the internal types: values are
 //! converted field by field. Sizes are bytes, rates bits per second, times seconds with fractions
 //! unless the name says otherwise, moments Unix seconds.
 
 mod convert;
+mod decision;
 mod status;
 
+pub use decision::*;
 pub use status::*;
 
 use schemars::JsonSchema;

@@ -32,6 +32,12 @@ pub struct ServerStatus {
     /// Reservations that newcomers took in this way.
     #[serde(default)]
     pub revoked: u64,
+    /// Sessions admitted and not ended, by priority.
+    #[serde(default)]
+    pub sessions_by_priority: ByPriority,
+    /// Sessions that the server ended although their viewers played.
+    #[serde(default)]
+    pub sessions_preempted: Preempted,
     /// Sessions admitted.
     pub admitted: u64,
     /// Sessions admitted to a smaller rendition than the best.
@@ -41,6 +47,9 @@ pub struct ServerStatus {
     /// Admission requests refused, by cause.
     #[serde(default)]
     pub refused_by_cause: RefusedCauses,
+    /// Admission requests and seeks refused, by priority.
+    #[serde(default)]
+    pub refused_by_priority: ByPriority,
     /// What caches in front of the server have fetched; each fill counts as a session above.
     #[serde(default)]
     pub fills: Fills,
@@ -82,6 +91,26 @@ pub struct ServerStatus {
     pub disks: Vec<DiskReport>,
     /// Titles with sessions.
     pub playing: Vec<TitleSessions>,
+}
+
+/// A number for each priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByPriority {
+    /// Those who give way first.
+    pub low: u64,
+    /// Those who say nothing else.
+    pub normal: u64,
+    /// Those who give way last.
+    pub high: u64,
+}
+
+/// Sessions that ended although their viewers played, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preempted {
+    /// A viewer of a higher priority took their places.
+    pub priority: u64,
+    /// Their disk had long been slower than what was booked on it.
+    pub overload: u64,
 }
 
 /// Refused admission requests by the resource that was short.
@@ -264,8 +293,15 @@ pub struct SessionReport {
     pub sent_to: Option<String>,
     /// Path of the store that it is read from.
     pub store: String,
+    /// Its priority: `low`, `normal` or `high`.
+    #[serde(default)]
+    pub priority: String,
     /// Seconds since its admission.
     pub age: f64,
+    /// Seconds until the start that was promised to its player, which waits for it; `null` once the
+    /// session has started.
+    #[serde(default)]
+    pub starts_in: Option<f64>,
     /// Bytes read or being read for it that have not been delivered.
     pub buffered: u64,
     /// Bytes delivered.

@@ -117,6 +117,7 @@ fn every_operation_answers_as_the_document_says() {
         ("sendTitle", "POST", "/api/v1/sessions".into(), JSON, br#"{"title":"film"}"#, 400),
         ("sendTitle", "POST", "/api/v1/sessions".into(), JSON, NOTHING, 404),
         ("sendTitle", "POST", "/api/v1/sessions".into(), "", SENT, 415),
+        ("listDecisions", "GET", "/api/v1/decisions".into(), "", b"", 200),
         ("listDisks", "GET", "/api/v1/disks".into(), "", b"", 200),
         ("getDisk", "GET", disk.clone(), "", b"", 200),
         ("getDisk", "GET", "/api/v1/disks/0".into(), "", b"", 404),

@@ -32,6 +32,7 @@ mod monitoring;
 mod origin;
 mod playing;
 mod preflight;
+mod priorities;
 mod ranges;
 mod refusals;
 mod reload;

@@ -9,6 +9,7 @@ mod deadlines;
 mod deliveries;
 mod liveness;
 mod memory;
+mod priorities;
 mod refusals;
 mod schedule;
 mod seeks;
@@ -17,6 +18,7 @@ pub(crate) use deadlines::{Admission, DeadlineCheck, Deadlines, DeliveredBytes, 
 pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use liveness::Liveness;
 pub(crate) use memory::{IssuedRead, Memory, Piece};
+pub(crate) use priorities::Priorities;
 pub(crate) use refusals::{Refusals, Wish};
 pub(crate) use schedule::Contract;
 pub(crate) use seeks::{Contiguity, Segments};

@@ -8,8 +8,8 @@ use crate::titles::Title;
 use crate::viewers::UnsentBuffer;
 use scheduler::PolicyKind;
 use server::engine::{
-    Action, DiskNumber, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary, TitleKey,
-    TrackNumber,
+    Action, CutShort, DiskNumber, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary,
+    TitleKey, TrackNumber,
 };
 use std::ops::Range;
 use std::time::Duration;
@@ -208,9 +208,18 @@ impl World<'_> {
             [session.0, summary.deadlines_met, summary.deadline_misses, 0],
         );
         self.liveness.session_ended(session, &mut self.violations);
-        if summary.lost {
-            self.break_guarantee("no session ends with its disk", || format!("{session:?}"));
+        match summary.cut_short {
+            Some(CutShort::DiskLost) => {
+                self.break_guarantee("no session ends with its disk", || format!("{session:?}"));
+            }
+            Some(CutShort::Overload) => {
+                self.break_guarantee("no session ends on a disk that keeps its guarantee", || {
+                    format!("{session:?}")
+                });
+            }
+            Some(CutShort::Priority) | None => {}
         }
+        self.priorities.ended(session, summary, &mut self.violations);
         let fewer = self.deadlines.ended(session, summary);
         self.check_violation_counts(session, summary, fewer);
         self.end_session(session);

@@ -4,7 +4,9 @@ use super::{Event, World};
 use crate::checks::{Admission, Wish};
 use crate::viewers::Stall;
 use player::{Action as PlayerAction, Player, PlayerOptions};
-use server::engine::{AdmissionDecision, AdmitRequest, Disconnection, MaxWait, SessionId};
+use server::engine::{
+    AdmissionDecision, AdmitRequest, Disconnection, MaxWait, Priority, SessionId,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -61,6 +63,10 @@ impl World<'_> {
         // Half of the viewers have chosen their wait.
         let max_wait = MaxWait { time, is_chosen: number.is_multiple_of(2) };
         let wish = Wish { title: self.viewers[number].profile.title, from, patience: time };
+        self.asked += 1;
+        let is_lowered = self.lowered == Some(self.asked);
+        let own = self.viewers[number].profile.priority;
+        let priority = if is_lowered { Priority::Low } else { own };
         let request = AdmitRequest {
             layout: Arc::clone(&title.layout),
             copies: title.copies.clone(),
@@ -69,9 +75,22 @@ impl World<'_> {
             max_wait,
             replaces,
             is_fill: false,
+            priority,
         };
-        match self.engine.admit(self.now, request) {
-            AdmissionDecision::Admitted { session, offer, wait } => {
+        let answer = self.engine.admit(self.now, request);
+        if is_lowered {
+            self.lowered_is_admitted = Some(matches!(answer, AdmissionDecision::Admitted { .. }));
+        }
+        match answer {
+            AdmissionDecision::Admitted { session, offer, wait, preempted } => {
+                let copies = &self.titles[wish.title].copies;
+                let disk = copies.is_empty().then_some(self.titles[wish.title].layout.disk);
+                let disk = disk.map(|disk| usize::from(disk.0));
+                let violations = &mut self.violations;
+                self.priorities.admitted(session, priority, disk, &preempted, violations);
+                if !preempted.is_empty() {
+                    self.outcome.first_preemption.get_or_insert(self.asked);
+                }
                 self.violations.require(
                     wait <= patience,
                     "no viewer waits longer than it accepted",

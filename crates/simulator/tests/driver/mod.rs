@@ -9,8 +9,8 @@ use paced::PacedDisk;
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    MaxWait, MediaRequest, Part, PermitId, ReadId, ReadOutcome, RequestId, ScheduleChange,
-    SessionId, TitleKey, TrackNumber,
+    MaxWait, MediaRequest, Part, PermitId, Priority, ReadId, ReadOutcome, RequestId,
+    ScheduleChange, SessionId, TitleKey, TrackNumber,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -331,6 +331,7 @@ impl<'a> Run<'a> {
             max_wait: MaxWait::default(),
             replaces: None,
             is_fill: false,
+            priority: Priority::default(),
         };
         let AdmissionDecision::Admitted { session, .. } = self.engine.admit(self.now, request)
         else {

@@ -34,8 +34,8 @@ use meter::report::cell;
 use scheduler::{CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, sending_reserve};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
-    TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
+    TitleKey, TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -377,6 +377,7 @@ impl Evening {
             max_wait,
             replaces: None,
             is_fill: false,
+            priority: Priority::default(),
         };
         match self.engine.admit(now, request) {
             AdmissionDecision::Admitted { session, wait, .. } => {

@@ -4,6 +4,7 @@ use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs}
 use super::values::{model, speed, text, wait, whole, words};
 use disk::DiskModel;
 use scheduler::PolicyKind;
+use server::engine::Priority;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -219,6 +220,16 @@ pub(crate) struct TokenArgs {
     /// Viewers get the best rendition up to it. Without it every rendition.
     #[arg(long, value_name = "PIXELS", conflicts_with = "origin")]
     pub(crate) max_height: Option<u32>,
+    /// Who goes first where there is not room for all.
+    ///
+    /// A viewer who would be refused takes the place of one of a lower priority, and keeps its own
+    /// for longer when a disk becomes slow or is lost. Without it normal.
+    #[arg(long, conflicts_with = "origin", value_parser = words([
+        ("low", "the first to give way", Priority::Low),
+        ("normal", "as all who say nothing else", Priority::Normal),
+        ("high", "the last to give way", Priority::High),
+    ]))]
+    pub(crate) priority: Option<Priority>,
     /// Open the server's sessions, numbers and admin API, too.
     ///
     /// Its holder may remove titles.

@@ -8,8 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
     if args.new {
-        let asked = [args.client.is_some(), args.max_height.is_some(), args.operator, args.origin];
-        if !args.title.is_empty() || asked.contains(&true) {
+        let limits = [args.client.is_some(), args.max_height.is_some(), args.priority.is_some()];
+        let asked = limits.contains(&true) || args.operator || args.origin;
+        if !args.title.is_empty() || asked {
             return Err(Failure::usage("--new makes keys, which are for every title and client")
                 .hint("make the token with a second command, without --new"));
         }
@@ -31,6 +32,7 @@ pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
         title,
         ip: args.client,
         max_height: args.max_height,
+        priority: args.priority,
         operator: args.operator,
         origin: args.origin,
     };

@@ -7,8 +7,8 @@ use disk::{DiskModel, Head};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MaxWait, MediaRequest, Part, ReadId, ReadOutcome, RequestId, SessionId, TitleKey,
-    TrackLayout,
+    Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
+    TitleKey, TrackLayout,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -210,6 +210,7 @@ impl Served {
             max_wait: MaxWait::default(),
             replaces: None,
             is_fill: false,
+            priority: Priority::default(),
         };
         let decision = self.engine.admit(self.now, request);
         let AdmissionDecision::Admitted { session, .. } = decision else { return };

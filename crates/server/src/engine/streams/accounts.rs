@@ -19,7 +19,7 @@
 //! buffer may use the slack up. Policies that count reads guarantee slots and no slack.
 
 use crate::engine::table::Table;
-use crate::engine::{Counters, SessionId, SessionSummary};
+use crate::engine::{Counters, CutShort, SessionId, SessionSummary};
 use std::time::Duration;
 use units::Moment;
 
@@ -98,9 +98,14 @@ impl Accounts {
         self.sessions[&session].delivered += bytes;
     }
 
-    /// The session ends because its disk was lost.
-    pub(in crate::engine) fn mark_lost(&mut self, session: SessionId) {
-        self.sessions[&session].lost = true;
+    /// The session ends for this reason.
+    pub(in crate::engine) fn cut_short(&mut self, session: SessionId, why: CutShort) {
+        self.sessions[&session].cut_short = Some(why);
+        match why {
+            CutShort::DiskLost => self.counters.ended_by_disk_loss += 1,
+            CutShort::Priority => self.counters.preempted_by_priority += 1,
+            CutShort::Overload => self.counters.preempted_by_overload += 1,
+        }
     }
 }
 

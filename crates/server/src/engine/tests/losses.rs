@@ -103,6 +103,32 @@ fn without_survive_loss_more_sessions_are_admitted_and_some_end() {
 }
 
 #[test]
+fn of_the_sessions_of_a_lost_disk_the_highest_priority_moves_first_and_then_the_oldest() {
+    let mut fixture = Fixture::new(two_disks(8, false));
+    let sessions = fill(&mut fixture);
+    let engine = &mut fixture.engine;
+    let priorities = [Priority::Low, Priority::Normal, Priority::High];
+    let here: Vec<SessionId> = sessions
+        .into_iter()
+        .filter(|session| engine.sessions[session].layout.disk == DiskNumber(0))
+        .collect();
+    for (session, priority) in here.iter().zip(priorities.iter().cycle()) {
+        engine.sessions[session].priority = *priority;
+    }
+    let mut order: Vec<SessionId> = here.clone();
+    order.sort_by_key(|session| (std::cmp::Reverse(engine.sessions[session].priority), *session));
+    fixture.log.clear();
+    fixture.engine.fail_disk(fixture.now, DiskNumber(0));
+    fixture.drain();
+    // There is room for all of them, and for most only later.
+    let later: Vec<String> = fixture.take_log("Delayed");
+    let of = |session: &SessionId| format!(" for {}", session.0);
+    let last = order.iter().skip(order.len() - later.len());
+    assert!(later.len() > 1, "{later:?}");
+    assert!(last.zip(&later).all(|(session, said)| said.ends_with(&of(session))), "{later:?}");
+}
+
+#[test]
 fn a_failed_read_is_repeated_from_the_other_copy() {
     let mut fixture = Fixture::new(two_disks(8, false));
     let AdmissionDecision::Admitted { session, .. } = fixture.engine.admit(fixture.now, copied(1))

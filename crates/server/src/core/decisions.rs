@@ -1,0 +1,120 @@
+//! The decisions on viewers as the log, the admin API and the control socket show them, each with
+//! its reason. Nothing is decided here.
+//!
+//! ```text
+//!   admission ──────────────────────────┐
+//!   a seek that is refused ─────────────┼──▶ Shared::decided ──▶ the last 256, and the log
+//!   a session that is cut short ────────┘
+//! ```
+//!
+//! Two kinds of decisions are not shown, because they are taken for each segment: seeks and fills of
+//! caches that are admitted.
+
+use super::Core;
+use crate::engine::{AdmissionDecision, CutShort, Priority, Refusal, RequestId, SessionId};
+use crate::sessions::PlayerSession;
+use crate::wire::Decision;
+use serde_json::json;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+impl Core {
+    /// Shows the answer to an admission request, of which `about` has the title, the client and the
+    /// best offer that it may have.
+    pub(super) fn show_admission(
+        &self,
+        about: Decision,
+        is_fill: bool,
+        answer: &AdmissionDecision,
+    ) {
+        let subject = if is_fill { "fill" } else { "session" }.to_owned();
+        match answer {
+            AdmissionDecision::Refused(refusal) => {
+                self.shared.decided(refused(Decision { subject, ..about }, refusal));
+            }
+            AdmissionDecision::Admitted { .. } if is_fill => {}
+            AdmissionDecision::Admitted { session, offer, wait, preempted } => {
+                let verdict = match (wait.is_zero(), *offer) {
+                    (false, _) => "later",
+                    (true, 1..) => "smaller",
+                    (true, 0) => "admitted",
+                };
+                self.shared.decided(Decision {
+                    subject,
+                    verdict: verdict.to_owned(),
+                    session: Some(session.0),
+                    offer: Some(about.offer.unwrap_or(0) + offer),
+                    until: (!wait.is_zero()).then(|| unix_seconds(*wait)),
+                    preempted: preempted.iter().map(|session| session.0).collect(),
+                    ..about
+                });
+            }
+        }
+    }
+
+    /// Shows that a session's request for another place or another rendition is refused.
+    pub(super) fn show_refused_seek(&self, request: RequestId, refusal: &Refusal) {
+        let Some(session) = self.session_of(request) else { return };
+        let subject = "seek".to_owned();
+        self.shared.decided(refused(Decision { subject, ..about(session) }, refusal));
+    }
+
+    /// Shows why a session that plays has ended, and tells it to the webhook.
+    pub(super) fn show_cut_short(&self, id: SessionId, why: CutShort) {
+        let Some(open) = self.sessions.get(&id) else { return };
+        let about = about(&open.session);
+        if why != CutShort::DiskLost {
+            let (title, priority) = (about.title.clone(), about.priority.clone());
+            self.shared.webhook.tell("session-preempted", || {
+                json!({ "session": id.0, "title": title, "priority": priority, "cause": why.word() })
+            });
+        }
+        self.shared.decided(Decision {
+            subject: "end".to_owned(),
+            verdict: "ended".to_owned(),
+            reason: Some(why.word().to_owned()),
+            ..about
+        });
+    }
+}
+
+/// What is known of the viewer of a session.
+fn about(session: &PlayerSession) -> Decision {
+    Decision {
+        at: unix_seconds(Duration::ZERO),
+        session: Some(session.id.0),
+        title: session.name.clone(),
+        priority: session.permit.priority.word().to_owned(),
+        client: session.client.to_string(),
+        ..Decision::default()
+    }
+}
+
+/// What is known of the viewer of a request, whose best offer is `best`.
+pub(super) fn of_request(title: &str, client: String, priority: Priority, best: usize) -> Decision {
+    Decision {
+        at: unix_seconds(Duration::ZERO),
+        title: title.to_owned(),
+        priority: priority.word().to_owned(),
+        client,
+        offer: Some(best),
+        ..Decision::default()
+    }
+}
+
+fn refused(about: Decision, refusal: &Refusal) -> Decision {
+    Decision {
+        verdict: "refused".to_owned(),
+        offer: None,
+        resource: refusal.resource.map(|resource| resource.word().to_owned()),
+        reason: Some(refusal.cause.word().to_owned()),
+        detail: Some(refusal.detail.clone()),
+        until: refusal.retry.after().map(unix_seconds),
+        ..about
+    }
+}
+
+/// Unix seconds of the time that comes so much later than now.
+fn unix_seconds(later: Duration) -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.saturating_add(later).as_secs_f64()
+}
