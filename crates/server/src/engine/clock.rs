@@ -2,8 +2,9 @@
 //! their reservation and in the end their session.
 //!
 //! ```text
-//!   a slot begins ─▶ buffers expire ─▶ idle sessions ─▶ reads of the slot ─▶ late viewers
-//!                                                       (per disk)           get a later schedule
+//!   a slot begins ─▶ buffers expire ─▶ idle sessions ─▶ overloaded ─▶ reads of ─▶ late viewers get
+//!                                                       disks         the slot    a later schedule
+//!                                                                     (per disk)
 //! ```
 
 use super::sessions::Session;
@@ -48,6 +49,8 @@ impl Engine {
         self.streams.leave_feeds(now);
         // Before the reads of this slot, because they take its time.
         self.repeat_doubtful(now);
+        // What its sessions would have read in this slot, others read.
+        self.relieve_overloaded(now);
         self.streams.begin_slot(now);
         self.streams.open_due(now);
         // A later schedule is decided, as all else, on the slots after this one: so only now.

@@ -15,6 +15,7 @@
 //!   a request for media      delivery ─▶ seek, where it is not contiguous ─▶ evaluate
 //!   a read                   clock (a slot begins) ─▶ reading or sweeps ─▶ reading ─▶ delivery
 //!   a lost disk              recovery or reading ─▶ loss ─▶ evaluate
+//!   a disk that is too slow  clock (a slot begins) ─▶ overload
 //! ```
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -29,6 +30,7 @@ mod departure;
 mod drain;
 mod handover;
 mod loss;
+mod overload;
 mod pieces;
 mod preemption;
 mod refusal;

@@ -17,6 +17,8 @@
 //!   choice. A player that begins again gets the rendition for which there is room then.
 //! - Fills of caches neither take places nor give way: they last for one response.
 //! - Where no session has a lower priority than the request, nothing is evaluated.
+//!
+//! Who ends on a disk that is too slow for all is decided in `overload`, in the same order.
 
 use super::admission::SuspendedSession;
 use super::departure::GiveWay;

@@ -10,6 +10,7 @@ mod handover;
 mod history;
 mod losses;
 mod memory;
+mod overload;
 mod preemption;
 mod refusals;
 mod seeks;

@@ -1,5 +1,6 @@
 //! One disk as the engine sees it: what it guarantees, what is booked on it, what is in it now.
 
+use super::backlog::Backlog;
 use super::best_effort::BestEffort;
 use super::scan::ScanRun;
 use super::starts::{Starts, WHOLE_DISK};
@@ -74,6 +75,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) draining: bool,
     /// Consecutive slots with reads in the device of which none ended.
     pub(in crate::engine) silent_slots: u32,
+    /// The reads that it is behind with.
+    pub(in crate::engine) backlog: Backlog,
     pub(in crate::engine) slot_reads: u32,
     pub(in crate::engine) last_slot_reads: u32,
 }
@@ -112,6 +115,7 @@ impl Disk {
             lost: false,
             draining: false,
             silent_slots: 0,
+            backlog: Backlog::default(),
             slot_reads: 0,
             last_slot_reads: 0,
         }
@@ -217,6 +221,20 @@ impl Disk {
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
         self.last_slot_reads = std::mem::take(&mut self.slot_reads);
         self.dispatcher.advance(slot);
+        // A sweep that takes too long holds reads that are late, and are on no books any more.
+        let is_late = |chosen: &&Chosen| chosen.piece.due < slot;
+        let late = self.dispatcher.chosen().filter(is_late).count();
+        let late = u32::try_from(late).unwrap_or(u32::MAX);
+        let overdue = self.dispatcher.books.overdue().reads.saturating_add(late);
+        self.backlog.slot_begins(overdue, self.last_slot_reads, silent);
+    }
+
+    /// Reads that are past their slots, or due in the next `slots`.
+    pub(in crate::engine) fn due_within(&self, slots: usize) -> u64 {
+        let books = &self.dispatcher.books;
+        let ahead = books.ahead_of_now().iter().take(slots);
+        let ahead: u64 = ahead.map(|load| u64::from(load.reads)).sum();
+        ahead + u64::from(books.overdue().reads)
     }
 
     // The guards ease while nothing is booked and the device has nothing to do. No slot begins

@@ -15,6 +15,7 @@
 //! Knows streams as lists of pieces with slots. Knows neither sessions nor buffers, and gives no
 //! order to a device.
 
+pub(super) mod backlog;
 pub(super) mod best_effort;
 pub(super) mod disk;
 pub(super) mod evaluate;
