@@ -510,7 +510,8 @@ pub enum ScheduleChange {
         request: RequestId,
         /// The tracks whose earlier deadlines are void.
         tracks: Vec<TrackNumber>,
-        /// Not above [`EngineConfig::startup`]; zero where there is room at once.
+        /// Not above [`EngineConfig::startup`], except where a smaller rendition takes over the
+        /// deadlines of the one before; zero where there is room at once.
         wait: Duration,
     },
     /// The rest of a track is due later: its player was late for what was read for it, by at least

@@ -39,6 +39,7 @@ mod sessions;
 mod status;
 mod stream;
 mod streams;
+mod switch;
 mod table;
 
 #[cfg(test)]

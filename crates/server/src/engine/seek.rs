@@ -7,7 +7,9 @@
 //!                  ▼
 //!   evaluate the tracks that are not,   ── fits now ──▶ a new booking, from now on
 //!   with their old booking off the      ── fits soon ─▶ a new booking, `wait` from now on
-//!   books                               ── neither ───▶ in place of lower priorities (`preemption`)
+//!   books                               ── smaller ───▶ the deadlines of the larger rendition that
+//!                                                       is left (`switch`), or in place of lower
+//!                                                       priorities (`preemption`)
 //!                                       ── else ──────▶ the old booking stays; refused
 //! ```
 //!
@@ -187,7 +189,7 @@ impl Engine {
         let suspended: Vec<(StreamId, Stream)> =
             old.iter().map(|id| (*id, self.streams.remove(*id))).collect();
         self.streams.bookings.release_send_memory(placement, old_reserve);
-        let accepted = self.accept_now_or_soon(now, id, candidate);
+        let accepted = self.accept_now_or_soon(now, id, candidate, &suspended, old_reserve);
         let (accepted, slots) = match accepted {
             Ok(accepted) => accepted,
             Err(refusal) => {
@@ -213,13 +215,16 @@ impl Engine {
         Ok(self.config.slot * slots)
     }
 
-    // Accepts a candidate of a session now, or at most a start-up time later if it fits only then;
-    // says how many slots later.
+    // Accepts a candidate of a session now; at most a start-up time later if it fits only then; or
+    // in place of a larger rendition, which is among the streams that it replaces, with their
+    // reserve. Says how many slots later.
     fn accept_now_or_soon(
         &mut self,
         now: Moment,
         id: SessionId,
         mut candidate: Candidate,
+        replaced: &[(StreamId, Stream)],
+        reserve: u64,
     ) -> Result<(Accepted, u32), Refusal> {
         if let Some(accepted) = self.streams.follow_if_better(&candidate) {
             self.streams.bookings.put_demand(candidate.demand);
@@ -247,6 +252,10 @@ impl Engine {
         if let Some((slots, approval)) = self.streams.delay_until_it_fits(&mut candidate, 1, limit)
         {
             return Ok((candidate.accepted(approval), slots));
+        }
+        if let Some(smaller) = self.take_over_deadlines(now, &candidate, replaced, reserve) {
+            self.streams.bookings.put_demand(candidate.demand);
+            return Ok(smaller);
         }
         let session = &self.sessions[&id];
         let priority = if session.is_fill { Priority::Low } else { session.priority };

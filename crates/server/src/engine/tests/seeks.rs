@@ -228,3 +228,72 @@ fn a_seek_waits_for_a_start_within_the_start_up_time_or_is_refused_with_a_time()
         "and nobody pays for it"
     );
 }
+
+/// A title in two renditions: track 0 has a piece for every 500 ms, track 1 one for every 2 s.
+fn ladder(title: u64) -> Arc<Layout> {
+    let mut layout = Arc::into_inner(layout(title)).expect("made just now");
+    let pieces = PIECES / 4;
+    let second = u64::from(PIECES * PIECE)..u64::from((PIECES + pieces) * PIECE);
+    let due = (0..pieces).map(|piece| piece * 2000).collect();
+    layout.tracks.push(TrackLayout { runs: vec![second], due, ..track(pieces) });
+    Arc::new(layout)
+}
+
+fn want_of(fixture: &mut Fixture, session: SessionId, track: u16, pieces: std::ops::Range<u32>) {
+    fixture.next_request += 1;
+    let request = RequestId(fixture.next_request);
+    let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
+    let parts = vec![Part { track, bytes }];
+    fixture.engine.request(fixture.now, MediaRequest { request, session, parts });
+    fixture.drain();
+}
+
+/// A disk with as many viewers as it holds; the first has a title in two renditions, and plays
+/// `track` of it. Then the disk guarantees less than that, and is behind.
+fn ladder_on_a_slow_disk(track: u16) -> (Fixture, SessionId) {
+    let mut fixture = Fixture::new(config(6, 1000));
+    let offers = if track == 0 { vec![vec![0], vec![1]] } else { vec![vec![1], vec![0]] };
+    let request = AdmitRequest { offers, ..request(ladder(1)) };
+    let answer = fixture.engine.admit(fixture.now, request);
+    let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+    let mut title = 2;
+    while fixture.admit(title).is_ok() {
+        title += 1;
+    }
+    let first = if track == 0 { 0..4 } else { 0..1 };
+    want_of(&mut fixture, session, track, first);
+    (0..4).for_each(|_| fixture.slot_with(6));
+    let slow = DiskGuarantee { min_read: 1, ..config(1, 0).disks[0] };
+    fixture.engine.set_guarantee(fixture.now, DiskNumber(0), slow);
+    fixture.drain();
+    fixture.log.clear();
+    (fixture, session)
+}
+
+#[test]
+fn a_switch_to_a_smaller_rendition_is_never_refused_for_lack_of_room() {
+    let (mut fixture, session) = ladder_on_a_slow_disk(0);
+    assert!(fixture.admit(99).is_err(), "there is no room for anybody");
+    // A seek is not accepted in this way: its data would come when it is played to there.
+    want_of(&mut fixture, session, 0, 30..31);
+    assert_eq!(fixture.take_log("refused").len(), 1);
+    want_of(&mut fixture, session, 1, 1..2);
+    let said = fixture.take_log("");
+    assert!(said.iter().any(|text| text.starts_with("Readmitted")), "{said:?}");
+    assert!(said.iter().any(|text| text.starts_with("Released { track: 0 }")), "{said:?}");
+    want_of(&mut fixture, session, 1, 2..3);
+    assert_eq!(fixture.take_log("Readmitted"), [""; 0], "it goes on");
+    fixture.pass(20_000);
+    assert_eq!(fixture.take_log("complete").len(), 2);
+}
+
+#[test]
+fn a_switch_to_a_larger_rendition_that_does_not_fit_leaves_the_smaller_one() {
+    let (mut fixture, session) = ladder_on_a_slow_disk(1);
+    want_of(&mut fixture, session, 0, 4..8);
+    assert_eq!(fixture.take_log("refused").len(), 1);
+    want_of(&mut fixture, session, 1, 1..2);
+    let said = fixture.take_log("");
+    let goes_on = |text: &String| !text.starts_with("Readmitted") && !text.starts_with("refused");
+    assert!(said.iter().all(goes_on), "{said:?}");
+}
