@@ -73,6 +73,19 @@ fn no_viewer_is_admitted_while_a_disk_is_too_slow_if_admission_counts_reads() {
 }
 
 #[test]
+fn sessions_end_on_a_disk_that_stays_too_slow_and_the_others_go_on() {
+    let audience = Audience { titles: 70, every: "500ms" };
+    for (policy, disk) in [
+        ("time-domain", "kind = 'st39183w'"),
+        ("service-curve", "min_read = 12\nlongest_read = '100ms'\ntiming = 'even'"),
+    ] {
+        let slows = format!("{disk}\nslows_at = '60s'\nslows_for = '120s'\nslow_factor = 3.0");
+        let (_, outcome) = admissions(policy, "192MiB", audience, &slows);
+        assert!(outcome.overloaded > 0, "{policy}: nobody ended\n{outcome}");
+    }
+}
+
+#[test]
 fn a_crowd_whose_disk_slows_in_the_middle_breaks_no_rule() {
     // Sixty viewers of three titles in 12 s; the disk is five times as slow from 6 s to 26 s.
     let slows = "kind = 'st39183w'\nslows_at = '6s'\nslows_for = '20s'\nslow_factor = 5.0";

@@ -69,7 +69,6 @@ fn every_other_rule_holds_under_any_disk_fault() {
     println!("{misses} deadline misses, {failed} reads failed, {overloaded} sessions ended");
     if seeds::single().is_none() {
         assert!(misses > 1_000 && failed > 1_000, "{misses} misses, {failed} failed");
-        assert!(overloaded > 20, "only {overloaded} sessions ended on overloaded disks");
     }
 }
 

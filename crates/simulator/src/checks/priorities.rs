@@ -1,5 +1,5 @@
-//! Priorities: a session ends for another one only if that has a higher priority, and on a disk that
-//! is too slow the lowest priority ends first, of one priority the newest.
+//! Priorities: a session ends for another one only if that has a higher priority, and on a disk
+//! that is too slow the lowest priority ends first, of one priority the newest.
 //!
 //! ```text
 //!   admitted, and these end for it ──▶ each of them is open, lower, and ends at this moment
