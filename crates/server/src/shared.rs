@@ -55,7 +55,7 @@ pub(crate) struct Shared {
 /// The latest decisions on viewers, the oldest first, and the number of all.
 #[derive(Debug, Default)]
 struct Decisions {
-    latest: VecDeque<wire::Decision>,
+    latest: VecDeque<wire::ViewerDecision>,
     total: u64,
 }
 
@@ -237,7 +237,7 @@ impl Shared {
     }
 
     /// Keeps a decision on a viewer, and writes it to the log.
-    pub(crate) fn decided(&self, decision: wire::Decision) {
+    pub(crate) fn decided(&self, decision: wire::ViewerDecision) {
         self.log.line(|| {
             let mut line = json!(decision);
             line["event"] = "decision".into();

@@ -7,13 +7,13 @@
 //!   a session that is cut short ────────┘
 //! ```
 //!
-//! Two kinds of decisions are not shown, because they are taken for each segment: seeks and fills of
-//! caches that are admitted.
+//! Two kinds of decisions are not shown, because they are taken for each segment: seeks and fills
+//! of caches that are admitted.
 
 use super::Core;
 use crate::engine::{AdmissionDecision, CutShort, Priority, Refusal, RequestId, SessionId};
 use crate::sessions::PlayerSession;
-use crate::wire::Decision;
+use crate::wire::ViewerDecision;
 use serde_json::json;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,14 +22,14 @@ impl Core {
     /// best offer that it may have.
     pub(super) fn show_admission(
         &self,
-        about: Decision,
+        about: ViewerDecision,
         is_fill: bool,
         answer: &AdmissionDecision,
     ) {
         let subject = if is_fill { "fill" } else { "session" }.to_owned();
         match answer {
             AdmissionDecision::Refused(refusal) => {
-                self.shared.decided(refused(Decision { subject, ..about }, refusal));
+                self.shared.decided(refused(ViewerDecision { subject, ..about }, refusal));
             }
             AdmissionDecision::Admitted { .. } if is_fill => {}
             AdmissionDecision::Admitted { session, offer, wait, preempted } => {
@@ -38,7 +38,7 @@ impl Core {
                     (true, 1..) => "smaller",
                     (true, 0) => "admitted",
                 };
-                self.shared.decided(Decision {
+                self.shared.decided(ViewerDecision {
                     subject,
                     verdict: verdict.to_owned(),
                     session: Some(session.0),
@@ -55,7 +55,7 @@ impl Core {
     pub(super) fn show_refused_seek(&self, request: RequestId, refusal: &Refusal) {
         let Some(session) = self.session_of(request) else { return };
         let subject = "seek".to_owned();
-        self.shared.decided(refused(Decision { subject, ..about(session) }, refusal));
+        self.shared.decided(refused(ViewerDecision { subject, ..about(session) }, refusal));
     }
 
     /// Shows why a session that plays has ended, and tells it to the webhook.
@@ -68,7 +68,7 @@ impl Core {
                 json!({ "session": id.0, "title": title, "priority": priority, "cause": why.word() })
             });
         }
-        self.shared.decided(Decision {
+        self.shared.decided(ViewerDecision {
             subject: "end".to_owned(),
             verdict: "ended".to_owned(),
             reason: Some(why.word().to_owned()),
@@ -78,31 +78,36 @@ impl Core {
 }
 
 /// What is known of the viewer of a session.
-fn about(session: &PlayerSession) -> Decision {
-    Decision {
+fn about(session: &PlayerSession) -> ViewerDecision {
+    ViewerDecision {
         at: unix_seconds(Duration::ZERO),
         session: Some(session.id.0),
         title: session.name.clone(),
         priority: session.permit.priority.word().to_owned(),
         client: session.client.to_string(),
-        ..Decision::default()
+        ..ViewerDecision::default()
     }
 }
 
 /// What is known of the viewer of a request, whose best offer is `best`.
-pub(super) fn of_request(title: &str, client: String, priority: Priority, best: usize) -> Decision {
-    Decision {
+pub(super) fn of_request(
+    title: &str,
+    client: String,
+    priority: Priority,
+    best: usize,
+) -> ViewerDecision {
+    ViewerDecision {
         at: unix_seconds(Duration::ZERO),
         title: title.to_owned(),
         priority: priority.word().to_owned(),
         client,
         offer: Some(best),
-        ..Decision::default()
+        ..ViewerDecision::default()
     }
 }
 
-fn refused(about: Decision, refusal: &Refusal) -> Decision {
-    Decision {
+fn refused(about: ViewerDecision, refusal: &Refusal) -> ViewerDecision {
+    ViewerDecision {
         verdict: "refused".to_owned(),
         offer: None,
         resource: refusal.resource.map(|resource| resource.word().to_owned()),

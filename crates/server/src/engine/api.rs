@@ -566,11 +566,11 @@ pub struct SessionSummary {
 /// Why a server ends a session whose viewer plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum CutShort {
-    /// Its disk is lost, and there is no other copy, or no room for it there.
+    /// The session's disk is lost, and there is no other copy, or no room for it there.
     DiskLost,
-    /// A viewer of a higher priority takes its place.
+    /// A viewer of a higher priority takes the session's place.
     Priority,
-    /// Its disk has long been slower than what is booked on it.
+    /// The session's disk has long been slower than what is booked on it.
     Overload,
 }
 

@@ -9,12 +9,12 @@ pub struct DecisionList {
     /// Number of all decisions since the server's start; at most 256 are listed.
     pub total: u64,
     /// The listed decisions.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<ViewerDecision>,
 }
 
 /// A decision on a viewer: whether it is admitted, may seek or change its rendition, or has to end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Decision {
+pub struct ViewerDecision {
     /// When it was taken: Unix seconds.
     pub at: f64,
     /// What was decided on: `session` (a new one), `fill` (of a cache), `seek` (another place or

@@ -96,11 +96,11 @@ pub struct ServerStatus {
 /// A number for each priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByPriority {
-    /// Those who give way first.
+    /// The number for viewers who give way first.
     pub low: u64,
-    /// Those who say nothing else.
+    /// The number for viewers who say nothing else.
     pub normal: u64,
-    /// Those who give way last.
+    /// The number for viewers who give way last.
     pub high: u64,
 }
 
@@ -109,7 +109,7 @@ pub struct ByPriority {
 pub struct Preempted {
     /// A viewer of a higher priority took their places.
     pub priority: u64,
-    /// Their disk had long been slower than what was booked on it.
+    /// The disk of these sessions had long been slower than what was booked on it.
     pub overload: u64,
 }
 
@@ -293,7 +293,7 @@ pub struct SessionReport {
     pub sent_to: Option<String>,
     /// Path of the store that it is read from.
     pub store: String,
-    /// Its priority: `low`, `normal` or `high`.
+    /// The session's priority: `low`, `normal` or `high`.
     #[serde(default)]
     pub priority: String,
     /// Seconds since its admission.
