@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A segment is never kept: a `moof` is, and the bytes of the LDU that is arriving, if somebody
-//! wants them. Boxes that make no sense end the search in that segment; the media itself is not judged.
+//! wants them. Boxes that make no sense end the search in that segment; the media itself is not
+//! judged.
 
 use crate::boxes::{box_header, boxes, find, ticks, u32_at, u64_at};
 use std::collections::VecDeque;
