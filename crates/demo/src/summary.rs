@@ -272,6 +272,7 @@ pub(crate) mod tests {
                     start_s: 2.0,
                     buffer_s: 30.0,
                     dead_band_ms: 10.0,
+                    rtsp_transport: "tcp".to_owned(),
                     retry: false,
                     view: String::new(),
                     switching: "never".to_owned(),

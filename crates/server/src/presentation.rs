@@ -310,7 +310,7 @@ impl Presentation {
         };
         let packaging = &self.packaging;
         if format == DeliveryFormat::Progressive {
-            for slice in self.build_file(tracks).slices() {
+            for slice in self.build_file(&BuiltFile::Movie(tracks.to_vec())).slices() {
                 match slice {
                     Slice::Generated { bytes, range } => add(&bytes[range.clone()]),
                     stored => add(format!("{stored:?}").as_bytes()),

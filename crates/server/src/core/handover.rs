@@ -164,6 +164,8 @@ impl Core {
             offer: record.offer,
             permit,
             client: ClientAddress::of(record.client),
+            // Channels are not handed over.
+            sent_to: None,
             admitted: Instant::now().checked_sub(record.age).unwrap_or_else(Instant::now),
             wait: record.wait,
             started: AtomicBool::new(record.has_played),
