@@ -84,7 +84,8 @@ fn name<'a>(node: Node<'a, '_>) -> &'a str {
 fn is_pair_of_percentages(text: &str) -> bool {
     let number = |part: &str| part.strip_suffix('%').and_then(|it| it.parse::<f64>().ok());
     let parts: Vec<&str> = text.split(' ').collect();
-    parts.len() == 2 && parts.into_iter().filter_map(number).all(|it| (0.0..=100.0).contains(&it))
+    let is_within = |part| number(part).is_some_and(|it| (0.0..=100.0).contains(&it));
+    parts.len() == 2 && parts.into_iter().all(is_within)
 }
 
 fn cue(p: Node<'_, '_>, styles: &[String]) -> Result<FileCue, String> {
