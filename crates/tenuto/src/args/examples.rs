@@ -99,7 +99,7 @@ mod tests {
         ("plan --model floppy", "--model: there is no disk model 'floppy', and no file"),
         ("simulate admission --policy best", "--policy: 'best' is not a policy"),
         ("reproduce lee-streams --filesystems ext9", "'ext9' is none of raw, ext2"),
-        ("token keys.json --priority first", "'first' is none of low, normal"),
+        ("token keys.json --priority first", "'first' is not one of low, normal"),
         // Options that need or exclude each other.
         ("ingest a a.mkv b.mkv --title c", "--title names one title"),
         ("ingest a a.mkv --renditions", "--renditions needs two or more files"),

@@ -269,7 +269,7 @@ const POLICIES: [(&str, &str, PolicyKind); 5] = [
 /// Arguments of `tenuto play`.
 #[derive(clap::Args)]
 pub(crate) struct PlayArgs {
-    /// Playlists, manifests, MP4 files, titles of RTSP, or a server with all its titles.
+    /// Playlists, manifests, MP4 files, RTSP, or a server with all its titles.
     #[arg(required = true, value_name = "URL", value_parser = text())]
     pub(crate) urls: Vec<String>,
     /// Number of viewers.
