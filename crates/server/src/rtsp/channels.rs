@@ -11,6 +11,7 @@
 //! never sent elsewhere. Nothing is received.
 
 use super::ChannelCounters;
+use super::deliveries::PlaybackThread;
 use super::playback::{Plan, Playback, SentUnit, Step};
 use super::replay::ReplayOptions;
 use super::session::{TrackSetup, TransportSetup, Wire};
@@ -19,7 +20,6 @@ use crate::access::Permit;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
 use crate::engine::MaxWait;
-use crate::http::next_request_id;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{
@@ -312,7 +312,7 @@ impl ChannelWorker {
             let is_due = |channel: &Channel| channel.wake.is_some_and(|wake| wake <= now);
             let due = self.channels.iter().filter(|(_, channel)| is_due(channel));
             let due: Vec<ConnectionId> = due.map(|(id, _)| *id).collect();
-            due.into_iter().for_each(|id| self.pump(id));
+            due.into_iter().for_each(|id| self.send_due(id));
             if now >= self.next_check {
                 self.check(now);
                 self.next_check = now + CHECK_INTERVAL;
@@ -330,39 +330,20 @@ impl ChannelWorker {
     }
 
     fn handle(&mut self, message: WorkerMessage) {
+        let Some(message) = self.handle_delivery(message) else { return };
         match message {
             WorkerMessage::Begin(channel) => self.begin(*channel),
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
-            WorkerMessage::Accepted { connection, request } => {
-                if let Some(playback) = self.playback(connection) {
-                    playback.accepted(request);
-                    self.start_if_accepted(connection);
-                }
-            }
-            WorkerMessage::Deliver { connection, request, read, buffer, range } => {
-                let Some(playback) = self.playback(connection) else { return };
-                // The bytes of a cancelled request may have been on their way.
-                if !playback.has_request(request) {
-                    return;
-                }
-                let taken = playback.deliver(request, read, buffer, range);
-                self.give_back(taken);
-                self.request_bytes(connection);
-                self.start_if_accepted(connection);
-                self.pump(connection);
-            }
-            WorkerMessage::RequestFailed { connection, request, why } => {
-                if self.playback(connection).is_some_and(|p| p.has_request(request)) {
-                    self.failed(connection, why);
-                }
-            }
             WorkerMessage::HandOver => {
                 // An operator who wants them from the next server asks it for them.
                 let all: Vec<ConnectionId> = self.channels.keys().copied().collect();
                 all.into_iter().for_each(|id| self.remove(id, "restart"));
                 self.core.send(Event::Answered);
             }
-            WorkerMessage::Opened { .. }
+            WorkerMessage::Accepted { .. }
+            | WorkerMessage::Deliver { .. }
+            | WorkerMessage::RequestFailed { .. }
+            | WorkerMessage::Opened { .. }
             | WorkerMessage::Listed { .. }
             | WorkerMessage::BodyTaken { .. }
             | WorkerMessage::Answered { .. }
@@ -445,44 +426,6 @@ impl ChannelWorker {
         self.remove(id, "not-admitted");
     }
 
-    /// Begins to play when the engine has accepted the first request of each track.
-    fn start_if_accepted(&mut self, id: ConnectionId) {
-        let Some(channel) = self.channels.get_mut(&id) else { return };
-        match std::mem::replace(&mut channel.state, ChannelState::Asking) {
-            ChannelState::Starting(playback) if playback.is_accepted() => {
-                if let Some(answer) = channel.answer.take() {
-                    let _ = answer.send(Ok(playback.session.id.0));
-                    let (to, title) = (channel.to, &channel.name);
-                    self.shared.log.line(|| {
-                        json!({ "event": "channel-begun", "title": title, "to": to.to_string() })
-                    });
-                }
-                if let Some(Filled { origin, .. }) = &mut channel.filled {
-                    origin.get_or_insert_with(Instant::now);
-                }
-                channel.state = ChannelState::Playing(playback);
-                self.pump(id);
-            }
-            state => channel.state = state,
-        }
-    }
-
-    /// Sends what is due, and notes when something is due next.
-    fn pump(&mut self, id: ConnectionId) {
-        let Some(channel) = self.channels.get_mut(&id) else { return };
-        let (now, mut given_back) = (Instant::now(), Vec::new());
-        let is_over = channel.make(now, &mut given_back);
-        channel.send(&self.shared.channels);
-        if !channel.datagrams.is_empty() {
-            channel.wake = Some(now + TICK);
-        }
-        self.give_back(given_back);
-        self.request_bytes(id);
-        if is_over {
-            self.went_through(id, now);
-        }
-    }
-
     /// The end of the title: of the channel, too, unless it repeats.
     fn went_through(&mut self, id: ConnectionId, now: Instant) {
         let Some(channel) = self.channels.get_mut(&id) else { return };
@@ -495,22 +438,6 @@ impl ChannelWorker {
         } else {
             self.remove(id, "over");
         }
-    }
-
-    /// A request for bytes is not served.
-    fn failed(&mut self, id: ConnectionId, why: RequestError) {
-        let Some(channel) = self.channels.get_mut(&id) else { return };
-        let is_ended = matches!(why, RequestError::SessionEnded);
-        if let Some(answer) = channel.answer.take() {
-            let _ = answer.send(Err(ChannelError::NotServed(why)));
-        } else if channel.repeats && !is_ended {
-            self.stop_playing(id);
-            if let Some(channel) = self.channels.get_mut(&id) {
-                channel.state = ChannelState::Resting(Instant::now() + REST);
-            }
-            return;
-        }
-        self.remove(id, if is_ended { "ended" } else { "not-served" });
     }
 
     /// Ends the engine's session of a channel.
@@ -550,25 +477,70 @@ impl ChannelWorker {
         ended.into_iter().for_each(|id| self.failed(id, RequestError::SessionEnded));
         rested.into_iter().for_each(|id| self.ask(id));
     }
+}
+
+impl PlaybackThread for ChannelWorker {
+    fn core(&self) -> &CoreHandle {
+        &self.core
+    }
+
+    fn caller(&self, connection: ConnectionId) -> Caller {
+        Caller { worker: self.number, connection }
+    }
 
     fn playback(&mut self, id: ConnectionId) -> Option<&mut Playback> {
         self.channels.get_mut(&id)?.playback()
     }
 
-    /// Tells the engine which buffers it has back.
-    fn give_back(&self, taken: Vec<Taken>) {
-        for (request, read) in taken {
-            self.core.send(Event::Sent { request, read });
+    fn start_if_accepted(&mut self, id: ConnectionId) {
+        let Some(channel) = self.channels.get_mut(&id) else { return };
+        match std::mem::replace(&mut channel.state, ChannelState::Asking) {
+            ChannelState::Starting(playback) if playback.is_accepted() => {
+                if let Some(answer) = channel.answer.take() {
+                    let _ = answer.send(Ok(playback.session.id.0));
+                    let (to, title) = (channel.to, &channel.name);
+                    self.shared.log.line(|| {
+                        json!({ "event": "channel-begun", "title": title, "to": to.to_string() })
+                    });
+                }
+                if let Some(Filled { origin, .. }) = &mut channel.filled {
+                    origin.get_or_insert_with(Instant::now);
+                }
+                channel.state = ChannelState::Playing(playback);
+                self.send_due(id);
+            }
+            state => channel.state = state,
         }
     }
 
-    /// Requests the bytes that a playback needs next.
-    fn request_bytes(&mut self, id: ConnectionId) {
-        let caller = Caller { worker: self.number, connection: id };
-        let Some(playback) = self.playback(id) else { return };
-        for request in playback.requests(next_request_id) {
-            self.core.send(Event::Request { caller, request });
+    fn send_due(&mut self, id: ConnectionId) {
+        let Some(channel) = self.channels.get_mut(&id) else { return };
+        let (now, mut given_back) = (Instant::now(), Vec::new());
+        let is_over = channel.make(now, &mut given_back);
+        channel.send(&self.shared.channels);
+        if !channel.datagrams.is_empty() {
+            channel.wake = Some(now + TICK);
         }
+        self.give_back(given_back);
+        self.request_bytes(id);
+        if is_over {
+            self.went_through(id, now);
+        }
+    }
+
+    fn failed(&mut self, id: ConnectionId, why: RequestError) {
+        let Some(channel) = self.channels.get_mut(&id) else { return };
+        let is_ended = matches!(why, RequestError::SessionEnded);
+        if let Some(answer) = channel.answer.take() {
+            let _ = answer.send(Err(ChannelError::NotServed(why)));
+        } else if channel.repeats && !is_ended {
+            self.stop_playing(id);
+            if let Some(channel) = self.channels.get_mut(&id) {
+                channel.state = ChannelState::Resting(Instant::now() + REST);
+            }
+            return;
+        }
+        self.remove(id, if is_ended { "ended" } else { "not-served" });
     }
 }
 

@@ -23,12 +23,14 @@
 //! - `multiplex`: which packets of a transport stream are sent when (no I/O)
 //! - `track_bytes`: the bytes of a track on their way from the engine (no I/O)
 //! - `worker`: connections, requests, timers
+//! - `deliveries`: the engine's messages about bytes, for connections and channels
 //! - `channels`: transport streams to addresses that an operator names, in another thread
 //!
 //! A session belongs to one connection and ends with it. Packets over UDP go to the address of that
 //! connection only. Not here: recording, multicast to players, RTSP 2.0.
 
 mod channels;
+mod deliveries;
 mod headers;
 mod message;
 mod multiplex;

@@ -22,7 +22,7 @@ use crate::access::Permit;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
 use crate::http::without_token;
-use crate::messages::{Caller, CoreHandle, WorkerMessage};
+use crate::messages::{CoreHandle, WorkerMessage};
 use crate::opener::Opener;
 use crate::shared::Shared;
 use crate::tls::{ClientSockets, is_clear_text};
@@ -195,10 +195,6 @@ impl RtspWorker {
             .min()
             .map_or(CHECK_INTERVAL, |wake| wake.saturating_duration_since(Instant::now()));
         until.clamp(TICK, CHECK_INTERVAL)
-    }
-
-    fn caller(&self, connection: ConnectionId) -> Caller {
-        Caller { worker: self.number, connection }
     }
 
     fn handle_socket_event(&mut self, event: SocketEvent) {

@@ -1,14 +1,14 @@
 //! Answers of the opener and the core to a waiting request, and deliveries of bytes.
 
 use super::{RtspWorker, WaitingRequest};
-use crate::http::{next_request_id, not_admitted, open_failed, request_failed};
+use crate::http::{not_admitted, open_failed, request_failed};
 use crate::library::{OpenError, OpenTitle};
-use crate::messages::{AdmissionError, Event, RequestError, WorkerMessage};
+use crate::messages::{AdmissionError, Caller, CoreHandle, Event, RequestError, WorkerMessage};
+use crate::rtsp::deliveries::PlaybackThread;
 use crate::rtsp::headers::target;
 use crate::rtsp::message::RtspReply;
 use crate::rtsp::playback::Playback;
 use crate::rtsp::session::SessionState;
-use crate::rtsp::track_bytes::Taken;
 use crate::sessions::PlayerSession;
 use device::sockets::ConnectionId;
 use serde_json::json;
@@ -17,34 +17,15 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 impl RtspWorker {
     pub(super) fn handle_message(&mut self, message: WorkerMessage) {
+        let Some(message) = self.handle_delivery(message) else { return };
         match message {
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
-            WorkerMessage::Accepted { connection, request } => {
-                if let Some(playback) = self.playback(connection) {
-                    playback.accepted(request);
-                    self.start_if_accepted(connection);
-                }
-            }
-            WorkerMessage::Deliver { connection, request, read, buffer, range } => {
-                let Some(playback) = self.playback(connection) else { return };
-                // The bytes of a cancelled request may have been on their way.
-                if !playback.has_request(request) {
-                    return;
-                }
-                let taken = playback.deliver(request, read, buffer, range);
-                self.give_back(taken);
-                self.request_bytes(connection);
-                self.start_if_accepted(connection);
-                self.pump(connection);
-            }
-            WorkerMessage::RequestFailed { connection, request, why } => {
-                if self.playback(connection).is_some_and(|p| p.has_request(request)) {
-                    self.failed(connection, &why);
-                }
-            }
             WorkerMessage::HandOver => self.leave(),
-            WorkerMessage::Listed { .. }
+            WorkerMessage::Accepted { .. }
+            | WorkerMessage::Deliver { .. }
+            | WorkerMessage::RequestFailed { .. }
+            | WorkerMessage::Listed { .. }
             | WorkerMessage::Begin(_)
             | WorkerMessage::BodyTaken { .. }
             | WorkerMessage::Answered { .. }
@@ -68,30 +49,6 @@ impl RtspWorker {
             self.close(id);
         }
         self.core.send(Event::Answered);
-    }
-
-    /// The playback of a connection's session.
-    pub(super) fn playback(&mut self, id: ConnectionId) -> Option<&mut Playback> {
-        match &mut self.connections.get_mut(&id)?.session.as_mut()?.state {
-            SessionState::Starting(playback) | SessionState::Playing(playback) => Some(playback),
-            SessionState::Ready => None,
-        }
-    }
-
-    /// Tells the engine which buffers it has back.
-    pub(super) fn give_back(&self, taken: Vec<Taken>) {
-        for (request, read) in taken {
-            self.core.send(Event::Sent { request, read });
-        }
-    }
-
-    /// Requests the bytes that a playback needs next.
-    pub(super) fn request_bytes(&mut self, id: ConnectionId) {
-        let caller = self.caller(id);
-        let Some(playback) = self.playback(id) else { return };
-        for request in playback.requests(next_request_id) {
-            self.core.send(Event::Request { caller, request });
-        }
     }
 
     fn opened(&mut self, id: ConnectionId, result: Result<Arc<OpenTitle>, OpenError>) {
@@ -149,8 +106,29 @@ impl RtspWorker {
             }
         }
     }
+}
 
-    /// Answers PLAY when the engine has accepted the first request of each track.
+impl PlaybackThread for RtspWorker {
+    fn core(&self) -> &CoreHandle {
+        &self.core
+    }
+
+    fn caller(&self, connection: ConnectionId) -> Caller {
+        Caller { worker: self.number, connection }
+    }
+
+    fn playback(&mut self, id: ConnectionId) -> Option<&mut Playback> {
+        match &mut self.connections.get_mut(&id)?.session.as_mut()?.state {
+            SessionState::Starting(playback) | SessionState::Playing(playback) => Some(playback),
+            SessionState::Ready => None,
+        }
+    }
+
+    fn send_due(&mut self, id: ConnectionId) {
+        self.pump(id);
+    }
+
+    // The start is the answer to PLAY.
     fn start_if_accepted(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let Some(session) = &mut connection.session else { return };
@@ -173,19 +151,19 @@ impl RtspWorker {
             .playing
             .store(self.playing.len() as u64, std::sync::atomic::Ordering::Relaxed);
         self.reply(id, &request, reply);
-        self.pump(id);
+        self.send_due(id);
         self.read_requests(id);
     }
 
-    /// A request for bytes is not served: the reply to PLAY, or the end of the streams.
-    fn failed(&mut self, id: ConnectionId, why: &RequestError) {
+    // The reply to PLAY, or the end of the streams.
+    fn failed(&mut self, id: ConnectionId, why: RequestError) {
         let refused = matches!(why, RequestError::Refused(_));
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match connection.waiting.take() {
             Some(WaitingRequest::Start(request)) => {
                 self.stop_playback(id);
                 self.end_engine_session(id);
-                self.reply(id, &request, RtspReply::of_http(request_failed(why), refused));
+                self.reply(id, &request, RtspReply::of_http(request_failed(&why), refused));
                 self.read_requests(id);
             }
             other => {

@@ -3,6 +3,7 @@
 use super::{RtspConnection, RtspWorker, TICK, UdpPacket};
 use crate::messages::Event;
 use crate::rtsp::RtspCounters;
+use crate::rtsp::deliveries::PlaybackThread;
 use crate::rtsp::playback::{Playback, SentUnit, Step};
 use crate::rtsp::replay::{PacketTime, ReplayOptions};
 use crate::rtsp::session::{RtspSession, SessionState, TrackSetup, Wire};

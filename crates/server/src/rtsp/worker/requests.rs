@@ -20,6 +20,7 @@ use crate::messages::{Event, PlayRequest};
 use crate::opener::Task;
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
+use crate::rtsp::deliveries::PlaybackThread;
 use crate::rtsp::headers::{
     NptRange, Profile, StreamName, Target, TransportSpec, range, scale, seconds, target, transport,
 };
