@@ -162,8 +162,8 @@ impl OpenTitle {
         self.act(ViewerAction::Resume);
     }
 
-    /// Seeks to this play-out time. LDUs that arrived and were not received are dropped, unless
-    /// the new position is in the buffer.
+    /// Seeks to this play-out time. LDUs that have arrived are received all the same, and those of
+    /// the new position follow, unless they were in the buffer.
     pub fn seek(&mut self, to: Duration) {
         self.act(ViewerAction::Seek(to));
     }
@@ -220,11 +220,6 @@ impl OpenTitle {
             player.act(now, action);
             self.event_loop.sessions[0].go_on(&mut self.event_loop.shared);
             self.event_loop.touched(0);
-        }
-        if let (ViewerAction::Seek(_), Some(received)) =
-            (action, &mut self.event_loop.shared.received)
-        {
-            received.clear();
         }
     }
 

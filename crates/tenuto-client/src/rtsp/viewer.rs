@@ -196,7 +196,7 @@ impl RtspViewer {
         let mut done = Ok(());
         if self.step == RtspStep::Streaming && self.reports_at <= now {
             self.reports_at = now + REPORTS;
-            done = self.report(now);
+            self.report(now);
             self.ask(Asked::KeepAlive);
         }
         if self.silent_at(patience).is_some_and(|at| at <= now) {
@@ -639,7 +639,7 @@ impl RtspViewer {
     }
 
     // A receiver report for each track.
-    fn report(&mut self, now: Moment) -> Result<(), ClientError> {
+    fn report(&mut self, now: Moment) {
         for number in 0..self.tracks.len() {
             let own = u32::try_from(self.token).unwrap_or(0) + 1;
             let report = self.tracks[number].receiver.report(own, now);
@@ -659,7 +659,6 @@ impl RtspViewer {
                 }
             }
         }
-        Ok(())
     }
 
     fn send(&mut self, network: &mut Network) -> Result<(), ClientError> {

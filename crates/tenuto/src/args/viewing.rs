@@ -303,7 +303,8 @@ pub(crate) struct PlayArgs {
     /// How RTP comes from addresses that begin with rtsp://.
     ///
     /// The server sets the pace there: a frame that arrives later than --start-buffer after its
-    /// time is a stall. There is no --skip, --switching or --save.
+    /// time is a stall. There is no --skip, --switching,
+    /// --wait or --save.
     #[arg(long, default_value = "tcp", value_parser = words([
         ("tcp", "in the connection", RtspTransport::Tcp),
         ("udp", "two ports for each track", RtspTransport::Udp),

@@ -54,10 +54,7 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         return Err(Failure::usage("--save cannot put several renditions into one file")
             .hint("leave out --switching, or --save"));
     }
-    if args.save.is_some() && args.urls.iter().any(|url| url.starts_with("rtsp")) {
-        return Err(Failure::usage("--save cannot keep what comes over RTSP")
-            .hint("leave it out, or give the address of a playlist or an MP4 file"));
-    }
+    check_rtsp(args)?;
     Ok(PlayOptions {
         urls: args.urls.clone(),
         viewers: args.viewers,
@@ -84,6 +81,23 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         identity: args.tls.identity()?,
         ..defaults
     })
+}
+
+/// Refuses options that have no effect over RTSP.
+fn check_rtsp(args: &PlayArgs) -> Result<(), Failure> {
+    if !args.urls.iter().any(|url| url.starts_with("rtsp")) {
+        return Ok(());
+    }
+    let given = [
+        ("--save", args.save.is_some()),
+        ("--switching", args.switching.switching != AbrRule::Never),
+        ("--wait", args.wait.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::usage(format!("{option} has no effect over RTSP"))
+            .hint("leave it out, or give the address of a playlist")),
+    }
 }
 
 /// The files that `--save` may write: the file itself, or for HLS one per track.
