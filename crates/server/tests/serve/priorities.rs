@@ -43,20 +43,28 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
     let ask = |query: &str, token: &str| {
         serving.client().get(&format!("/t/film/master.m3u8?speed=0.05&{query}&token={token}"))
     };
-    let admitted = (0..200).take_while(|_| ask("wait=0", &low).status == 200).count();
-    assert!((1..200).contains(&admitted), "{admitted} viewers of 75 kb/s in 1 Mb/s");
-    // A viewer may lower its priority, and not raise it.
-    assert_eq!(ask("wait=0&priority=low", &high).error(), "refused");
-    assert_eq!(ask("wait=0&priority=high", &low).error(), "refused");
-    assert_eq!(ask("wait=0&priority=first", &high).error(), "bad-parameter");
-    assert_eq!(ask("wait=0", &high).status, 200);
-
     let mut client = serving.client();
-    let all = decisions(&mut client, &operator);
     let is = |value: &Value, subject: &str, verdict: &str| {
         value["subject"] == subject && value["verdict"] == verdict
     };
-    assert_eq!(all.len(), admitted + 5, "{all:#?}");
+    let (mut admitted, mut refused, mut highs) = (0, 0, 0);
+    let mut all = Vec::new();
+    // The network is full for some seconds: if it has room for another viewer by now, it is filled
+    // again.
+    while highs < 5 && !all.iter().any(|it| is(it, "end", "ended")) {
+        // A viewer may lower its priority, and not raise it.
+        for (query, token) in [("", &low), ("&priority=low", &high), ("&priority=high", &low)] {
+            let full = |_: &usize| ask(&format!("wait=0{query}"), token).status == 200;
+            admitted += (0..200).take_while(full).count();
+            refused += 1;
+        }
+        assert_eq!(ask("wait=0", &high).status, 200);
+        highs += 1;
+        all = decisions(&mut client, &operator);
+    }
+    assert_eq!(ask("wait=0&priority=first", &high).error(), "bad-parameter");
+    assert!((1..200).contains(&admitted), "{admitted} viewers of 75 kb/s in 1 Mb/s");
+    assert_eq!(all.len(), admitted + refused + highs + 1, "{all:#?}");
     let (ended, came) = (
         all.iter().find(|it| is(it, "end", "ended")).unwrap(),
         all.iter().find(|it| it["priority"] == "high").unwrap(),
@@ -64,11 +72,12 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
     assert!(is(came, "session", "admitted") && came["offer"] == 0, "{came}");
     assert_eq!(came["preempted"], serde_json::json!([ended["session"]]), "{came}");
     assert_eq!((&ended["reason"], &ended["priority"]), (&"priority".into(), &"low".into()));
-    assert_eq!(ended["session"], admitted as u64, "the newest of them");
+    let newest = all.iter().find(|it| it["priority"] == "low" && is(it, "session", "admitted"));
+    assert_eq!(ended["session"], newest.unwrap()["session"], "the newest of them");
     assert!(ended["client"].as_str().unwrap().contains("127.0.0.1"), "{ended}");
-    let refused: Vec<&Value> = all.iter().filter(|it| is(it, "session", "refused")).collect();
-    assert_eq!(refused.len(), 3, "{refused:#?}");
-    for it in refused {
+    let each: Vec<&Value> = all.iter().filter(|it| is(it, "session", "refused")).collect();
+    assert_eq!(each.len(), refused, "{each:#?}");
+    for it in each {
         let about = (&it["reason"], &it["resource"], &it["priority"]);
         assert_eq!(about, (&"sessions".into(), &"network".into(), &"low".into()), "{it}");
         assert!(it["detail"].is_string() && it["session"].is_null(), "{it}");
@@ -81,8 +90,8 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
         let metrics = client.get(&format!("/metrics?token={operator}"));
         let has = |line: &str| metrics.text().lines().any(|other| other == line);
         has("tenuto_sessions_preempted_total{cause=\"priority\"} 1")
-            && has("tenuto_sessions_by_priority{priority=\"high\"} 1")
-            && has("tenuto_refused_by_priority_total{priority=\"low\"} 3")
+            && has(&format!("tenuto_sessions_by_priority{{priority=\"high\"}} {highs}"))
+            && has(&format!("tenuto_refused_by_priority_total{{priority=\"low\"}} {refused}"))
     });
     eventually("the log has each decision", || {
         let text = std::fs::read_to_string(&log).unwrap();

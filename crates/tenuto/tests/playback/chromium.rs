@@ -323,14 +323,19 @@ const players = {
     return () => {};
   },
 };
+// A clip begins to play when its first picture is shown: a picture of a clip that plays may have
+// gone when the page looks at it.
 for (const way of ['hls', 'dash', 'shaka', 'mp4']) players[`${way}-clip`] = (video, url, on) => {
-  on.what = picturesOf(video);
+  const [first, what] = picturesOf(video), ready = on.ready;
+  on.what = what;
+  on.ready = () => first.then(ready);
   return players[way](video, url, on);
 };
-// The numbers of the first and the last picture that is shown: the first one of the film has the
-// brightness 16 of 255, and each 3 more than the one before.
+// The numbers of the first and the last picture that is shown, when the first one is known: the
+// first one of the film has the brightness 16 of 255, and each 3 more than the one before.
 function picturesOf(video) {
   video.crossOrigin = 'anonymous';
+  video.preload = 'auto';
   const canvas = document.createElement('canvas'), context = canvas.getContext('2d');
   canvas.width = canvas.height = 1;
   const number = () => {
@@ -338,8 +343,11 @@ function picturesOf(video) {
     return Math.round((context.getImageData(0, 0, 1, 1).data[1] - 16) / 3);
   };
   let first;
-  video.requestVideoFrameCallback(() => first = number());
-  return () => `pictures ${first} to ${number()}`;
+  const shown = new Promise(shown => video.requestVideoFrameCallback(() => {
+    first = number();
+    shown();
+  }));
+  return [shown, () => `pictures ${first} to ${number()}`];
 }
 // Watches the text that is shown, each cue once, with its times; returns what tells them.
 function textOf(video) {
