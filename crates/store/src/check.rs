@@ -101,7 +101,7 @@ impl Store {
             return Err(StoreError::Damaged { what: finding.text.clone() });
         }
         for title in self.titles().iter().take(PROBED_TITLES) {
-            let mut reader = match self.reader(title.id, &Unthrottled) {
+            let reader = match self.reader(title.id, &Unthrottled) {
                 Ok(reader) => reader,
                 // The title was removed during the probe.
                 Err(StoreError::NoTitle { .. }) => continue,
@@ -167,7 +167,7 @@ fn check_title(
     if let Some(text) = label_damage(store, title, io) {
         found.push(finding(FindingKind::Index, text));
     }
-    let mut reader = match reader {
+    let reader = match reader {
         Ok(reader) => reader,
         // The title was removed meanwhile, which is no damage.
         Err(StoreError::NoTitle { .. }) => return Ok(Vec::new()),

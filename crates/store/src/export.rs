@@ -3,12 +3,14 @@
 //! A file is written under a temporary name beside its final one, made durable, and then renamed:
 //! the final name never contains an incomplete export, and never replaces an existing file.
 
+use crate::title_file::media_file;
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleReader};
-use media::{CueClock, Packaging, PackagingOptions, Slice, TextForm, TitleKind};
+use media::{Body, CueClock, TextForm, TitleKind};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The result of an export.
@@ -39,25 +41,23 @@ pub fn export(
 ) -> Result<ExportReport, StoreError> {
     let title = store.find(name)?;
     refuse_existing(out)?;
-    let mut reader = store.reader(title.id, io)?;
-    let (slices, texts) = content(&reader, out)?;
+    let reader = store.reader(title.id, io)?;
+    let (body, texts) = content(&reader, out)?;
     texts.iter().try_for_each(|(path, _)| refuse_existing(path))?;
-    let total: u64 = slices.iter().map(Slice::len).sum();
+    let total = body.len();
     // The name appears only when the file is complete.
     let temporary = TempFile::create(out)?;
     let mut file = BufWriter::with_capacity(BUFFER, &temporary.file);
     let mut done = 0;
-    for slice in &slices {
-        write_slice(slice, &mut reader, &mut |bytes| {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(StoreError::Cancelled);
-            }
-            file.write_all(bytes).map_err(StoreError::file("write", out))?;
-            done += bytes.len() as u64;
-            progress(JobProgress { stage: "exporting", done, total: Some(total) });
-            Ok(())
-        })?;
-    }
+    reader.copy(&body, 0..total, &mut |bytes| {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(StoreError::Cancelled);
+        }
+        file.write_all(bytes).map_err(StoreError::file("write", out))?;
+        done += bytes.len() as u64;
+        progress(JobProgress { stage: "exporting", done, total: Some(total) });
+        Ok(())
+    })?;
     file.flush().map_err(StoreError::file("write", out))?;
     drop(file);
     let mut kept = Vec::new();
@@ -94,26 +94,12 @@ fn remove(files: &[PathBuf]) {
 /// A file to be written, and its content.
 type TextFile = (PathBuf, String);
 
-/// The parts of the file, and the files of the text tracks beside it.
-fn content(
-    reader: &TitleReader<'_>,
-    out: &Path,
-) -> Result<(Vec<Slice>, Vec<TextFile>), StoreError> {
-    let record = reader.record();
-    if record.kind == TitleKind::File {
-        let whole = |(track, it): (usize, &crate::TrackRecord)| Slice::Stored {
-            track: u16::try_from(track).expect("tracks are few"),
-            bytes: 0..it.bytes,
-        };
-        return Ok((record.tracks.iter().enumerate().map(whole).collect(), Vec::new()));
+/// The file, and the files of the text tracks beside it.
+fn content(reader: &TitleReader<'_>, out: &Path) -> Result<(Arc<Body>, Vec<TextFile>), StoreError> {
+    if reader.record().kind == TitleKind::File {
+        return Ok((reader.file()?, Vec::new()));
     }
-    let packaging = Packaging::new(reader.index().clone(), &PackagingOptions::default());
-    let packaging = packaging.map_err(|error| StoreError::NotExported {
-        title: record.name.clone(),
-        reason: error.to_string(),
-    })?;
-    let all: Vec<u16> =
-        (0..record.tracks.len()).map(|i| u16::try_from(i).expect("tracks are few")).collect();
+    let packaging = reader.packaging()?;
     let texts = reader.index().texts.iter().zip(0u16..).filter_map(|(text, number)| {
         let mut name = out.file_stem().unwrap_or_default().to_owned();
         name.push(format!(".{number}.{}.vtt", text.description.language));
@@ -123,30 +109,7 @@ fn content(
         ))
     });
     let texts = texts.collect();
-    Ok((packaging.progressive(&all).slices().to_vec(), texts))
-}
-
-fn write_slice(
-    slice: &Slice,
-    reader: &mut TitleReader<'_>,
-    write: &mut dyn FnMut(&[u8]) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    match slice {
-        Slice::Generated { bytes, range } => write(&bytes[range.clone()]),
-        Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
-            unreachable!("a file is no transport stream, and not encrypted")
-        }
-        Slice::Stored { track, bytes } => {
-            let mut at = bytes.start;
-            while at < bytes.end {
-                let most = usize::try_from(bytes.end - at).unwrap_or(usize::MAX);
-                let piece = reader.piece(*track, at, most)?;
-                at += piece.len() as u64;
-                write(piece)?;
-            }
-            Ok(())
-        }
-    }
+    Ok((media_file(reader.record(), &packaging), texts))
 }
 
 fn notes(reader: &TitleReader<'_>) -> Vec<String> {

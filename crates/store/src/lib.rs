@@ -24,6 +24,7 @@ mod reader;
 mod rebuild;
 mod record;
 mod store;
+mod title_file;
 mod title_index;
 mod writer;
 
@@ -34,7 +35,7 @@ pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
 pub use ingest::{FileOutcome, IngestOptions, IngestReport, SubtitleFile, ingest};
 pub use nearest::nearest;
-pub use reader::TitleReader;
+pub use reader::{TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
     Content, FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,

@@ -4,29 +4,57 @@ use crate::byte_runs::{pieces, runs};
 use crate::format::BLOCK;
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord};
 use media::{CHECKSUM_SPAN, TitleIndex, TrackIndex, checksum};
+use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use std::ops::{Deref, Range};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use units::{ByteCount, MediaTime};
+use units::{ByteCount, MediaTime, locked};
 
-/// A reader of one title's tracks that verifies checksums, with a window for each track: made for
-/// export and scrubbing, which read each track from its start.
-pub struct TitleReader<'a> {
-    store: &'a Store,
+/// A reader of one title's tracks that verifies checksums. It keeps the last two windows of each
+/// track, so that reading several tracks side by side, each from its start, reads everything once.
+/// Threads may share it: they load different windows at the same time, and each window once.
+pub struct TitleReader<'a, S = &'a Store> {
+    store: S,
     record: TitleRecord,
     index: Arc<TitleIndex>,
     io: &'a dyn BackgroundIo,
-    windows: Vec<ReadWindow>,
+    /// The windows, the latest last.
+    windows: Mutex<VecDeque<CachedWindow>>,
 }
 
-/// The last read of a track.
+/// A window that is loaded, or is being loaded.
+struct CachedWindow {
+    track: u16,
+    start: u64,
+    window: Arc<WindowCell>,
+}
+
+/// The place of a window in memory; `None` until it is loaded.
+type WindowCell = Mutex<Option<Arc<ReadWindow>>>;
+
+/// The result of one read of a track.
 #[derive(Debug, Default)]
 struct ReadWindow {
     start: u64,
     bytes: Vec<u8>,
     /// The offsets in the track of spans whose checksum does not match.
     damaged: Vec<u64>,
+}
+
+/// A part of a track's bytes, verified.
+#[derive(Debug)]
+pub struct VerifiedBytes {
+    window: Arc<ReadWindow>,
+    range: Range<usize>,
+}
+
+impl Deref for VerifiedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.window.bytes[self.range.clone()]
+    }
 }
 
 impl Store {
@@ -38,17 +66,32 @@ impl Store {
     ) -> Result<TitleReader<'a>, StoreError> {
         Ok(TitleReader::new(self, self.record(id)?, self.index(id)?, io))
     }
+
+    /// A reader that owns its share of the store, as [`Store::reader`] otherwise.
+    pub fn shared_reader(
+        self: &Arc<Self>,
+        id: TitleId,
+        io: &'static dyn BackgroundIo,
+    ) -> Result<TitleReader<'static, Arc<Self>>, StoreError> {
+        Ok(TitleReader::new(Arc::clone(self), self.record(id)?, self.index(id)?, io))
+    }
 }
 
-impl<'a> TitleReader<'a> {
+impl TitleReader<'static, Arc<Store>> {
+    /// Another reader of the same title, with windows of its own.
+    pub fn another(&self) -> Self {
+        Self::new(Arc::clone(&self.store), self.record.clone(), Arc::clone(&self.index), self.io)
+    }
+}
+
+impl<'a, S: Deref<Target = Store>> TitleReader<'a, S> {
     fn new(
-        store: &'a Store,
+        store: S,
         record: TitleRecord,
         index: Arc<TitleIndex>,
         io: &'a dyn BackgroundIo,
     ) -> Self {
-        let windows = record.tracks.iter().map(|_| ReadWindow::default()).collect();
-        Self { store, record, index, io, windows }
+        Self { store, record, index, io, windows: Mutex::default() }
     }
 
     /// The title's record.
@@ -62,9 +105,8 @@ impl<'a> TitleReader<'a> {
     }
 
     /// A part of the bytes from `offset`, at least one and at most `most`.
-    pub fn piece(&mut self, track: u16, offset: u64, most: usize) -> Result<&[u8], StoreError> {
-        self.load(track, offset)?;
-        let window = &self.windows[usize::from(track)];
+    pub fn piece(&self, track: u16, offset: u64, most: usize) -> Result<VerifiedBytes, StoreError> {
+        let window = self.window(track, offset)?;
         let from = usize::try_from(offset - window.start).expect("within the window");
         let to = window.bytes.len().min(from + most);
         let reached = window.start..window.start + to as u64;
@@ -76,60 +118,84 @@ impl<'a> TitleReader<'a> {
             .find(|span| **span < reached.end && **span + CHECKSUM_SPAN > offset);
         match hit {
             Some(span) => Err(self.damage(track, *span)),
-            None => Ok(&window.bytes[from..to]),
+            None => Ok(VerifiedBytes { window, range: from..to }),
         }
     }
 
     /// Reads a whole track and returns every damaged span; `seen` receives the length of each
     /// piece.
     pub(crate) fn scrub(
-        &mut self,
+        &self,
         track: u16,
         seen: &mut dyn FnMut(u64) -> Result<(), StoreError>,
     ) -> Result<Vec<StoreError>, StoreError> {
         let bytes = self.record.tracks[usize::from(track)].bytes;
         let mut found = Vec::new();
         for start in (0..bytes).step_by(WINDOW) {
-            self.load(track, start)?;
-            let window = &self.windows[usize::from(track)];
+            let window = self.window(track, start)?;
             found.extend(window.damaged.iter().map(|span| self.damage(track, *span)));
             seen(window.bytes.len() as u64)?;
         }
         Ok(found)
     }
 
-    /// Loads the track's window around `offset`.
-    fn load(&mut self, track: u16, offset: u64) -> Result<(), StoreError> {
-        let number = usize::from(track);
-        let bytes = self.record.tracks[number].bytes;
+    /// The track's window around `offset`, which is read unless it is kept.
+    fn window(&self, track: u16, offset: u64) -> Result<Arc<ReadWindow>, StoreError> {
+        let bytes = self.record.tracks[usize::from(track)].bytes;
         assert!(offset < bytes, "a read at {offset} of {bytes}");
         // Aligned windows begin with a checksum span, and a span never crosses into the next
         // window.
         let start = units::align_down(offset, WINDOW as u64);
-        let window = &mut self.windows[number];
-        if window.start == start && !window.bytes.is_empty() {
-            return Ok(());
+        let (cell, memory) = self.cell(track, start);
+        // Held while it is read: who wants the same window waits for it.
+        let mut content = locked(&cell);
+        if let Some(window) = &*content {
+            return Ok(Arc::clone(window));
         }
-        let length = usize::try_from((bytes - start).min(WINDOW as u64)).expect("a window");
-        window.bytes.clear();
+        // After an error the cell stays empty, and the next call reads again.
+        let window = Arc::new(self.load(track, start, memory)?);
+        *content = Some(Arc::clone(&window));
+        Ok(window)
+    }
+
+    /// The place of a window in memory; with a new one, the memory of one that has to go.
+    fn cell(&self, track: u16, start: u64) -> (Arc<WindowCell>, Vec<u8>) {
+        let mut windows = locked(&self.windows);
+        let is_it = |kept: &CachedWindow| (kept.track, kept.start) == (track, start);
+        if let Some(kept) = windows.iter().find(|kept| is_it(kept)) {
+            return (Arc::clone(&kept.window), Vec::new());
+        }
+        let of_track = |kept: &CachedWindow| kept.track == track;
+        let mut memory = Vec::new();
+        if windows.iter().filter(|kept| of_track(kept)).count() == WINDOWS_OF_TRACK {
+            let oldest = windows.iter().position(of_track).expect("there are some");
+            let gone = windows.remove(oldest).expect("it was found there");
+            let gone = Arc::try_unwrap(gone.window).ok().and_then(|it| it.into_inner().ok());
+            let gone = gone.flatten().and_then(|window| Arc::try_unwrap(window).ok());
+            memory = gone.map(|window| window.bytes).unwrap_or_default();
+        }
+        let window = Arc::default();
+        windows.push_back(CachedWindow { track, start, window: Arc::clone(&window) });
+        (window, memory)
+    }
+
+    /// Reads a window into `bytes`.
+    fn load(&self, track: u16, start: u64, mut bytes: Vec<u8>) -> Result<ReadWindow, StoreError> {
+        let of_track = &self.record.tracks[usize::from(track)];
+        let length = (of_track.bytes - start).min(WINDOW as u64);
+        let length = usize::try_from(length).expect("a window");
         // O_DIRECT reads whole blocks; the padding is cut off before the checksums are compared.
-        window.bytes.resize(length.next_multiple_of(BLOCK_SIZE), 0);
-        let runs = runs(&self.record.tracks[number].extents, self.store.layout().chunk);
-        for (place, part) in pieces(&runs, start, window.bytes.len()) {
+        bytes.resize(length.next_multiple_of(BLOCK_SIZE), 0);
+        let runs = runs(&of_track.extents, self.store.layout().chunk);
+        for (place, part) in pieces(&runs, start, bytes.len()) {
             // One permit for each read, so that a stream's read waits for one piece at most.
             let _permit = self.io.acquire(ByteCount(part.len() as u64));
-            let read = self.store.device().read_at(place, &mut window.bytes[part]);
-            // An empty window is not taken for a loaded one by the next call.
-            if let Err(error) = read {
-                window.bytes.clear();
-                return Err(error.into());
-            }
+            self.store.device().read_at(place, &mut bytes[part])?;
         }
-        window.bytes.truncate(length);
-        window.start = start;
+        bytes.truncate(length);
         // Kept instead of returned: the caller may not want the damaged part at all.
-        window.damaged = damaged_spans(&self.index.tracks[number], start, &window.bytes);
-        Ok(())
+        let damaged = damaged_spans(&self.index.tracks[usize::from(track)], start, &bytes);
+        Ok(ReadWindow { start, bytes, damaged })
     }
 
     fn damage(&self, track: u16, span: u64) -> StoreError {
@@ -148,10 +214,10 @@ impl<'a> TitleReader<'a> {
     }
 }
 
-impl fmt::Debug for TitleReader<'_> {
+impl<S> fmt::Debug for TitleReader<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places: Vec<Range<u64>> =
-            self.windows.iter().map(|w| w.start..w.start + w.bytes.len() as u64).collect();
+        let places: Vec<(u16, u64)> =
+            locked(&self.windows).iter().map(|kept| (kept.track, kept.start)).collect();
         write!(f, "TitleReader({:?}, windows {places:?})", self.record.name)
     }
 }
@@ -179,6 +245,9 @@ fn time_at(index: &TrackIndex, offset: u64) -> Option<Duration> {
     let ticks = i64::try_from(index.ldus.get(low).decode_time).unwrap_or(i64::MAX);
     Some(MediaTime::from_ticks(ticks, index.description.timescale).since_start())
 }
+
+/// The windows of a track that are kept: the one that is read, and the one before it.
+const WINDOWS_OF_TRACK: usize = 2;
 
 /// Bytes of one read: best-effort work must use the disk for a short time only.
 const WINDOW: usize = 1 << 20;

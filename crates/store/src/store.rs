@@ -24,6 +24,7 @@ use disk::Calibration;
 use media::TitleIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -46,6 +47,8 @@ pub struct Store {
     unhealed: Vec<Finding>,
     log: Mutex<Log>,
     state: RwLock<StoreState>,
+    /// Number of changes of the catalogue since the store was opened.
+    changes: AtomicU64,
     /// The reason why nothing more is written.
     stopped: OnceLock<String>,
 }
@@ -103,6 +106,12 @@ impl Store {
         self.layout.scratch.clone()
     }
 
+    /// Number of changes of the catalogue since the store was opened: who keeps something that is
+    /// made of it makes it again when the number has grown.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
     /// All titles, by name.
     pub fn titles(&self) -> Vec<TitleRecord> {
         self.state().catalogue.titles().cloned().collect()
@@ -111,6 +120,11 @@ impl Store {
     /// The title with this name.
     pub fn title(&self, name: &str) -> Option<TitleRecord> {
         self.state().catalogue.title(name).cloned()
+    }
+
+    /// The title with this identifier.
+    pub fn record_of(&self, id: TitleId) -> Option<TitleRecord> {
+        self.state().catalogue.by_id(id).cloned()
     }
 
     /// The title with this name; the error names the most similar one.
@@ -250,6 +264,7 @@ impl Store {
             unhealed: Vec::new(),
             log: Mutex::new(loaded.log),
             state: RwLock::new(state),
+            changes: AtomicU64::new(0),
             stopped: OnceLock::new(),
         }
     }
@@ -369,6 +384,7 @@ impl Store {
             state.hidden.insert(*id, title);
         }
         state.catalogue.apply(record).expect("`make` saw the same catalogue");
+        self.changes.fetch_add(1, Ordering::Release);
         // Before the lock is released: no reader sees the title while its name is still pending.
         then(&mut state);
         Ok(())

@@ -52,14 +52,14 @@ pub fn abandon(store: &Store, name: &str, bytes: &[u8]) -> Result<(), StoreError
 
 /// The verified content of a title's tracks.
 pub fn get(store: &Store, title: &TitleRecord) -> Result<Vec<Vec<u8>>, StoreError> {
-    let mut reader = store.reader(title.id, &Unthrottled)?;
+    let reader = store.reader(title.id, &Unthrottled)?;
     let mut tracks = Vec::new();
     for (number, track) in title.tracks.iter().enumerate() {
         let (number, length) = (u16::try_from(number).unwrap(), track.bytes.try_into().unwrap());
         let mut bytes = Vec::new();
         while bytes.len() < length {
             let left = length - bytes.len();
-            bytes.extend_from_slice(reader.piece(number, bytes.len() as u64, left)?);
+            bytes.extend_from_slice(&reader.piece(number, bytes.len() as u64, left)?);
         }
         tracks.push(bytes);
     }
